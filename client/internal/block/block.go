@@ -1,8 +1,7 @@
-// Package block lends memory for data on their way: from sockets, and to what
-// a download is written to.
+// Package block lends memory for bytes between sockets and outputs.
 //
-// Of many connections and requests few have data at hand at a time. Who holds a
-// block while waiting for data holds it for nothing.
+// Of many connections and requests, few have bytes at a time. So nobody should hold a block while
+// waiting for bytes.
 package block
 
 import "sync"
@@ -15,8 +14,8 @@ type Block [Size]byte
 
 var free = sync.Pool{New: func() any { return new(Block) }}
 
-// Get returns a block, of which nobody else knows.
+// Get returns a block that nobody else uses.
 func Get() *Block { return free.Get().(*Block) }
 
-// Put gives a block back, which is not to be used any more.
+// Put gives a block back. The caller must not use it any more.
 func Put(b *Block) { free.Put(b) }

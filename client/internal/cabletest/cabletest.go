@@ -1,5 +1,4 @@
-// Package cabletest gives tests a network namespace of their own, and a cable in it that
-// leads to another one.
+// Package cabletest gives a test its own network namespace, with a cable to another one.
 package cabletest
 
 import (
@@ -22,18 +21,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNamespace says that the test runs in a network namespace of its own.
+// inNamespace is set in a test that runs in its own network namespace.
 const inNamespace = "MULTILINK_TEST_NAMESPACE"
 
-// The addresses of the far end of the cable, behind which there is the hole for IPv6.
+// The addresses at the far end of the cable. IPv6 has the black hole.
 const (
 	Far4 = "10.9.0.2"
 	Far6 = "2001:db8:9::2"
 )
 
-// Lay makes a device "near" that leads to another network namespace, where it
-// returns listeners. Between them are two bridges, and the cable between those drops
-// what is longer than 1280 bytes, silently: that towards the near end, or away from it.
+// Lay makes a device "near" that leads to another network namespace, and returns listeners there.
+// Two bridges are between them. The cable between the bridges silently drops packets above 1280
+// bytes, in the direction of the near end if towards is true, else in the other direction.
 func Lay(t *testing.T, towards bool) (v4, v6 net.Listener) {
 	t.Helper()
 	ip := func(words string) {
@@ -56,7 +55,7 @@ func Lay(t *testing.T, towards bool) (v4, v6 net.Listener) {
 		ip("link set " + bridge + " up")
 	}
 	ip("link set hole0 mtu 1280")
-	// Each end tells the other how large its segments may be. Batches would pass the hole.
+	// Each end tells the other the largest size of segments. Batches would pass the black hole.
 	up := func(device, end string, large bool) {
 		ip("link set " + device + " gso_max_segs 1 up")
 		ip("addr add 10.9.0." + end + "/32 dev " + device)
@@ -77,7 +76,7 @@ func Lay(t *testing.T, towards bool) (v4, v6 net.Listener) {
 	moved := make(chan struct{})
 	thread := make(chan int)
 	go func() {
-		runtime.LockOSThread() // It is not unlocked, so the thread ends.
+		runtime.LockOSThread() // Without unlocking, the thread ends.
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		thread <- unix.Gettid()
 		<-moved
@@ -103,8 +102,8 @@ func Lay(t *testing.T, towards bool) (v4, v6 net.Listener) {
 	return got.v4, got.v6
 }
 
-// Again runs the test once more in a network namespace where it may change devices, or
-// skips it where that is not allowed. It reports false in that namespace.
+// Again runs the test again in a network namespace where it may change devices. It skips the test if
+// that is not allowed. It returns false in that namespace.
 func Again(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inNamespace) != "" {
@@ -132,7 +131,7 @@ func Again(t *testing.T) bool {
 	return true
 }
 
-// LongCertificate is a certificate that is longer than a packet.
+// LongCertificate returns a certificate longer than a packet.
 func LongCertificate(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,14 +17,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/overheard"
+	"github.com/linklab/linklab/client/internal/capture"
 )
 
 // startProxy runs "multilink proxy" until the end of the test and returns its
 // address.
 func startProxy(t *testing.T, flags ...string) (address string) {
 	t.Helper()
-	var stdout, stderr overheard.Text
+	var stdout, stderr capture.Text
 	var code int
 	done := make(chan struct{})
 	go func() {

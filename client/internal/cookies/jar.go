@@ -1,5 +1,5 @@
-// Package cookies keeps cookies (RFC 6265), and reads and writes them in the format
-// of Netscape's cookies.txt, as curl, aria2 and browsers' tools do.
+// Package cookies keeps cookies (RFC 6265). It reads and writes Netscape's cookies.txt, like curl,
+// aria2 and tools for browsers.
 package cookies
 
 import (
@@ -19,7 +19,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// most is how many cookies a domain may have, as in browsers.
+// most limits the cookies of a domain, as in browsers.
 const most = 180
 
 // Jar is an http.CookieJar whose cookies can be written.
@@ -27,17 +27,17 @@ type Jar struct {
 	mu    sync.Mutex
 	inner *cookiejar.Jar
 	kept  map[place]*http.Cookie
-	// counts is how many there are of a domain.
+	// counts holds the number of cookies of each domain.
 	counts map[string]int
 }
 
-// place is what tells cookies apart. A domain begins with a dot if the cookie is for
-// the hosts below it, too.
+// place identifies a cookie. The domain begins with a dot if the cookie is also for the hosts below
+// it.
 type place struct{ domain, path, name string }
 
 // New returns an empty jar.
 func New() *Jar {
-	inner, _ := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // It never fails.
+	inner, _ := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // This never fails.
 	return &Jar{inner: inner, kept: map[place]*http.Cookie{}, counts: map[string]int{}}
 }
 
@@ -59,7 +59,7 @@ func (j *Jar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 		if c.MaxAge > 0 {
 			c.Expires = time.Now().Add(time.Duration(c.MaxAge) * time.Second)
 		}
-		// Whether the jar has taken it only the jar knows.
+		// Only the inner jar knows whether it has accepted the cookie.
 		asked := &url.URL{Scheme: "https", Host: u.Host, Path: at.path}
 		if slices.ContainsFunc(j.inner.Cookies(asked), func(other *http.Cookie) bool { return other.Name == c.Name && other.Value == c.Value }) {
 			j.kept[at] = &c
@@ -80,12 +80,12 @@ func placeOf(u *url.URL, c *http.Cookie) place {
 		at.domain = "." + domain
 	}
 	if !strings.HasPrefix(at.path, "/") {
-		at.path = path.Dir("/" + strings.TrimPrefix(u.Path, "/") + ".") // RFC 6265 5.1.4
+		at.path = path.Dir("/" + strings.TrimPrefix(u.Path, "/") + ".") // RFC 6265 5.1.4.
 	}
 	return at
 }
 
-// httpOnly begins a line of a cookie that scripts do not see.
+// httpOnly begins the line of a cookie that scripts cannot read.
 const httpOnly = "#HttpOnly_"
 
 // Read adds the cookies of a cookies.txt.
@@ -99,7 +99,7 @@ func (j *Jar) Read(text string) error {
 		}
 		fields := strings.Split(line, "\t")
 		if len(fields) == 6 {
-			fields = append(fields, "") // An empty value.
+			fields = append(fields, "") // The value is empty.
 		}
 		if len(fields) != 7 {
 			return fmt.Errorf("line %d has %d fields: allowed are 7, separated by tabs", number, len(fields))
@@ -124,14 +124,14 @@ func (j *Jar) Read(text string) error {
 	return nil
 }
 
-// Text is a cookies.txt of all cookies, in an order that is always the same.
+// Text returns a cookies.txt of all cookies in a fixed order.
 func (j *Jar) Text() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	lines := []string{}
 	for at, c := range j.kept {
 		if strings.ContainsAny(at.path, "\t\r\n") {
-			continue // It would make fields of its own.
+			continue // This cookie would make additional fields.
 		}
 		isWide, expires := strings.HasPrefix(at.domain, "."), int64(0)
 		if !c.Expires.IsZero() {

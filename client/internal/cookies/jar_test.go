@@ -57,7 +57,7 @@ func TestCookiesTxt(t *testing.T) {
 	}
 }
 
-// What a server sets is kept as far as it may set it.
+// A server's cookies are kept if it may set them.
 func TestCookiesOfServers(t *testing.T) {
 	j := New()
 	from := at("https://www.example.co.uk/dir/file")
@@ -79,7 +79,7 @@ func TestCookiesOfServers(t *testing.T) {
 	for i := range most + 100 {
 		j.SetCookies(from, []*http.Cookie{{Name: fmt.Sprintf("n%d", i), Value: "v"}})
 	}
-	if len(j.kept) > most+1 { // Of the domain above, too.
+	if len(j.kept) > most+1 { // One belongs to the domain above.
 		t.Errorf("%d cookies are kept", len(j.kept))
 	}
 }

@@ -1,5 +1,5 @@
-// Package credentials keeps the user names and passwords that URLs may hold
-// out of all that is stored, logged or shown.
+// Package credentials removes the user names and passwords in URLs from everything that is stored,
+// logged or shown.
 package credentials
 
 import (
@@ -10,20 +10,19 @@ import (
 	"unsafe"
 )
 
-// Cut returns the URL without its credentials, and these as the value of
-// Authorization (Basic, RFC 7617); empty if there are none.
-func Cut(u *url.URL) (bare *url.URL, authorization string) {
-	bare = new(*u)
-	bare.User = nil
+// Cut returns the URL without its credentials, and these as the value of Authorization (Basic, RFC
+// 7617), "" if there are none.
+func Cut(u *url.URL) (public *url.URL, authorization string) {
+	public = new(*u)
+	public.User = nil
 	if u.User.String() == "" {
-		return bare, ""
+		return public, ""
 	}
 	password, _ := u.User.Password()
-	return bare, "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
+	return public, "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
 }
 
-// Hide returns what may be shown of a text that is, or should have been, a
-// URL.
+// Hide returns a text that is, or should be, a URL without its credentials.
 func Hide(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
 		if u.User == nil {
@@ -32,7 +31,7 @@ func Hide(text string) string {
 		u.User = nil
 		return u.String()
 	}
-	// Whatever is before an @ may be a password.
+	// Everything before an @ may be a password.
 	at := strings.LastIndex(text, "@")
 	if at < 0 {
 		return text
@@ -44,10 +43,9 @@ func Hide(text string) string {
 	return scheme + "://…" + text[at:]
 }
 
-// HideArgument overwrites the credentials of a URL among the arguments of this
-// program: everybody can read those for as long as it runs (ps). What was
-// made of the argument before may share its bytes, and must not be used if it
-// holds credentials.
+// HideArgument overwrites the credentials in a URL among the arguments of this process, which every
+// user can read while it runs (ps). Other strings made from the argument may share its bytes. They
+// must not be used if they hold credentials.
 func HideArgument(argument string) {
 	_, rest, ok := strings.Cut(argument, "://")
 	if !ok {
@@ -62,15 +60,14 @@ func HideArgument(argument string) {
 	}
 }
 
-// HideValue does the same with a part of an argument, which must not be used
-// afterwards.
+// HideValue overwrites a part of an argument. The part must not be used afterwards.
 func HideValue(value string) {
 	if value == "" {
 		return
 	}
 	begin := uintptr(unsafe.Pointer(unsafe.StringData(value)))
 	for _, a := range os.Args[1:] {
-		// No other string can be written to.
+		// Only strings in the arguments can be overwritten.
 		from := uintptr(unsafe.Pointer(unsafe.StringData(a)))
 		if len(a) > 0 && begin >= from && begin+uintptr(len(value)) <= from+uintptr(len(a)) {
 			shown := unsafe.Slice(unsafe.StringData(value), len(value))

@@ -50,7 +50,7 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// The test runs this program again, to see its arguments as ps does.
+// The test runs this program again, to read its arguments as ps does.
 func TestHideArgument(t *testing.T) {
 	if os.Getenv("HIDE_ARGUMENT") != "" {
 		for _, argument := range os.Args[1:] {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Basic is the value of Authorization for a user (RFC 7617).
+// Basic returns the value of Authorization for a user (RFC 7617).
 func Basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// Netrc finds user and password for a host in the text of a .netrc file; ok is false
-// if it has none. A host's own entry counts before "default".
+// Netrc returns user and password for a host from the text of a .netrc file. ok is false if there
+// is no entry. A host's own entry precedes "default".
 func Netrc(text, host string) (user, password string, ok bool, err error) {
 	tokens, err := netrcTokens(text)
 	if err != nil {
@@ -55,7 +55,7 @@ func Netrc(text, host string) (user, password string, ok bool, err error) {
 	return user, password, ok, nil
 }
 
-// netrcTokens are the words of a .netrc file, without comments and macros.
+// netrcTokens returns the words of a .netrc file without comments and macros.
 func netrcTokens(text string) (tokens []string, err error) {
 	isMacro := false
 	for line := range strings.Lines(text) {

@@ -14,11 +14,11 @@ import (
 	"github.com/linklab/linklab/client/internal/unixsocket"
 )
 
-// Client talks to a daemon.
+// Client is a client of a daemon.
 type Client struct{ http http.Client }
 
-// NewClient returns a client of the daemon that listens on the UNIX socket at
-// path. Close it.
+// NewClient returns a client of the daemon that listens on the UNIX socket at path. The caller must
+// close it.
 func NewClient(path string) *Client {
 	return &Client{http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -34,7 +34,7 @@ func NewClient(path string) *Client {
 // Close ends the connection.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Add puts a download in the queue.
+// Add adds a download to the queue.
 func (c *Client) Add(ctx context.Context, r Request) (d Download, err error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Client) Get(ctx context.Context, id int) (d Download, err error) {
 	return d, err
 }
 
-// Wait returns a download when it has ended.
+// Wait returns a download after it has ended.
 func (c *Client) Wait(ctx context.Context, id int) (d Download, err error) {
 	err = c.call(ctx, http.MethodGet, "/downloads/"+strconv.Itoa(id)+"?wait=true", nil, &d)
 	return d, err
@@ -83,7 +83,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte, int
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		// The URL that net/http puts before an error means nothing here.
+		// The URL that net/http adds to an error has no meaning here.
 		if inner := errors.Unwrap(err); inner != nil {
 			err = inner
 		}

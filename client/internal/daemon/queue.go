@@ -1,6 +1,5 @@
-// Package daemon keeps a queue of downloads that outlives the process, and
-// lets other programs use it through a UNIX socket, as the client of
-// thesis 4.4.3 takes URLs.
+// Package daemon keeps a queue of downloads that survives the process. Other programs use it
+// through a UNIX socket, as the client of thesis 4.4.3 accepts URLs.
 package daemon
 
 import (
@@ -23,35 +22,34 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// A Run downloads; when its context ends it returns soon, and can be started
-// again later.
+// A Run downloads. It returns soon after the end of its context, and can be started again later.
 type Run func(ctx context.Context, r transfer.Recorder) (rundir.Summary, error)
 
-// Options says how a queue works.
+// Options configures a queue.
 type Options struct {
-	// StateDirectory is where the queue and the links' accounts are kept.
+	// StateDirectory holds the queue and the links' accounts.
 	StateDirectory string
-	// Directory is where the files go.
+	// Directory is the directory of the downloaded files.
 	Directory string
-	// Parallel is how many downloads run at a time.
+	// Parallel limits how many downloads run at a time.
 	Parallel int
-	// Prepare checks a request, completes it and returns what does it. Its
-	// error is the user's. It gives a file one Output, however it was written.
+	// Prepare checks and completes a request, and returns its Run. Its error is the user's.
+	// Different spellings of one file name give the same Output.
 	Prepare func(*Request) (Run, error)
-	// Links are the quotas of the links; their accounts are kept.
+	// Links are the quotas of the links. Their accounts are stored.
 	Links []*quota.Link
 	Log   *slog.Logger
 }
 
-// keptEnded is how many downloads that have ended stay in the queue.
+// keptEnded is how many ended downloads stay in the queue.
 const keptEnded = 100
 
-// accountInterval is how often the links' accounts are written if they have
-// changed: what a kill may lose.
+// accountInterval is the interval at which changed accounts are written. A killed daemon loses what
+// was counted since.
 const accountInterval = 10 * time.Second
 
-// A download for which no link reaches the server is tried again after
-// leastWait, then after twice as long each time.
+// A download that no link can reach is tried again after leastWait, and then after twice as long each
+// time.
 const (
 	leastWait = time.Second
 	mostWait  = time.Minute
@@ -64,7 +62,7 @@ var (
 	ErrTaken   = errors.New("another download in the queue writes this file")
 )
 
-// RequestError says what is wrong with a request.
+// RequestError is an error in a request.
 type RequestError struct{ error }
 
 func (e RequestError) Unwrap() error { return e.error }
@@ -79,27 +77,27 @@ type Queue struct {
 	mu      sync.Mutex
 	lastID  int
 	entries []*entry
-	// saved are the accounts as last written.
+	// saved holds the accounts as last written.
 	saved map[string]quota.Usage
-	// held is when links may carry data again after all reached their caps.
+	// held is when links may be used again after all of them reached their caps.
 	held time.Time
 }
 
-// entry is a download of the queue.
+// entry is a download in the queue.
 type entry struct {
 	Download
 	run Run
-	// cancel ends the download when it is running, else nil.
+	// cancel ends a running download, else nil.
 	cancel context.CancelCauseFunc
-	// pause is how long the download waited last since bytes came.
+	// pause is the last wait since bytes arrived.
 	pause time.Duration
-	// ended is closed when the download has ended for good.
+	// ended is closed when the state is final.
 	ended chan struct{}
 }
 
 var errCancelled = errors.New("cancelled")
 
-// Open restores the queue of an earlier process, if there was one. Close it.
+// Open restores the queue of an earlier process, if any. The caller must close it.
 func Open(o Options) (*Queue, error) {
 	store, kept, err := openStore(o.StateDirectory)
 	if err != nil {
@@ -111,17 +109,17 @@ func Open(o Options) (*Queue, error) {
 		e := &entry{Download: d, ended: make(chan struct{})}
 		if !e.State.Ended() {
 			e.State, e.RetryAt = Queued, time.Time{}
-			// What was right may have become wrong, as with a removed directory.
+			// A request may have become wrong, for example by a removed directory.
 			if e.run, err = o.Prepare(&e.Request); err != nil {
 				q.end(e, Failed, err.Error())
 			}
 		} else {
 			close(e.ended)
 		}
-		// Earlier versions kept the credentials of URLs.
-		bare := credentials.Hide(e.URL)
-		hidden = hidden || bare != e.URL
-		e.URL = bare
+		// Earlier versions stored the credentials in URLs.
+		public := credentials.Hide(e.URL)
+		hidden = hidden || public != e.URL
+		e.URL = public
 		q.entries = append(q.entries, e)
 	}
 	for _, l := range o.Links {
@@ -138,10 +136,10 @@ func Open(o Options) (*Queue, error) {
 	return q, nil
 }
 
-// Close lets another process use the state directory.
+// Close releases the state directory for another process.
 func (q *Queue) Close() { q.store.close() }
 
-// Run runs downloads until ctx ends; those that run then stay in the queue.
+// Run runs downloads until ctx ends. Running downloads then stay in the queue.
 func (q *Queue) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	ticker := time.NewTicker(accountInterval)
@@ -162,12 +160,12 @@ func (q *Queue) Run(ctx context.Context) error {
 	return q.save()
 }
 
-// startReady starts what may run. The channel, if any, tells when more may.
+// startReady starts the downloads that may run. wait, if not nil, tells when more may run.
 func (q *Queue) startReady(ctx context.Context, wg *sync.WaitGroup) (wait <-chan time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if left := time.Until(q.held); left > 0 {
-		return time.After(min(left, time.Hour)) // in case the clock is set
+		return time.After(min(left, time.Hour)) // The clock may be set.
 	}
 	running := 0
 	for _, e := range q.entries {
@@ -192,8 +190,8 @@ func (q *Queue) startReady(ctx context.Context, wg *sync.WaitGroup) (wait <-chan
 	return nil
 }
 
-// next is the download to start next: the first that is queued, so that those
-// that wait keep none from running, else the first whose wait ends.
+// next returns the next download to start: the first queued one, else the one whose wait ends first.
+// So waiting downloads delay no queued one.
 func (q *Queue) next() (next *entry) {
 	for _, e := range q.entries {
 		switch {
@@ -246,7 +244,7 @@ func (q *Queue) download(ctx context.Context, e *entry) {
 	}
 }
 
-// wait lets a download wait until it is tried again; q.mu is held.
+// wait lets a download wait for its next try; q.mu is held.
 func (q *Queue) wait(e *entry, why error, least time.Duration) {
 	for _, l := range e.Links {
 		if l.Received > 0 {
@@ -258,8 +256,8 @@ func (q *Queue) wait(e *entry, why error, least time.Duration) {
 	q.Log.Warn("download waits", "id", e.ID, "output", e.Output, "until", e.RetryAt, "error", why)
 }
 
-// firstReset is when the first of the links that reached their caps may carry
-// data again; zero if none ever may, or if one has no need to wait.
+// firstReset returns when the first link may be used again after its cap was reached. It returns zero
+// if none ever may, or if a link has not reached its cap.
 func (q *Queue) firstReset() (first time.Time) {
 	for _, l := range q.Links {
 		reached := new(quota.CapError)
@@ -273,14 +271,14 @@ func (q *Queue) firstReset() (first time.Time) {
 	return first
 }
 
-// end ends a download for good; q.mu is held.
+// end sets the final state of a download; q.mu is held.
 func (q *Queue) end(e *entry, s State, why string) {
 	e.State, e.Error, e.RetryAt, e.EndedAt, e.run = s, why, time.Time{}, time.Now(), nil
 	q.Log.Info("download ends", "id", e.ID, "output", e.Output, "state", s, "error", why)
 	close(e.ended)
 }
 
-// Add puts a download at the end of the queue.
+// Add adds a download at the end of the queue.
 func (q *Queue) Add(r Request) (Download, error) {
 	run, err := q.Prepare(&r)
 	if err != nil {
@@ -316,7 +314,7 @@ func (q *Queue) Add(r Request) (Download, error) {
 	return e.copy(), nil
 }
 
-// trimmed are the entries without the oldest ended ones.
+// trimmed returns the entries without the oldest ended ones.
 func (q *Queue) trimmed() (kept []*entry) {
 	ended := 0
 	for _, e := range slices.Backward(q.entries) {
@@ -353,7 +351,7 @@ func (q *Queue) Get(id int) (Download, error) {
 	return e.copy(), nil
 }
 
-// Wait returns a download when it has ended, or as it is when ctx ends.
+// Wait returns a download after it has ended, or in its present state when ctx ends.
 func (q *Queue) Wait(ctx context.Context, id int) (Download, error) {
 	q.mu.Lock()
 	e, err := q.find(id)
@@ -370,7 +368,7 @@ func (q *Queue) Wait(ctx context.Context, id int) (Download, error) {
 	return e.copy(), nil
 }
 
-// Cancel ends a download that has not ended; Wait tells when it has.
+// Cancel ends a download that has not ended. Wait tells when it has.
 func (q *Queue) Cancel(id int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -420,7 +418,7 @@ func (q *Queue) save() error {
 	return nil
 }
 
-// saveAccounts writes the state if links carried data.
+// saveAccounts writes the state if the accounts have changed.
 func (q *Queue) saveAccounts() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -434,7 +432,7 @@ func (q *Queue) saveAccounts() {
 	}
 }
 
-// accounts are those of the links, and of links that are not in use now.
+// accounts returns the accounts of the links, and of links that are not in use now.
 func (q *Queue) accounts() map[string]quota.Usage {
 	accounts := map[string]quota.Usage{}
 	maps.Copy(accounts, q.saved)
@@ -451,7 +449,7 @@ func (q *Queue) wake() {
 	}
 }
 
-// copy is the download as it is now; the queue's lock is held.
+// copy returns the present download; the queue's lock is held.
 func (e *entry) copy() Download {
 	d := e.Download
 	d.Links = maps.Clone(e.Links)

@@ -22,14 +22,12 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// A server lingers for half a second before it closes a connection whose
-// request it did not read to the end.
+// net/http waits half a second before it closes a connection with an unread request.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
 
-// takes returns a Prepare whose downloads take as long as the path of their
-// URL says, or fail as the query says.
+// takes returns a Run that takes as long as the path of the URL says, or fails as the query says.
 func takes(r *Request) (Run, error) {
 	path, query, _ := strings.Cut(r.URL, "?")
 	length, err := time.ParseDuration(path)
@@ -54,7 +52,7 @@ func takes(r *Request) (Run, error) {
 	}, nil
 }
 
-// open opens the queue of a directory and runs it; stop ends it.
+// open opens and runs the queue of a directory. stop ends it.
 func open(t *testing.T, directory string, change func(*Options)) (q *Queue, stop func()) {
 	t.Helper()
 	o := Options{StateDirectory: directory, Directory: directory, Parallel: 1, Prepare: takes, Log: slog.New(slog.DiscardHandler)}
@@ -86,7 +84,7 @@ func add(t *testing.T, q *Queue, url string) Download {
 	return d
 }
 
-// states lists the downloads as ID and state.
+// states returns the downloads as ID and state.
 func states(q *Queue) string {
 	var list []string
 	for _, d := range q.List() {
@@ -246,7 +244,7 @@ func TestTheQueueWaitsForTheNextPeriodWhenAllCapsAreReached(t *testing.T) {
 		}
 		stop()
 
-		// The account outlives the process.
+		// The account survives the process.
 		lte = &quota.Link{Name: "lte", Cap: 1000, Period: quota.Day}
 		q, stop = open(t, directory, options)
 		defer stop()
@@ -262,8 +260,8 @@ func TestTheQueueWaitsForTheNextPeriodWhenAllCapsAreReached(t *testing.T) {
 // outage is the error of a download for which no link reaches the server.
 var outage = errors.Join(&download.Outage{Err: errors.New("link wifi: no such device")}, nil)
 
-// offline returns a Prepare whose downloads fail with what err returns, and
-// if that is nil go on as those of takes. starts holds when each began.
+// offline returns a Prepare whose downloads fail with the error of err, or continue like those of
+// takes if it is nil. starts records when each began.
 func offline(err func() error, starts *[]time.Time) func(*Request) (Run, error) {
 	return func(r *Request) (Run, error) {
 		run, prepareErr := takes(r)
@@ -277,7 +275,7 @@ func offline(err func() error, starts *[]time.Time) func(*Request) (Run, error) 
 	}
 }
 
-// until is a fault that ends.
+// until returns a fault that ends at end.
 func until(end time.Time, err error) func() error {
 	return func() error {
 		if time.Now().Before(end) {
@@ -313,7 +311,7 @@ func TestADownloadWaitsUntilALinkReachesTheServer(t *testing.T) {
 		}
 		stop()
 
-		// A restart tries at once.
+		// A restarted daemon tries at once.
 		q, stop = open(t, directory, options)
 		defer stop()
 		expect(t, q, "1 waiting")
@@ -459,8 +457,7 @@ func TestAStateThatCanNotBeRead(t *testing.T) {
 	}
 }
 
-// In a directory that others may write to, what is in a file's place must be
-// the user's own.
+// In a directory that others can write to, a file of the queue must belong to the user.
 func TestAPlantedLinkIsNotFollowed(t *testing.T) {
 	for _, name := range []string{"lock", "state.json"} {
 		directory := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 )
 
-// The protocol is HTTP with JSON bodies, because every language and curl
-// speak it, it has codes for errors, and a request can wait for its answer:
+// The protocol is HTTP with JSON bodies. Every language and curl speak it, it has codes for errors,
+// and a request can wait for its answer:
 //
 //	POST   /downloads            a Request in, the Download out (201)
 //	GET    /downloads            all downloads: {"downloads": […]}
@@ -26,7 +26,7 @@ import (
 // An error is {"error": "…"} with 400 (the request is wrong), 404 (no such
 // download), 409 (ended, or the file exists or is taken), or 500.
 
-// maxRequest bounds the body of a request in bytes.
+// maxRequest limits the body of a request in bytes.
 const maxRequest = 64 << 10
 
 // Handler serves the protocol.
@@ -103,11 +103,11 @@ func refuse(w http.ResponseWriter, err error) {
 func write(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// A failure means that the other side has gone.
+	// This fails only if the client is gone.
 	_ = json.NewEncoder(printable.NewWriter(w)).Encode(value)
 }
 
-// Serve answers on the listener until ctx ends, and then ends what waits.
+// Serve answers on the listener until ctx ends, and then ends waiting requests.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler:           handler,

@@ -18,22 +18,22 @@ import (
 // stateFormat is the version of state.json.
 const stateFormat = 1
 
-// state is what outlives the daemon.
+// state is the content of state.json.
 type state struct {
 	Format int `json:"format"`
-	// LastID is the highest ID given so far.
+	// LastID is the highest ID so far.
 	LastID    int                    `json:"last_id"`
 	Downloads []Download             `json:"downloads"`
 	Links     map[string]quota.Usage `json:"links"`
 }
 
-// store keeps the state in a directory that one daemon at a time owns.
+// store keeps the state in a directory, which one daemon at a time owns.
 type store struct {
 	path string
 	lock *os.File
 }
 
-// openStore makes the directory if there is none, and reads the state in it.
+// openStore makes the directory if necessary, and reads its state.
 func openStore(directory string) (*store, state, error) {
 	empty := state{Format: stateFormat}
 	if err := os.MkdirAll(directory, 0o700); err != nil {
@@ -81,7 +81,7 @@ func (s *store) read() (kept state, err error) {
 	return kept, nil
 }
 
-// write replaces the file, so that a crash leaves the old or the new one.
+// write replaces the file. A crash leaves either the old or the new file.
 func (s *store) write(kept state) error {
 	text, err := json.MarshalIndent(kept, "", "  ")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/golden anew")
 
-// golden is a download whose events come to different values of all metrics.
+// golden is a download with different values of all metrics.
 var golden = []rundir.Event{
 	&rundir.Start{Algorithm: "alg3", Links: []rundir.LinkDevice{{Link: "wifi", Device: "wlan0"}, {Link: "lte", Device: "rmnet0"}}},
 	&rundir.Size{Bytes: 4_000_000, Link: "wifi", Resumed: 500_000},
@@ -29,8 +29,7 @@ var golden = []rundir.Event{
 	&rundir.Late{Link: "lte", Bytes: 70_000},
 }
 
-// testdata/golden is what linklab's tests read: linklab comes to the same
-// metrics, from the same events.
+// linklab's tests read testdata/golden: linklab computes the same metrics from the same events.
 func TestGoldenMetricsOfADownload(t *testing.T) {
 	path := t.TempDir()
 	lines, err := rundir.Open(path, rundir.OfClient)

@@ -1,4 +1,4 @@
-// Package metrics exports what downloads do as Prometheus metrics.
+// Package metrics exports Prometheus metrics of downloads.
 package metrics
 
 import (
@@ -13,20 +13,20 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-// Labels are on every series. None may hold a URL.
+// Labels are the labels of every series. None may hold a URL.
 type Labels struct {
 	Run, Scenario, Algorithm, Seed string
 }
 
-// Metrics are the figures of all downloads of this process.
+// Metrics holds the metrics of all downloads of this process.
 type Metrics struct {
 	registry *prometheus.Registry
 	links    map[string]*linkMetrics
 
 	mu sync.Mutex
-	// active are the downloads that have not ended.
+	// active holds the downloads that have not ended.
 	active map[*Download]struct{}
-	// progress is that of the last download when none is active.
+	// progress is the progress of the last download while none is active.
 	progress float64
 }
 
@@ -36,11 +36,11 @@ type linkMetrics struct {
 	inFlight, rtt               prometheus.Gauge
 }
 
-// Request sizes lie between a DATA frame and a whole file: 16 KiB to 1 GiB by
-// factors of 4.
+// requestSizes are the buckets of request sizes, from a DATA frame to a whole file: 16 KiB to 1 GiB
+// in factors of 4.
 var requestSizes = prometheus.ExponentialBuckets(16<<10, 4, 9)
 
-// New returns metrics in which every link has all its series, at 0.
+// New returns metrics in which every link has all of its series, at 0.
 func New(labels Labels, links []string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewPedanticRegistry(),
@@ -91,23 +91,23 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// Received counts bytes that a link received outside any Download.
+// Received counts bytes of a link outside any Download.
 func (m *Metrics) Received(link string, bytes quantity.Bytes) {
 	m.links[link].received.Add(float64(bytes))
 }
 
-// Download returns a recorder for one download over links that New was told.
+// Download returns a recorder for one download over links of New.
 func (m *Metrics) Download() *Download {
 	return &Download{metrics: m, links: map[string]*linkCount{}}
 }
 
-// ratio is the progress of all downloads whose size is known.
+// ratio returns the progress of all downloads of known size.
 func (m *Metrics) ratio() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var arrived, size quantity.Bytes
 	for d := range m.active {
-		// What is there may come again if the server sends only the whole.
+		// Bytes arrive again if the server sends only the whole file.
 		arrived += min(d.arrived, d.size)
 		size += d.size
 	}
@@ -122,13 +122,12 @@ type Download struct {
 	metrics *Metrics
 	links   map[string]*linkCount
 
-	// Guarded by metrics.mu.
+	// metrics.mu guards these fields.
 	size, arrived quantity.Bytes
 }
 
-// linkCount is what a link received: by the samples, which come while
-// requests are under way, and by the requests that ended, which are exact
-// once all have.
+// linkCount counts the bytes of a link in two ways: from samples, which come while requests are in
+// flight, and from ended requests, which are exact once all have ended.
 type linkCount struct{ sampled, ended, counted quantity.Bytes }
 
 // Record counts an event.
@@ -172,7 +171,7 @@ func (d *Download) count(link string) *linkCount {
 	return d.links[link]
 }
 
-// update counts what is new of the link.
+// update adds the new bytes of the link to its metric.
 func (d *Download) update(link *linkMetrics, count *linkCount) {
 	bytes := max(count.sampled, count.ended) - count.counted
 	count.counted += bytes

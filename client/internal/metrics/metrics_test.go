@@ -27,8 +27,7 @@ func scrape(t *testing.T, m *Metrics) string {
 	return recorder.Body.String()
 }
 
-// values reads the samples of the exposition, by series without the labels
-// that all have.
+// values parses the metrics, by series without the common labels.
 func values(t *testing.T, m *Metrics) map[string]float64 {
 	t.Helper()
 	found := map[string]float64{}

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// block is what ranges are aligned to, and most is how long an answer is at most,
-	// by servers that do so.
+	// block is the alignment of ranges, and most the longest answer, of servers that have such.
 	block = 64 << 10
 	most  = 300_000
-	// early is by how much an answer begins too early.
+	// early is by how many bytes an answer begins too early.
 	early = 1000
-	// changeAfter is after how many requests the file changes.
+	// changeAfter is the number of requests after which the file changes.
 	changeAfter = 4
 )
 
-// Habits are all that the server can do.
+// Habits are all habits of the server with GET.
 var Habits = []Habit{
 	{Name: "plain", Does: "serves ranges as a server should", serve: (*exchange).plain},
 
@@ -47,7 +46,7 @@ var Habits = []Habit{
 	})},
 	{Name: "multipart", Does: "answers one range as multipart/byteranges", serve: overRanges(sendMultipart)},
 
-	// Which bytes come.
+	// Which bytes arrive.
 	{Name: "earlier", Does: "begins earlier than asked for", serve: overRanges(func(x *exchange, first, last int) {
 		x.part(max(0, first-early), last)
 	})},
@@ -172,7 +171,7 @@ func (x *exchange) turn(other bool) {
 	x.plain()
 }
 
-// sendMultipart answers as to several ranges (RFC 9110 14.6).
+// sendMultipart answers as for several ranges (RFC 9110 14.6).
 func sendMultipart(x *exchange, first, last int) {
 	x.validators()
 	m := multipart.NewWriter(x.w)

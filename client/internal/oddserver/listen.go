@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// listen listens at several addresses, on the port that the first one names or gets.
+// listen listens at several addresses, on the port of the first one.
 func listen(addresses []string) (all []net.Listener, err error) {
 	port := "0"
 	for _, address := range addresses {
@@ -26,7 +26,7 @@ func listen(addresses []string) (all []net.Listener, err error) {
 	return all, nil
 }
 
-// group accepts what several listeners accept.
+// group is a listener that combines several listeners.
 type group struct {
 	net.Listener
 	all      []net.Listener
@@ -74,8 +74,7 @@ func (g *group) Close() (err error) {
 	return err
 }
 
-// Names answers every question for an address with the same one, as a name
-// server does (RFC 1035 4).
+// Names answers every query for an address with the same address, as a name server does (RFC 1035 4).
 func Names(conn net.PacketConn, address [4]byte) {
 	question := make([]byte, 512)
 	for {
@@ -91,7 +90,7 @@ func Names(conn net.PacketConn, address [4]byte) {
 			continue
 		}
 		reply := append([]byte(nil), question[:end]...)
-		reply[2], reply[3] = 0x84, 0 // an answer, with authority
+		reply[2], reply[3] = 0x84, 0 // An authoritative answer.
 		copy(reply[6:12], make([]byte, 6))
 		if kind := question[end-3]; kind == 1 {
 			reply[7] = 1

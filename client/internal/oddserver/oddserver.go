@@ -1,6 +1,5 @@
-// Package oddserver is a server with habits: each is something odd that servers
-// do, and a client must get the right file all the same. Tests use the handler, and
-// the program in cmd serves it.
+// Package oddserver is a server with habits: odd things that real servers do. A client must get the
+// right file all the same. Tests use the handler, and the program in cmd serves it.
 package oddserver
 
 import (
@@ -19,20 +18,20 @@ import (
 	"time"
 )
 
-// A Habit is something odd that servers do.
+// A Habit is an odd thing that servers do.
 type Habit struct {
 	Name string
-	// Does says it in a few words.
+	// Does describes the habit in a few words.
 	Does string
 	// serve answers a request for the file.
 	serve func(*exchange)
-	// take answers a PUT of a body, or of a range of it that begins at first.
+	// take answers a PUT of a body, or of a range that begins at first.
 	take func(x *exchange, body []byte, first int, ranged bool)
-	// Differs says that the server has two files of the same size under one name.
+	// Differs is true if the server has two files of the same size under one name.
 	Differs bool
 }
 
-// Find returns the habit of that name, of Habits or Uploads.
+// Find returns the habit with that name in Habits or Uploads.
 func Find(name string) (Habit, bool) {
 	all := slices.Concat(Habits, Uploads)
 	i := slices.IndexFunc(all, func(h Habit) bool { return h.Name == name })
@@ -42,8 +41,8 @@ func Find(name string) (Habit, bool) {
 	return all[i], true
 }
 
-// Server serves one file under all paths. The first part of a path is the habit,
-// as in /403-ranges/file, unless an option sets one for all.
+// Server serves one file under all paths. The first part of a path selects the habit, as in
+// /403-ranges/file, unless an option sets one habit for all paths.
 type Server struct {
 	content []byte
 	// other is another file of the same size.
@@ -55,23 +54,23 @@ type Server struct {
 
 	mu    sync.Mutex
 	asked map[string]int
-	// stored is what was put under a path.
+	// stored holds the uploaded files by path.
 	stored map[string][]byte
 }
 
 // An Option changes a server.
 type Option func(*Server)
 
-// WithHabit has all paths served by one habit.
+// WithHabit sets one habit for all paths.
 func WithHabit(h Habit) Option { return func(s *Server) { s.fixed = &h } }
 
-// WithDelay has the server wait before it answers.
+// WithDelay sets a delay before each answer.
 func WithDelay(d time.Duration) Option { return func(s *Server) { s.delay = d } }
 
 // WithRate limits each answer, in bytes per second.
 func WithRate(bytesPerSecond int) Option { return func(s *Server) { s.rate = bytesPerSecond } }
 
-// WithCertificate has the server show another certificate than its own.
+// WithCertificate replaces the server's certificate.
 func WithCertificate(c tls.Certificate) Option { return func(s *Server) { s.certificate = &c } }
 
 // New returns a handler that serves the content.
@@ -90,7 +89,7 @@ func New(content []byte, options ...Option) *Server {
 	return s
 }
 
-// Files are what a client may get under a habit: the content, or a whole other one.
+// Files returns the files that a client may get with a habit: the content, or another whole file.
 func (s *Server) Files(h Habit) [][]byte {
 	if h.Differs {
 		return [][]byte{s.content, s.other()}
@@ -98,12 +97,12 @@ func (s *Server) Files(h Habit) [][]byte {
 	return [][]byte{s.content}
 }
 
-// Is reports whether a client has a file that the server had: not a mixture of two.
+// Is reports whether a client has one of these files, and no mixture of two.
 func (s *Server) Is(h Habit, got []byte) bool {
 	return slices.ContainsFunc(s.Files(h), func(file []byte) bool { return bytes.Equal(got, file) })
 }
 
-// Asked is how many requests there were for a path.
+// Asked returns the number of requests for a path.
 func (s *Server) Asked(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,14 +146,14 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	content []byte
-	// asked is how many requests there were for the path, with this one.
+	// asked is the number of requests for the path, including this one.
 	asked int
-	// etag and modified are the validators; without one if they are zero.
+	// etag and modified are the validators. A zero value is not sent.
 	etag     string
 	modified time.Time
 }
 
-// validators says which file it is.
+// validators sets the validators in the header.
 func (x *exchange) validators() {
 	if x.etag != "" {
 		x.w.Header().Set("ETag", x.etag)
@@ -165,13 +164,13 @@ func (x *exchange) validators() {
 	x.w.Header().Set("Content-Type", "application/octet-stream")
 }
 
-// plain answers as a server should.
+// plain answers correctly.
 func (x *exchange) plain() {
 	x.validators()
 	http.ServeContent(x.w, x.r, "", x.modified, bytes.NewReader(x.content))
 }
 
-// whole answers with all of the file, whatever was asked for.
+// whole answers with the whole file to any request.
 func (x *exchange) whole(status int) { x.send(status, 0, len(x.content)-1) }
 
 // part answers with bytes first to last.
@@ -180,7 +179,7 @@ func (x *exchange) part(first, last int) {
 	x.send(http.StatusPartialContent, first, last)
 }
 
-// send sends bytes first to last, with the header as it is.
+// send sends bytes first to last with the present header.
 func (x *exchange) send(status, first, last int) {
 	x.validators()
 	x.w.Header().Set("Content-Length", strconv.Itoa(last-first+1))
@@ -190,7 +189,7 @@ func (x *exchange) send(status, first, last int) {
 	}
 }
 
-// span is what the request asks for, if it asks by GET for one range that there is.
+// span returns the requested range, if the request is a GET for one valid range.
 func (x *exchange) span() (first, last int, ok bool) {
 	if condition := x.r.Header.Get("If-Range"); condition != "" && condition != x.etag || x.r.Method != http.MethodGet {
 		return 0, 0, false
@@ -207,7 +206,7 @@ func (x *exchange) span() (first, last int, ok bool) {
 	return first, last, first <= last
 }
 
-// overRanges answers requests for a range by answer, and others as a server should.
+// overRanges handles requests for a range by answer, and others correctly.
 func overRanges(answer func(x *exchange, first, last int)) func(*exchange) {
 	return func(x *exchange) {
 		if first, last, ok := x.span(); ok {
@@ -221,7 +220,7 @@ func overRanges(answer func(x *exchange, first, last int)) func(*exchange) {
 // refuse refuses a request.
 func (x *exchange) refuse(status int) { http.Error(x.w, "odd", status) }
 
-// address is the last number of the server's address that was asked.
+// address returns the last number of the server's address that got the request.
 func (x *exchange) address() int {
 	local, _ := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if local == nil || len(local.IP) == 0 {
@@ -230,7 +229,7 @@ func (x *exchange) address() int {
 	return int(local.IP[len(local.IP)-1])
 }
 
-// paced is an answer at a limited rate.
+// paced is an answer with a limited rate.
 type paced struct {
 	http.ResponseWriter
 	rate int
@@ -248,7 +247,7 @@ func (p *paced) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// How a server is reached.
+// The protocols of Start.
 const (
 	HTTP2 = "h2"
 	HTTP1 = "http/1.1"
@@ -256,8 +255,8 @@ const (
 	Plain = "http"
 )
 
-// Start serves on addresses, as HOST or HOST:PORT, on the port of the first one. Its own
-// certificate, for example.com and 127.0.0.1, is the server's own authority.
+// Start serves on addresses, as HOST or HOST:PORT, on the port of the first one. Its certificate is for
+// example.com and 127.0.0.1, and is its own authority.
 func (s *Server) Start(protocol string, addresses ...string) (*httptest.Server, error) {
 	server := httptest.NewUnstartedServer(s)
 	listeners, err := listen(addresses)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A plain GET brings the file whatever the habit: what a habit spoils are ranges.
+// A plain GET brings the file with every habit: only ranges are odd.
 func TestAPlainGetBringsTheFile(t *testing.T) {
 	content := make([]byte, 500_000)
 	rand.NewChaCha8([32]byte{1}).Read(content)
@@ -33,7 +33,7 @@ func TestAPlainGetBringsTheFile(t *testing.T) {
 	}
 }
 
-// Each habit of ranges shows.
+// Each habit with ranges has an effect.
 func TestHabitsShow(t *testing.T) {
 	content := make([]byte, 500_000)
 	server, err := New(content).Start(HTTP2, "127.0.0.1")
@@ -72,7 +72,7 @@ func TestHabitsShow(t *testing.T) {
 	}
 }
 
-// What a PUT stores shows in a GET.
+// A GET brings what a PUT has stored.
 func TestUploadsShow(t *testing.T) {
 	content := []byte("the old film")
 	server, err := New(content).Start(Plain, "127.0.0.1")

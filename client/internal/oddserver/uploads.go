@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Uploads are what the server can do with PUT. Under these habits a path has the file
-// until something else is put there, and any answer to GET is as it should be.
+// Uploads are the habits of the server with PUT. With these habits a path has the file until another
+// one is uploaded, and GET is answered correctly.
 var Uploads = []Habit{
 	{Name: "put-ranges", Does: "writes a range into the file (RFC 9110 14.5)", take: func(x *exchange, body []byte, first int, ranged bool) {
 		if !ranged {
@@ -51,7 +51,7 @@ func refusePutRange(status int) func(*exchange, []byte, int, bool) {
 	}
 }
 
-// store has the path be the body from now on.
+// store stores the body under the path.
 func (x *exchange) store(body []byte) {
 	x.server.mu.Lock()
 	x.server.stored[x.r.URL.Path] = body
@@ -73,7 +73,7 @@ func (x *exchange) serveUpload(take func(*exchange, []byte, int, bool)) {
 	case http.MethodPut:
 		body, err := io.ReadAll(x.r.Body)
 		if err != nil {
-			return // A part of what should come is not kept.
+			return // An incomplete body is not stored.
 		}
 		var first, last, size int
 		parts, _ := fmt.Sscanf(x.r.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size)

@@ -1,5 +1,5 @@
-// Package output writes a download in order into a pipe, a device, or what is
-// open already. There is no second try: what is written cannot be taken back.
+// Package output writes a download in order into a pipe, a device, or an open file. It cannot take
+// written bytes back, so a download cannot be repeated.
 package output
 
 import (
@@ -23,19 +23,19 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// Standard is the name that stands for standard output.
+// Standard is the name of standard output.
 const Standard = "-"
 
-// room is the memory for putting bytes in order.
+// room is the memory for bytes that are not in order yet.
 const room = 8 << 20
 
-// copySize is how many bytes are written at a time at most.
+// copySize limits how many bytes are written at a time.
 const copySize = 128 << 10
 
-// ErrNoReader says that nobody reads any more.
+// ErrNoReader means that nobody reads the output any more.
 var ErrNoReader = errors.New("its reader has gone")
 
-// Stream is a download.Window that writes into something.
+// Stream is a download.Window that writes its bytes in order.
 type Stream struct {
 	*reorder.Window
 	name     string
@@ -44,16 +44,16 @@ type Stream struct {
 	ctx      context.Context
 	resource transport.Resource
 	digest   hash.Hash
-	// failed receives what ends the writing early, and is closed with its end.
+	// failed receives the error that ends the writing early. It is closed at the end.
 	failed chan error
 	begun  bool
 	close  func() error
-	// IsStandard says that it writes to standard output, however that is called.
+	// IsStandard is true if the output is standard output under any name.
 	IsStandard bool
 }
 
-// Open opens what the name stands for, standard if that is Standard. It returns nil
-// if the name is for a plain file. A ctx that ends ends all waiting for a reader.
+// Open opens the output with this name, or standard for Standard. It returns nil for the name of a
+// plain file. The end of ctx ends the waiting for a reader.
 func Open(ctx context.Context, name string, standard io.Writer, checksum []byte) (*Stream, error) {
 	s := &Stream{
 		Window: reorder.NewWindow(room), name: name, to: standard, checksum: checksum, ctx: ctx,
@@ -79,7 +79,7 @@ func Open(ctx context.Context, name string, standard io.Writer, checksum []byte)
 	return s, nil
 }
 
-// isSame reports whether a file is the one that a writer writes to.
+// isSame reports whether a file is the one to which a writer writes.
 func isSame(file *os.File, w io.Writer) bool {
 	other, ok := w.(*os.File)
 	if !ok {
@@ -97,14 +97,14 @@ func isSame(file *os.File, w io.Writer) bool {
 func (s *Stream) Begin(resource transport.Resource, part ranges.Range) ([]ranges.Range, error) {
 	s.resource, s.begun = resource, true
 	if part.Length != resource.Size {
-		s.resource.SHA256 = nil // That is of the whole.
+		s.resource.SHA256 = nil // The checksum is of the whole resource.
 	}
 	have, err := s.Window.Begin(resource, part)
 	go s.copy()
 	return have, err
 }
 
-// copy writes what arrives, in order, until there is no more.
+// copy writes the bytes in order as they arrive.
 func (s *Stream) copy() {
 	defer close(s.failed)
 	memory := make([]byte, copySize)
@@ -118,7 +118,7 @@ func (s *Stream) copy() {
 			}
 		}
 		if err != nil {
-			return // The end: who called Commit or Abort knows how it came to it.
+			return // The caller of Commit or Abort knows the reason.
 		}
 	}
 }
@@ -133,10 +133,10 @@ func (s *Stream) reason(err error) error {
 // Failed implements download.Failer.
 func (s *Stream) Failed() <-chan error { return s.failed }
 
-// Resize implements download.Sizer: nobody has to know.
+// Resize implements download.Sizer. The size does not matter here.
 func (s *Stream) Resize(quantity.Bytes) error { return nil }
 
-// Commit waits until all is written, and verifies it.
+// Commit waits until all bytes are written, and verifies them.
 func (s *Stream) Commit() ([]byte, error) {
 	_, _ = s.Window.Commit()
 	select {
@@ -158,15 +158,15 @@ func (s *Stream) Commit() ([]byte, error) {
 	return sum, nil
 }
 
-// Abort writes no more.
+// Abort ends the writing.
 func (s *Stream) Abort(bool) error {
 	_ = s.Window.Abort(true)
 	s.stop()
 	return nil
 }
 
-// stop ends the writing, and lets it end by itself where it cannot be ended: a
-// reader may take nothing for ever.
+// stop ends the writing. A write that cannot be ended goes on in the background: a reader may never
+// take its bytes.
 func (s *Stream) stop() {
 	file, ok := s.to.(*os.File)
 	if ok && file.SetWriteDeadline(time.Unix(1, 0)) != nil {

@@ -1,6 +1,6 @@
-// Package ownfile opens files that are this user's alone, in directories in
-// which others may put files and links too: there a name may lead to another
-// file of the user's, or to one that somebody else can change.
+// Package ownfile opens files that only this user owns. It is for directories in which others
+// can put files and symbolic links: a name there may lead to another file of the user, or to a
+// file that another user can change.
 package ownfile
 
 import (
@@ -16,8 +16,8 @@ import (
 // Open opens a file for reading.
 func Open(name string) (*os.File, error) { return open(name, os.O_RDONLY) }
 
-// OpenOrCreate opens a file for reading and writing. If there is none it
-// creates one with the mode, before umask.
+// OpenOrCreate opens a file for reading and writing. If it does not exist, it is created with
+// the mode, before umask.
 func OpenOrCreate(name string, mode os.FileMode) (*os.File, error) {
 	for {
 		file, err := open(name, os.O_RDWR)
@@ -31,9 +31,8 @@ func OpenOrCreate(name string, mode os.FileMode) (*os.File, error) {
 	}
 }
 
-// Create creates an empty file for writing with the mode, before umask. It
-// replaces a file of the user's, or a link, that a killed process left, and
-// nothing else.
+// Create creates an empty file for writing with the mode, before umask. It replaces only a file
+// of the user, or a symbolic link, such as a killed process leaves.
 func Create(name string, mode os.FileMode) (*os.File, error) {
 	for {
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -49,7 +48,7 @@ func Create(name string, mode os.FileMode) (*os.File, error) {
 	}
 }
 
-// open opens a file that exists. It does not wait for the other end of a FIFO.
+// open opens an existing file. It does not wait for the other end of a FIFO.
 func open(name string, flag int) (*os.File, error) {
 	file, err := os.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -65,8 +64,7 @@ func open(name string, flag int) (*os.File, error) {
 	return file, nil
 }
 
-// check returns an error unless the file is a regular one of this user's that
-// has no other name.
+// check returns an error unless the file is a regular file of this user without another name.
 func check(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -88,9 +86,8 @@ func check(file *os.File) error {
 	return err
 }
 
-// givenOwner is whom a new file in the directory belongs to. Some file systems
-// name another user than the one who creates it, and the same for all: FAT,
-// FUSE on phones, NFS that squashes, hostfs.
+// givenOwner returns the owner of a new file in the directory. Some file systems give all files
+// the same owner, who is not this user: FAT, FUSE on phones, NFS with squashing, hostfs.
 func givenOwner(directory string) (uint32, error) {
 	file, err := os.CreateTemp(directory, ".multilink-owner-*")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// planted are things that others, or an accident, may put in a file's place.
+// planted are files that others, or an accident, may put in a file's place.
 var planted = map[string]struct {
 	plant func(t *testing.T, name, victim string)
 	want  string
@@ -133,8 +133,7 @@ func TestOpenOrCreateKeepsOnesOwn(t *testing.T) {
 	must(t, file.Close())
 }
 
-// Where all files get the same owner, which is not this user, one's own are
-// like all others.
+// If all files get the same owner, who is not this user, the user's own files are accepted.
 func TestAFileSystemMayNameAnotherOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can have its files created as another user's")

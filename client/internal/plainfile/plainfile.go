@@ -1,9 +1,7 @@
-// Package plainfile is the rule for files that a user names. What is written
-// becomes a plain file, or goes in order into a pipe or character device, or into
-// what the process has open. What is read may be a pipe or character device if it
-// is read once, else a plain file alone. Nothing but a plain file is ever replaced.
-// linklab has the same rule (core/whole_file.py), and both are tested with
-// testdata/rule.json.
+// Package plainfile is the rule for files that a user names. Output becomes a plain file, or goes
+// in order into a pipe, a character device, or a file that the process has open. Input may be a
+// pipe or character device if it is read once, else only a plain file. Only a plain file is ever
+// replaced. linklab has the same rule (core/whole_file.py). testdata/rule.json tests both.
 package plainfile
 
 import (
@@ -21,22 +19,22 @@ import (
 	"golang.org/x/term"
 )
 
-// safely opens without waiting for the other end of a pipe, and without taking
-// a terminal for the program's own.
+// safely opens a file without waiting for the other end of a pipe, and without making a terminal
+// the controlling terminal.
 const safely = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 
 // readPatience is how long the other end of a pipe may send nothing.
 const readPatience = 10 * time.Second
 
-// readerInterval is how often is looked whether a pipe has a reader.
+// readerInterval is the interval between checks whether a pipe has a reader.
 const readerInterval = 20 * time.Millisecond
 
-// Open opens a plain file for reading. Links are followed.
+// Open opens a plain file for reading. It follows symbolic links.
 func Open(name string) (*os.File, error) {
 	return open(name, 0, "a plain file")
 }
 
-// Read returns all of a file, at most that many bytes.
+// Read returns the content of a file, at most that many bytes.
 func Read(name string, most int) ([]byte, error) {
 	file, err := open(name, os.ModeNamedPipe|os.ModeCharDevice, "a plain file, a pipe and a character device")
 	if err != nil {
@@ -46,7 +44,7 @@ func Read(name string, most int) ([]byte, error) {
 	return all(file, name, most)
 }
 
-// all is what a file holds.
+// all returns the content of a file.
 func all(file *os.File, name string, most int) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(patient{file}, int64(most)+1))
 	if err == nil && len(text) > most {
@@ -55,8 +53,8 @@ func all(file *os.File, name string, most int) ([]byte, error) {
 	return text, err
 }
 
-// ReadSecret returns all of a file, at most that many bytes, if it is this user's and
-// nobody else may read it.
+// ReadSecret returns the content of a file, at most that many bytes. The file must belong to this
+// user, and nobody else may read it.
 func ReadSecret(name string, most int) ([]byte, error) {
 	file, err := open(name, os.ModeNamedPipe|os.ModeCharDevice, "a plain file, a pipe and a character device")
 	if err != nil {
@@ -76,11 +74,11 @@ func ReadSecret(name string, most int) ([]byte, error) {
 	return all(file, name, most)
 }
 
-// patient reads, and fails if nothing comes for too long: no signal ends a read.
+// patient is a file whose read fails after readPatience. A signal would not end a read.
 type patient struct{ *os.File }
 
 func (p patient) Read(into []byte) (int, error) {
-	_ = p.SetReadDeadline(time.Now().Add(readPatience)) // A plain file has none.
+	_ = p.SetReadDeadline(time.Now().Add(readPatience)) // A plain file has no deadline.
 	n, err := p.File.Read(into)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("%s: nothing came from it for %v", p.Name(), readPatience)
@@ -88,9 +86,9 @@ func (p patient) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// open opens a file for reading that is plain or has one of the types.
+// open opens a plain file, or a file of one of the types, for reading.
 func open(name string, types os.FileMode, allowed string) (*os.File, error) {
-	found, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0) // A device notices nothing.
+	found, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0) // O_PATH does not affect a device.
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -109,7 +107,7 @@ func open(name string, types os.FileMode, allowed string) (*os.File, error) {
 	return os.NewFile(uintptr(own), name), nil
 }
 
-// what says what a file that is not plain is.
+// what describes the type of a file.
 func what(mode os.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -126,12 +124,12 @@ func what(mode os.FileMode) string {
 	return "no file"
 }
 
-// CheckReplaceable returns an error if the name is that of anything but a plain file,
-// or leads to such. It may be free.
+// CheckReplaceable returns an error if the name leads to anything but a plain file. The name may be
+// free.
 func CheckReplaceable(name string) error {
 	info, err := os.Stat(name)
 	switch {
-	case err != nil: // Also a link that leads nowhere: the link is replaced.
+	case err != nil: // Or a symbolic link to nothing, which is replaced itself.
 		return nil
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory: a file name is needed", name)
@@ -141,7 +139,7 @@ func CheckReplaceable(name string) error {
 	return nil
 }
 
-// Rename gives the file called from the name to, of a plain file or of none.
+// Rename renames a file. The new name must belong to a plain file or to none.
 func Rename(from, to string) error {
 	if err := CheckReplaceable(to); err != nil {
 		return err
@@ -149,16 +147,15 @@ func Rename(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// Into opens a pipe or character device for writing, or what this process has
-// open and the name leads to, such as /dev/stdout. It returns nil if the name is
-// that of a plain file, or free: then a file is to be made. It waits for the
-// reader of a pipe until ctx ends.
+// Into opens a pipe or character device for writing, or a file that this process has open, such as
+// /dev/stdout. It returns nil if the name is free or belongs to a plain file: the caller then
+// makes a file. It waits for the reader of a pipe until ctx ends.
 func Into(ctx context.Context, name string) (*os.File, error) {
-	// Nothing happens to what is opened so, and it stays the same until it is opened
-	// for writing.
+	// O_PATH does not affect the file. The descriptor keeps leading to the same file until it
+	// is opened for writing.
 	found, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil // Whoever makes the file says what is wrong.
+		return nil, nil // The caller makes the file and gets the error.
 	}
 	defer unix.Close(found)
 	if descriptor, ok := ownDescriptor(name); ok {
@@ -178,7 +175,7 @@ func Into(ctx context.Context, name string) (*os.File, error) {
 	return written(ctx, found, name)
 }
 
-// Again opens what a file of this process stands for, for writing where that is.
+// Again opens what a file of this process leads to, for writing if Into would.
 func Again(file *os.File, name string) (again *os.File, err error) {
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -190,7 +187,7 @@ func Again(file *os.File, name string) (again *os.File, err error) {
 	return again, err
 }
 
-// ofDescriptor opens what the process has open as that descriptor.
+// ofDescriptor opens what a descriptor of this process leads to.
 func ofDescriptor(descriptor int, name string) (*os.File, error) {
 	mode, err := modeOf(descriptor, name)
 	if err != nil {
@@ -206,7 +203,7 @@ func ofDescriptor(descriptor int, name string) (*os.File, error) {
 		return nil, refused(name, mode)
 	}
 	if mode&os.ModeNamedPipe != 0 {
-		// Opened anew it can be given up while its reader is slow.
+		// A new open file can be closed while its reader is slow.
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		if file, err := written(ctx, descriptor, name); err == nil {
@@ -220,15 +217,15 @@ func ofDescriptor(descriptor int, name string) (*os.File, error) {
 	return fileOf(own, name)
 }
 
-// written opens what a descriptor stands for anew, for writing. It waits for the
-// reader of a pipe until ctx ends.
+// written opens what a descriptor leads to for writing. It waits for the reader of a pipe until
+// ctx ends.
 func written(ctx context.Context, descriptor int, name string) (*os.File, error) {
 	for {
 		into, err := unix.Open("/proc/self/fd/"+strconv.Itoa(descriptor), unix.O_WRONLY|safely, 0)
 		if err == nil {
 			var mode os.FileMode
 			if mode, err = modeOf(into, name); err == nil && mode&os.ModeNamedPipe == 0 {
-				// No notice comes when a device can take more.
+				// A device may not announce that it can take more.
 				err = unix.SetNonblock(into, false)
 			}
 			if err != nil {
@@ -248,8 +245,8 @@ func written(ctx context.Context, descriptor int, name string) (*os.File, error)
 	}
 }
 
-// fileOf is the file of a descriptor. It is closed and refused if it is a terminal,
-// which would obey what it is sent.
+// fileOf returns the file of a descriptor. It closes and refuses a terminal, which the content
+// could control.
 func fileOf(descriptor int, name string) (*os.File, error) {
 	if term.IsTerminal(descriptor) {
 		unix.Close(descriptor)
@@ -284,13 +281,13 @@ func modeOf(descriptor int, name string) (os.FileMode, error) {
 	return os.ModeIrregular, nil
 }
 
-// ownFiles is the directory of what this process, or one of its threads, has open.
+// ownFiles matches the directory of the descriptors of this process, or of one of its threads.
 var ownFiles = regexp.MustCompile(`^/proc/` + strconv.Itoa(os.Getpid()) + `(/task/\d+)?/fd$`)
 
-// mostLinks is how many links in a row are followed, as by the kernel.
+// mostLinks limits how many symbolic links are followed, as in the kernel.
 const mostLinks = 40
 
-// ownDescriptor is the descriptor that a name stands for, as /dev/stdout does.
+// ownDescriptor returns the descriptor to which a name such as /dev/stdout leads.
 func ownDescriptor(name string) (descriptor int, ok bool) {
 	for range mostLinks {
 		directory, err := filepath.EvalSymlinks(filepath.Dir(name))

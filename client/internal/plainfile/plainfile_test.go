@@ -25,8 +25,7 @@ func must(t *testing.T, err error) {
 
 const old, fresh = "old", "new"
 
-// place makes what a case of the rule is about, and returns its name and what was
-// written into it.
+// place makes the file of a case of the rule. It returns its name, and what was written into it.
 func place(t *testing.T, is string) (name string, filled func() string) {
 	t.Helper()
 	directory := t.TempDir()
@@ -36,7 +35,7 @@ func place(t *testing.T, is string) (name string, filled func() string) {
 		must(t, os.Symlink(other, name))
 		return name, filled
 	}
-	filled = func() string { return fresh } // A null device shows nothing.
+	filled = func() string { return fresh } // A null device keeps nothing.
 	own := func(file *os.File) string {
 		t.Cleanup(func() { file.Close() })
 		return "/proc/self/fd/" + strconv.Itoa(int(file.Fd()))
@@ -109,7 +108,7 @@ func rule(t *testing.T) (cases []ruleCase) {
 	return cases
 }
 
-// put writes as all that writes a user's file does.
+// put writes like all code that writes a user's file.
 func put(name string) (how string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -178,7 +177,7 @@ func TestTheRuleForReading(t *testing.T) {
 				defer reader.Close()
 				name = "/proc/self/fd/" + strconv.Itoa(int(reader.Fd()))
 			} else if strings.HasSuffix(c.Name, "pipe") {
-				name = filepath.Join(t.TempDir(), "pipe") // One with no writer, which is at its end.
+				name = filepath.Join(t.TempDir(), "pipe") // Without a writer this pipe is at its end.
 				must(t, unix.Mkfifo(name, 0o600))
 			}
 			began := time.Now()
@@ -211,7 +210,7 @@ func TestReadingIsBounded(t *testing.T) {
 	}
 }
 
-// A pipe waits for its reader, and is given up with its context.
+// Opening a pipe waits for its reader until the context ends.
 func TestAPipeWithoutAReader(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	must(t, unix.Mkfifo(name, 0o600))

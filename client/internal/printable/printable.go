@@ -1,8 +1,7 @@
-// Package printable makes text that others wrote, such as a server, fit to be
-// shown: on a terminal control characters move the cursor, rename the window
-// or type for the user, and others turn the direction of what follows. Writer does
-// that at the exit of the program. The functions bound what is carried there, and
-// keep it on one line.
+// Package printable makes text from others, such as a server, safe to show. On a terminal, control
+// characters move the cursor, rename the window or type for the user. Other characters change the
+// direction of the following text. Writer escapes them at the exit of the program. The functions
+// also limit the length of a text and keep it on one line.
 package printable
 
 import (
@@ -11,20 +10,20 @@ import (
 	"unicode/utf8"
 )
 
-// mostQuoted and mostError are how many characters of a value, and of an
-// error, are shown: a server may send megabytes.
+// mostQuoted and mostError limit how many characters of a value and of an error are shown:
+// a server may send megabytes.
 const (
 	mostQuoted = 200
 	mostError  = 1000
 )
 
-// Text escapes what is not printable (strconv.IsPrint), line breaks included,
-// as Go writes it in strings.
+// Text escapes unprintable characters (strconv.IsPrint) and line breaks, as Go writes them in
+// strings.
 func Text(s string) string {
 	return text(s, func(r rune) bool { return strconv.IsPrint(r) })
 }
 
-// Lines is Text that leaves line breaks as they are.
+// Lines is Text with line breaks left unchanged.
 func Lines(s string) string {
 	return text(s, func(r rune) bool { return r == '\n' || strconv.IsPrint(r) })
 }
@@ -52,13 +51,13 @@ func Quote(s string) string {
 	return strconv.Quote(s) + rest
 }
 
-// Message is Text of the beginning of a message.
+// Message returns the beginning of a message, escaped by Text.
 func Message(s string) string {
 	s, rest := cut(s, mostError)
 	return Text(s) + rest
 }
 
-// Error is an error whose text is a Message.
+// Error returns an error whose text is a Message.
 func Error(err error) error {
 	if err == nil {
 		return nil
@@ -72,7 +71,7 @@ func (e shown) Error() string { return Message(e.error.Error()) }
 
 func (e shown) Unwrap() error { return e.error }
 
-// cut returns the first most characters, and what tells that there are more.
+// cut returns the first most characters, and a mark if there are more.
 func cut(s string, most int) (begin, rest string) {
 	n := 0
 	for i := range s {

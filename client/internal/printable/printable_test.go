@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// hostile has what a terminal obeys: ESC, BEL, CSI of C1, DEL, a change of
-// direction and a byte that is no UTF-8.
+// hostile has characters that control a terminal: ESC, BEL, CSI of C1, DEL, a change of direction
+// and a byte that is no UTF-8.
 const hostile = "a\x1b]0;title\x07\u009b31m\x7f\u202eb\xff"
 
 func TestText(t *testing.T) {
@@ -46,7 +46,7 @@ func TestQuoteAndErrorAreBounded(t *testing.T) {
 	}
 }
 
-// What a Writer lets through does not depend on where its words are cut.
+// The output of a Writer does not depend on the division into writes.
 func TestAWriterEscapesWhateverTheCuts(t *testing.T) {
 	text := hostile + "größer 文件 🙂 \U000e0001\n"
 	want := `a\x1b]0;title\a\u009b31m\u007f\u202eb\xffgrößer 文件 🙂 \udb40\udc01` + "\n"

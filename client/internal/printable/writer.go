@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Writer writes to another one what is printable, and line breaks. Everything else
-// it escapes, so that JSON stays the same value (RFC 8259 7) where the encoder has
-// escaped what is below U+0020. It is the one exit of a program's words: others'
-// words need no care anywhere else. It may be used concurrently.
+// Writer passes printable characters and line breaks on to another writer. It escapes everything
+// else so that JSON keeps its value (RFC 8259 7) if the encoder has escaped what is below U+0020.
+// All text of the program leaves through it, so no other code needs to escape. It may be used
+// concurrently.
 type Writer struct {
 	raw io.Writer
 
 	mu sync.Mutex
-	// begun is the beginning of a character whose end is still to come.
+	// begun is the beginning of a character whose end has not arrived.
 	begun []byte
 	line  []byte
 }
@@ -25,8 +25,8 @@ type Writer struct {
 // NewWriter returns a Writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{raw: w} }
 
-// Raw is what a Writer writes to, for what is no words: the bytes of a file, and the
-// sequences of a progress bar. Another writer is its own.
+// Raw returns the writer below a Writer, for output that is no text: the bytes of a file, and the
+// control sequences of a progress bar. It returns another writer unchanged.
 func Raw(w io.Writer) io.Writer {
 	if exit, ok := w.(*Writer); ok {
 		return exit.raw
@@ -59,8 +59,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// escape appends a character as Go and JSON write it; only Go knows \x and \a, which
-// JSON does not need.
+// escape appends a character as Go and JSON write it. Only Go knows \x and \a, which JSON does not
+// need.
 func escape(to []byte, r rune) []byte {
 	if r < ' ' {
 		quoted := strconv.AppendQuoteRuneToASCII(nil, r)

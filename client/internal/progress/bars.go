@@ -16,12 +16,12 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// Bars shows a bar for each link: its part of the file and its throughput, and
-// one for what an earlier call left. They are a transfer.Recorder.
+// Bars shows a bar for each link, with its part of the file and its throughput, and a bar for the
+// bytes of earlier calls. It is a transfer.Recorder.
 type Bars struct {
 	container *mpb.Progress
 	links     map[string]*linkBar
-	// earlier is what an earlier call left, nil if that is nothing.
+	// earlier is the bar of the bytes of earlier calls, nil without such.
 	earlier *mpb.Bar
 }
 

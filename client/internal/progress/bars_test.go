@@ -7,16 +7,16 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/linklab/linklab/client/internal/capture"
 	"github.com/linklab/linklab/client/internal/eventually"
-	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// seen waits for words on the screen.
-func seen(t *testing.T, screen *overheard.Text, words ...string) {
+// seen waits until the screen shows the words.
+func seen(t *testing.T, screen *capture.Text, words ...string) {
 	t.Helper()
 	for _, want := range words {
 		eventually.Is(t, fmt.Sprintf("%q is shown", want), func() bool { return strings.Contains(screen.String(), want) })
@@ -24,7 +24,7 @@ func seen(t *testing.T, screen *overheard.Text, words ...string) {
 }
 
 func TestBarsShowEveryLinkAndEnd(t *testing.T) {
-	var screen overheard.Text
+	var screen capture.Text
 	b := New(&screen, []transfer.Link{{Name: "wifi"}, {Name: "lte"}})
 	b.Record(0, &rundir.Size{Bytes: 10_000_000})
 	b.Record(0, &rundir.Sample{Link: "wifi", Received: 2_500_000, Throughput: 80e6})
@@ -37,7 +37,7 @@ func TestBarsShowEveryLinkAndEnd(t *testing.T) {
 
 func TestBarsShowWhatIsThereAlready(t *testing.T) {
 	for _, resumed := range []int64{6_000_000, 10_000_000} {
-		var screen overheard.Text
+		var screen capture.Text
 		b := New(&screen, []transfer.Link{{Name: "wifi"}})
 		b.Record(0, &rundir.Size{Bytes: 10_000_000, Resumed: resumed})
 		seen(t, &screen, "earlier", fmt.Sprintf("%.1f MB of 10.0 MB", float64(resumed)/1e6))

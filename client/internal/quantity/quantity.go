@@ -1,5 +1,4 @@
-// Package quantity has the types of byte counts and data rates, and reads those
-// that users write.
+// Package quantity has types for byte counts and data rates, and parses those that users write.
 package quantity
 
 import (
@@ -10,14 +9,13 @@ import (
 	"time"
 )
 
-// Bytes is a number of bytes, or an offset in a file. It can be a command line
-// flag.
+// Bytes is a number of bytes, or an offset in a file. It can be the value of a flag.
 type Bytes int64
 
-// Megabytes are the bytes in units of 10⁶, as tables show them.
+// Megabytes returns the bytes in units of 10⁶, as in tables.
 func (b Bytes) Megabytes() float64 { return float64(b) / 1e6 }
 
-// Per is the rate of so many bytes in that time.
+// Per returns the rate of so many bytes in that time.
 func (b Bytes) Per(t time.Duration) Rate { return Rate(8 * float64(b) / t.Seconds()) }
 
 var sizeUnits = map[string]float64{
@@ -26,7 +24,7 @@ var sizeUnits = map[string]float64{
 	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
 }
 
-// Set reads a size above 0 such as 1000kB, 1.5MB or 64KiB.
+// Set parses a size above 0 such as 1000kB, 1.5MB or 64KiB.
 func (b *Bytes) Set(text string) error {
 	bytes, err := parse(text, sizeUnits)
 	if err != nil || bytes < 1 || bytes >= math.MaxInt64 {
@@ -36,10 +34,10 @@ func (b *Bytes) Set(text string) error {
 	return nil
 }
 
-// Type names the kind of value in the help text.
+// Type returns the type of the value in help.
 func (*Bytes) Type() string { return "size" }
 
-// String writes the size so that Set reads it; of 0, which it does not, "0".
+// String formats the size so that Set can parse it. It formats 0, which Set refuses, as "0".
 func (b *Bytes) String() string {
 	if *b == 0 {
 		return "0"
@@ -53,13 +51,13 @@ func (b *Bytes) String() string {
 // Rate is a data rate in bits per second.
 type Rate float64
 
-// MegabitsPerSecond is the rate in Mbit/s, as tables show it.
+// MegabitsPerSecond returns the rate in Mbit/s, as in tables.
 func (r Rate) MegabitsPerSecond() float64 { return float64(r) / 1e6 }
 
-// BytesPerSecond converts the rate.
+// BytesPerSecond returns the rate in bytes per second.
 func (r Rate) BytesPerSecond() float64 { return float64(r) / 8 }
 
-// Over is how many bytes pass in that time, not rounded.
+// Over returns how many bytes pass in that time, not rounded.
 func (r Rate) Over(t time.Duration) float64 { return r.BytesPerSecond() * t.Seconds() }
 
 var rateUnits = map[string]float64{"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}

@@ -8,7 +8,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Period is the time after which an account begins anew, in local time.
+// Period is the time after which an account begins again, in local time.
 type Period string
 
 // The periods. Always, the zero value, never ends.
@@ -19,8 +19,8 @@ const (
 	Month  Period = "month"
 )
 
-// begin is when the period that holds t began: midnight, of Monday, or of the
-// first of the month. It is the zero time for Always.
+// begin returns the beginning of the period with t: midnight, of a Monday, or of the first of a
+// month. It returns the zero time for Always.
 func (p Period) begin(t time.Time) time.Time {
 	year, month, day := t.Date()
 	switch p {
@@ -36,7 +36,7 @@ func (p Period) begin(t time.Time) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, t.Location())
 }
 
-// end is when the period that began at begin is over; zero for Always.
+// end returns the end of the period that began at begin, zero for Always.
 func (p Period) end(begin time.Time) time.Time {
 	switch p {
 	case Day:
@@ -49,8 +49,7 @@ func (p Period) end(begin time.Time) time.Time {
 	return time.Time{}
 }
 
-// ParseCap reads SIZE or SIZE/PERIOD such as 5GB/month; without a period it
-// is Always.
+// ParseCap parses SIZE or SIZE/PERIOD such as 5GB/month. Without a period it returns Always.
 func ParseCap(text string) (bytes quantity.Bytes, period Period, err error) {
 	number, name, ok := strings.Cut(text, "/")
 	var size quantity.Bytes

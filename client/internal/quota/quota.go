@@ -1,5 +1,4 @@
-// Package quota bounds what links may carry: a rate, and a volume of data
-// per period.
+// Package quota limits the rate of links, and their volume of data in a period.
 package quota
 
 import (
@@ -16,26 +15,25 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// NewRate returns a limit that may be shared by links.
+// NewRate returns a limit that links may share.
 func NewRate(limit quantity.Rate) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(limit.BytesPerSecond()), max(int(limit.Over(burst)), minBurst))
 }
 
-// A limited link may be ahead of its rate by what it carries in burst, and by
-// minBurst bytes, which is more than TLS needs to make progress.
+// A limited link may exceed its rate by the bytes of burst, and by minBurst bytes. That is more
+// than TLS needs to make progress.
 const (
 	burst    = 100 * time.Millisecond
 	minBurst = 4 << 10
 )
 
-// Link is the quota of one link for all its connections. Without a limit
-// it only counts.
+// Link is the quota of one link for all of its connections. Without a limit it only counts.
 type Link struct {
-	// Name is that of the link.
+	// Name is the name of the link.
 	Name string
-	// Rates are the limits that apply; some may be other links' as well.
+	// Rates are the limits of the link. Other links may share them.
 	Rates []*rate.Limiter
-	// Cap is the volume that may pass in each Period; 0 is no limit.
+	// Cap limits the bytes in each Period, 0 for no limit.
 	Cap    quantity.Bytes
 	Period Period
 
@@ -43,25 +41,24 @@ type Link struct {
 	usage Usage
 }
 
-// Usage is what passed in a period.
+// Usage is the volume of a period so far.
 type Usage struct {
-	// Since is when the period began.
+	// Since is the beginning of the period.
 	Since time.Time `json:"since"`
-	// Bytes counts both directions, TLS included, TCP and IP headers not.
+	// Bytes counts both directions, with TLS and without TCP and IP headers.
 	Bytes quantity.Bytes `json:"bytes"`
-	// Period is that which began.
+	// Period is the kind of the period.
 	Period Period `json:"period,omitempty"`
 }
 
-// Restore continues an account that was kept; one of a period that is over
-// is dropped.
+// Restore continues a stored account. It drops the account of a period that has ended.
 func (l *Link) Restore(u Usage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.usage = u
 }
 
-// Usage returns the account of the current period.
+// Usage returns the account of the present period.
 func (l *Link) Usage() Usage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,22 +66,22 @@ func (l *Link) Usage() Usage {
 	return l.usage
 }
 
-// roll begins a new account when the period is over. A clock that is set back
-// does not end it.
+// roll begins a new account at the end of the period. A clock that is set back does not end the
+// period.
 func (l *Link) roll() {
 	begin := l.Period.begin(time.Now())
 	switch {
 	case isLaterDay(begin, l.usage.Since):
 		l.usage = Usage{Since: begin, Period: l.Period}
 	case l.usage.Period != l.Period || l.usage.Since.After(l.Period.end(begin)):
-		// The account is of a part of this period: the period was another one,
-		// or the clock was ahead by more than one.
+		// The account belongs to a part of this period: the kind of the period has changed, or the
+		// clock was ahead by more than one period.
 		l.usage.Since, l.usage.Period = begin, l.Period
 	}
 }
 
-// isLaterDay reports whether a's date is later than b's, each where it was told: who
-// travels west has the same midnight again.
+// isLaterDay reports whether a's date is later than b's, each in its own time zone: a traveller to
+// the west passes the same midnight twice.
 func isLaterDay(a, b time.Time) bool {
 	return a.Format(time.DateOnly) > b.Format(time.DateOnly)
 }
@@ -108,11 +105,11 @@ func (l *Link) Err() error {
 	return &CapError{Link: l.Name, Cap: l.Cap, Until: l.Period.end(usage.Since)}
 }
 
-// CapError says that a link has carried all that it may.
+// CapError means that a link has reached its cap.
 type CapError struct {
 	Link string
 	Cap  quantity.Bytes
-	// Until is when the link may carry data again; zero if never.
+	// Until is when the link may be used again, zero for never.
 	Until time.Time
 }
 
@@ -124,15 +121,14 @@ func (e *CapError) Error() string {
 	return text + " until " + e.Until.Format(time.RFC3339)
 }
 
-// Permanent tells the engine that trying again soon is of no use.
+// Permanent tells the engine that a retry soon will fail, too.
 func (*CapError) Permanent() bool { return true }
 
-// Dial is a function that connects to a TCP address.
+// Dial connects to a TCP address.
 type Dial func(ctx context.Context, address string) (link.Socket, error)
 
-// Dialer makes dial's connections keep to the quota. They fail with a
-// *CapError when the cap is reached; what the kernel has received by then
-// and nobody has read is not counted.
+// Dialer applies the quota to dial's connections. They fail with a *CapError when the cap is
+// reached. Bytes that the kernel has received by then and nobody has read are not counted.
 func (l *Link) Dialer(dial Dial) Dial {
 	return func(ctx context.Context, address string) (link.Socket, error) {
 		if err := l.Err(); err != nil {
@@ -147,7 +143,7 @@ func (l *Link) Dialer(dial Dial) Dial {
 	}
 }
 
-// conn is a connection that keeps to the quota of its link.
+// conn is a connection within the quota of its link.
 type conn struct {
 	link.Socket
 	link   *Link
@@ -155,8 +151,8 @@ type conn struct {
 	closed context.CancelFunc
 }
 
-// Read delays data so that they come at the allowed rate: unread data close
-// TCP's receive window, which slows the sender.
+// Read delays bytes to the allowed rate: unread bytes close TCP's receive window, which slows the
+// sender.
 func (c *conn) Read(p []byte) (int, error) {
 	if err := c.link.Err(); err != nil {
 		return 0, err
@@ -181,7 +177,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// wait returns when all rates allow for n bytes, or the connection is closed.
+// wait returns when all rates allow n bytes, or when the connection is closed.
 func (c *conn) wait(n int) error {
 	var delay time.Duration
 	for _, r := range c.link.Rates {
@@ -205,7 +201,7 @@ func (c *conn) Close() error {
 	return c.Socket.Close()
 }
 
-// CloseWrite says that no more comes, if the socket can say that.
+// CloseWrite ends the sending, if the socket supports that.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Socket.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -213,7 +209,7 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// LimitUnsent, FillSegments and DiscardUnsent are of the socket, if it has them.
+// LimitUnsent, FillSegments and DiscardUnsent are passed on to a Sender.
 func (c *conn) LimitUnsent(bytes int) error {
 	if s, ok := c.Socket.(link.Sender); ok {
 		return s.LimitUnsent(bytes)
@@ -235,5 +231,5 @@ func (c *conn) DiscardUnsent() error {
 	return nil
 }
 
-// NetConn is the connection below.
+// NetConn returns the connection below.
 func (c *conn) NetConn() net.Conn { return c.Socket }

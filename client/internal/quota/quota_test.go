@@ -30,7 +30,7 @@ func (socket) Ask() error                             { return nil }
 func (socket) Answered() (time.Duration, bool, error) { return 0, false, errors.ErrUnsupported }
 func (socket) RoundTrip() (link.RoundTrip, error)     { return link.RoundTrip{}, nil }
 
-// connect dials through l; the far end sends data without end.
+// connect dials through l. The server sends without end.
 func connect(t *testing.T, l *Link) link.Socket {
 	t.Helper()
 	near, far := net.Pipe()
@@ -49,7 +49,7 @@ func connect(t *testing.T, l *Link) link.Socket {
 	return s
 }
 
-// within fails unless d is want to a hundredth.
+// within fails unless d is within 1 % of want.
 func within(t *testing.T, what string, d, want time.Duration) {
 	t.Helper()
 	if math.Abs(float64(d-want)) > float64(want)/100 {
@@ -131,8 +131,8 @@ func TestACapEndsConnectionsAndRefusesNewOnes(t *testing.T) {
 }
 
 func TestACapIsOfAPeriod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which begins on 2000-01-01 in UTC, a Saturday
-		time.Sleep(30 * 24 * time.Hour) // 31 January
+	synctest.Test(t, func(t *testing.T) { // Its clock begins on 2000-01-01 in UTC, a Saturday.
+		time.Sleep(30 * 24 * time.Hour) // To 31 January.
 		l := &Link{Cap: 100, Period: Month}
 		begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.Local)
 		l.Restore(Usage{Since: begin, Bytes: 100})
@@ -150,10 +150,10 @@ func TestACapIsOfAPeriod(t *testing.T) {
 	})
 }
 
-// The accounts are as a daemon finds them at its start.
+// These are accounts as a daemon finds them at its start.
 func TestAnAccountSurvivesTheClockAndOtherPeriods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(30*24*time.Hour + 12*time.Hour) // noon of 31 January 2000, a Monday
+		time.Sleep(30*24*time.Hour + 12*time.Hour) // To noon of 31 January 2000, a Monday.
 		date := func(year int, month time.Month, day int) time.Time {
 			return time.Date(year, month, day, 0, 0, 0, 0, time.Local)
 		}
@@ -186,8 +186,8 @@ func TestAnAccountSurvivesTheClockAndOtherPeriods(t *testing.T) {
 	})
 }
 
-// After the clock was set back, the account goes on where it was as soon as
-// its period begins again, and ends with that.
+// After the clock was set back, the account continues once its period begins again, and ends with
+// that period.
 func TestAClockThatIsSetBackDoesNotWipeAnAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(31*24*time.Hour - time.Minute)
@@ -208,7 +208,7 @@ func TestAClockThatIsSetBackDoesNotWipeAnAccount(t *testing.T) {
 }
 
 func TestPeriods(t *testing.T) {
-	at := time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC) // a Sunday
+	at := time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC) // A Sunday.
 	for _, test := range []struct {
 		period     Period
 		begin, end string
@@ -256,7 +256,7 @@ func TestALinkWithoutLimitCounts(t *testing.T) {
 	}
 }
 
-// A month is over when its last day is, wherever the day was told.
+// A month ends with its last day in the time zone of the traveller.
 func TestACapIsKeptByWhoTravelsWest(t *testing.T) {
 	local := time.Local
 	defer func() { time.Local = local }()
@@ -274,7 +274,7 @@ func TestACapIsKeptByWhoTravelsWest(t *testing.T) {
 	}
 	again := &Link{Name: "lte", Cap: 1000, Period: Month}
 	again.Restore(kept)
-	// In the seven hours in which the east has the next month already, both are right.
+	// For seven hours the east already has the next month. Then both results are right.
 	if now := time.Now(); now.In(time.FixedZone("east", 2*3600)).Month() == now.Month() && again.Usage().Bytes != 1000 {
 		t.Errorf("after a flight %d bytes are counted, want 1000", int64(again.Usage().Bytes))
 	}
@@ -283,7 +283,7 @@ func TestACapIsKeptByWhoTravelsWest(t *testing.T) {
 	}
 }
 
-// told is a socket that is told how to send.
+// told is a socket that records its settings.
 type told struct {
 	link.Socket
 	limit              int
@@ -294,7 +294,7 @@ func (s *told) LimitUnsent(bytes int) error    { s.limit = bytes; return nil }
 func (s *told) FillSegments(always bool) error { s.filled = always; return nil }
 func (s *told) DiscardUnsent() error           { s.discarding = true; return nil }
 
-// With a cap, too, an upload decides how the socket sends.
+// With a cap, an upload can still configure how the socket sends.
 func TestALimitedSocketIsToldHowToSend(t *testing.T) {
 	below := &told{}
 	l := &Link{Name: "lte", Cap: 1 << 40}

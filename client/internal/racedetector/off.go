@@ -2,5 +2,5 @@
 
 package racedetector
 
-// On says that the race detector is on.
+// On is true if the race detector is on.
 const On = false

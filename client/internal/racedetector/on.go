@@ -1,8 +1,8 @@
 //go:build race
 
-// Package racedetector tells tests whether the race detector is on, beside which they
-// take four to twenty times as long. Tests of many combinations then run a part of them.
+// Package racedetector tells tests whether the race detector is on, which makes them four to twenty
+// times slower. Tests of many combinations then run a part of them.
 package racedetector
 
-// On says that the race detector is on.
+// On is true if the race detector is on.
 const On = true

@@ -8,8 +8,8 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Whatever the sizes, the ranges follow each other without gap or overlap,
-// and the payload is complete exactly when all of them have arrived.
+// With any sizes, the ranges follow one another without gap or overlap. The payload is complete
+// exactly when all of them have arrived.
 func TestEveryByteIsAssignedOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -53,8 +53,8 @@ func TestEveryByteIsAssignedOnce(t *testing.T) {
 	}
 }
 
-// With bytes that are there already, requests that end early and a limit,
-// every byte is assigned until it has arrived, and arrives once.
+// With earlier bytes, requests that end early and a limit, every byte is assigned until it has
+// arrived, and arrives once.
 func TestReleasedBytesAreAssignedAgain(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {

@@ -6,10 +6,9 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Set is a set of bytes. Its zero value is empty.
+// Set is a set of bytes. The zero value is empty.
 type Set struct {
-	// ranges are in ascending order; none is empty, and none touches the
-	// next.
+	// ranges are in ascending order. None is empty, and none touches the next one.
 	ranges []Range
 }
 
@@ -22,11 +21,10 @@ func NewSet(ranges ...Range) *Set {
 	return s
 }
 
-// Ranges are the bytes of the set in ascending order, as few ranges as there
-// can be.
+// Ranges returns the bytes of the set as the fewest ranges, in ascending order.
 func (s *Set) Ranges() []Range { return slices.Clone(s.ranges) }
 
-// First is the first run of bytes of the set; it is empty if the set is.
+// First returns the first contiguous range, which is empty for an empty set.
 func (s *Set) First() Range {
 	if len(s.ranges) == 0 {
 		return Range{}
@@ -34,7 +32,7 @@ func (s *Set) First() Range {
 	return s.ranges[0]
 }
 
-// Bytes is the number of bytes in the set.
+// Bytes returns the number of bytes in the set.
 func (s *Set) Bytes() (sum quantity.Bytes) {
 	for _, r := range s.ranges {
 		sum += r.Length
@@ -42,7 +40,7 @@ func (s *Set) Bytes() (sum quantity.Bytes) {
 	return sum
 }
 
-// Below is the number of bytes in the set before the offset limit.
+// Below returns the number of bytes in the set before the offset limit.
 func (s *Set) Below(limit quantity.Bytes) (sum quantity.Bytes) {
 	for _, r := range s.ranges {
 		if r.Offset >= limit {
@@ -58,7 +56,7 @@ func (s *Set) Add(r Range) {
 	if r.Length <= 0 {
 		return
 	}
-	// from is the first range that r touches, to the one after the last.
+	// from is the first range that touches r, and to follows the last one.
 	from := s.search(func(other Range) bool { return other.End() >= r.Offset })
 	to := s.search(func(other Range) bool { return other.Offset > r.End() })
 	if from < to {
@@ -74,7 +72,7 @@ func (s *Set) Remove(r Range) (removed quantity.Bytes) {
 	if r.Length <= 0 {
 		return 0
 	}
-	// from is the first range that r overlaps, to the one after the last.
+	// from is the first range that overlaps r, and to follows the last one.
 	from := s.search(func(other Range) bool { return other.End() > r.Offset })
 	to := s.search(func(other Range) bool { return other.Offset >= r.End() })
 	if from >= to {
@@ -95,8 +93,8 @@ func (s *Set) Remove(r Range) (removed quantity.Bytes) {
 	return removed
 }
 
-// search returns the index of the first range of which reached is true; it
-// must stay true for all that follow.
+// search returns the index of the first range for which reached is true. reached must be true for
+// all later ranges.
 func (s *Set) search(reached func(Range) bool) int {
 	for i, r := range s.ranges {
 		if reached(r) {

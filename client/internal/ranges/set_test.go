@@ -7,7 +7,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// A set agrees with one boolean per byte, whatever is added and removed.
+// After any Add and Remove, a set agrees with one boolean for each byte.
 func TestSetAgreesWithBooleans(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {

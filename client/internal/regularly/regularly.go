@@ -1,4 +1,4 @@
-// Package regularly does something again and again.
+// Package regularly calls a function at intervals.
 package regularly
 
 import (
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Do calls f after each interval until ctx ends. A call that takes longer than
-// an interval is followed by one, not by all that were due meanwhile.
+// Do calls f after each interval until ctx ends. After a call longer than an interval, one call
+// follows at once, not one for each missed interval.
 func Do(ctx context.Context, interval time.Duration, f func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

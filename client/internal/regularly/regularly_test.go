@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A slow call is followed by the next one at once, and by no more.
+// After a slow call one call follows at once, and not more.
 func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 550*time.Millisecond)

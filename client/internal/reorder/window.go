@@ -1,5 +1,4 @@
-// Package reorder makes a stream of ranges that arrive in any order, with
-// bounded memory.
+// Package reorder turns ranges that arrive in any order into a stream, with limited memory.
 package reorder
 
 import (
@@ -14,36 +13,34 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// Window is a download.Window and an io.Reader: what may be requested is what there is room
-// for, from the next byte that the reader needs on. A reader that stops
-// thereby stops the download.
+// Window is a download.Window and an io.Reader. Only bytes for which it has room may be requested,
+// from the reader's next byte on. So a reader that stops also stops the download.
 type Window struct {
 	size  quantity.Bytes
 	grown chan struct{}
-	// ended is closed after Commit or Abort, which set err.
+	// ended is closed by Commit or Abort, which set err.
 	ended chan struct{}
 	err   error
 
 	mu sync.Mutex
-	// arrival wakes the reader; it has room for one notice.
+	// arrival wakes the reader. It holds one notice.
 	arrival chan struct{}
 	part    ranges.Range
 	// ring holds the byte at offset o in ring[o % len(ring)].
 	ring []byte
-	// next is the offset of the next byte for the reader.
+	// next is the offset of the reader's next byte.
 	next quantity.Bytes
 	// limit is the offset before which bytes may be requested.
 	limit quantity.Bytes
-	// arrived are the bytes from next on that are in the ring.
+	// arrived holds the bytes in the ring from next on.
 	arrived *ranges.Set
 }
 
-// growth is the part of the window that must be free before more may be
-// requested: a request for every few bytes that a reader takes would cost
-// more than it carries.
+// growth divides the window: so much of it must become free before the limit grows. A request for
+// every few bytes that a reader takes would cost more than it carries.
 const growth = 8
 
-// NewWindow returns a window with room for size bytes.
+// NewWindow returns a window for size bytes.
 func NewWindow(size quantity.Bytes) *Window {
 	return &Window{
 		size:    size,
@@ -54,24 +51,24 @@ func NewWindow(size quantity.Bytes) *Window {
 	}
 }
 
-// Size is the number of bytes for which there is room.
+// Size returns the number of bytes for which there is room.
 func (w *Window) Size() quantity.Bytes { return w.size }
 
-// Limit is the offset before which bytes may be requested.
+// Limit returns the offset before which bytes may be requested.
 func (w *Window) Limit() quantity.Bytes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.limit
 }
 
-// Grown receives after Limit has grown.
+// Grown returns a channel that receives after Limit has grown.
 func (w *Window) Grown() <-chan struct{} { return w.grown }
 
-// Begin makes room.
+// Begin allocates the ring.
 func (w *Window) Begin(_ transport.Resource, part ranges.Range) ([]ranges.Range, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if part.Length < 0 { // The server does not tell.
+	if part.Length < 0 { // The length is unknown.
 		part.Length = math.MaxInt64 - part.Offset
 	}
 	w.part, w.next = part, part.Offset
@@ -80,8 +77,8 @@ func (w *Window) Begin(_ transport.Resource, part ranges.Range) ([]ranges.Range,
 	return nil, nil
 }
 
-// WriteAt takes bytes before Limit. Those that it has had already it ignores,
-// so that what is being read never changes.
+// WriteAt stores bytes before Limit. It ignores bytes that it has, so that bytes do not change
+// while they are read.
 func (w *Window) WriteAt(p []byte, at int64) (int, error) {
 	offset := quantity.Bytes(at)
 	w.mu.Lock()
@@ -112,19 +109,19 @@ func (w *Window) put(p []byte, offset quantity.Bytes) {
 	copy(w.ring, p[n:])
 }
 
-// Commit says that all bytes are written.
+// Commit tells that all bytes are written.
 func (w *Window) Commit() ([]byte, error) {
 	w.end(io.EOF)
 	return nil, nil
 }
 
-// Abort says that no more bytes come.
+// Abort tells that no more bytes will arrive.
 func (w *Window) Abort(bool) error {
 	w.end(ErrFailed)
 	return nil
 }
 
-// ErrFailed says that no more bytes come before the last has.
+// ErrFailed means that the download ended before its last byte.
 var ErrFailed = errors.New("the download failed")
 
 func (w *Window) end(err error) {
@@ -132,8 +129,8 @@ func (w *Window) end(err error) {
 	close(w.ended)
 }
 
-// Read returns the next bytes in order as soon as they have arrived. After
-// the last it returns io.EOF, or an error if the download failed.
+// Read returns the next bytes in order as soon as they have arrived. After the last byte it
+// returns io.EOF, or an error if the download failed.
 func (w *Window) Read(p []byte) (int, error) {
 	for {
 		if n := w.take(p); n > 0 {
@@ -144,7 +141,7 @@ func (w *Window) Read(p []byte) (int, error) {
 			continue
 		case <-w.ended:
 		}
-		// All that arrived had done so before the end.
+		// All bytes had arrived before the end.
 		if n := w.take(p); n > 0 {
 			return n, nil
 		}
@@ -152,7 +149,7 @@ func (w *Window) Read(p []byte) (int, error) {
 	}
 }
 
-// take copies what has arrived of the next bytes, and makes room.
+// take copies the next bytes that have arrived, and frees their room.
 func (w *Window) take(p []byte) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

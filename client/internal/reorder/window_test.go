@@ -37,8 +37,8 @@ func random(size int) []byte {
 	return content
 }
 
-// Several writers take the lowest bytes below the limit, write them late, in
-// pieces, and some of them twice; a reader of its own pace gets them in order.
+// Several writers take the lowest bytes below the limit. They write these late, in pieces, and some
+// of them twice. A slow reader gets them in order.
 func TestRangesBecomeAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		content := random(1_000_000)
@@ -69,7 +69,7 @@ func TestRangesBecomeAStream(t *testing.T) {
 						if _, err := w.WriteAt(content[offset:offset+piece], int64(offset)); err != nil {
 							t.Error(err)
 						}
-						if source.IntN(3) == 0 { // again, from before
+						if source.IntN(3) == 0 { // Write some bytes again.
 							again := max(offset-quantity.Bytes(source.Int64N(5000)), from)
 							if _, err := w.WriteAt(content[again:offset+piece], int64(again)); err != nil {
 								t.Error(err)
@@ -135,7 +135,7 @@ func TestTheLimitIsThatOfTheRoom(t *testing.T) {
 	}
 }
 
-// Free room is announced in steps, and the end at once.
+// The limit grows in steps. The end is announced at once.
 func TestTheLimitGrowsInSteps(t *testing.T) {
 	w := begin(t, 8000, ranges.Range{Length: 10_500})
 	for _, step := range []struct{ read, limit quantity.Bytes }{{999, 8000}, {1, 9000}, {999, 9000}, {501, 10_500}, {100, 10_500}} {

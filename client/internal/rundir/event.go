@@ -2,9 +2,9 @@ package rundir
 
 import "time"
 
-// An Event is one line of client.jsonl. Bytes and rates in bits per second are plain
-// numbers in it: encoding/json allocates memory for every type that it meets,
-// and when that is collected is seen in virtual time.
+// An Event is one line of client.jsonl. Bytes, and rates in bits per second, are plain numbers in
+// it: encoding/json allocates memory for every type that it meets, and the time of its collection
+// changes runs in virtual time.
 type Event interface {
 	// At sets the time since the start of the download.
 	At(t time.Duration)
@@ -34,13 +34,13 @@ type Start struct {
 	Options   map[string]any `json:"options"`
 }
 
-// LinkDevice says which device a link is.
+// LinkDevice names the device of a link.
 type LinkDevice struct {
 	Link   string `json:"link"`
 	Device string `json:"device"`
 }
 
-// Connected tells that a link can take requests.
+// Connected means that a link can take requests.
 type Connected struct {
 	Stamp
 	Link string `json:"link"`
@@ -48,23 +48,23 @@ type Connected struct {
 	TCP int64 `json:"tcp_ns"`
 	// TLS is the time of the TLS handshake in ns.
 	TLS int64 `json:"tls_ns"`
-	// RTT is the round trip time that the kernel has measured in ns.
+	// RTT is the kernel's round trip time in ns.
 	RTT      int64  `json:"rtt_ns"`
 	Protocol string `json:"protocol"`
 }
 
-// Size tells what the server said of the file.
+// Size records the server's description of the file.
 type Size struct {
 	Stamp
 	Bytes int64  `json:"bytes"`
 	ETag  string `json:"etag"`
 	// Link is the link that asked.
 	Link string `json:"link"`
-	// Resumed counts the bytes that an earlier call has left.
+	// Resumed counts the bytes from earlier calls.
 	Resumed int64 `json:"resumed_bytes,omitempty"`
 }
 
-// Request tells that a range was requested.
+// Request means that a range was requested.
 type Request struct {
 	Stamp
 	Link string `json:"link"`
@@ -74,18 +74,18 @@ type Request struct {
 	Length int64 `json:"length"`
 	// Rate is the throughput of the link at the decision in bits per second.
 	Rate float64 `json:"rate_bps"`
-	// From is the link that had the range before, if it was taken over.
+	// From is the link that lost the range, if the range was taken over.
 	From string `json:"from,omitempty"`
 }
 
-// FirstByte tells that the first byte of a request's body arrived.
+// FirstByte means that the first byte of a request's body arrived.
 type FirstByte struct {
 	Stamp
 	Link string `json:"link"`
 	ID   int    `json:"id"`
 }
 
-// End tells how a request ended.
+// End means that a request ended.
 type End struct {
 	Stamp
 	Link    string `json:"link"`
@@ -93,23 +93,22 @@ type End struct {
 	Bytes   int64  `json:"bytes"`
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
-	// Wasted counts received bytes that were not wanted any more; they are
-	// not in Bytes.
+	// Wasted counts received bytes that were not needed any more. They are not in Bytes.
 	Wasted int64 `json:"wasted_bytes,omitempty"`
 }
 
-// Failover tells that a link lost work.
+// Failover means that a link lost work.
 type Failover struct {
 	Stamp
 	Link string `json:"link"`
-	// To is the link that does the work now; empty if any may.
+	// To is the link that got the work, "" if any link may take it.
 	To    string `json:"to,omitempty"`
 	Bytes int64  `json:"bytes"`
 	// Reason is lost, excluded, stalled or slow.
 	Reason string `json:"reason"`
 }
 
-// Ban tells that a link is left alone for a while.
+// Ban means that a link backs off.
 type Ban struct {
 	Stamp
 	Link  string `json:"link"`
@@ -118,8 +117,7 @@ type Ban struct {
 	Retry int64 `json:"retry_ns"`
 }
 
-// Late tells of bytes of cancelled requests that arrived on a connection of
-// the link and are wasted.
+// Late counts wasted bytes of cancelled requests that arrived on a connection of the link.
 type Late struct {
 	Stamp
 	Link  string `json:"link"`

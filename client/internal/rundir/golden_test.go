@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/golden anew")
 
-// golden are all kinds of events with all their fields.
+// golden has every kind of event with all of its fields.
 var golden = []Event{
 	&Start{
 		Algorithm: "alg3",
@@ -44,8 +44,7 @@ var goldenSummary = Summary{
 	}},
 }
 
-// testdata/golden is what linklab's tests read: whoever changes a line or a
-// field on this side of the border meets the other side.
+// linklab's tests read testdata/golden. So a change of a line or a field here also shows there.
 func TestGoldenFilesOfARun(t *testing.T) {
 	path := t.TempDir()
 	d, err := Open(path, OfClient)
@@ -101,7 +100,7 @@ func TestGoldenFilesHaveEveryKindAndField(t *testing.T) {
 	checkAllSet(t, reflect.ValueOf(goldenSummary))
 }
 
-// checkAllSet finds fields that are empty.
+// checkAllSet fails if a field is empty.
 func checkAllSet(t *testing.T, value reflect.Value) {
 	t.Helper()
 	if value.IsZero() {

@@ -1,7 +1,6 @@
-// Package rundir writes the client's part of a run directory, the only
-// interface between running and looking: client.jsonl, a line for every event
-// of the download (Event), and client.json, what it came to (Summary); or
-// workload.jsonl and workload.json (Workload) of a program in front of it.
+// Package rundir writes the client's part of a run directory, which linklab reads. client.jsonl has a
+// line for every event of the download (Event), and client.json its result (Summary). A workload in
+// front of a client writes workload.jsonl and workload.json (Workload).
 package rundir
 
 import (
@@ -17,32 +16,32 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 )
 
-// SampleInterval is the time between two Samples of a link.
+// SampleInterval is the interval of the Samples of a link.
 const SampleInterval = 100 * time.Millisecond
 
-// What the files of a run directory are called, before .jsonl and .json.
+// The names of the files of a run directory, without .jsonl and .json.
 const (
 	OfClient   = "client"
 	OfWorkload = "workload"
 )
 
-// Dir is a run directory that is being written.
+// Dir writes a run directory.
 type Dir struct {
 	path   string
 	name   string
 	events *os.File
 	buffer *bufio.Writer
 	lines  *json.Encoder
-	// flushed is when the buffer was last written out.
+	// flushed is the time of the last write of the buffer.
 	flushed time.Duration
 	err     error
 }
 
-// flushInterval is how far the events may lag behind the download, so that
-// a live reader sees it grow while there are few writes.
+// flushInterval limits how far the file lags behind the download. A live reader sees it grow, with
+// few writes.
 const flushInterval = time.Second
 
-// Open creates the directory if there is none and begins the events anew.
+// Open creates the directory if necessary, and begins new files.
 func Open(path, name string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
@@ -58,8 +57,8 @@ func Open(path, name string) (*Dir, error) {
 	return &Dir{path: path, name: name, events: events, buffer: buffer, lines: json.NewEncoder(printable.NewWriter(buffer))}, nil
 }
 
-// Record appends an event that happened at t after the start. The caller
-// orders the calls; the first error is kept for Close.
+// Record appends an event of the time t after the start. Calls must be in the order of time. Close
+// returns the first error.
 func (d *Dir) Record(t time.Duration, e Event) {
 	e.At(t)
 	d.keep(d.lines.Encode(e))
@@ -69,7 +68,7 @@ func (d *Dir) Record(t time.Duration, e Event) {
 	}
 }
 
-// Close completes the events and writes the summary, a Summary or a Workload.
+// Close completes the events and writes the summary, which is a Summary or a Workload.
 func (d *Dir) Close(summary any) error {
 	d.keep(d.buffer.Flush())
 	d.keep(d.events.Close())

@@ -68,7 +68,7 @@ func TestFilesOfARun(t *testing.T) {
 	}
 }
 
-// A live reader sees what is more than a second old.
+// A live reader sees events older than a second.
 func TestEventsAreWrittenEverySecond(t *testing.T) {
 	path := t.TempDir()
 	d, err := Open(path, OfClient)
@@ -119,8 +119,8 @@ func TestErrorsAreReported(t *testing.T) {
 	}
 }
 
-// In a directory that others may write to, a link must not lead the events
-// into another file of the user's.
+// In a directory that others can write to, a symbolic link must not lead the events into another file
+// of the user.
 func TestAPlantedLinkIsNotFollowed(t *testing.T) {
 	directory := t.TempDir()
 	victim := filepath.Join(directory, "victim")
@@ -162,7 +162,7 @@ func TestARunBeginsAnew(t *testing.T) {
 	}
 }
 
-// Whoever prints a run's files prints no control character of a server.
+// The files of a run contain no control character from a server.
 func TestFilesOfARunArePrintable(t *testing.T) {
 	directory := t.TempDir()
 	const hostile = "\"\x1b[2J\u009b2J\u202e\x7f\""

@@ -6,10 +6,10 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Workload is workload.json, what a player, a browser or another program in
-// front of a download came to.
+// Workload is the content of workload.json: the result of a player, a browser or another program in
+// front of a client.
 type Workload struct {
-	// Version and Go are those of the program.
+	// Version and Go are the versions of the program and of Go.
 	Version string `json:"version"`
 	Go      string `json:"go"`
 	// Workload is player, page, rounds or paced.
@@ -18,21 +18,21 @@ type Workload struct {
 	// Outcome is complete, failed or interrupted; Error says why.
 	Outcome string `json:"outcome"`
 	Error   string `json:"error"`
-	// StartedAt is when the first request was made, in ns since 1970.
+	// StartedAt is the time of the first request in ns since 1970.
 	StartedAt int64 `json:"started_at_unix_ns"`
-	// Duration is from the first request, before its connection, to the last
-	// byte (or to the failure) in monotonic ns.
+	// Duration is the time in monotonic ns from the first request, before its connection, to the
+	// last byte or to the failure.
 	Duration int64 `json:"duration_ns"`
-	// Bytes counts what arrived of the bodies of answers.
+	// Bytes counts the bytes of the bodies of answers.
 	Bytes quantity.Bytes `json:"bytes"`
-	// Figures are the workload's own, by name; the names end in units.
+	// Figures holds the workload's own results by name. The names end in units.
 	Figures map[string]float64 `json:"figures"`
 }
 
-// Exchange tells that a request of a workload has been answered.
+// Exchange means that a request of a workload was answered.
 type Exchange struct {
 	Stamp
-	// Number counts from 1, in the order of the requests.
+	// Number counts the requests from 1.
 	Number int `json:"number"`
 	// Bytes is the size of the answer's body.
 	Bytes int64 `json:"bytes"`
@@ -40,17 +40,16 @@ type Exchange struct {
 	Took int64 `json:"took_ns"`
 }
 
-// PlayerState tells what a player does from now on.
+// PlayerState means that the state of a player changed.
 type PlayerState struct {
 	Stamp
-	// State is one of those below.
+	// State is one of the states below.
 	State string `json:"state"`
-	// Buffered is what has arrived and is not played yet in bytes.
+	// Buffered counts the bytes that arrived and were not played.
 	Buffered int64 `json:"buffered_bytes"`
 }
 
-// States of a player. It is Paused while it does not read because the buffer
-// is full; it plays meanwhile.
+// The states of a player. A Paused player plays, but does not read, because its buffer is full.
 const (
 	Playing = "playing"
 	Stalled = "stalled"

@@ -12,11 +12,10 @@ import (
 	random "math/rand/v2"
 )
 
-// allowed is how many connections a server that fails may get in a minute, over all
-// links.
+// allowed is how many connections a failing server may get in a minute, over all links.
 const allowed = 40
 
-// failing is a server that ends each connection in one of some ways, and counts them.
+// failing is a server that ends each connection in one of some ways, and counts connections.
 type failing struct{ accepted atomic.Int64 }
 
 func (f *failing) serve(l net.Listener, config *tls.Config) {
@@ -40,7 +39,7 @@ func (f *failing) serve(l net.Listener, config *tls.Config) {
 	}
 }
 
-// fails calls a command that uses a server which fails, and counts connections.
+// fails runs a command with a failing server, and counts connections.
 func (s *soak) fails(f *failing, base string, flags []string, n int, _ *random.Rand) {
 	begun, before := time.Now(), f.accepted.Load()
 	name := fmt.Sprintf("failing-%d", n)

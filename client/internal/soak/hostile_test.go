@@ -31,34 +31,32 @@ import (
 	"github.com/linklab/linklab/client/internal/oddserver"
 )
 
-// mood is how the server treats a file from the first request to the last.
+// mood is how the server serves a file at all times.
 type mood string
 
 const (
-	// ranged files come in ranges. Whatever else the server does, they can be
-	// downloaded.
+	// ranged files are served in ranges. They can always be downloaded.
 	ranged mood = "ranged"
-	// whole files come as a whole only, at times without a length.
+	// whole files are served only as a whole, sometimes without a length.
 	whole mood = "whole"
-	// turning files come in ranges at first, late, and then as a whole.
+	// turning files are first served in ranges, late, and then as a whole.
 	turning mood = "turning"
-	// fickle files come as a whole at times, instead of the range that was
-	// asked for.
+	// fickle files are sometimes served as a whole instead of the requested range.
 	fickle mood = "fickle"
-	// strange files come with one of the habits of oddserver.
+	// strange files are served with one of the habits of oddserver.
 	strange mood = "odd"
 )
 
 var moods = []mood{ranged, ranged, ranged, whole, turning, fickle, strange, strange}
 
-// habits are those of strange files. Servers that have two files under one name are not
-// among them: of these nobody says which is right.
+// habits are those of strange files. They exclude servers with two files under one name, of which
+// neither is the right one.
 var habits = slices.DeleteFunc(slices.Clone(oddserver.Habits), func(h oddserver.Habit) bool { return h.Differs })
 
-// limits are the values of MAX_CONCURRENT_STREAMS; a connection gets one.
+// limits are the values of MAX_CONCURRENT_STREAMS. Each connection gets one.
 var limits = []int{1, 1, 2, 3, 10, 100}
 
-// An answer is what happens to a request. How often each comes is in answers.
+// An answer is how a request is answered. answers holds how often each occurs.
 type answer string
 
 const (
@@ -75,7 +73,7 @@ const (
 	unranged answer = "200 for 206"
 )
 
-// patience is how long the server lets a client wait for nothing.
+// patience is how long the server may send nothing.
 const patience = 40 * time.Second
 
 var answers = []struct {
@@ -85,9 +83,8 @@ var answers = []struct {
 	{plain, 35}, {slow, 25}, {late, 6}, {goodbye, 8}, {reset, 8}, {broken, 5}, {mute, 3}, {stuck, 3}, {frozen, 2}, {busy, 4},
 }
 
-// hostile is a server that files are downloaded from and uploaded to. They do
-// not exist until they are asked for: a seed and a name tell content, size,
-// mood, and what happens to the nth request for it.
+// hostile is a server for downloads and uploads. Its files are made when they are requested: a seed
+// and a name determine content, size, mood, and the answer to the nth request.
 type hostile struct {
 	seed uint64
 	// largest is the size of the largest file in bytes.
@@ -101,21 +98,21 @@ type hostile struct {
 	ca []byte
 
 	mu sync.Mutex
-	// odds are the servers of odd files, by path.
+	// odds holds the servers of strange files by path.
 	odds map[string]*oddserver.Server
-	// got is what was uploaded of files, and the server has said so.
+	// got holds the uploaded bytes that the server has confirmed.
 	got      map[string][]byte
 	asked    map[string]int
 	answered map[answer]int
 	accepted int
-	// open are the connections of each client, on each link, and most is how
-	// many there were at a time.
+	// open holds the connections of each client on each link. most is the largest number at a
+	// time.
 	open map[flow]map[*watched]struct{}
 	most map[flow]int
 }
 
-// flow is what a client may have several connections of: a port, which is one
-// client's, and the addresses, which are one link's.
+// flow identifies a client's connections on a link: the port belongs to one client, and the
+// addresses to one link.
 type flow struct {
 	client string
 	from   string
@@ -171,9 +168,8 @@ func (h *hostile) close() {
 	}
 }
 
-// admit lets the clients in that come to the listener, which is that of one
-// client. Each connection is one of HTTP/2 with some limit, or one of HTTP/1.1
-// unless only HTTP/2 is wanted.
+// admit accepts the connections of a listener, which belongs to one client. Each connection is an
+// HTTP/2 connection with some limit, or an HTTP/1.1 connection unless onlyHTTP2 is true.
 func (h *hostile) admit(client string, l net.Listener, onlyHTTP2 bool) {
 	for {
 		conn, err := l.Accept()
@@ -182,7 +178,7 @@ func (h *hostile) admit(client string, l net.Listener, onlyHTTP2 bool) {
 		}
 		h.mu.Lock()
 		h.accepted++
-		// HTTP/1.1 is the last one.
+		// The last kind is HTTP/1.1.
 		kinds := len(h.doors) + 1
 		if onlyHTTP2 {
 			kinds = len(h.doors) - 1
@@ -220,14 +216,14 @@ func (h *hostile) watch(client string, conn *net.TCPConn) *watched {
 	return w
 }
 
-// source is a source of chance that depends on the seed, a name and a number.
+// source returns a random source for the seed, a name and a number.
 func (h *hostile) source(name string, n int) *random.Rand {
 	sum := fnv.New64a()
 	fmt.Fprintf(sum, "%s %d", name, n)
 	return random.New(random.NewPCG(h.seed, sum.Sum64()))
 }
 
-// file is what a path stands for.
+// file returns the file with a path.
 func (h *hostile) file(path string) (content []byte, m mood) {
 	r := h.source(path, 0)
 	size := 1 + r.IntN(h.largest)
@@ -239,7 +235,7 @@ func (h *hostile) file(path string) (content []byte, m mood) {
 	return h.blob[begin : begin+size], m
 }
 
-// draw decides what happens to the next request for a file.
+// draw decides the answer to the next request for a file.
 func (h *hostile) draw(r *http.Request) (answer, *random.Rand) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -265,7 +261,7 @@ func (h *hostile) draw(r *http.Request) (answer, *random.Rand) {
 	case r.Method == http.MethodHead:
 	case m == fickle && chance.IntN(4) == 0:
 		a = unranged
-	case m == turning && h.asked["GET "+r.URL.Path] < 2: // one of each link
+	case m == turning && h.asked["GET "+r.URL.Path] < 2: // One request of each link.
 		a = late
 	case m == turning:
 		a = unranged
@@ -289,7 +285,7 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}}
 	}
-	// Some bytes come before what goes wrong.
+	// Some bytes precede the failure.
 	some := 1 + chance.IntN(1+len(content)/2)
 	send := func(w http.ResponseWriter) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
@@ -348,7 +344,7 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// odd is the server of an odd file.
+// odd returns the server of a strange file.
 func (h *hostile) odd(path string, content []byte) http.Handler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -359,8 +355,8 @@ func (h *hostile) odd(path string, content []byte) http.Handler {
 	return h.odds[path]
 }
 
-// take keeps a file or a part of one that is uploaded, if the server takes parts.
-// What the answer is to be is done to what it reads: late, slowly, not to its end.
+// take stores an uploaded file, or a part of one if the server accepts parts. Like the answer, it
+// reads late, slowly, or not to the end.
 func (h *hostile) take(w http.ResponseWriter, r *http.Request, size int, whole bool) {
 	first, last := 0, size-1
 	if said := r.Header.Get("Content-Range"); said != "" {
@@ -385,7 +381,7 @@ func (h *hostile) take(w http.ResponseWriter, r *http.Request, size int, whole b
 		}
 	}
 	if e.left > 0 {
-		return // What follows goes wrong.
+		return // The rest fails.
 	}
 	time.Sleep(e.late) // This server is late.
 	h.mu.Lock()
@@ -397,25 +393,25 @@ func (h *hostile) take(w http.ResponseWriter, r *http.Request, size int, whole b
 	w.WriteHeader(http.StatusCreated)
 }
 
-// refusals of Content-Range are 400 (RFC 9110 14.5) and what others answer.
+// refusals of Content-Range are 400 (RFC 9110 14.5), and what other servers answer.
 var refusals = []int{http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusNotImplemented, http.StatusLengthRequired}
 
-// uploaded is what the server has of a file.
+// uploaded returns what the server has of a file.
 func (h *hostile) uploaded(path string) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return bytes.Clone(h.got[path])
 }
 
-// edited is an answer that is not as it should be.
+// edited is a changed answer.
 type edited struct {
 	http.ResponseWriter
 	edit func(http.Header)
-	// late is how long the body comes after the header.
+	// late is the delay between header and body.
 	late time.Duration
-	// rate in bytes per second bounds the body, if it is set.
+	// rate limits the body in bytes per second, if set.
 	rate float64
-	// left is how many bytes of the body come, if it is set.
+	// left is how many bytes of the body are sent, if set.
 	left  int
 	begun bool
 }
@@ -435,7 +431,7 @@ func (e *edited) flush() {
 	e.ResponseWriter.(http.Flusher).Flush()
 }
 
-// piece is how many of the bytes that are left may pass next, when it is time.
+// piece returns how many of the bytes left may pass next, after the necessary wait.
 func (e *edited) piece(left int) int {
 	if e.rate == 0 {
 		return left
@@ -473,7 +469,7 @@ func (e *edited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watched is a connection that may be counted, reset and frozen.
+// watched is a connection that can be counted, reset and frozen.
 type watched struct {
 	*net.TCPConn
 	server *hostile
@@ -486,7 +482,7 @@ type watched struct {
 	thaw   func()
 }
 
-// connection is that of a request.
+// connection returns the connection of a request.
 func connection(r *http.Request) *watched { return r.Context().Value(connectionKey{}).(*watched) }
 
 type connectionKey struct{}
@@ -513,7 +509,7 @@ func (w *watched) reset() {
 	w.Close()
 }
 
-// freeze lets nothing pass any more, and closes the connection after a while.
+// freeze stops all traffic, and closes the connection after a while.
 func (w *watched) freeze(d time.Duration) {
 	w.mu.Lock()
 	w.ice = true
@@ -550,7 +546,7 @@ func (w *watched) Close() error {
 	return w.TCPConn.Close()
 }
 
-// door is a listener to which connections are brought.
+// door is a listener that gets connections from another listener.
 type door struct {
 	connections chan net.Conn
 	closed      chan struct{}
@@ -595,8 +591,7 @@ func certify(hosts []string) (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority, nil
 }
 
-// listenIn listens in the network namespace of a process; in this one if the
-// process is 0.
+// listenIn listens in the network namespace of a process, or in this one for process 0.
 func listenIn(process int, address string) (net.Listener, error) {
 	if process == 0 {
 		return net.Listen("tcp4", address)
@@ -607,7 +602,7 @@ func listenIn(process int, address string) (net.Listener, error) {
 	}
 	done := make(chan result)
 	go func() {
-		// The thread is not given back: it is in another namespace.
+		// The thread stays locked, because it is in another namespace.
 		runtime.LockOSThread()
 		fd, err := syscall.Open(fmt.Sprintf("/proc/%d/ns/net", process), syscall.O_RDONLY, 0)
 		if err == nil {
@@ -625,7 +620,7 @@ func listenIn(process int, address string) (net.Listener, error) {
 	return r.Listener, r.error
 }
 
-// counts says how often each answer was given.
+// counts returns how often each answer was given.
 func (h *hostile) counts() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package soak lets the whole client, as a user runs it, download from a
-// server that does all that it should not, and upload to it, for as long as one
-// likes. The same seed makes the same files, moods and answers.
+// Package soak runs the whole client, as a user does, with a server that misbehaves in every way. It
+// downloads and uploads for any length of time. The same seed gives the same files, moods and answers.
 package soak
 
 import (
@@ -27,9 +26,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/capture"
 	"github.com/linklab/linklab/client/internal/cli"
 	"github.com/linklab/linklab/client/internal/oddserver"
-	"github.com/linklab/linklab/client/internal/overheard"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
@@ -42,32 +41,31 @@ var (
 )
 
 const (
-	// asClient in the environment makes the test's binary multilink.
+	// asClient in the environment turns the test's binary into multilink.
 	asClient = "MULTILINK_SOAK_CLIENT"
-	// hang is how long a download may take, in which all links fail several
-	// times.
+	// hang is how long a download may take. All of its links fail several times.
 	hang = 5 * time.Minute
-	// giveUp is how long a client waits for a byte: longer than the server lets it on
-	// several connections in a row, each of which may be the next to be mute.
+	// giveUp is how long a client waits for a byte: longer than the silence of several
+	// connections in a row.
 	giveUp = "3m"
-	// parallel is how many downloads daemon and proxy do at a time.
+	// parallel is how many downloads daemon and proxy run at a time.
 	parallel = 2
 
-	// connections is what --connections says: how many a link may have at once
-	// where the algorithm lets it have several.
+	// connections is the value of --connections: how many connections a link may have at a time,
+	// if the algorithm uses several.
 	connections = 4
-	// sessions is how many a link has in a download if it may have one at once
-	// (download.mostSessions): older ones complete what they were asked for.
-	// several is the same where it may have several: one of them has older ones.
+	// sessions is how many sessions a link has in a download with one connection at a time
+	// (download.mostSessions): older ones complete their requests. several is the same with
+	// several connections: one of them has older ones.
 	sessions = 4
 	several  = connections + sessions - 1
-	// sending is how many it has in an upload: beside each that is silent another
-	// one is made.
+	// sending is how many sessions a link has in an upload: a silent one gets another one beside
+	// it.
 	sending = 2 * connections
-	// http1 is how many connections over HTTP/1.1 one of them may be.
+	// http1 is how many HTTP/1.1 connections one session may have.
 	http1 = 3
-	// spare is how many more the proxy has: it begins a file with one request
-	// on a connection of its own, and keeps four of them.
+	// spare is how many further connections the proxy has: a file begins with one request on a
+	// connection of its own, and the proxy keeps four of them.
 	spare = parallel + 4
 )
 
@@ -78,14 +76,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// client is what downloads, with a port of the server to itself.
+// client is a program that downloads, with its own port of the server.
 type client struct {
 	name string
 	// base is the URL of the directory of its files.
 	base string
 	// most is how many connections it may have on a link.
 	most int
-	// flags are those of all commands that download.
+	// flags are common to all commands that download.
 	flags []string
 }
 
@@ -94,12 +92,11 @@ type soak struct {
 	t       *testing.T
 	server  *hostile
 	started time.Time
-	// directory is where all is.
+	// directory holds all files of the run.
 	directory string
 
 	mu sync.Mutex
-	// ended counts downloads by client and how they ended, longest says which
-	// took longest.
+	// ended counts downloads by client and outcome. longest describes the longest download.
 	ended   map[string]int
 	longest string
 	took    time.Duration
@@ -141,8 +138,8 @@ func TestSoak(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	var callers []client
-	// call repeats f with one of the algorithms, each time at a port that no call had
-	// just before: its last connections end before those of the next but one begin.
+	// call repeats f with one of the algorithms. Each call uses another port than the call before
+	// it, so its last connections end before the port is used again.
 	call := func(name string, most int, onlyHTTP2 bool, f func(client, int, string), algorithms []string) {
 		two := []client{open(name+" a", most, onlyHTTP2), open(name+" b", most, onlyHTTP2)}
 		callers = append(callers, two...)
@@ -175,8 +172,8 @@ func TestSoak(t *testing.T) {
 	})
 
 	proxied := open("proxy", parallel*several*http1+spare, false)
-	// It has room for more streams: a file ends for its client before it does
-	// for the proxy, and one without room comes over one link, as well as that can.
+	// The proxy has room for further streams: a file ends for its client before it ends for the
+	// proxy. A file without room uses one link, and may fail with it.
 	proxy, stopProxy := s.start("proxy", append(flags, "--listen", "127.0.0.1:0", "--streams", strconv.Itoa(2*parallel)), "multilink proxy on ")
 	served := open("serve", parallel*several*http1, false)
 	socket := filepath.Join(s.directory, "socket")
@@ -201,10 +198,9 @@ func TestSoak(t *testing.T) {
 	t.Log(server.counts())
 }
 
-// place is where the server is: its name, its addresses, the flags that lead
-// clients there, and a process in whose network namespace it is. On loopback
-// all links are the same device, and the server has an address for each, which
-// a name server of the link tells.
+// place returns where the server is: its name, its addresses, the flags that lead clients there, and a
+// process in whose network namespace it runs. On loopback all links use the same device. Then the
+// server has an address for each link, which the link's name server tells.
 func (s *soak) place() (host string, hosts, flags []string, process int) {
 	if *inLab {
 		u, err := url.Parse(os.Getenv("LINKLAB_URL"))
@@ -239,8 +235,7 @@ func processOf(t *testing.T, program string) int {
 	return 0
 }
 
-// repeat calls f with numbers from 0 and a source of chance of its own until
-// the time is over.
+// repeat calls f with numbers from 0 and its own random source until the time is over.
 func (s *soak) repeat(name string, f func(int, *random.Rand)) {
 	for n := 0; ; n++ {
 		over := n >= 2
@@ -260,12 +255,12 @@ func (s *soak) repeat(name string, f func(int, *random.Rand)) {
 	}
 }
 
-// command is a call of multilink.
-func (s *soak) command(arguments ...string) (*exec.Cmd, *overheard.Text) {
+// command returns a call of multilink, and its output.
+func (s *soak) command(arguments ...string) (*exec.Cmd, *capture.Text) {
 	c := exec.Command("/proc/self/exe", arguments...)
 	c.Env = append(os.Environ(), asClient+"=1", "no_proxy=*")
 	c.Dir = s.directory
-	out := &overheard.Text{}
+	out := &capture.Text{}
 	c.Stdout, c.Stderr = out, out
 	return c, out
 }
@@ -280,7 +275,7 @@ func (s *soak) sound(what, text string) {
 	}
 }
 
-// call runs multilink to its end, and makes it tell where it hangs if it does.
+// call runs multilink to its end. If it hangs, it prints the stacks.
 func (s *soak) call(what string, arguments ...string) (code int, text string) {
 	c, out := s.command(arguments...)
 	if err := c.Start(); err != nil {
@@ -297,8 +292,8 @@ func (s *soak) call(what string, arguments ...string) (code int, text string) {
 	return c.ProcessState.ExitCode(), out.String()
 }
 
-// start runs multilink until stop, and returns what follows ready in the line
-// that it prints when it is ready.
+// start runs multilink until stop. It returns the text after ready in the line that multilink prints
+// when it is ready.
 func (s *soak) start(name string, flags []string, ready string) (after string, stop func()) {
 	c, out := s.command(append([]string{name}, flags...)...)
 	if err := c.Start(); err != nil {
@@ -341,8 +336,8 @@ func (s *soak) start(name string, flags []string, ready string) (after string, s
 	}
 }
 
-// note counts how a download ended. One may fail only where its server lets
-// nobody succeed, or if it is may.
+// note counts the outcome of a download. A download may fail only if its server prevents success, or if
+// may is true.
 func (s *soak) note(client, path string, failure string, may bool) {
 	_, m := s.server.file("/" + path)
 	how := "whole"
@@ -360,14 +355,14 @@ func (s *soak) note(client, path string, failure string, may bool) {
 	s.ended[fmt.Sprintf("%s: %s, %s", client, m, how)]++
 }
 
-// right compares a file that is said to be whole.
+// right checks a file that is reported as complete.
 func (s *soak) right(client, path string, got []byte, err error) {
 	if want, m := s.server.file("/" + path); err != nil || !bytes.Equal(got, want) {
 		s.t.Errorf("%s: %s, a file that is %s, has %d bytes that are not the %d of the server's (%v)", client, path, m, len(got), len(want), err)
 	}
 }
 
-// that are the names of the algorithms that use several links, and are so.
+// that returns the names of the algorithms that use several links and for which is is true.
 func that(is func(schedule.Algorithm) bool) (names []string) {
 	for _, a := range schedule.Algorithms {
 		if !a.OneLink && is(a) {
@@ -379,15 +374,15 @@ func that(is func(schedule.Algorithm) bool) (names []string) {
 
 func hasSeveral(a schedule.Algorithm) bool { return a.Takes("connections") }
 
-// singles have one connection on a link at once, and multiples several; uploaders
-// are those of the former that upload.
+// singles use one connection of a link at a time, and multiples several. uploaders are the singles
+// that upload.
 var (
 	singles   = that(func(a schedule.Algorithm) bool { return !hasSeveral(a) })
 	multiples = that(hasSeveral)
 	uploaders = that(func(a schedule.Algorithm) bool { return !hasSeveral(a) && a.Uploads })
 )
 
-// energyModel is for algorithms that need one; absolute, for the test changes its directory.
+// energyModel returns the path of an energy model. It is absolute, because the test changes its directory.
 func energyModel() string {
 	path, err := filepath.Abs(*model)
 	if err != nil {
@@ -396,7 +391,7 @@ func energyModel() string {
 	return path
 }
 
-// get downloads a file by `multilink get`.
+// get downloads a file with "multilink get".
 func (s *soak) get(c client, n int, algorithm string) {
 	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
 	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", energyModel()}
@@ -416,7 +411,7 @@ func (s *soak) get(c client, n int, algorithm string) {
 	s.remove(name)
 }
 
-// put uploads a file by `multilink put`.
+// put uploads a file with "multilink put".
 func (s *soak) put(c client, n int, algorithm string) {
 	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
 	name := filepath.Join(s.directory, path)
@@ -431,7 +426,7 @@ func (s *soak) put(c client, n int, algorithm string) {
 		s.right(c.name, path, s.server.uploaded("/"+path), nil)
 		s.note(c.name, path, "", false)
 	case 1:
-		// Who took ranges at first, and then does not, has parts that nobody asks it to forget.
+		// A server that accepted ranges before keeps their bytes. No request deletes them.
 		changes := (m == fickle || m == turning) && strings.Contains(text, "the server answers")
 		s.note(c.name, path, text, changes)
 	default:
@@ -440,7 +435,7 @@ func (s *soak) put(c client, n int, algorithm string) {
 	s.remove(name)
 }
 
-// remove removes a file and what a call that failed left of it.
+// remove removes a file, and its part after a failed call.
 func (s *soak) remove(name string) {
 	for _, suffix := range []string{"", ".part", ".part.state"} {
 		if err := os.Remove(name + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -449,10 +444,9 @@ func (s *soak) remove(name string) {
 	}
 }
 
-// proxied reads a file, or the end of one, through the proxy. What it cannot
-// deliver it cuts, so that nobody takes it for whole. Of a file that comes in
-// ranges it delivers all that it has begun; before that, it passes on the
-// server's 503, and says 502 where neither link brings an answer.
+// proxied reads a file, or the end of one, through the proxy. The proxy breaks off what it cannot
+// deliver, so that no client takes it for complete. It delivers every file in ranges that it has begun.
+// Before that, it passes the server's 503 on, and answers 502 if no link brings an answer.
 func (s *soak) proxied(c client, proxy, path string, r *random.Rand) {
 	want, m := s.server.file("/" + path)
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
@@ -524,8 +518,8 @@ func (s *soak) added(c client, socket, path string) {
 	s.remove(name)
 }
 
-// checkConnections compares how many connections a client had at a time with
-// how many it may have.
+// checkConnections compares the largest number of a client's connections at a time with the allowed
+// number.
 func (s *soak) checkConnections(c client) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
@@ -540,7 +534,7 @@ func (s *soak) checkConnections(c client) {
 			s.t.Errorf("%s, link %s to %s: %d connections at a time, at most %d are allowed", c.name, f.from, f.to, n, c.most)
 		}
 	}
-	// One call may be over before the second link has connected.
+	// A single call may end before the second link has connected.
 	if seen == 0 || seen == 1 && *duration > 0 {
 		s.t.Errorf("%s used %d links", c.name, seen)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// failures are ways in which a server fails.
+// failures are the ways in which a server fails.
 var failures = map[string]func(*end){
 	"closes at once":  func(e *end) {},
 	"resets at once":  func(e *end) { e.reset() },
@@ -61,10 +61,10 @@ var failures = map[string]func(*end){
 	"closes in HTTP/2": func(e *end) { http2(func(io.Writer, uint32) { e.Close() })(e) },
 }
 
-// size is that of the file: more than any test downloads, in bytes.
+// size is the size of the file in bytes: more than any test downloads.
 const size = 1 << 40
 
-// partial is the head of the answer to a range.
+// partial returns the header of the answer to a range.
 func partial(r *http.Request) string {
 	first, last := int64(0), int64(size-1)
 	fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last)
@@ -106,7 +106,7 @@ func endless(first, then string) func(*end) {
 	})
 }
 
-// frame is one of HTTP/2 (RFC 9113 4.1).
+// frame returns an HTTP/2 frame (RFC 9113 4.1).
 func frame(kind byte, stream uint32, payload ...byte) []byte {
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
 	return append(binary.BigEndian.AppendUint32(append(head, 0), stream), payload...)
@@ -135,7 +135,7 @@ func http2(answer func(io.Writer, uint32), begin ...[]byte) func(*end) {
 	}
 }
 
-// works serves the file, slowly, and takes what is sent. It returns what does so.
+// works returns a server that serves the file slowly and accepts uploads.
 func works(protocols ...string) func(*end) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
@@ -176,7 +176,7 @@ func (s slowly) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// zeros is the file.
+// zeros is the content of the file.
 type zeros struct{ at int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {
@@ -194,7 +194,7 @@ func (z *zeros) Seek(offset int64, whence int) (int64, error) {
 	return z.at, nil
 }
 
-// once is a listener with one connection, until that is closed.
+// once is a listener for one connection, which ends when that is closed.
 type once struct {
 	conn   chan net.Conn
 	closed chan struct{}

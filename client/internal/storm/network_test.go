@@ -1,5 +1,5 @@
-// Package storm counts the connections that servers get which fail, from all that
-// dials, in simulated time.
+// Package storm counts the connections that failing servers get from all code that dials, in simulated
+// time.
 package storm
 
 import (
@@ -22,22 +22,22 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// rtt is that of all links.
+// rtt is the round trip time of all links.
 const rtt = 20 * time.Millisecond
 
-// A server gets segment bytes of a connection in each uplink: 1.6 MB/s.
+// Each uplink carries segment bytes of a connection at a time: 1.6 MB/s.
 const (
 	segment = 16 << 10
 	uplink  = 10 * time.Millisecond
 )
 
-// network leads from two links to a server.
+// network connects two links with a server.
 type network struct {
 	pacer *link.Pacer
 	mu    sync.Mutex
-	// accepted is when the server got a connection.
+	// accepted holds the times at which the server got connections.
 	accepted []time.Time
-	// serve is what the server does with one.
+	// serve is how the server handles a connection.
 	serve func(*end)
 	open  map[*end]struct{}
 }
@@ -46,7 +46,7 @@ func newNetwork(serve func(*end)) *network {
 	return &network{pacer: link.NewPacer(), serve: serve, open: map[*end]struct{}{}}
 }
 
-// links are two that lead to the server.
+// links returns two links that lead to the server.
 func (n *network) links() (links []transfer.Link) {
 	for _, name := range []string{"wifi", "lte"} {
 		links = append(links, transfer.Link{Name: name, Device: "lo", Dial: n.pacer.Dialer(name, n.dial)})
@@ -74,8 +74,7 @@ func (n *network) dial(ctx context.Context, _ string) (link.Socket, error) {
 	return socket{&end{in: down, out: up}}, nil
 }
 
-// become makes the server do something else from now on, also with the connections
-// that there are: it resets them.
+// become changes how the server handles connections. It resets the open ones.
 func (n *network) become(serve func(*end)) {
 	n.mu.Lock()
 	n.serve = serve
@@ -87,7 +86,7 @@ func (n *network) become(serve func(*end)) {
 	}
 }
 
-// most is how many connections there were in a minute at most, from a time on.
+// most returns the largest number of connections in a minute, from a time on.
 func (n *network) most(from time.Time) (most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -109,11 +108,11 @@ type half struct {
 	changed *sync.Cond
 	data    []byte
 	err     error
-	// came is how much has been read.
+	// came counts the bytes that were read.
 	came uint64
 }
 
-// room is what a direction holds, in bytes.
+// room is how many bytes one direction holds.
 const room = 1 << 18
 
 func newHalf() *half {
@@ -131,14 +130,14 @@ func (h *half) end(err error) {
 	h.changed.Broadcast()
 }
 
-// end is one end of a connection; of is set at the server's.
+// end is one end of a connection. of is set at the server's end.
 type end struct {
 	in, out *half
 	of      *network
-	// slow has it read a byte a second.
+	// slow makes it read one byte a second.
 	slow bool
-	// ends says that the last is being written, which crypto/tls tells by a deadline. It
-	// finds room: net/http holds a mutex meanwhile, by which simulated time stands still.
+	// ends is true during the last write, which crypto/tls announces by a deadline. That write
+	// always has room: net/http holds a mutex meanwhile, which would stop simulated time.
 	ends atomic.Bool
 }
 
@@ -191,7 +190,7 @@ func (e *end) Close() error {
 	return nil
 }
 
-// reset ends the connection as RST does.
+// reset ends the connection like a TCP reset.
 func (e *end) reset() {
 	e.in.mu.Lock()
 	e.in.data = nil
@@ -218,7 +217,7 @@ func (socket) Owes(bool)                            {}
 func (socket) Trial() *link.Trial                   { return nil }
 func (socket) Ask() error                           { return nil }
 
-// Answered says that the server's kernel always does.
+// Answered returns that the server's kernel has acknowledged everything.
 func (socket) Answered() (time.Duration, bool, error) { return 0, true, nil }
 
 func (s socket) RoundTrip() (link.RoundTrip, error) {
@@ -227,8 +226,8 @@ func (s socket) RoundTrip() (link.RoundTrip, error) {
 	return link.RoundTrip{Last: rtt, Min: rtt, Sending: rtt, Acknowledged: s.out.came}, s.out.err
 }
 
-// certificate is that of the host "server", valid in simulated time, and authority is
-// its own issuer.
+// certificate is for the host "server" and valid in simulated time. authority contains its issuer,
+// which is the certificate itself.
 var certificate, authority = func() (tls.Certificate, *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/upload"
 )
 
-// drips serves the file, and takes what is sent, so many bytes in each second.
+// drips serves the file, and accepts uploads, at so many bytes a second.
 func drips(protocol string, each int) func(*end) {
 	return func(e *end) {
 		server := &http.Server{
@@ -53,7 +53,7 @@ func (d drip) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Who sends a byte a second does not hold a download for ever; who sends little does.
+// A server that sends one byte a second ends a download. A slow server does not.
 func TestALeastRate(t *testing.T) {
 	const hour = time.Hour
 	for _, test := range []struct {
@@ -90,7 +90,7 @@ func TestALeastRate(t *testing.T) {
 	}
 }
 
-// Nor does a server that takes a byte a second hold an upload.
+// A server that accepts one byte a second ends an upload.
 func TestALeastRateOfUploads(t *testing.T) {
 	for _, lowest := range []quantity.Rate{200, 0} {
 		synctest.Test(t, func(t *testing.T) {

@@ -29,14 +29,13 @@ import (
 	"github.com/linklab/linklab/client/internal/upload"
 )
 
-// allowed is how many connections a server that fails may get in a minute, over two
-// links together.
+// allowed is how many connections a failing server may get in a minute, over both links together.
 const allowed = 40
 
 // lasting is how long a server fails.
 const lasting = 90 * time.Second
 
-// ways are all that dials. Each goes on until its context ends.
+// ways holds all code that dials. Each runs until its context ends.
 var ways = map[string]func(*testing.T, context.Context, *network){
 	"get by adaptive":            gets("adaptive", true, 16),
 	"get by adaptive, 1 each":    gets("adaptive", true, 1),
@@ -51,21 +50,21 @@ var ways = map[string]func(*testing.T, context.Context, *network){
 	"serve":                      serves,
 }
 
-// keep are the ways that have connections when a server begins to fail that has worked
-// so far, and what it speaks.
+// keep lists the ways that have open connections when a working server begins to fail, and the
+// protocols of the server.
 var keep = map[string][]string{
 	"get by adaptive": {"h2", "http/1.1"},
 	"get by alg3":     {"h2"},
 	"serve":           {"h2"},
-	// Over HTTP/2 a full connection holds a mutex of net/http, by which simulated time stands still.
+	// Over HTTP/2 a full connection holds a mutex of net/http, which stops simulated time.
 	"put by alg3": {"http/1.1"},
 }
 
-// passedOn are answers that a proxy hands to its clients, who decide what follows.
+// passedOn are answers that a proxy passes on to its clients, which decide what follows.
 var passedOn = []string{"503 and the end"}
 
-// One that fails gets few connections, however it does, and whatever asks: first, on
-// further connections, again after it has worked, or by net/http itself.
+// A failing server gets few connections, with every failure and every way to dial: the first
+// connections, further ones, those after it has worked, and those of net/http itself.
 func TestNoServerThatFailsIsStormed(t *testing.T) {
 	all := slices.Sorted(maps.Keys(failures))
 	for i, c := range cases() {
@@ -73,7 +72,7 @@ func TestNoServerThatFailsIsStormed(t *testing.T) {
 			if strings.HasPrefix(c.way, "proxy") && slices.Contains(passedOn, failure) {
 				continue
 			}
-			// Each case and each failure is there once or more.
+			// Each case and each failure runs at least once.
 			if racedetector.On && j%len(cases()) != i {
 				continue
 			}
@@ -88,7 +87,7 @@ func TestNoServerThatFailsIsStormed(t *testing.T) {
 	}
 }
 
-// dials is a way to dial, and what the server spoke while it worked: "" if it never did.
+// dials is a way to dial, and the protocol of the server while it worked, "" if it never worked.
 type dials struct{ way, worked string }
 
 func cases() (all []dials) {
@@ -101,8 +100,8 @@ func cases() (all []dials) {
 	return all
 }
 
-// count fails if a server gets too many connections that fails like that, from the
-// start or after it has worked for a while.
+// count fails if a server with this failure gets too many connections. The server fails from the
+// start, or after it has worked as before.
 func count(t *testing.T, way string, fails, before func(*end)) {
 	n := newNetwork(fails)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -126,7 +125,7 @@ func count(t *testing.T, way string, fails, before func(*end)) {
 		t.Logf("%d connections in a minute, %d in all, %v", most, len(n.accepted), time.Since(begun))
 	}
 	n.become(failures["closes at once"])
-	time.Sleep(time.Minute) // Until all that is left behind has ended.
+	time.Sleep(time.Minute) // Until everything in the background has ended.
 }
 
 func options(n *network, algorithm string, rescue bool, most int) download.Options {
@@ -167,7 +166,7 @@ func puts(algorithm string, rescue bool, most int) func(*testing.T, context.Cont
 	}
 }
 
-// serves has a daemon download two files at a time, of four.
+// serves runs a daemon that downloads two of four files at a time.
 func serves(t *testing.T, ctx context.Context, n *network) {
 	o := options(n, "adaptive", true, 64)
 	o.Pool = download.NewPool()
@@ -196,7 +195,7 @@ func serves(t *testing.T, ctx context.Context, n *network) {
 	q.Run(ctx)
 }
 
-// proxies has clients ask a proxy, each again as soon as it has its answer.
+// proxies runs clients of a proxy. Each sends its next request after an answer.
 func proxies(method string) func(*testing.T, context.Context, *network) {
 	return func(_ *testing.T, ctx context.Context, n *network) {
 		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -215,7 +214,7 @@ func proxies(method string) func(*testing.T, context.Context, *network) {
 	}
 }
 
-// pipes is a listener whose clients are here.
+// pipes is a listener for clients in this process.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -270,7 +269,7 @@ func (l *pipes) ask(ctx context.Context, method string) {
 	}
 }
 
-// nowhere is where what is downloaded goes.
+// nowhere is an output that discards everything.
 type nowhere struct{}
 
 func (nowhere) Begin(transport.Resource, ranges.Range) ([]ranges.Range, error) { return nil, nil }
@@ -278,7 +277,7 @@ func (nowhere) WriteAt(p []byte, _ int64) (int, error)                         {
 func (nowhere) Commit() ([]byte, error)                                        { return nil, nil }
 func (nowhere) Abort(bool) error                                               { return nil }
 
-// noFile is what is uploaded.
+// noFile is the file to upload.
 type noFile struct{}
 
 func (*noFile) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }

@@ -6,11 +6,10 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Floor is the least rate at which something must go on. It is measured over whole
-// spans: a record of TLS of 16 KiB, of which nothing can be read before its end, takes a
-// link of 1 kbit/s two minutes.
+// Floor is a lower limit of a rate. It is measured over whole spans. A span must be long: a link of
+// 1 kbit/s needs two minutes for a TLS record of 16 KiB, which can be read only at its end.
 type Floor struct {
-	// Rate is 0 for none, and Span for never.
+	// Rate 0 means no limit. Span 0 means that it is never checked.
 	Rate quantity.Rate
 	Span time.Duration
 
@@ -18,10 +17,10 @@ type Floor struct {
 	total quantity.Bytes
 }
 
-// Restart begins a span, in which nothing counts that came before.
+// Restart begins a new span.
 func (f *Floor) Restart(now time.Duration, total quantity.Bytes) { f.from, f.total = now, total }
 
-// IsUnder reports, once a span is over, whether less came in it than must.
+// IsUnder reports at the end of a span whether too few bytes arrived in it.
 func (f *Floor) IsUnder(now time.Duration, total quantity.Bytes) bool {
 	if f.Rate == 0 || f.Span == 0 || now-f.from < f.Span {
 		return false

@@ -11,7 +11,7 @@ func TestWhatIsUnderAFloor(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		rate quantity.Rate
-		// each is what comes in each second.
+		// each is the number of bytes in each second.
 		each quantity.Bytes
 		want bool
 	}{
@@ -30,7 +30,7 @@ func TestWhatIsUnderAFloor(t *testing.T) {
 			t.Errorf("%s: under %v", test.name, under)
 		}
 	}
-	// A record of TLS comes at its end.
+	// A TLS record arrives at its end.
 	f := Floor{Rate: 200, Span: 5 * time.Minute}
 	for now := time.Second; now <= time.Hour; now += time.Second {
 		if records := quantity.Bytes(now / (131 * time.Second)); f.IsUnder(now, records<<14) {

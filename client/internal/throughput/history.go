@@ -7,7 +7,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// history has mean and variance of samples (Welford 1962).
+// history computes mean and variance of samples (Welford 1962).
 type history struct {
 	at           time.Duration
 	n            int
@@ -27,7 +27,7 @@ func (h *history) add(now time.Duration, sample quantity.Rate) {
 	h.square += before * (float64(sample) - h.mean)
 }
 
-// variation is the standard deviation of the samples over their mean.
+// variation returns the standard deviation of the samples divided by their mean.
 func (h *history) variation() float64 {
 	if h.n < 2 || h.mean == 0 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Samples of 8, 16 and 24 Mbit/s: a deviation of 8 by a mean of 16.
+// Samples of 8, 16 and 24 Mbit/s have a deviation of 8 and a mean of 16.
 func TestVariation(t *testing.T) {
 	m := NewMeter(time.Second)
 	m.Start(0)

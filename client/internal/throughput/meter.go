@@ -1,4 +1,4 @@
-// Package throughput measures what a link delivers.
+// Package throughput measures the throughput of links.
 package throughput
 
 import (
@@ -9,10 +9,9 @@ import (
 
 // Meter measures the throughput of one link over a sliding window.
 //
-// Several requests of a link are in flight at a time, and the throughput of
-// the link is the sum over them (thesis 4.4.3.2): every request adds
-// its bytes to the one meter of its link. Times are durations since a start
-// that is common to all calls and must not decrease.
+// A link has several requests in flight, and its throughput is their sum (thesis 4.4.3.2). So
+// every request adds its bytes to the one meter of its link. All times are since a common start,
+// and must not decrease.
 type Meter struct {
 	window   time.Duration
 	started  bool
@@ -32,15 +31,15 @@ type arrival struct {
 // NewMeter returns a meter that averages over window.
 func NewMeter(window time.Duration) *Meter { return &Meter{window: window} }
 
-// Start says that the link's first request is issued; later calls do nothing.
-// Until a whole window has passed since, the mean is taken from here.
+// Start tells that the link's first request is sent. Later calls do nothing. Until a whole window
+// has passed, the mean begins here.
 func (m *Meter) Start(now time.Duration) {
 	if !m.started {
 		m.started, m.start = true, now
 	}
 }
 
-// Restart forgets the throughput until now: the link begins anew.
+// Restart forgets the throughput up to now.
 func (m *Meter) Restart(now time.Duration) {
 	m.started, m.start = true, now
 	m.arrivals, m.inWindow = nil, 0
@@ -58,11 +57,11 @@ func (m *Meter) Add(now time.Duration, bytes quantity.Bytes) {
 	}
 }
 
-// Variation is the coefficient of variation of the throughput, of samples that
-// are a window apart; 0 before there are two.
+// Variation returns the coefficient of variation of the throughput. Its samples are one window
+// apart. It returns 0 before the second sample.
 func (m *Meter) Variation() float64 { return m.history.variation() }
 
-// Rate is the mean throughput over the window that ends at now.
+// Rate returns the mean throughput over the window before now.
 func (m *Meter) Rate(now time.Duration) quantity.Rate {
 	old := 0
 	for old < len(m.arrivals) && m.arrivals[old].at <= now-m.window {
@@ -77,9 +76,8 @@ func (m *Meter) Rate(now time.Duration) quantity.Rate {
 	return m.inWindow.Per(measured)
 }
 
-// Peak is the highest throughput seen so far, which stands for a bandwidth
-// that is not known (thesis 4.3.4).
+// Peak returns the highest throughput so far. It stands for an unknown bandwidth (thesis 4.3.4).
 func (m *Meter) Peak() quantity.Rate { return m.peak }
 
-// Total is the number of bytes that arrived.
+// Total returns the number of bytes that have arrived.
 func (m *Meter) Total() quantity.Bytes { return m.total }

@@ -20,7 +20,7 @@ func TestRateIsTheMeanOfTheWindow(t *testing.T) {
 		{200 * ms, 1000, 10_000}, // 1000 B in the 100 ms since the start
 		{600 * ms, 1000, 4000},   // 2000 B in 500 ms
 		{1100 * ms, 1000, 3000},  // 3000 B in a whole window
-		{1200 * ms, 500, 2500},   // what came at 200 ms has left the window
+		{1200 * ms, 500, 2500},   // The bytes of 200 ms have left the window.
 		{5000 * ms, 0, 0},
 	} {
 		if step.bytes > 0 {
@@ -35,17 +35,17 @@ func TestRateIsTheMeanOfTheWindow(t *testing.T) {
 	}
 }
 
-// Two requests in flight share a link: its throughput is their sum
-// (thesis figure 4.16), and does not fall when one of them ends.
+// Two requests in flight share a link. Its throughput is their sum (thesis figure 4.16), and does
+// not decrease when one of them ends.
 func TestOverlappingRequestsAddUp(t *testing.T) {
 	m := NewMeter(time.Second)
 	m.Start(0)
 	for at := 10 * ms; at <= 2000*ms; at += 10 * ms {
 		if at <= 1500*ms {
-			m.Add(at, 60) // one request
-			m.Add(at, 40) // the other
+			m.Add(at, 60) // One request.
+			m.Add(at, 40) // The other one.
 		} else {
-			m.Add(at, 100) // one alone takes all
+			m.Add(at, 100) // One request takes everything.
 		}
 		if got := m.Rate(at).BytesPerSecond(); at >= 1000*ms && got != 10_000 {
 			t.Fatalf("rate at %v is %v B/s, want 10000", at, got)

@@ -6,35 +6,35 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Pace measures what a link delivers while it has work to do. Unlike a Meter
-// it remembers the throughput over times without work.
+// Pace measures the throughput of a link while it has work. Unlike a Meter it keeps the throughput
+// while the link is idle.
 type Pace struct {
 	meter *Meter
 	busy  bool
-	// since is when the present work began to be delivered at the earliest,
-	// and worked the length of all work before.
+	// since is the earliest time at which bytes of the present work could arrive. worked is
+	// the length of all earlier work.
 	since, worked time.Duration
 }
 
-// NewPace returns a pace that averages over a window of work.
+// NewPace returns a Pace that averages over a window of work.
 func NewPace(window time.Duration) *Pace {
 	p := &Pace{meter: NewMeter(window)}
 	p.meter.Start(0)
 	return p
 }
 
-// Average changes the window. What is forgotten already does not come back.
+// Average changes the window. Bytes outside the old window stay forgotten.
 func (p *Pace) Average(window time.Duration) { p.meter.window = window }
 
-// Begin says that the link got work at now, of which nothing can arrive
-// before delay has passed. If it has some already, nothing changes.
+// Begin tells that the link got work at now, and that its first byte needs at least delay. If the
+// link has work already, nothing changes.
 func (p *Pace) Begin(now, delay time.Duration) {
 	if !p.busy {
 		p.busy, p.since = true, now+delay
 	}
 }
 
-// End says that the link has no more work.
+// End tells that the link has no more work.
 func (p *Pace) End(now time.Duration) {
 	p.worked, p.busy = p.clock(now), false
 }
@@ -47,14 +47,13 @@ func (p *Pace) Add(now time.Duration, bytes quantity.Bytes) {
 	p.meter.Add(p.clock(now), bytes)
 }
 
-// Rate is the mean throughput over the last window of work, 0 if
-// nothing has arrived in it.
+// Rate returns the mean throughput over the last window of work, 0 if nothing arrived in it.
 func (p *Pace) Rate(now time.Duration) quantity.Rate { return p.meter.Rate(p.clock(now)) }
 
-// Total is the number of bytes that arrived.
+// Total returns the number of bytes that have arrived.
 func (p *Pace) Total() quantity.Bytes { return p.meter.Total() }
 
-// clock is the time that was spent on work.
+// clock returns the time spent on work.
 func (p *Pace) clock(now time.Duration) time.Duration {
 	if !p.busy {
 		return p.worked

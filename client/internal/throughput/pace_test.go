@@ -13,7 +13,7 @@ func TestPaceIgnoresTimesWithoutWork(t *testing.T) {
 	if got := p.Rate(0); got != 0 {
 		t.Errorf("the rate is %v before any work", got)
 	}
-	// 1 MB/s over 200 ms of work that begins after a round trip.
+	// 1 MB/s over 200 ms of work, which begins after a round trip.
 	p.Begin(0, 50*ms)
 	for now := 60 * ms; now <= 250*ms; now += 10 * ms {
 		p.Add(now, 10_000)
@@ -28,13 +28,13 @@ func TestPaceIgnoresTimesWithoutWork(t *testing.T) {
 	p.End(250 * ms)
 	check(10_000*ms, 8e6)
 
-	// Work of which nothing comes lowers it.
+	// Work without bytes lowers the rate.
 	p.Begin(10_000*ms, 50*ms)
 	check(10_050*ms, 8e6)
 	check(10_250*ms, 4e6)
 	check(10_600*ms, 0)
 
-	// What comes before it was expected counts from then on.
+	// Bytes that arrive earlier than expected count from then on.
 	p.End(10_600 * ms)
 	p.Begin(11_000*ms, 50*ms)
 	p.Add(11_010*ms, 1000)
@@ -43,7 +43,7 @@ func TestPaceIgnoresTimesWithoutWork(t *testing.T) {
 	}
 }
 
-// Over a longer window a pause weighs less.
+// Over a longer window a pause counts less.
 func TestThePaceOverAnotherWindow(t *testing.T) {
 	p := NewPace(500 * time.Millisecond)
 	p.Begin(0, 0)

@@ -1,5 +1,4 @@
-// Package unixsocket listens on UNIX sockets that belong to the user alone, and
-// connects to such.
+// Package unixsocket listens on UNIX sockets of this user alone, and connects to them.
 package unixsocket
 
 import (
@@ -14,10 +13,9 @@ import (
 	"github.com/linklab/linklab/client/internal/ownfile"
 )
 
-// Listen listens on a socket at path with mode 0600. It replaces a socket
-// that a killed process left, and refuses to replace one that answers or
-// anything that is no socket. The socket is removed when the listener is
-// closed.
+// Listen listens on a socket at path with mode 0600. It replaces the socket of a killed process. It
+// refuses to replace a socket that answers, or a file that is no socket. Closing the listener
+// removes the socket.
 func Listen(path string) (net.Listener, error) {
 	unlock, err := lock(path)
 	if err != nil {
@@ -27,15 +25,14 @@ func Listen(path string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	// The socket is created with its mode: there is no moment in which
-	// another user can connect.
+	// umask sets the mode at creation, so at no moment another user can connect.
 	previous := unix.Umask(0o177)
 	defer unix.Umask(previous)
 	return net.Listen("unix", path)
 }
 
-// Dial connects to the socket at path, unless another user listens there, who
-// would learn what is said: allowed are this user and root.
+// Dial connects to the socket at path. The listener must belong to this user or root: another user
+// would learn what is sent.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
@@ -69,8 +66,7 @@ func checkPeer(conn *net.UnixConn) error {
 	return nil
 }
 
-// lock lets one process at a time look for a stale socket at path and replace
-// it.
+// lock lets one process at a time check and replace a stale socket at path.
 func lock(path string) (unlock func(), err error) {
 	name := path + ".lock"
 	for {
@@ -82,7 +78,7 @@ func lock(path string) (unlock func(), err error) {
 			file.Close()
 			return nil, fmt.Errorf("lock %s: %w", name, err)
 		}
-		// The process that had the lock before removed the file.
+		// The process that had the lock before may have removed the file.
 		opened, openedErr := file.Stat()
 		named, namedErr := os.Lstat(name)
 		if openedErr != nil || namedErr != nil || !os.SameFile(opened, named) {

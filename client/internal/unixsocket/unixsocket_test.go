@@ -83,8 +83,7 @@ func TestOneOfManyListens(t *testing.T) {
 	}
 }
 
-// In a directory that others may write to, the lock must not lead to another
-// file.
+// In a directory that others can write to, the lock must not lead to another file.
 func TestAPlantedLockIsNotUsed(t *testing.T) {
 	directory := t.TempDir()
 	path, victim := filepath.Join(directory, "socket"), filepath.Join(directory, "victim")
@@ -119,7 +118,7 @@ func TestDialReachesTheUserAlone(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can listen as another user")
 	}
-	become := func(user uintptr) { // this thread alone
+	become := func(user uintptr) { // Only this thread.
 		if _, _, err := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), user, ^uintptr(0)); err != 0 {
 			t.Fatal(err)
 		}
@@ -143,7 +142,7 @@ func TestDialReachesTheUserAlone(t *testing.T) {
 	}
 }
 
-// A socket whose queue is full is one that somebody listens on.
+// A socket with a full queue has a listener.
 func TestABusySocketIsNotReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	var fds [2]int

@@ -1,5 +1,5 @@
-// Package weburl reads URLs as people and servers write them: with spaces, letters
-// of any script, and host names in them (IDN).
+// Package weburl parses URLs as people and servers write them: with spaces, letters of any script,
+// and internationalized host names (IDN).
 package weburl
 
 import (
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Parse reads a URL, or a reference to one. What no URL may hold is encoded, and
-// what is encoded stays as it is.
+// Parse parses a URL or a relative reference. It encodes what no URL may contain, and keeps what is
+// encoded already.
 func Parse(text string) (*url.URL, error) {
 	text, err := encoded(text)
 	if err != nil {
@@ -21,12 +21,12 @@ func Parse(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, errors.New("it is malformed") // What net/url says may hold credentials.
+		return nil, errors.New("it is malformed") // The error of net/url may contain credentials.
 	}
 	return u, toASCII(u)
 }
 
-// Resolve reads where a server at the URL leads.
+// Resolve returns the URL to which the server of base redirects by location.
 func Resolve(base *url.URL, location string) (*url.URL, error) {
 	to, err := Parse(location)
 	if err != nil {
@@ -35,10 +35,10 @@ func Resolve(base *url.URL, location string) (*url.URL, error) {
 	return base.ResolveReference(to), nil
 }
 
-// lookup is idna.Lookup, which also refuses labels that are empty or too long.
+// lookup is idna.Lookup that also refuses labels which are empty or too long.
 var lookup = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.VerifyDNSLength(true))
 
-// toASCII gives a host name the form that DNS, TLS and HTTP know (RFC 5891).
+// toASCII changes a host name to the form that DNS, TLS and HTTP use (RFC 5891).
 func toASCII(u *url.URL) error {
 	name := u.Hostname()
 	if isASCII(name) {
@@ -59,8 +59,8 @@ func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r > 0x7e }) < 0
 }
 
-// encoded encodes what no URL may hold behind the host (WHATWG URL, percent-encode
-// sets), and of a path also what net/url would encode, for that would decode the rest.
+// encoded encodes what no URL may contain after the host (WHATWG URL, percent-encode sets). In a
+// path it also encodes what net/url would encode: net/url would decode the rest at the same time.
 func encoded(text string) (string, error) {
 	text = strings.Trim(text, " ")
 	for i := range len(text) {
@@ -99,7 +99,7 @@ func encoded(text string) (string, error) {
 	return out.String(), nil
 }
 
-// isEscape reports whether a text begins with a byte that is encoded.
+// isEscape reports whether a text begins with a percent-encoded byte.
 func isEscape(text string) bool {
 	const digits = "0123456789abcdefABCDEF"
 	return len(text) > 2 && strings.IndexByte(digits, text[1]) >= 0 && strings.IndexByte(digits, text[2]) >= 0

@@ -64,7 +64,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// FuzzParse: what was read is read again as the same, and net/http sends it.
+// FuzzParse checks that a parsed URL parses to itself, and that net/http sends it.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"https://h/a b%2f?c d", "https://münchen.test:1/%", "//h", "a:b", "https://h/%zz?%#%"} {
 		f.Add(seed)

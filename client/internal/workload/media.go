@@ -10,19 +10,17 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
-// Media is a stream that is played at its own pace: how long its first so many
-// bytes take to play.
+// Media is a stream that is played at its own rate. It knows how long any number of its first bytes
+// plays.
 type Media struct {
 	size quantity.Bytes
 	rate quantity.Rate
-	// ends are where the stream's seconds end, in bytes; the last of them may
-	// be shorter.
+	// ends are the ends of the stream's seconds in bytes. The last second may be shorter.
 	ends []float64
 }
 
-// NewMedia is a stream of that size and mean rate. The bytes of its seconds are
-// drawn from a log-normal distribution whose coefficient of variation is
-// variation; with 0 all are the same.
+// NewMedia returns a stream of this size and mean rate. The bytes of its seconds have a log-normal
+// distribution with variation as the coefficient of variation. With 0 all are equal.
 func NewMedia(size quantity.Bytes, rate quantity.Rate, variation float64, seed uint64) *Media {
 	m := &Media{size: size, rate: rate}
 	seconds := m.Duration().Seconds()
@@ -39,12 +37,12 @@ func NewMedia(size quantity.Bytes, rate quantity.Rate, variation float64, seed u
 	return m
 }
 
-// Duration is how long the whole plays.
+// Duration returns how long the whole stream plays.
 func (m *Media) Duration() time.Duration {
 	return time.Duration(float64(m.size) / m.rate.BytesPerSecond() * float64(time.Second))
 }
 
-// Length is how long the first so many bytes play.
+// Length returns how long so many first bytes play.
 func (m *Media) Length(bytes quantity.Bytes) time.Duration {
 	if bytes >= m.size {
 		return m.Duration()
@@ -55,7 +53,7 @@ func (m *Media) Length(bytes quantity.Bytes) time.Duration {
 	return time.Duration((float64(second) + part*length) * float64(time.Second))
 }
 
-// Bytes are what plays in that time from the start.
+// Bytes returns how many bytes play in that time from the start.
 func (m *Media) Bytes(length time.Duration) quantity.Bytes {
 	if length >= m.Duration() {
 		return m.size
@@ -66,7 +64,7 @@ func (m *Media) Bytes(length time.Duration) quantity.Bytes {
 	return quantity.Bytes(begin + part*(m.ends[second]-begin))
 }
 
-// second is where a second begins, in bytes, and how much of a second it is.
+// second returns where a second begins in bytes, and its length in seconds.
 func (m *Media) second(i int) (begin, length float64) {
 	if i > 0 {
 		begin = m.ends[i-1]
@@ -74,8 +72,7 @@ func (m *Media) second(i int) (begin, length float64) {
 	return begin, min(1, m.Duration().Seconds()-float64(i))
 }
 
-// Pieces cuts a size into parts of the same size, the last of which may be
-// smaller.
+// Pieces divides a size into parts of the same size. The last one may be smaller.
 func Pieces(size, each quantity.Bytes) (cut []ranges.Range) {
 	for offset := quantity.Bytes(0); offset < size; offset += each {
 		cut = append(cut, ranges.Range{Offset: offset, Length: min(each, size-offset)})
@@ -83,8 +80,7 @@ func Pieces(size, each quantity.Bytes) (cut []ranges.Range) {
 	return cut
 }
 
-// Cut divides the stream into segments that play for the same time, the last of
-// which may be shorter.
+// Cut divides the stream into segments of the same playback time. The last one may be shorter.
 func (m *Media) Cut(each time.Duration) (cut []ranges.Range) {
 	var offset quantity.Bytes
 	for end := each; offset < m.size; end += each {

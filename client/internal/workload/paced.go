@@ -7,12 +7,11 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
-// Paced asks for the pieces of a stream at a steady pace, as it needs them. A
-// piece is due when the next one is asked for; what is late delays nothing but
-// the requests after it.
+// Paced requests the pieces of a stream at a steady rate. A piece is due at the next request. A late
+// piece delays only the later requests.
 type Paced struct {
 	Pieces []ranges.Range
-	// Every is from one request to the next.
+	// Every is the time between two requests.
 	Every time.Duration
 }
 

@@ -9,11 +9,9 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
-// Page loads a page: first its document, then all that the document names, over
-// several connections at a time.
+// Page loads a page: first its document, then all objects in it, over several connections at a time.
 type Page struct {
-	// Objects are the parts of the file that the page consists of, in the order
-	// in which they are asked for.
+	// Objects are the parts of the file that make up the page, in the order of the requests.
 	Objects     []ranges.Range
 	Connections int
 }
@@ -45,7 +43,7 @@ func (w Page) run(ctx context.Context, s *session) (Figures, error) {
 	}, nil
 }
 
-// page is a Page at work.
+// page is a running Page.
 type page struct {
 	*session
 	objects []ranges.Range
@@ -66,7 +64,7 @@ func (p *page) load(ctx context.Context, i int) error {
 	return err
 }
 
-// loadRest loads what the document names. The first failure ends the rest.
+// loadRest loads the objects of the document. The first failure ends the others.
 func (p *page) loadRest(parent context.Context, connections int) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)

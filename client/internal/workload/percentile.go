@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// percentile is the smallest of the times that is at least as long as p percent
-// of them; 0 of none.
+// percentile returns the smallest of the times that is at least as long as p percent of them. It
+// returns 0 without times.
 func percentile(times []time.Duration, p float64) time.Duration {
 	if len(times) == 0 {
 		return 0

@@ -6,45 +6,44 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Thresholds of a player's buffer.
+// Thresholds are the limits of a player's buffer.
 type Thresholds struct {
-	// Start is what playing needs to begin, and to go on once the buffer has
-	// run empty.
+	// Start is what the player needs to begin, and to resume after its buffer was empty.
 	Start quantity.Bytes
-	// High is where the player stops reading, and Low where it goes on.
+	// High is where the player stops reading, and Low where it resumes.
 	Low, High quantity.Bytes
 }
 
-// Playback is a player's buffer over time: what arrives in order is played at
-// the stream's pace. While it is empty the player waits for Thresholds.Start
-// (GreenBag II-B). Times are since the first request; they never go back.
+// Playback is a player's buffer over time. Bytes that arrive in order are played at the stream's
+// rate. When the buffer is empty, the player waits for Thresholds.Start (GreenBag II-B). Times are
+// since the first request, and never decrease.
 type Playback struct {
 	media      *Media
 	thresholds Thresholds
 
 	now      time.Duration
 	received quantity.Bytes
-	// played is how much of the stream has been played, as its own time.
+	// played is the part of the stream that has been played, in the stream's time.
 	played  time.Duration
 	playing bool
 
-	// Startup is until playing began, Stalled how long it then stood still.
+	// Startup is the time until the playback began. Stalled is the time of all stalls.
 	Startup, Stalled time.Duration
-	// Stalls counts how often.
+	// Stalls counts the stalls.
 	Stalls int
-	// Notice is told of every change between playing and waiting.
+	// Notice is called at every change between playing and waiting.
 	Notice func(at time.Duration, playing bool)
 
 	begun bool
 	since time.Duration
 }
 
-// NewPlayback is a player before its first byte.
+// NewPlayback returns a player before its first byte.
 func NewPlayback(m *Media, t Thresholds) *Playback {
 	return &Playback{media: m, thresholds: t, Notice: func(time.Duration, bool) {}}
 }
 
-// Receive adds bytes that arrived now.
+// Receive adds bytes that arrived at now.
 func (p *Playback) Receive(now time.Duration, bytes quantity.Bytes) {
 	p.advance(now)
 	p.received += bytes
@@ -80,11 +79,11 @@ func (p *Playback) advance(now time.Duration) {
 
 func (p *Playback) consumed() quantity.Bytes { return p.media.Bytes(p.played) }
 
-// Buffered is what has arrived and is not played yet.
+// Buffered returns the bytes that arrived and were not played.
 func (p *Playback) Buffered() quantity.Bytes { return p.received - p.consumed() }
 
-// Rest is for how long the player may stop reading now: until the buffer is
-// down to Thresholds.Low; 0 if it is not full.
+// Rest returns how long the player may stop reading: until the buffer is down to Thresholds.Low. It
+// returns 0 if the buffer is not full.
 func (p *Playback) Rest(now time.Duration) time.Duration {
 	p.advance(now)
 	if p.Buffered() < p.thresholds.High {
@@ -93,8 +92,7 @@ func (p *Playback) Rest(now time.Duration) time.Duration {
 	return p.media.Length(p.received-p.thresholds.Low) - p.played
 }
 
-// End is when the last byte that arrived will have been played, if nothing more
-// has to wait.
+// End returns when the last byte so far will have been played without further stalls.
 func (p *Playback) End() time.Duration {
 	return p.now + p.media.Length(p.received) - p.played
 }

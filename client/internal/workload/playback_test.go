@@ -26,9 +26,9 @@ func TestPlaybackStalls(t *testing.T) {
 	if p.Startup != 0 || p.Buffered() != 4999 {
 		t.Errorf("it plays with %d bytes", p.Buffered())
 	}
-	p.Receive(3*second, 1) // Plays from 3 s to 8 s.
+	p.Receive(3*second, 1) // This plays from 3 s to 8 s.
 	p.Receive(10*second, 4000)
-	p.Receive(12*second, 6000) // Plays 10000 bytes, to 22 s.
+	p.Receive(12*second, 6000) // This plays 10000 bytes, to 22 s.
 	p.Receive(21*second, 84_999)
 	p.Receive(30*second, 1)
 	want := []change{{3 * second, true}, {8 * second, false}, {12 * second, true}}
@@ -43,7 +43,7 @@ func TestPlaybackStalls(t *testing.T) {
 	}
 }
 
-// What is left of the stream may be less than the threshold.
+// The rest of the stream may be below the threshold.
 func TestPlaybackOfLessThanTheThreshold(t *testing.T) {
 	p := NewPlayback(steady(), Thresholds{Start: 200_000, Low: 1, High: 300_000})
 	p.Receive(second, 99_999)
@@ -62,7 +62,7 @@ func TestPlaybackRestsWhileItsBufferIsFull(t *testing.T) {
 	if rest := p.Rest(second); rest != 0 {
 		t.Errorf("it rests %s with half a buffer", rest)
 	}
-	p.Receive(2*second, 11_000) // 1000 of 21000 are played.
+	p.Receive(2*second, 11_000) // 1000 of 21000 bytes are played.
 	if rest := p.Rest(2 * second); rest != 16*second {
 		t.Errorf("it rests %s, want 16 s: from 20000 bytes to 4000", rest)
 	}
@@ -128,7 +128,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// relative is the standard deviation by the mean.
+// relative returns the standard deviation divided by the mean.
 func relative(values []float64) float64 {
 	var sum, squares float64
 	for _, v := range values {

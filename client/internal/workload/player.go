@@ -9,13 +9,12 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-// Player plays the file as a stream while it arrives, in order.
+// Player plays the file in order as a stream while it arrives.
 type Player struct {
 	Media      *Media
 	Thresholds Thresholds
-	// Segments are the requests that it makes, one after the other. While its
-	// buffer is full it does not ask for the next; if there is but one it does
-	// not read meanwhile.
+	// Segments are its requests, one after another. With a full buffer it sends no request. If
+	// there is only one request, it stops reading instead.
 	Segments []ranges.Range
 }
 
@@ -55,11 +54,11 @@ func (w Player) run(ctx context.Context, s *session) (Figures, error) {
 	}, nil
 }
 
-// player is a Player at work.
+// player is a running Player.
 type player struct {
 	*session
 	playback *Playback
-	// last is when the last bytes came.
+	// last is the time of the last bytes.
 	last time.Duration
 }
 

@@ -8,14 +8,13 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
-// Rounds sends messages, one after the answer to the other: the next after a
-// time to think.
+// Rounds sends one message after another. Each waits for the answer before it and a time to think.
 type Rounds struct {
 	// Request is the size of a message.
 	Request quantity.Bytes
-	// Answers are the parts of the file that it is answered with.
+	// Answers are the parts of the file in the answers.
 	Answers []ranges.Range
-	// Think is from an answer to the next message.
+	// Think is the time from an answer to the next message.
 	Think time.Duration
 }
 

@@ -15,28 +15,26 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// How much is read from a connection and written to it at a time, in bytes. A
-// message is written with its head, as a record of TLS at most (RFC 8446 5.1).
+// How much is read from or written to a connection at a time, in bytes. A message is written together
+// with its header, as at most one TLS record (RFC 8446 5.1).
 const (
 	readSize  = 64 << 10
 	writeSize = 16 << 10
 )
 
-// Route is the way that requests take to the server.
+// Route is how requests reach the server.
 type Route struct {
-	// Device is the network device to use; if it is empty the system chooses.
+	// Device is the network device. If it is empty, the system chooses.
 	Device string
-	// Multipath asks for Multipath TCP.
+	// Multipath requests Multipath TCP.
 	Multipath bool
-	// Gateway, if there is one, is the address of multilink's proxy, which is
-	// put before URLs.
+	// Gateway, if set, is the address of multilink's proxy, which precedes URLs.
 	Gateway string
 	TLS     *tls.Config
 }
 
-// server is where the requests go: by HTTP/1.1, as those of browsers with
-// several connections and of most players, and the gateway's. A request takes
-// a connection that is free, or a new one.
+// server sends requests over HTTP/1.1, as most players do, browsers with several connections, and the
+// clients of the gateway. A request uses a free connection, or a new one.
 type server struct {
 	client *http.Client
 	url    string
@@ -47,8 +45,8 @@ func newServer(u *url.URL, r Route, connections int) *server {
 	if r.Device != "" {
 		dialer = link.Dialer{Device: r.Device}.Plain()
 	}
-	// As browsers and players have it: a probe of an idle connection would wake
-	// the radio. Of one that is to answer, GiveUp says how long.
+	// As in browsers and players: a probe of an idle connection would wake the radio. GiveUp limits
+	// the wait for an answer.
 	dialer.KeepAlive = -1
 	dialer.SetMultipathTCP(r.Multipath)
 	var protocols http.Protocols
@@ -59,7 +57,7 @@ func newServer(u *url.URL, r Route, connections int) *server {
 	}
 	config := r.TLS.Clone()
 	if config != nil {
-		// As OpenSSL: Go would write the first records apart, a packet each.
+		// As in OpenSSL. Go would write the first records separately, each in a packet.
 		config.DynamicRecordSizingDisabled = true
 	}
 	by := transport.Bounded()
@@ -73,7 +71,7 @@ func newServer(u *url.URL, r Route, connections int) *server {
 
 func (s *server) close() { s.client.CloseIdleConnections() }
 
-// ask sends a message and returns the head of the answer.
+// ask sends a message and returns the header of the answer.
 func (s *server) ask(ctx context.Context, m message) (*http.Response, error) {
 	method, body := http.MethodGet, io.Reader(nil)
 	if m.body > 0 {
@@ -87,12 +85,12 @@ func (s *server) ask(ctx context.Context, m message) (*http.Response, error) {
 	request.Header.Set("Range", transport.RangeHeader(m.part))
 	answer, err := s.client.Do(request)
 	if inner := new(url.Error); errors.As(err, &inner) {
-		return nil, inner.Err // Who reads it knows the URL.
+		return nil, inner.Err // The user knows the URL.
 	}
 	return answer, err
 }
 
-// noise is the body of a message: bytes that nobody looks at.
+// noise returns the body of a message. Its content does not matter.
 func noise(size quantity.Bytes) []byte {
 	p := make([]byte, size)
 	for i := range p {

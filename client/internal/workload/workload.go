@@ -1,6 +1,6 @@
-// Package workload does what programs in front of a download do, a player, a
-// browser, a messenger, and measures how it goes for them. Its requests take
-// one device, Multipath TCP, or multilink's proxy; the program is the same.
+// Package workload imitates programs in front of a client, such as a player, a browser or a messenger,
+// and measures what their users see. Its requests use one device, Multipath TCP, or multilink's proxy.
+// The imitated program is the same.
 package workload
 
 import (
@@ -22,35 +22,34 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// Workload is a program's way of making requests.
+// Workload is the pattern of a program's requests.
 type Workload interface {
-	// Name is what the run directory calls it.
+	// Name returns the name in the run directory.
 	Name() string
-	// connections is how many it makes at most.
+	// connections returns the largest number of connections.
 	connections() int
-	// run makes the requests and returns the workload's figures.
+	// run makes the requests and returns the workload's results.
 	run(ctx context.Context, s *session) (Figures, error)
 }
 
-// Figures are what a workload came to, by name; the names end in units.
+// Figures are the results of a workload by name. The names end in units.
 type Figures map[string]float64
 
-// Options of a run.
+// Options configures a run.
 type Options struct {
 	URL *url.URL
-	// Size is that of the file at the URL, as a manifest or a page would say.
+	// Size is the size of the file at the URL, as a manifest or a page would say.
 	Size  quantity.Bytes
 	Route Route
-	// Checksum, if there is one, is the file's SHA-256.
+	// Checksum is the file's SHA-256, nil if unknown.
 	Checksum []byte
-	// GiveUp is how long nothing may arrive while something is awaited.
+	// GiveUp limits how long nothing may arrive during a request.
 	GiveUp time.Duration
-	// Dir gets the events; it may be nil.
+	// Dir records the events; it may be nil.
 	Dir *rundir.Dir
 }
 
-// Run does a workload and says what it came to, also where it fails; then
-// without figures.
+// Run runs a workload and returns its result. A failed workload has a result without figures.
 func Run(ctx context.Context, w Workload, o Options) (rundir.Workload, error) {
 	s := &session{
 		Options: o,
@@ -79,7 +78,7 @@ func Run(ctx context.Context, w Workload, o Options) (rundir.Workload, error) {
 	return result, err
 }
 
-// session is a run that goes on. Several goroutines may fetch at a time.
+// session is a run in progress. Several goroutines may fetch at a time.
 type session struct {
 	Options
 	server *server
@@ -93,10 +92,10 @@ type session struct {
 	described bool
 }
 
-// now is the time since the start.
+// now returns the time since the start.
 func (s *session) now() time.Duration { return time.Since(s.start) }
 
-// record writes an event down.
+// record records an event.
 func (s *session) record(t time.Duration, e rundir.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +110,7 @@ func (s *session) add(piece []byte) error {
 	return err
 }
 
-// verify compares what arrived with the checksum, if there is one.
+// verify compares the bytes with the checksum, if known.
 func (s *session) verify() error {
 	if got := s.digest.Sum(nil); s.Checksum != nil && string(got) != string(s.Checksum) {
 		return fmt.Errorf("what arrived has the SHA-256 %x instead of %x", got, s.Checksum)
@@ -119,16 +118,15 @@ func (s *session) verify() error {
 	return nil
 }
 
-// message is a request of a workload: for a part of the file, with so many
-// bytes of a body.
+// message is a request of a workload: for a part of the file, with a body of so many bytes.
 type message struct {
 	number int
 	part   ranges.Range
 	body   quantity.Bytes
 }
 
-// fetch sends a message and calls arrived with every piece of the answer. It
-// returns how long that took.
+// fetch sends a message and calls arrived with every piece of the answer. It returns how long that
+// took.
 func (s *session) fetch(ctx context.Context, m message, arrived func(piece []byte) error) (time.Duration, error) {
 	begun := s.now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -186,7 +184,7 @@ func (s *session) exchange(ctx context.Context, m message, arrived func([]byte) 
 	}
 }
 
-// describe says what an answer has to be a part of: what the first one was.
+// describe returns the resource to which an answer must belong: that of the first answer.
 func (s *session) describe(answer *http.Response) (transport.Resource, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +198,7 @@ func (s *session) describe(answer *http.Response) (transport.Resource, error) {
 	return s.whole, nil
 }
 
-// sleep waits until that time after the start, or for the end of the context.
+// sleep waits until that time after the start, or until the context ends.
 func (s *session) sleep(ctx context.Context, until time.Duration) error {
 	timer := time.NewTimer(until - s.now())
 	defer timer.Stop()

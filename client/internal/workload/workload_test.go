@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// file is what the server has.
+// file is the file of the server.
 var file = func() []byte {
 	content := make([]byte, 1_000_000)
 	rand.NewChaCha8([32]byte{1}).Read(content)
@@ -47,7 +47,7 @@ func content(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
 }
 
-// serve starts a server and returns the options of a run against it.
+// serve starts a server and returns the options of a run with it.
 func serve(t *testing.T, handler http.HandlerFunc) Options {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -64,14 +64,14 @@ var whole = []ranges.Range{{Length: quantity.Bytes(len(file))}}
 
 func aPlayer(segments []ranges.Range) Player {
 	return Player{
-		// It plays in a tenth of a second.
+		// The file plays in 0.1 s.
 		Media:      NewMedia(quantity.Bytes(len(file)), 80e6, 0, 1),
 		Segments:   segments,
 		Thresholds: Thresholds{Start: 100_000, Low: 100_000, High: 300_000},
 	}
 }
 
-// all are workloads, and how many answers each gets.
+// all holds workloads with the number of answers that each gets.
 var all = []struct {
 	workload Workload
 	answers  int
@@ -113,8 +113,8 @@ func TestAPlayerThatPausesReadsOn(t *testing.T) {
 	player.Thresholds = Thresholds{Start: 100_000, Low: 500_000, High: 600_000}
 	begun := time.Now()
 	result, err := Run(context.Background(), player, o)
-	// The buffer holds 600 kB of 1 MB: .4 s have to be played before the last bytes are read. When
-	// they are asked for, there is another half a second to play.
+	// The buffer holds 600 kB of 1 MB: 0.4 s are played before the last bytes are requested, and
+	// 0.5 s are left to play then.
 	if took := time.Since(begun); err != nil || took < 350*time.Millisecond {
 		t.Errorf("%v after %s", err, took)
 	}
@@ -123,7 +123,7 @@ func TestAPlayerThatPausesReadsOn(t *testing.T) {
 	}
 }
 
-// records counts those of TLS that hold anything but a handshake (RFC 8446 5.1).
+// records counts TLS records other than those of the handshake (RFC 8446 5.1).
 type records struct {
 	net.Conn
 	unread []byte
@@ -157,14 +157,14 @@ func (c counting) Accept() (net.Conn, error) {
 	return &records{Conn: conn, count: c.count}, err
 }
 
-// A message and its head are written at once, for Multipath TCP takes what is
-// written apart over different links.
+// A message and its header are written at once: Multipath TCP sends separate writes over different
+// links.
 func TestAMessageIsWrittenAtOnce(t *testing.T) {
 	var count, messages atomic.Int32
 	o := serve(t, content)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content(w, r)
-		const finished = 1 // It ends the handshake.
+		const finished = 1 // This record ends the handshake.
 		if n := messages.Add(1); count.Load() != finished+n {
 			t.Errorf("%d messages are %d records", n, count.Load()-finished)
 		}
@@ -182,7 +182,7 @@ func TestAMessageIsWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// A page's connections are as many as it says, and its document comes first.
+// A page uses the stated number of connections, and its document comes first.
 func TestConnectionsOfAPage(t *testing.T) {
 	const connections = 4
 	var now, first atomic.Int32
@@ -199,7 +199,7 @@ func TestConnectionsOfAPage(t *testing.T) {
 		case n == connections:
 			together.Do(func() { close(full) })
 		default:
-			select { // The first objects wait for each other.
+			select { // The first objects wait for one another.
 			case <-full:
 			case <-r.Context().Done():
 			}
@@ -224,8 +224,9 @@ func TestLateness(t *testing.T) {
 		content(w, r)
 	})
 	result, err := Run(context.Background(), Paced{Pieces: Pieces(o.Size, 250_000), Every: 600 * time.Millisecond}, o)
-	// The second piece is due at 1.2 s and comes at 2.1; the next is asked for then, due at 1.8.
-	if err != nil || result.Figures["late"] != 2 || result.Figures["lateness_max_s"] < .85 {
+	// The second piece is due at 1.2 s and arrives at 2.1 s. The next is requested then, and was due at
+	// 1.8 s.
+	if err != nil || result.Figures["late"] != 2 || result.Figures["lateness_max_s"] < 0.85 {
 		t.Errorf("%v, %v", result.Figures, err)
 	}
 }
@@ -264,14 +265,14 @@ func TestWhatGoesWrong(t *testing.T) {
 	}
 }
 
-// silent answers nothing. By HTTP/1.1 a server that has not read a body does not
-// see that the client is gone.
+// silent never answers. Over HTTP/1.1 a server that has not read a body does not notice that the
+// client is gone.
 func silent(r *http.Request) {
 	io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// cut sends so many bytes of a range and ends the connection, unless it goes on.
+// cut sends so many bytes of a range. Then it ends the connection, unless that is all.
 func cut(w http.ResponseWriter, r *http.Request, bytes int) {
 	io.Copy(io.Discard, r.Body)
 	w.Header().Set("ETag", `"1"`)

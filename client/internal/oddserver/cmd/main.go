@@ -1,7 +1,6 @@
-// Command oddserver serves a file, or random content, with habits: see package oddserver.
-// It prints its URLs, one of each habit, as NAME<tab>URL<tab>get or put<tab>SHA-256 of the
-// files that it may give, separated by commas<tab>what it does. It serves until its
-// standard input ends.
+// Command oddserver serves a file, or random content, with habits: see package oddserver. For each
+// habit it prints a line: NAME<tab>URL<tab>get or put<tab>SHA-256<tab>description. SHA-256 lists the
+// files that it may give, separated by commas. It serves until its standard input ends.
 package main
 
 import (
@@ -102,7 +101,7 @@ func serve(s settings) error {
 	return err
 }
 
-// contentOf is what is served.
+// contentOf returns the content to serve.
 func contentOf(s settings) ([]byte, error) {
 	if s.file == "" {
 		content := make([]byte, s.size)
@@ -116,7 +115,7 @@ func contentOf(s settings) ([]byte, error) {
 	return content, err
 }
 
-// sums are the SHA-256 of files.
+// sums returns the SHA-256 of files, separated by commas.
 func sums(files [][]byte) string {
 	var all []string
 	for _, file := range files {

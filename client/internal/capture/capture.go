@@ -1,12 +1,12 @@
-// Package overheard keeps what a program under test writes while it runs.
-package overheard
+// Package capture keeps the output of a program under test while it runs.
+package capture
 
 import (
 	"bytes"
 	"sync"
 )
 
-// Text is what was written so far. It is for several goroutines.
+// Text is the output so far. Several goroutines may use it.
 type Text struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -19,7 +19,7 @@ func (t *Text) Write(p []byte) (int, error) {
 	return t.text.Write(p)
 }
 
-// String is the text.
+// String returns the text.
 func (t *Text) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
