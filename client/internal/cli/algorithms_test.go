@@ -24,7 +24,7 @@ func TestAlgorithmsAreListed(t *testing.T) {
 	}
 }
 
-// What is recorded is the name, whichever of both was given.
+// Run files record the name, even if the alias was given.
 func TestAnAliasIsTheAlgorithm(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	t.Chdir(t.TempDir())

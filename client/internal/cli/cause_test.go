@@ -21,24 +21,24 @@ const (
 	dataFrame, headersFrame, resetFrame, settingsFrame, goAwayFrame = 0, 1, 3, 4, 7
 )
 
-// frame is a frame of HTTP/2.
+// frame returns an HTTP/2 frame.
 func frame(kind byte, stream uint32, content ...byte) []byte {
 	text := binary.BigEndian.AppendUint32(nil, uint32(len(content))<<8|uint32(kind))
 	text = append(text, 0)
 	return append(binary.BigEndian.AppendUint32(text, stream), content...)
 }
 
-// goAway is a GOAWAY with a reason and words.
+// goAway returns a GOAWAY with an error code and debug data.
 func goAway(code byte, words string) []byte {
 	return frame(goAwayFrame, 0, append([]byte{0, 0, 0, 0, 0, 0, 0, code}, words...)...)
 }
 
-// speakHTTP2 starts a server of HTTP/2 that handles each connection's frames: after
-// its settings, and with each request, it calls says.
+// speakHTTP2 starts an HTTP/2 server. It calls says after the settings of each connection, and
+// with each request.
 func speakHTTP2(t *testing.T, says func(conn *tls.Conn, requests int)) (url string, flags []string) {
 	t.Helper()
 	url, flags = serve(t, http.NotFoundHandler())
-	from := httptest.NewTLSServer(nil) // Its certificate is that of all test servers.
+	from := httptest.NewTLSServer(nil) // All test servers share its certificate.
 	defer from.Close()
 	config := &tls.Config{Certificates: from.TLS.Certificates, NextProtos: []string{"h2"}}
 	address := accept(t, config, func(conn net.Conn) {
@@ -64,14 +64,14 @@ func speakHTTP2(t *testing.T, says func(conn *tls.Conn, requests int)) (url stri
 	return "https://" + address + "/f", flags
 }
 
-// reset ends a connection without a word of TLS or TCP.
+// reset closes a connection with a TCP reset, without TLS's close_notify.
 func reset(conn *tls.Conn) {
 	conn.NetConn().(*net.TCPConn).SetLinger(0)
 	conn.NetConn().Close()
 }
 
-// end ends a connection once the other end has, too: what had not been read would turn
-// the end into a reset.
+// end closes a connection after the other end has closed it. Otherwise unread bytes would turn the
+// close into a reset.
 func end(conn *tls.Conn) {
 	conn.CloseWrite()
 	below := conn.NetConn().(*net.TCPConn)
@@ -80,8 +80,7 @@ func end(conn *tls.Conn) {
 	below.Close()
 }
 
-// Each failure is told by its cause, for downloads and uploads, and not by what
-// followed from it.
+// The error of a download or upload names the cause of a failure, not its consequences.
 func TestErrorsNameTheCause(t *testing.T) {
 	for name, test := range map[string]struct {
 		says func(conn *tls.Conn, requests int)
@@ -155,7 +154,7 @@ func containsOne(text string, of []string) bool {
 	return false
 }
 
-// ownFile is a file to upload.
+// ownFile returns the name of a file to upload.
 func ownFile(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "own")
@@ -165,7 +164,7 @@ func ownFile(t *testing.T) string {
 	return name
 }
 
-// The same of what fails before HTTP.
+// The same holds for failures before HTTP.
 func TestErrorsNameTheCauseBeforeHTTP(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,16 +18,15 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 )
 
-// Exit codes; an interrupted program's is 128 plus the signal's number, as a
-// shell has it. That of a program whose output nobody reads any more is the same
-// as if SIGPIPE had ended it.
+// Exit codes. After a signal the code is 128 plus the signal's number, as in a shell. If nobody
+// reads the output any more, the code is the same as after SIGPIPE.
 const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// usageError is a mistake in the command line.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -36,8 +35,7 @@ func usagef(format string, arguments ...any) error {
 	return usageError{fmt.Errorf(format, arguments...)}
 }
 
-// Main runs the program and returns its exit code. SIGINT and SIGTERM end a
-// download cleanly.
+// Main runs the program and returns its exit code. SIGINT and SIGTERM end a download cleanly.
 func Main(arguments []string, stdout, stderr io.Writer) int {
 	ctx, stop := withSignals(context.Background())
 	defer stop()
@@ -49,7 +47,7 @@ func Main(arguments []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if asksForCompletion(arguments) {
-		addCompletion(root) // It keeps standard output as it is: scripts have tabs.
+		addCompletion(root) // It needs standard output unchanged: scripts have tabs.
 	}
 	if len(arguments) == 0 || !slices.Contains(completionRequests, arguments[0]) {
 		root.SetOut(shown)
@@ -72,13 +70,13 @@ func Main(arguments []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// interruption is the cause of a context that a signal ended.
+// interruption is the cause of a context that a signal has ended.
 type interruption struct{ signal syscall.Signal }
 
 func (i interruption) Error() string { return "interrupted by " + signalNames[i.signal] }
 
-// withSignals returns a context that SIGINT or SIGTERM ends with an error
-// that names the signal; a second signal kills as usual.
+// withSignals returns a context that SIGINT or SIGTERM ends, with an error that names the
+// signal. A second signal kills the process as usual.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -97,10 +95,10 @@ func withSignals(parent context.Context) (context.Context, func()) {
 
 var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}
 
-// commands lists the commands for errors.
+// commands lists the commands in errors.
 const commands = "get, put, probe, proxy, serve, add, status, cancel, workload, algorithms, version"
 
-// allCommands are these and the one that addCompletion adds.
+// allCommands also lists the command that addCompletion adds.
 const allCommands = commands + ", completion"
 
 func newRoot(logs *logging) *cobra.Command {
@@ -109,7 +107,7 @@ func newRoot(logs *logging) *cobra.Command {
 		Short:         "Download over several links at once",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// Commands with a file of settings call it again when they have read that.
+		// Commands with a file of settings call it again after they have read the file.
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
 			_, err := logs.logger(command.ErrOrStderr())
 			return err
@@ -133,14 +131,14 @@ func newRoot(logs *logging) *cobra.Command {
 	return root
 }
 
-// Root returns the program with all its commands, for what describes them.
+// Root returns the program with all of its commands, for code that documents them.
 func Root() *cobra.Command {
 	root := newRoot(&logging{})
 	addCompletion(root)
 	return root
 }
 
-// exactly refuses any other number of arguments; names says what they are.
+// exactly requires one argument for each of names, which describe them.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(command *cobra.Command, arguments []string) error {
 		if len(arguments) != len(names) {

@@ -29,7 +29,7 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// programVariable has the test's program be multilink, as a process of its own.
+// programVariable is the environment variable that turns the test's program into multilink.
 const programVariable = "MULTILINK_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// asProcess is multilink as a process of its own.
+// asProcess returns multilink as a separate process.
 func asProcess(t *testing.T, arguments ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], arguments...)
@@ -54,20 +54,20 @@ func run(arguments ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// serve starts an HTTP/2 server on loopback and returns the URL of its file
-// and the flags that every download from it needs.
+// serve starts an HTTP/2 server on loopback. It returns the URL of its file and the flags that
+// every download from it needs.
 func serve(t *testing.T, handler http.Handler) (url string, flags []string) {
 	t.Helper()
 	return serveTLS(t, handler, true, nil)
 }
 
-// serveHTTP1 does the same without HTTP/2.
+// serveHTTP1 is serve without HTTP/2.
 func serveHTTP1(t *testing.T, handler http.Handler) (url string, flags []string) {
 	t.Helper()
 	return serveTLS(t, handler, false, nil)
 }
 
-// serveTLS does the same by such TLS, nil is the usual one, and with HTTP/2 or without.
+// serveTLS is serve with this TLS configuration, or the default for nil.
 func serveTLS(t *testing.T, handler http.Handler, http2 bool, config *tls.Config) (url string, flags []string) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -96,7 +96,7 @@ func content(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
 }
 
-// Without TLS only a checksum tells what arrived.
+// Without TLS only a checksum proves what arrived.
 func TestPlainHTTPWithAChecksum(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(content))
 	t.Cleanup(server.Close)
@@ -161,8 +161,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 				printed.URL != url || printed.Size != quantity.Bytes(len(file)) || printed.Download <= 0 || printed.Version == "" || printed.Go == "" {
 				t.Errorf("summary %+v", printed)
 			}
-			// On loopback one link may have it all before the other is ready, or before
-			// the other brings the same.
+			// On loopback one link may have everything before the other is ready.
 			var sum quantity.Bytes
 			for name, l := range printed.Links {
 				sum += l.Bytes
@@ -180,7 +179,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// eventNames are the kinds of the lines of a client.jsonl.
+// eventNames returns the kinds of the lines of a client.jsonl.
 func eventNames(t *testing.T, path string) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -274,7 +273,7 @@ func TestSignalsEndCleanly(t *testing.T) {
 	}
 }
 
-// What an interrupted call left is not requested again.
+// The bytes of an interrupted call are not requested again.
 func TestInterruptedDownloadIsResumed(t *testing.T) {
 	var interrupt sync.Once
 	var served atomic.Int64
@@ -311,7 +310,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 	}
 }
 
-// The rate is that of this call.
+// The rate is that of this call only.
 func TestSummaryOfAResumedDownload(t *testing.T) {
 	for resumed, want := range map[quantity.Bytes]string{
 		0:         "copy: 5000000 bytes in 2.000 s, 20.00 Mbit/s, sha-256 00\n",
@@ -326,7 +325,7 @@ func TestSummaryOfAResumedDownload(t *testing.T) {
 	}
 }
 
-// countingWriter tells how much of a body is written.
+// countingWriter counts the bytes of a body.
 type countingWriter struct {
 	http.ResponseWriter
 	count func(int)
@@ -437,7 +436,7 @@ func TestHelpHasExamples(t *testing.T) {
 	}
 }
 
-// models are those that linklab ships; tests change their directory.
+// models is the directory of linklab's energy models. Tests change their working directory.
 var models = func() string {
 	path, err := filepath.Abs("../../../profiles/energy")
 	if err != nil {

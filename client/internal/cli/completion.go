@@ -11,11 +11,11 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// completionRequests are the hidden commands by which a shell's script asks the
-// program what may come next. Their answers have tabs.
+// completionRequests are the hidden commands with which a shell's script asks for completions.
+// Their answers have tabs.
 var completionRequests = []string{cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
-// flagValues complete the values of flags, by their names. Values of other flags
+// flagValues returns functions that complete the values of flags, by flag. Values of other flags
 // are completed as files.
 func flagValues() map[string]cobra.CompletionFunc {
 	return map[string]cobra.CompletionFunc{
@@ -34,7 +34,7 @@ func flagValues() map[string]cobra.CompletionFunc {
 
 type shellScript struct{ name, about, examples string }
 
-// shellScripts says where scripts go. Other shells do not run where multilink does.
+// shellScripts says where scripts go. multilink does not run where other shells are used.
 var shellScripts = []shellScript{
 	{
 		"bash",
@@ -54,21 +54,21 @@ var shellScripts = []shellScript{
 	},
 }
 
-// asksForCompletion says that a command line may be about completion: it begins with
-// no other command. Downloads do without, and this allocates nothing: what their
-// start allocates may move, by millionths, the figures of a run in virtual time.
+// asksForCompletion reports whether a command line may ask for completion: it begins with no
+// other command. Downloads skip completion, and this function allocates nothing: allocations at
+// the start can change results in virtual time by millionths.
 func asksForCompletion(arguments []string) bool {
 	return len(arguments) == 0 || !strings.Contains(commands, arguments[0])
 }
 
-// addCompletion adds the command that prints a shell's script to the output that
-// root has, and what the script needs to know of all commands.
+// addCompletion adds the command that prints a shell's script to the output of root. It also adds
+// the completions of all commands.
 func addCompletion(root *cobra.Command) {
 	root.CompletionOptions.DisableDefaultCmd = false
 	root.InitDefaultCompletionCmd()
 	command, _, err := root.Find([]string{"completion"})
 	if err != nil {
-		panic(err) // cobra has just added it.
+		panic(err) // cobra has just added the command.
 	}
 	command.Short = "Print the script by which a shell completes command lines"
 	command.Long = `Print the script by which a shell completes commands, flags, devices and
@@ -97,17 +97,17 @@ algorithms. The help of each shell says where its script goes.`
 	complete(root)
 }
 
-// complete has a command and its own ones complete what flags and arguments may be.
+// complete adds completions of flags and arguments to a command and its subcommands.
 func complete(command *cobra.Command) {
 	for name, values := range flagValues() {
 		if command.Flags().Lookup(name) != nil || command.PersistentFlags().Lookup(name) != nil {
 			if err := command.RegisterFlagCompletionFunc(name, values); err != nil {
-				panic(err) // The flag is there, and completed once.
+				panic(err) // The flag exists and is completed once.
 			}
 		}
 	}
 	if command.Name() != "put" && command.ValidArgsFunction == nil {
-		command.ValidArgsFunction = cobra.NoFileCompletions // URLs, and numbers of downloads.
+		command.ValidArgsFunction = cobra.NoFileCompletions // For URLs and numbers of downloads.
 	}
 	for _, sub := range command.Commands() {
 		complete(sub)
@@ -122,7 +122,7 @@ func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// algorithmNames are what --algorithm takes, each with what it does.
+// algorithmNames returns the values of --algorithm with descriptions.
 func algorithmNames() (names []string) {
 	for _, a := range schedule.Algorithms {
 		about := strings.ReplaceAll(a.About, "`", "")
@@ -134,8 +134,8 @@ func algorithmNames() (names []string) {
 	return names
 }
 
-// deviceNames are this machine's network devices but its loopback, after NAME= if
-// that is typed already.
+// deviceNames returns this machine's network devices without loopback, after NAME= if that was
+// typed.
 func deviceNames(_ *cobra.Command, _ []string, typed string) (names []string, _ cobra.ShellCompDirective) {
 	devices, err := net.Interfaces()
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// completions are what the program offers for the last word, without what says
-// what each is.
+// completions returns the completions of the last word, without descriptions.
 func completions(t *testing.T, words ...string) (names []string) {
 	t.Helper()
 	code, stdout, _ := run(append([]string{"__complete"}, words...)...)
@@ -80,7 +79,7 @@ func TestShellsReadTheirScripts(t *testing.T) {
 			t.Errorf("%s: exit code %d, stderr %q, script %q", shell, code, stderr, script)
 		}
 		if _, err := exec.LookPath(shell); err != nil {
-			continue // It is not installed.
+			continue // This shell is not installed.
 		}
 		check := exec.CommandContext(t.Context(), shell, "-n")
 		check.Stdin = strings.NewReader(script)
@@ -90,7 +89,7 @@ func TestShellsReadTheirScripts(t *testing.T) {
 	}
 }
 
-// bashCompletion is the package's file that cobra's script needs.
+// bashCompletion is the file of bash-completion that cobra's script needs.
 const bashCompletion = "/usr/share/bash-completion/bash_completion"
 
 func TestBashCompletes(t *testing.T) {

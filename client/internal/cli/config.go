@@ -14,22 +14,21 @@ import (
 	"github.com/linklab/linklab/client/internal/plainfile"
 )
 
-// config is a file of settings: a YAML mapping whose keys are the long names
-// of a command's flags, with a list for a flag that may be repeated. A flag
-// on the command line replaces the setting.
+// config is a file of settings: a YAML mapping. Its keys are the long names of a command's flags.
+// A flag that may be repeated has a list. A flag on the command line replaces the setting.
 type config struct {
 	path string
-	// lines tells where each flag was set.
+	// lines holds the line of each flag in the file.
 	lines map[string]int
 }
 
-// mostConfig is how large a file of settings may be, in bytes.
+// mostConfig limits the size of a file of settings, in bytes.
 const mostConfig = 1 << 20
 
-// notSettings are flags that make no sense in a file.
+// notSettings are flags that a file may not set.
 var notSettings = []string{"config", "help"}
 
-// readConfig sets the flags that the file names; none and nil without a file.
+// readConfig sets the flags in the file. Without a file it does nothing and returns nil.
 func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 	if path == "" {
 		return nil, nil
@@ -96,7 +95,7 @@ func (c *config) set(flags *pflag.FlagSet, key, value *yaml.Node) error {
 	return nil
 }
 
-// settings are the names of the flags that a file may set.
+// settings returns the names of the flags that a file may set.
 func settings(flags *pflag.FlagSet) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(notSettings, f.Name) {
@@ -106,7 +105,7 @@ func settings(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// locate says of an error about a flag where the file sets it, if it does.
+// locate adds the place in the file to an error about a flag that the file sets.
 func (c *config) locate(err error) error {
 	wrong := new(flagError)
 	if c == nil || !errors.As(err, &wrong) || c.lines[wrong.flag] == 0 {

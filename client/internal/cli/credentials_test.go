@@ -17,12 +17,12 @@ import (
 
 const user, password = "anneliese", "geheim@!"
 
-// withCredentials is the URL with them.
+// withCredentials adds the credentials to a URL.
 func withCredentials(url string) string {
 	return strings.Replace(url, "https://", "https://"+user+":geheim%40!@", 1)
 }
 
-// expectSecret fails if a text tells of the credentials, in any form.
+// expectSecret fails if a text contains the credentials in any form.
 func expectSecret(t *testing.T, what, text string) {
 	t.Helper()
 	for _, secret := range []string{user, "geheim", base64.StdEncoding.EncodeToString([]byte(user + ":" + password))} {
@@ -32,7 +32,7 @@ func expectSecret(t *testing.T, what, text string) {
 	}
 }
 
-// expectFilesSecret fails if a file here, or its name, tells of them.
+// expectFilesSecret fails if a file here, or its name, contains the credentials.
 func expectFilesSecret(t *testing.T) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -51,15 +51,15 @@ func expectFilesSecret(t *testing.T) (names []string) {
 	return names
 }
 
-// asProgram makes the test that calls it the program, when program runs it.
+// asProgram turns the calling test into the program when program runs it.
 func asProgram() {
 	if os.Getenv("MULTILINK_AS_PROGRAM") != "" {
 		os.Exit(Main(os.Args[2:], os.Stdout, os.Stderr))
 	}
 }
 
-// TestCredentialsInURLs runs the program as a process, whose arguments others
-// can read.
+// TestCredentialsInURLs runs the program as a process, because other processes can read its
+// arguments.
 func TestCredentialsInURLs(t *testing.T) {
 	asProgram()
 	var mu sync.Mutex
@@ -140,7 +140,7 @@ func TestCredentialsInURLs(t *testing.T) {
 			t.Chdir(t.TempDir())
 			giveUp := "2s"
 			if test.want == 0 {
-				giveUp = "10s" // A busy machine may take its time.
+				giveUp = "10s" // A busy machine may be slow.
 			}
 			arguments := append([]string{"-test.run=^TestCredentialsInURLs$", "get", test.url, "--link", "wifi=lo", "--link", "lte=lo", "--run-dir", "run",
 				"--log-level", "debug", "--give-up", giveUp, "--metrics", "unix:metrics"}, append(flags, test.flags...)...)
@@ -184,14 +184,14 @@ func TestCredentialsInURLs(t *testing.T) {
 	}
 }
 
-// What the daemon is given outlives it on the disk.
+// Requests to the daemon stay on the disk after it ends.
 func TestTheDaemonTakesNoCredentials(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll("files", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// A queue of a version that took them.
+	// The queue of a version that accepted credentials.
 	if err := os.Mkdir("state", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestTheDaemonTakesNoCredentials(t *testing.T) {
 	}
 }
 
-// Who uses the proxy sends credentials as Authorization.
+// A client of the proxy sends credentials in Authorization.
 func TestTheProxyTakesNoCredentialsInURLs(t *testing.T) {
 	asked := false
 	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked = true }))

@@ -29,31 +29,30 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// defaultAlgorithm is what downloads, and withoutRescue what does where rescue,
-// which it needs, is not wanted.
+// defaultAlgorithm is the default. It needs rescue. withoutRescue is the default with
+// --no-rescue.
 const (
 	defaultAlgorithm = "adaptive"
 	withoutRescue    = "alg3"
 )
 
-// What downloads aim at, and the algorithm that saves energy.
+// The values of --objective, and the algorithm that saves energy.
 const (
 	objectiveTime   = "time"
 	objectiveEnergy = "energy"
-	frugal          = "adaptive-energy"
+	energySaving    = "adaptive-energy"
 )
 
-// needsRescue is said of what rescue does.
+// needsRescue is the reason in errors about features of rescue.
 const needsRescue = "it is a part of rescue, and does not go with --no-rescue"
 
-// mostSlowdown bounds --slowdown: that many times as long is for ever.
+// mostSlowdown limits --slowdown: a download that takes longer never ends.
 const mostSlowdown = 1000
 
-// mostConnections is what --connections may be: servers take more for an attack.
+// mostConnections limits --connections: servers regard more as an attack.
 const mostConnections = 64
 
-// engineFlags are the flags of every command that downloads, as the user
-// wrote them.
+// engineFlags are the flags of every command that downloads, as the user wrote them.
 type engineFlags struct {
 	links       []string
 	algorithm   string
@@ -83,16 +82,16 @@ type engineFlags struct {
 	dns         []string
 	ipv4, ipv6  bool
 
-	// usual is the algorithm unless the user names one; adaptive if empty.
+	// usual is the default algorithm; defaultAlgorithm if empty.
 	usual string
-	// resident says that the command stays: a link's device may come later.
+	// resident is true if the command keeps running: a link's device may appear later.
 	resident bool
-	// capPeriod is that of caps for which the user gives none; if it is
-	// Always, caps are for one call and have no period.
+	// capPeriod is the default period of caps. With Always, caps hold for one call and have no
+	// period.
 	capPeriod quota.Period
 }
 
-// register adds the flags with their default values.
+// register adds the flags with their defaults.
 func (f *engineFlags) register(flags *pflag.FlagSet) {
 	usual := schedule.Defaults
 	f.upperLimit, f.first, f.segment = usual.UpperLimit, usual.FirstRequests, usual.Segment
@@ -127,12 +126,12 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the only authorities to trust (default: the system's)")
 }
 
-// taking names the algorithms that depend on a flag.
+// taking returns the names of the algorithms that depend on a flag.
 func taking(option string) string {
 	return namesOf(func(a schedule.Algorithm) bool { return a.Takes(option) })
 }
 
-// namesOf names the algorithms that fit.
+// namesOf returns the names of the algorithms for which fit is true.
 func namesOf(fit func(schedule.Algorithm) bool) string {
 	var names []string
 	for _, a := range schedule.Algorithms {
@@ -153,9 +152,8 @@ func (f *engineFlags) capForm() string {
 	return fmt.Sprintf("NAME=SIZE or NAME=SIZE/PERIOD such as lte=500MB/day, with day, week or month (default %s)", f.capPeriod)
 }
 
-// options checks the flags; flags tells which of them were given. The
-// quotas are those of the links that are limited; of all in a command
-// that keeps accounts.
+// options checks the flags. flags tells which of them were given. quotas has the quotas of
+// limited links, or of all links in a command that keeps accounts.
 func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas []*quota.Link, err error) {
 	if f.plain && flags.Changed("padding") {
 		return o, nil, invalid("plain", "", "it and --padding exclude each other: plain alg3 has no padding")
@@ -191,10 +189,10 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 		if !rescue {
 			return o, nil, invalid("objective", f.objective, needsRescue)
 		}
-		if f.algorithm != defaultAlgorithm && f.algorithm != frugal {
+		if f.algorithm != defaultAlgorithm && f.algorithm != energySaving {
 			return o, nil, invalid("objective", f.objective, "it is for the algorithm %s, not %s", defaultAlgorithm, f.algorithm)
 		}
-		f.algorithm = frugal
+		f.algorithm = energySaving
 	default:
 		return o, nil, invalid("objective", f.objective, "allowed are %s and %s", objectiveTime, objectiveEnergy)
 	}
@@ -253,8 +251,8 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	if o.TLS, err = tlsConfig(f.caFile); err != nil {
 		return o, nil, err
 	}
-	switch strings.TrimPrefix(f.minTLS, "TLSv") { // As aria2 writes it.
-	case "1.2": // Go's own.
+	switch strings.TrimPrefix(f.minTLS, "TLSv") { // aria2 writes TLSv1.2.
+	case "1.2": // Go's default.
 	case "1.3":
 		o.TLS.MinVersion = tls.VersionTLS13
 	default:
@@ -263,7 +261,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	return o, quotas, nil
 }
 
-// player is who plays the file, if it is played.
+// player returns the player of the file, if there is one.
 func (f *engineFlags) player() (p schedule.Player, err error) {
 	if f.playback == "" {
 		return p, nil
@@ -275,8 +273,8 @@ func (f *engineFlags) player() (p schedule.Player, err error) {
 	return p, nil
 }
 
-// energyModel reads the model, if there is one. It must know each link's kind,
-// and the kinds between which the algorithm decides.
+// energyModel reads the energy model, if given. The model must have the kind of each link, and
+// the kinds that the algorithm needs.
 func (f *engineFlags) energyModel(links []transfer.Link, kinds []energy.Kind) (*energy.Model, error) {
 	if f.model == "" {
 		return nil, nil
@@ -338,7 +336,7 @@ func (f *engineFlags) parseLinks() (links []transfer.Link, err error) {
 		}
 		memory := new(link.Memory)
 		links[i].Dial = link.Dialer{
-			Device: l.Device, Siblings: devices, NameServers: servers, Family: family, Memory: memory, FewAcks: f.algorithm == frugal,
+			Device: l.Device, Siblings: devices, NameServers: servers, Family: family, Memory: memory, FewAcks: f.algorithm == energySaving,
 		}.Dial
 		if !f.rescue || f.noRescue {
 			continue
@@ -356,7 +354,7 @@ func (f *engineFlags) parseLinks() (links []transfer.Link, err error) {
 	return links, nil
 }
 
-// family is that of the only addresses to use; empty for both.
+// family returns the only family of addresses to use, "" for both.
 func (f *engineFlags) family() (string, error) {
 	switch {
 	case f.ipv4 && f.ipv6:
@@ -369,7 +367,7 @@ func (f *engineFlags) family() (string, error) {
 	return "", nil
 }
 
-// nameServers are those that link i is to ask.
+// nameServers returns the name servers for link i.
 func (f *engineFlags) nameServers(links []transfer.Link, i int) (servers []netip.AddrPort, err error) {
 	for _, text := range f.dns {
 		of, address := i, text
@@ -404,7 +402,7 @@ func (f *engineFlags) parseBandwidths(links []transfer.Link) error {
 	return nil
 }
 
-// ofLink reads NAME=VALUE and finds the link called NAME.
+// ofLink parses NAME=VALUE and finds the link with this name.
 func ofLink(links []transfer.Link, flag, text, form string) (i int, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -420,7 +418,7 @@ func ofLink(links []transfer.Link, flag, text, form string) (i int, value string
 	return 0, "", invalid(flag, text, "there is no link %q, the links are %s", name, strings.Join(names, ", "))
 }
 
-// limit makes the links keep to --cap and --rate-limit.
+// limit applies --cap and --rate-limit to the links.
 func (f *engineFlags) limit(links []transfer.Link) (quotas []*quota.Link, err error) {
 	limits := make([]quota.Link, len(links))
 	for i, l := range links {
@@ -468,12 +466,12 @@ func (f *engineFlags) limit(links []transfer.Link) (quotas []*quota.Link, err er
 	return quotas, nil
 }
 
-// mostAuthorities is how large a file of certificates may be, in bytes.
+// mostAuthorities limits the size of a file of certificates, in bytes.
 const mostAuthorities = 16 << 20
 
-// tlsConfig trusts the authorities in a PEM file alone; the system's if there
-// is none. Where the environment names an SSLKEYLOGFILE, what decrypts the
-// connections is appended to it, as browsers and curl do.
+// tlsConfig trusts only the authorities in a PEM file, or the system's without a file. If the
+// environment variable SSLKEYLOGFILE names a file, the keys to decrypt the connections are
+// appended to it, as browsers and curl do.
 func tlsConfig(caFile string) (*tls.Config, error) {
 	config := &tls.Config{}
 	if name := os.Getenv("SSLKEYLOGFILE"); name != "" {
@@ -500,7 +498,7 @@ func tlsConfig(caFile string) (*tls.Config, error) {
 	return config, nil
 }
 
-// startEvent records the options that decide what the algorithm does.
+// startEvent records the options on which the algorithm depends.
 func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 	start := &rundir.Start{
 		Algorithm: f.algorithm,
@@ -540,8 +538,7 @@ func (f *engineFlags) startEvent(o download.Options) *rundir.Start {
 	return start
 }
 
-// factor is alg3's f: with 1 the padding is all of the difference, which is
-// the plain algorithm.
+// factor returns alg3's f. With --plain it is 1, which gives the plain algorithm.
 func (f *engineFlags) factor() float64 {
 	if f.plain {
 		return 1

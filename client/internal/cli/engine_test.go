@@ -13,7 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// Rescue is told what happens to the links' devices; without it nobody asks.
+// With rescue the links' devices are watched. Without rescue nothing reads their changes.
 func TestLinksAreWatchedForRescue(t *testing.T) {
 	for arguments, want := range map[string]bool{"--rescue": true, "--no-rescue": false} {
 		f, flags := engineFlags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -31,8 +31,8 @@ func TestLinksAreWatchedForRescue(t *testing.T) {
 	}
 }
 
-// An algorithm that decides between kinds of links refuses other kinds, and a
-// model that lacks one of them.
+// An algorithm that needs certain kinds of links refuses other kinds, and an energy model without
+// one of its kinds.
 func TestAlgorithmsRefuseLinksOfOtherKinds(t *testing.T) {
 	wifiOnly := filepath.Join(t.TempDir(), "m.yaml")
 	if err := os.WriteFile(wifiOnly, []byte("name: m\ndevice: d\nsource: s\nlinks: {wifi: {active: 5 mW}}\n"), 0o600); err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onFullDisk runs multilink where the directory is a disk with that much room, which is full
-// if that is none.
+// onFullDisk runs multilink in a directory on a disk with this much room. An empty room means a
+// full disk.
 func onFullDisk(t *testing.T, directory, room string, arguments ...string) (stderr string) {
 	t.Helper()
 	script := `mount -t tmpfs -o size=` + room + `,nr_inodes=100 none "$0" || exit 99

@@ -43,11 +43,11 @@ type getFlags struct {
 	runDir     string
 	json       bool
 	quiet      bool
-	// file is where the bytes go if that is a file.
+	// file is the output, if it is a file.
 	file *partfile.File
-	// toStdout says that the bytes go to standard output.
+	// toStdout is true if the output is standard output.
 	toStdout bool
-	// log is told what becomes of parts.
+	// log reports what happens to parts.
 	log *slog.Logger
 }
 
@@ -217,7 +217,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 		}
 		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName, Log: f.log}
 		if slice != nil {
-			options.URL += "#bytes=" + f.slice // No other download has a fragment.
+			options.URL += "#bytes=" + f.slice // URLs of other downloads have no fragment.
 		}
 		file, err := partfile.Create(options)
 		if err != nil {
@@ -232,15 +232,16 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 	return o, r, nil
 }
 
-// resumeURL tells downloads apart: the server never sees fragments.
+// resumeURL returns the URL by which downloads are told apart: without the fragment, which the
+// server never sees.
 func resumeURL(u *url.URL) string {
-	bare := *u
-	bare.Fragment, bare.RawFragment = "", ""
-	return bare.String()
+	unfragmented := *u
+	unfragmented.Fragment, unfragmented.RawFragment = "", ""
+	return unfragmented.String()
 }
 
-// parseURL reads what is to be downloaded. Over plain HTTP anybody on the way
-// could send another file, which only a checksum tells.
+// parseURL parses the URL of a download. Over plain HTTP anybody on the way could send another
+// file. Only a checksum detects that.
 func parseURL(text string, checksum []byte) (*url.URL, error) {
 	u, err := weburl.Parse(text)
 	if err != nil {
@@ -252,10 +253,10 @@ func parseURL(text string, checksum []byte) (*url.URL, error) {
 	return u, nil
 }
 
-// nameless is the name of a file that neither the URL nor the server gives one.
+// nameless is the file name if neither the URL nor the server gives one.
 const nameless = "download"
 
-// outputName is the name that was given, or else the last part of the URL.
+// outputName returns the given name, or the last part of the URL.
 func outputName(u *url.URL, given string) (string, error) {
 	if given != "" {
 		return given, partfile.CheckName(given)

@@ -9,18 +9,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is how wide help is. pflag may make a line five characters longer.
+// helpWidth is the width of help. pflag may make a line five characters longer.
 const helpWidth = 80 - 5
 
-// flagGroup is a part of a command's help.
+// flagGroup is a section of a command's help.
 type flagGroup struct {
 	title string
 	flags string
 }
 
-// flagGroups says which flag of get, put, probe, proxy and serve belongs where.
-// Help shows the groups in this order. Commands without --link have few flags,
-// in one list.
+// flagGroups assigns the flags of get, put, probe, proxy and serve to groups, in the order of
+// help. Commands without --link have few flags, in one list.
 var flagGroups = []flagGroup{
 	{"Flags", "config link listen server algorithm output remote-name remote-header-name range checksum resume allow directory state-dir socket parallel streams buffer time ranged verify json quiet help"},
 	{"Flags of algorithms", "bandwidth upper-limit padding plain first-request connections overlap segment window"},
@@ -32,7 +31,7 @@ var flagGroups = []flagGroup{
 	{"Flags for measurements", "run-dir metrics metrics-label"},
 }
 
-// groupsOf are the titles of the groups that name a flag.
+// groupsOf returns the titles of the groups with a flag.
 func groupsOf(name string) (titles []string) {
 	for _, group := range flagGroups {
 		if slices.Contains(strings.Fields(group.flags), name) {
@@ -42,8 +41,8 @@ func groupsOf(name string) (titles []string) {
 	return titles
 }
 
-// groupedUsages explains flags under the titles of their groups, in the order of
-// the table. Flags that are in no group are the last ones of the first group.
+// groupedUsages returns the help of flags under the titles of their groups, in the order of the
+// table. Flags without a group come last in the first group.
 func groupedUsages(flags *pflag.FlagSet) string {
 	parts := make([]*pflag.FlagSet, len(flagGroups))
 	isGrouped := flags.Lookup("link") != nil
@@ -70,8 +69,8 @@ func groupedUsages(flags *pflag.FlagSet) string {
 	return strings.Join(help, "\n\n")
 }
 
-// groupFlags has the help of all commands show flags in groups. It is a function,
-// not a template: with text/template the linker keeps every method of the program.
+// groupFlags makes the help of all commands show flags in groups. It is a function and no
+// template: text/template would make the linker keep every method of the program.
 func groupFlags(root *cobra.Command) {
 	root.SetUsageFunc(func(command *cobra.Command) error {
 		_, err := fmt.Fprint(command.OutOrStderr(), usage(command))
@@ -79,7 +78,7 @@ func groupFlags(root *cobra.Command) {
 	})
 }
 
-// usage says how a command is called, with cobra's titles.
+// usage returns how a command is called, with cobra's titles.
 func usage(command *cobra.Command) string {
 	help := "Usage:"
 	if command.Runnable() {
@@ -111,8 +110,8 @@ func usage(command *cobra.Command) string {
 	return help + "\n"
 }
 
-// wrapExamples has no line of a shell's examples longer than help is wide. What
-// is left over goes on in the next line, which the shell reads as the same one.
+// wrapExamples wraps the lines of shell examples at the width of help. A wrapped line ends with a
+// backslash, so that a shell reads it as one.
 func wrapExamples(examples string) string {
 	lines := strings.Split(examples, "\n")
 	for i, line := range lines {
@@ -120,7 +119,7 @@ func wrapExamples(examples string) string {
 		for len(line) > helpWidth {
 			at := strings.LastIndex(line[:helpWidth], " ")
 			if flag := strings.LastIndex(line[:helpWidth], " --"); flag > helpWidth/2 {
-				at = flag // A flag stays with its value.
+				at = flag // Keep a flag and its value together.
 			}
 			if at <= len("    ") {
 				break

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// everyCommand are all commands and their own ones, and the program itself.
+// everyCommand returns the program, its commands and their subcommands.
 func everyCommand() []*cobra.Command {
 	root := Root()
 	root.SetOut(io.Discard)

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// accept starts a server on loopback that handles each connection, by TLS if there is
-// a configuration, in a goroutine of its own, and then closes it.
+// accept starts a server on loopback. It handles each connection in a goroutine, over TLS if config
+// is not nil, and then closes it.
 func accept(t *testing.T, config *tls.Config, handle func(net.Conn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,7 +47,7 @@ func accept(t *testing.T, config *tls.Config, handle func(net.Conn)) (address st
 	return listener.Addr().String()
 }
 
-// say starts a server that answers each connection's first request with the text.
+// say starts a server that sends the text after the first request of each connection.
 func say(t *testing.T, config *tls.Config, answer string) (address string) {
 	t.Helper()
 	return accept(t, config, func(conn net.Conn) {
@@ -57,7 +57,7 @@ func say(t *testing.T, config *tls.Config, answer string) (address string) {
 	})
 }
 
-// otherNames is a certificate for names that rename a terminal's window.
+// otherNames returns a certificate with names that would rename a terminal's window.
 func otherNames(t *testing.T) (config *tls.Config, authority string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -79,7 +79,7 @@ func otherNames(t *testing.T) (config *tls.Config, authority string) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, authority
 }
 
-// expectPrintable fails if a terminal would obey a text.
+// expectPrintable fails if a text could control a terminal.
 func expectPrintable(t *testing.T, what, text string) {
 	t.Helper()
 	for i, r := range text {
@@ -88,16 +88,16 @@ func expectPrintable(t *testing.T, what, text string) {
 			return
 		}
 	}
-	if len(text) > 300_000 { // A log's level may have logBurst lines at once, of 1 KB each.
+	if len(text) > 300_000 { // Each level may write logBurst lines of 1 KB at once.
 		t.Errorf("%s has %d bytes", what, len(text))
 	}
 }
 
-// Whatever a server says, a terminal shows it and does not obey.
+// Text from a server never controls the terminal.
 func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 	checksum := "sha-256=" + strings.Repeat("0", 64)
 	names, authority := otherNames(t)
-	huge := strings.Repeat("x", 200_000) // A header may have 256 KiB.
+	huge := strings.Repeat("x", 200_000) // A header may be 256 KiB.
 	for name, test := range map[string]struct {
 		tls    *tls.Config
 		answer string
@@ -143,7 +143,7 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 	}
 }
 
-// The daemon tells of what servers said, and of names that programs gave it.
+// The daemon's status shows texts of servers, and names from other programs.
 func TestTheDaemonsStatusIsPrintable(t *testing.T) {
 	address := say(t, nil, "HTTP/1.1 404 \x1b]0;owned\x07\u009b2J\r\nContent-Length: 0\r\n\r\n")
 	t.Chdir(t.TempDir())
@@ -186,7 +186,7 @@ func TestANameFromTheURLIsPrintable(t *testing.T) {
 	}
 }
 
-// The proxy tells its clients what servers said.
+// The proxy's errors show texts of servers.
 func TestTheProxysErrorsArePrintable(t *testing.T) {
 	proxy := startProxy(t, "--link", "wifi=lo")
 	address := say(t, nil, "HTTP/1.1 200 OK\r\nX: \x1b]0;owned\x07\r\n\r\n")

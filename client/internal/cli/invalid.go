@@ -2,13 +2,13 @@ package cli
 
 import "fmt"
 
-// flagError says what is wrong with the value of a flag.
+// flagError is an error in the value of a flag.
 type flagError struct {
 	flag, value string
 	err         error
 }
 
-// invalid makes a flagError whose reason is formatted.
+// invalid returns a flagError with a formatted reason.
 func invalid(flag string, value any, format string, arguments ...any) error {
 	return &flagError{flag, fmt.Sprint(value), fmt.Errorf(format, arguments...)}
 }

@@ -13,17 +13,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Of each level so many lines are written at once, and then one in each interval:
-// a server or a program may cause one with every byte that it sends.
+// Each level may write so many lines at once, and then one in each interval. A server or a
+// program could cause a line with every byte that it sends.
 const (
 	logBurst    = 100
 	logInterval = time.Second
 )
 
-// mostLogged is how many bytes of a line of the standard library's are logged.
+// mostLogged limits how much of a line of the standard library is logged, in bytes.
 const mostLogged = 500
 
-// logging says which log lines are written and how.
+// logging configures which log lines are written, and how.
 type logging struct {
 	level, format string
 	handler       *limitedHandler
@@ -34,8 +34,8 @@ func (l *logging) register(flags *pflag.FlagSet) {
 	flags.StringVar(&l.format, "log-format", "text", "form of log lines: text, json")
 }
 
-// logger returns the logger that writes to w. The standard library's own log goes
-// there too, as debug lines: it tells of servers that send what nobody asked for.
+// logger returns the logger that writes to w. It also gets the standard library's log as debug
+// lines, which report servers that send unrequested answers.
 func (l *logging) logger(w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.level)); err != nil {
@@ -59,7 +59,7 @@ func (l *logging) logger(w io.Writer) (*slog.Logger, error) {
 	return log, nil
 }
 
-// close writes what is still to be said of lines that were left out.
+// close writes how many lines were omitted.
 func (l *logging) close() {
 	if l.handler != nil {
 		l.handler.flush()
@@ -67,26 +67,26 @@ func (l *logging) close() {
 	}
 }
 
-// standardLog takes the lines of the standard library's log.
+// standardLog receives the lines of the standard library's log.
 type standardLog struct{ log *slog.Logger }
 
 func (s standardLog) Write(p []byte) (int, error) {
 	text := strings.ToValidUTF8(string(p[:min(len(p), mostLogged)]), "\ufffd")
 	level := slog.LevelDebug
 	if strings.HasPrefix(text, "http: panic ") {
-		level = slog.LevelError // A fault of ours, in what serves requests.
+		level = slog.LevelError // An error of this program in code that serves requests.
 	}
 	s.log.Log(context.Background(), level, "the standard library says", "text", strings.TrimSuffix(text, "\n"))
 	return len(p), nil
 }
 
-// limitedHandler leaves lines out that are too many, and says how many.
+// limitedHandler omits lines above a limit, and writes how many.
 type limitedHandler struct {
 	slog.Handler
 	*limits
 }
 
-// limits are those of a log's levels.
+// limits holds the limits of a log's levels.
 type limits struct {
 	mu     sync.Mutex
 	levels map[slog.Level]*levelLimit
@@ -95,7 +95,7 @@ type limits struct {
 type levelLimit struct {
 	may     *rate.Limiter
 	leftOut int
-	// by writes as the first line would have been written that was left out.
+	// by is the handler of the first omitted line.
 	by slog.Handler
 }
 
@@ -103,7 +103,7 @@ func newLimitedHandler(to slog.Handler) *limitedHandler {
 	return &limitedHandler{to, &limits{levels: map[slog.Level]*levelLimit{}}}
 }
 
-// Handle writes a line, if it may.
+// Handle writes a line unless that exceeds the limit.
 func (h *limitedHandler) Handle(ctx context.Context, r slog.Record) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +121,7 @@ func (h *limitedHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// tell says how many lines were left out.
+// tell writes how many lines were omitted.
 func (l *levelLimit) tell(level slog.Level) {
 	if l.leftOut == 0 {
 		return
@@ -132,7 +132,7 @@ func (l *levelLimit) tell(level slog.Level) {
 	l.leftOut = 0
 }
 
-// flush says of every level how many lines were left out.
+// flush writes for every level how many lines were omitted.
 func (h *limitedHandler) flush() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -20,11 +20,10 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 )
 
-// words are what a terminal obeys.
+// words are sequences that control a terminal.
 const words = "\x1b]0;owned\x07\u009b2J\x7f\u202eb\u2028\u2066"
 
-// Nobody fills a terminal or a disk with log lines: not our own, and not the standard
-// library's.
+// No server can fill a terminal or a disk with log lines, neither ours nor the standard library's.
 func TestAFloodOfLogLinesIsBounded(t *testing.T) {
 	defer stdlog.SetOutput(io.Discard)
 	for _, format := range []string{"text", "json"} {
@@ -58,7 +57,7 @@ func TestAFloodOfLogLinesIsBounded(t *testing.T) {
 	}
 }
 
-// A line is left out of its own level alone, and every line is counted.
+// A limit omits lines only of its own level, and every omitted line is counted.
 func TestLinesThatAreLeftOutAreCounted(t *testing.T) {
 	var out bytes.Buffer
 	logs := &logging{level: "warn", format: "json"}
@@ -90,8 +89,8 @@ func TestLinesThatAreLeftOutAreCounted(t *testing.T) {
 	}
 }
 
-// unasked starts a server that answers each request twice, the second time in words
-// that a terminal obeys: net/http's own log tells of them.
+// unasked starts a server that answers each request twice. The second answer contains words, and
+// net/http logs it.
 func unasked(t *testing.T, config *tls.Config) (address string) {
 	t.Helper()
 	return accept(t, config, func(conn net.Conn) {
@@ -107,7 +106,7 @@ func unasked(t *testing.T, config *tls.Config) (address string) {
 	})
 }
 
-// Whatever the command, others' words come to the terminal as words.
+// With every command, texts from servers reach the terminal as plain text.
 func TestHostileWordsThroughEveryCommand(t *testing.T) {
 	names, authority := otherNames(t)
 	for name, config := range map[string]*tls.Config{"plain": nil, "names of another": names} {
@@ -159,7 +158,7 @@ func TestHostileWordsThroughEveryCommand(t *testing.T) {
 	}
 }
 
-// The same of a proxy, whose server may go on for as long as it runs.
+// The same holds for a proxy, whose server may send for as long as it runs.
 func TestHostileWordsThroughTheProxy(t *testing.T) {
 	proxy := asProcess(t, "proxy", "--link", "wifi=lo", "--listen", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json")
 	var stderr bytes.Buffer

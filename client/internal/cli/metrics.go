@@ -17,10 +17,11 @@ import (
 	"github.com/linklab/linklab/client/internal/unixsocket"
 )
 
-// labelsVariable holds labels as --metrics-label has them, separated by commas.
+// labelsVariable is the environment variable with labels as in --metrics-label, separated by
+// commas.
 const labelsVariable = "MULTILINK_METRICS_LABELS"
 
-// metricsFlags say where Prometheus finds metrics, as the user wrote them.
+// metricsFlags are the flags for Prometheus as the user wrote them.
 type metricsFlags struct {
 	address string
 	labels  []string
@@ -31,8 +32,7 @@ func (f *metricsFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.labels, "metrics-label", nil, "label of all metrics, as NAME=VALUE with NAME run, scenario or seed (repeatable; also "+labelsVariable+", separated by commas)")
 }
 
-// start serves metrics until stop is called; they are nil if nobody asked
-// for them.
+// start serves metrics until stop is called. Without the flags it returns nil metrics.
 func (f *metricsFlags) start(algorithm string, links []transfer.Link) (m *metrics.Metrics, stop func(), err error) {
 	labels, err := f.parseLabels()
 	if err != nil || f.address == "" {
@@ -64,7 +64,7 @@ func (f *metricsFlags) start(algorithm string, links []transfer.Link) (m *metric
 		_ = server.Serve(listener)
 	}()
 	return m, func() {
-		// A scrape under way may end, as the last one often is.
+		// A scrape that has begun may end, because it is often the last one.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// unixClient is an HTTP client that talks to a UNIX socket.
+// unixClient returns an HTTP client for a UNIX socket.
 func unixClient(path string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

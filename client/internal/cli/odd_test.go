@@ -20,8 +20,8 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-// odd starts a server with all habits, at an address for each link: they have one
-// name. It returns what URLs begin with, and the flags of the links.
+// odd starts a server with all habits, at one address for each link under one name. It returns the
+// base of URLs and the flags of the links.
 func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, links map[string][]string) {
 	t.Helper()
 	addresses := []string{"127.0.0.2", "127.0.0.3"}
@@ -48,10 +48,10 @@ func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, 
 	return "https://example.com:" + port + "/", links
 }
 
-// atOnce is how many downloads a test of odd servers runs at a time: they mostly wait.
+// atOnce is how many downloads from odd servers a test runs at a time. They mostly wait.
 const atOnce = 24
 
-// Whatever habit a server has, the file comes, and it is the right one.
+// With every habit of a server, the download brings the right file.
 func TestOddServers(t *testing.T) {
 	server := oddserver.New(file[:3_000_000], oddserver.WithRate(8_000_000))
 	checksum := fmt.Sprintf("sha-256=%x", sha256.Sum256(file[:3_000_000]))
@@ -76,7 +76,7 @@ func TestOddServers(t *testing.T) {
 			}
 			part++
 			for i, habit := range oddserver.Habits {
-				// Beside the race detector each habit meets one of the eight ways.
+				// With the race detector each habit is tried in one of the eight ways.
 				if racedetector.On && i%8 != part%8 {
 					continue
 				}
@@ -89,7 +89,7 @@ func TestOddServers(t *testing.T) {
 					begun := time.Now()
 					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "30s"}, flags...)...)
 					if code != 0 && habit.Differs && (strings.Contains(how, "checksum") || how == "to a pipe") {
-						// Nothing of the other file may be taken, and the server need not have this one.
+						// No byte of the other file may be used. The server may not have this file any more.
 						return
 					}
 					got, err := os.ReadFile(name)
@@ -107,8 +107,8 @@ func TestOddServers(t *testing.T) {
 	wg.Wait()
 }
 
-// Where servers of one name give the same file other validators, all links go to the one
-// that began, and bring the file together.
+// If servers with one name give the same file different validators, all links use the first server
+// and download together.
 func TestMirrorsThatDiffer(t *testing.T) {
 	t.Parallel()
 	server := oddserver.New(file, oddserver.WithRate(2_000_000))
@@ -133,8 +133,7 @@ func TestMirrorsThatDiffer(t *testing.T) {
 	}
 }
 
-// A server that says different things of one file has it sent by one link, and why is
-// said in one line.
+// If a server contradicts itself about a file, one link downloads it, and one line says why.
 func TestAServerThatContradictsItself(t *testing.T) {
 	t.Parallel()
 	server := oddserver.New(file[:3_000_000], oddserver.WithRate(8_000_000))

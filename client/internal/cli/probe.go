@@ -26,14 +26,13 @@ import (
 // probeFile is the largest file of linklab's server for tests on hardware.
 const probeFile = "payload-250000000-1.bin"
 
-// allLinks is what the part is called in which all links bring the file
-// together.
+// allLinks is the name of the part in which all links download together.
 const allLinks = "all"
 
-// betweenParts is longer than queues of real links are.
+// betweenParts is longer than the queues of real links.
 const betweenParts = 2 * time.Second
 
-// errProbed ends a part of a probe whose time is over.
+// errProbed ends a part of a probe after its time.
 var errProbed = errors.New("the time of the probe is over")
 
 // probeFlags are the flags of "multilink probe" as the user wrote them.
@@ -47,7 +46,7 @@ type probeFlags struct {
 
 func newProbe(logs *logging) *cobra.Command {
 	f := &probeFlags{}
-	f.usual = withoutRescue // One connection each: what it counts is what the link did.
+	f.usual = withoutRescue // One connection each: the result shows the link alone.
 	command := &cobra.Command{
 		Use:   "probe",
 		Short: "Measure each link alone and all together",
@@ -112,8 +111,8 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) (failed erro
 	return nil
 }
 
-// pause lets what is still on its way for the part before run out of the
-// links' queues, which would delay the next part's handshakes.
+// pause lets the links' queues drain. Bytes of the part before would delay the handshakes of the
+// next part.
 func (f *probeFlags) pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -160,7 +159,7 @@ func (f *probeFlags) options(command *cobra.Command) (o download.Options, r *req
 	return o, r, nil
 }
 
-// part measures some links and says what they brought.
+// part measures some links and prints the result.
 func (f *probeFlags) part(ctx context.Context, w io.Writer, name, algorithm string, o download.Options) error {
 	dir, err := rundir.Open(filepath.Join(f.runDir, name), rundir.OfClient)
 	if err != nil {
@@ -192,7 +191,7 @@ func (f *probeFlags) part(ctx context.Context, w io.Writer, name, algorithm stri
 	return nil
 }
 
-// nowhere is where what is measured goes.
+// nowhere is an output that discards everything.
 type nowhere struct{}
 
 func (nowhere) Begin(transport.Resource, ranges.Range) ([]ranges.Range, error) { return nil, nil }

@@ -48,7 +48,7 @@ func TestProbeMeasuresEachLinkAndAll(t *testing.T) {
 	}
 }
 
-// Alone a link is measured by one connection, whatever measures all together.
+// A single link is measured over one connection, whatever algorithm measures all links together.
 func TestProbeMeasuresAloneByOneConnection(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func TestProbeMeasuresAloneByOneConnection(t *testing.T) {
 	}
 }
 
-// A file that takes longer than the probe is measured as far as it came.
+// A probe that ends before its file reports what it measured.
 func TestProbeEndsInTime(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	dir := t.TempDir()

@@ -23,7 +23,7 @@ type proxyFlags struct {
 	streams int
 }
 
-// proxyGreeting is what the proxy says before its address when it listens.
+// proxyGreeting precedes the address that the proxy prints when it listens.
 const proxyGreeting = "multilink proxy on "
 
 func newProxy(logs *logging) *cobra.Command {
@@ -112,7 +112,7 @@ func runProxy(command *cobra.Command, f *proxyFlags, logs *logging) error {
 	return proxy.New(o).Serve(ctx, listener)
 }
 
-// check reads the flags that only this command has.
+// check parses the flags that only this command has.
 func (f *proxyFlags) check() (allow []netip.Prefix, err error) {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {

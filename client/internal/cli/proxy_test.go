@@ -20,8 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/capture"
 )
 
-// startProxy runs "multilink proxy" until the end of the test and returns its
-// address.
+// startProxy runs "multilink proxy" until the end of the test. It returns the address.
 func startProxy(t *testing.T, flags ...string) (address string) {
 	t.Helper()
 	var stdout, stderr capture.Text
@@ -52,7 +51,7 @@ func startProxy(t *testing.T, flags ...string) (address string) {
 	return ""
 }
 
-// program runs an installed program and returns what it printed to stdout.
+// program runs an installed program and returns its standard output.
 func program(t *testing.T, words ...string) []byte {
 	t.Helper()
 	command := exec.Command(words[0], words[1:]...)
@@ -109,7 +108,7 @@ func TestProgramsUseTheProxy(t *testing.T) {
 	}
 }
 
-// Programs that follow redirects know of one host, the gateway's.
+// Programs that follow redirects see one host, the gateway.
 func TestProgramsKeepCredentialsToTheirSite(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]string{}
@@ -157,17 +156,16 @@ func TestProgramsKeepCredentialsToTheirSite(t *testing.T) {
 	}
 }
 
-// NTLM, as curl speaks it, works through the proxy, for whoever proves who it
-// is.
+// NTLM of curl works through the proxy, for each client separately.
 func TestCurlProvesWhoItIsByNTLM(t *testing.T) {
-	// Message 2 of MS-NLMP, 2.2.1.2, without names.
+	// Message 2 (MS-NLMP 2.2.1.2) without names.
 	challenge := make([]byte, 56)
 	copy(challenge, "NTLMSSP\x00\x02")
-	copy(challenge[20:], "\x01\x82\x08\x00") // Unicode, NTLM, extended session security
+	copy(challenge[20:], "\x01\x82\x08\x00") // Unicode, NTLM, extended session security.
 	copy(challenge[24:], "12345678")
-	challenge[16], challenge[44] = 56, 56 // where the names would be
+	challenge[16], challenge[44] = 56, 56 // The offsets of the names.
 	var mu sync.Mutex
-	messages := map[string]byte{} // the last one by connection
+	messages := map[string]byte{} // The last message by connection.
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -191,7 +189,7 @@ func TestCurlProvesWhoItIsByNTLM(t *testing.T) {
 		t.Skip("curl is without NTLM")
 	}
 	curl := []string{"curl", "-sS", "--proxy", "http://" + startProxy(t, "--link", "lo"), "-w", "%{http_code}\n", server.URL + "/f"}
-	// What is said twice in one command goes over one connection.
+	// Two requests of one command use one connection.
 	if got := program(t, append(curl, "--ntlm", "-u", "user:pw", server.URL+"/g")...); string(got) != strings.Repeat("for you alone\n200\n", 2) {
 		t.Errorf("curl with a name gets %q", got)
 	}
@@ -200,7 +198,7 @@ func TestCurlProvesWhoItIsByNTLM(t *testing.T) {
 	}
 }
 
-// A player reads a film's index at its end first, and then jumps back.
+// A player first reads a film's index at its end, and then jumps back.
 func TestAPlayerUsesTheGateway(t *testing.T) {
 	t.Chdir(t.TempDir())
 	program(t, "ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x480:rate=25:duration=8", "-c:v", "mpeg4", "-b:v", "6M", "film.mp4")

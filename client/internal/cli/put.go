@@ -73,7 +73,7 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
-	file, err := plainfile.Open(name) // It is sent in parts, and again.
+	file, err := plainfile.Open(name) // Parts of the file are sent, some twice.
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 	return err
 }
 
-// digestOf is the SHA-256 of a file that is as it was: after an upload in which
-// it changed, the server has some of what it was, and some of what it is.
+// digestOf returns the SHA-256 of a file that has not changed. If it changed during the upload, the
+// server has parts of both versions.
 func digestOf(file *os.File, was os.FileInfo) (string, error) {
 	digest := sha256.New()
 	if _, err := io.Copy(digest, io.NewSectionReader(file, 0, was.Size())); err != nil {
@@ -139,7 +139,7 @@ func digestOf(file *os.File, was os.FileInfo) (string, error) {
 	return hex.EncodeToString(digest.Sum(nil)), nil
 }
 
-// options checks the arguments, and says what they are for the run directory.
+// options checks the arguments, and describes them for the run directory.
 func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Options, r *request, started *rundir.Start, err error) {
 	u, err := weburl.Parse(rawURL)
 	if err != nil {

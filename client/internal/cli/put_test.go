@@ -17,7 +17,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-// uploads keeps what PUT brings, also parts of it.
+// uploads keeps the bodies of PUT requests, also of parts.
 type uploads struct {
 	mu     sync.Mutex
 	got    []byte
@@ -50,7 +50,7 @@ func (u *uploads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A server of which nothing is known gets no ranges.
+// A server without known support gets no ranges.
 func TestPut(t *testing.T) {
 	for _, ranged := range []bool{true, false} {
 		server := &uploads{asked: map[string]int{}}
@@ -62,7 +62,7 @@ func TestPut(t *testing.T) {
 		}
 		arguments := append([]string{"put", name, url, "--link", "wifi=lo", "--link", "lte=lo", "--run-dir", directory, "--json"}, flags...)
 		code, stdout, stderr := run(append(arguments, fmt.Sprintf("--ranged=%v", ranged), fmt.Sprintf("--verify=%v", !ranged))...)
-		server.mu.Lock() // The server may still take what was sent twice.
+		server.mu.Lock() // The server may still receive a duplicate.
 		whole, isRanged, asked := bytes.Equal(server.got, file), server.ranged, maps.Clone(server.asked)
 		server.mu.Unlock()
 		if code != 0 || stderr != "" || !whole || isRanged != ranged {
@@ -84,7 +84,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// What the server has is an error if it is not the file, and noted if it does not tell.
+// If the server has other bytes than the file, that is an error. If the server does not tell, that
+// is noted.
 func TestPutIsNotBelieved(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "film")
 	if err := os.WriteFile(name, file, 0o600); err != nil {
@@ -117,7 +118,7 @@ func TestPutIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Whose size stays the same, too: nobody may take what the server has for the file.
+// A file that changes during the upload is an error, even if its size stays the same.
 func TestPutOfAFileThatChanges(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "film")
 	if err := os.WriteFile(name, file, 0o600); err != nil {

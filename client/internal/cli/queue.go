@@ -17,7 +17,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// withDaemon runs f with a client of the daemon on the given socket.
+// withDaemon calls f with a client of the daemon on the given socket.
 func withDaemon(socket string, f func(*daemon.Client) error) error {
 	path, err := socketPath(socket)
 	if err != nil {
@@ -201,7 +201,7 @@ func parseIDs(arguments []string) (ids []int, err error) {
 	return ids, nil
 }
 
-// printJSON prints one line.
+// printJSON prints a value in one line.
 func printJSON(w io.Writer, value any) error {
 	return json.NewEncoder(w).Encode(value)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// requestFlags say what requests hold, as the user wrote it. Their names are curl's.
+// requestFlags describe requests, as the user wrote them. Their names are curl's.
 type requestFlags struct {
 	headers   []string
 	userAgent string
@@ -44,18 +44,18 @@ func (f *requestFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.netrcFile, "netrc-file", "", "take them from this file")
 }
 
-// registerRedirects adds what only commands have that follow redirects.
+// registerRedirects adds the flags of commands that follow redirects.
 func (f *requestFlags) registerRedirects(flags *pflag.FlagSet) {
 	flags.IntVar(&f.redirects, "max-redirs", 10, "most redirects in a row")
 }
 
-// mostSecrets is how large a file of cookies, fields or passwords may be, in bytes.
+// mostSecrets limits the size of a file of cookies, fields or passwords, in bytes.
 const mostSecrets = 4 << 20
 
-// request is what goes with every request.
+// request is what every request carries.
 type request struct {
 	header http.Header
-	// private are the names of fields for the first origin alone.
+	// private are the names of fields that only the first origin gets.
 	private   []string
 	jar       *cookies.Jar
 	jarFile   string
@@ -64,7 +64,7 @@ type request struct {
 	redirects int
 }
 
-// ours are fields that multilink sets itself.
+// ours are the fields that multilink sets itself.
 var ours = []string{
 	"Accept-Encoding", "Connection", "Content-Length", "Content-Range", "Expect", "If-Match", "If-Modified-Since",
 	"If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
@@ -74,10 +74,10 @@ var ours = []string{
 // secrets are fields that hold credentials.
 var secrets = []string{"Authorization", "Cookie", "Proxy-Authorization"}
 
-// harmless are fields that mean the same to every origin.
+// harmless are fields that may be sent to every origin.
 var harmless = []string{"Accept", "Accept-Language", "Referer", "User-Agent"}
 
-// read checks the flags. It overwrites secrets among the arguments of the program.
+// read checks the flags. It overwrites secrets in the arguments of the process.
 func (f *requestFlags) read() (*request, error) {
 	r := &request{header: http.Header{}, redirects: cmp.Or(f.redirects, download.NoRedirects)}
 	if f.redirects < 0 {
@@ -114,7 +114,7 @@ func (f *requestFlags) read() (*request, error) {
 	return r, nil
 }
 
-// addFields reads NAME: VALUE, or a file of such lines.
+// addFields parses NAME: VALUE, or a file of such lines.
 func (r *request) addFields(text string) error {
 	name, isFile := strings.CutPrefix(text, "@")
 	if !isFile {
@@ -137,11 +137,11 @@ func (r *request) addFields(text string) error {
 	return nil
 }
 
-// addField reads NAME: VALUE, which is never shown.
+// addField parses NAME: VALUE. No error shows the value.
 func (r *request) addField(text, where string) error {
 	name, value, ok := strings.Cut(text, ":")
 	if !ok {
-		name, ok = strings.CutSuffix(text, ";") // As curl has it: empty.
+		name, ok = strings.CutSuffix(text, ";") // An empty field, as in curl.
 	}
 	value = strings.Trim(value, " \t")
 	canonical := http.CanonicalHeaderKey(name)
@@ -164,7 +164,7 @@ func (r *request) addField(text, where string) error {
 	return nil
 }
 
-// addCookies reads NAME=VALUE; NAME=VALUE, or a cookies.txt.
+// addCookies parses NAME=VALUE; NAME=VALUE, or reads a cookies.txt.
 func (r *request) addCookies(text string) error {
 	switch {
 	case text == "":
@@ -212,7 +212,7 @@ func (r *request) readNetrc(name string) error {
 	return nil
 }
 
-// to is the header for a URL; authorization, if not empty, is what the URL itself holds.
+// to returns the header for a URL. authorization comes from the URL, or is empty.
 func (r *request) to(u *url.URL, authorization string) (http.Header, error) {
 	header := r.header.Clone()
 	if authorization == "" && header.Get("Authorization") == "" {
@@ -239,7 +239,7 @@ func (r *request) to(u *url.URL, authorization string) (http.Header, error) {
 	return header, nil
 }
 
-// checkForAll returns an error if a field is not for every host that a daemon asks.
+// checkForAll returns an error if a field is not meant for every host that a daemon uses.
 func (r *request) checkForAll() error {
 	for _, name := range secrets {
 		if r.header.Get(name) != "" {
@@ -249,7 +249,7 @@ func (r *request) checkForAll() error {
 	return nil
 }
 
-// into completes the options of a download.
+// into adds the request to the options of a download.
 func (r *request) into(o *download.Options, u *url.URL, authorization string) (err error) {
 	o.Private, o.Redirects = r.private, r.redirects
 	if r.jar != nil {
@@ -259,7 +259,7 @@ func (r *request) into(o *download.Options, u *url.URL, authorization string) (e
 	return err
 }
 
-// save writes --cookie-jar.
+// save writes the file of --cookie-jar.
 func (r *request) save() error {
 	if r.jarFile == "" {
 		return nil
@@ -279,7 +279,7 @@ func (r *request) save() error {
 	return err
 }
 
-// ignoredProxy says which proxy of the environment would be for the URL; empty if none.
+// ignoredProxy returns the proxy in the environment for the URL, "" if none.
 func ignoredProxy(u *url.URL) string {
 	by, err := httpproxy.FromEnvironment().ProxyFunc()(u)
 	if by == nil && err == nil {
@@ -288,7 +288,7 @@ func ignoredProxy(u *url.URL) string {
 	return u.Scheme + "_proxy is not used: every link connects to the server itself"
 }
 
-// parseSlice reads FIRST-LAST, FIRST- or -LENGTH.
+// parseSlice parses FIRST-LAST, FIRST- or -LENGTH.
 func parseSlice(text string) (*download.Slice, error) {
 	if text == "" {
 		return nil, nil

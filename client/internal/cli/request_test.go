@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// overheardHeaders keeps what requests to a server hold.
-type overheardHeaders struct {
+// recordedHeaders records the headers of requests to a server.
+type recordedHeaders struct {
 	mu   sync.Mutex
 	seen []http.Header
 	next http.HandlerFunc
 }
 
-func (o *overheardHeaders) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (o *recordedHeaders) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	header := r.Header.Clone()
 	header.Set("Host", r.Host)
@@ -29,8 +29,8 @@ func (o *overheardHeaders) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.next(w, r)
 }
 
-// expect fails unless every request had these fields; an empty one must not be there.
-func (o *overheardHeaders) expect(t *testing.T, want map[string]string) {
+// expect fails unless every request had these fields. A field with an empty value must be absent.
+func (o *recordedHeaders) expect(t *testing.T, want map[string]string) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,10 +46,10 @@ func (o *overheardHeaders) expect(t *testing.T, want map[string]string) {
 	}
 }
 
-// What the user says of requests goes with all to the server, and no secret of it
-// anywhere else: to no other origin, file, line or list of processes.
+// Every request to the server carries the user's fields. Secrets reach no other origin, file, log
+// line or list of processes.
 func TestWhatRequestsHold(t *testing.T) {
-	foreign := &overheardHeaders{next: content}
+	foreign := &recordedHeaders{next: content}
 	foreignURL, _ := serve(t, foreign)
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
@@ -64,7 +64,7 @@ func TestWhatRequestsHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pid int
-	server := &overheardHeaders{}
+	server := &recordedHeaders{}
 	server.next = func(w http.ResponseWriter, r *http.Request) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err != nil || !bytes.Contains(text, []byte("https://")) || bytes.Contains(text, []byte("geheim")) {
@@ -138,7 +138,7 @@ func TestWhatRequestsHold(t *testing.T) {
 }
 
 func TestHostAndCookieJar(t *testing.T) {
-	server := &overheardHeaders{next: func(w http.ResponseWriter, r *http.Request) {
+	server := &recordedHeaders{next: func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/set":
 			http.SetCookie(w, &http.Cookie{Name: "session", Value: "new", Path: "/"})
@@ -186,7 +186,7 @@ func TestRedirectsAreCounted(t *testing.T) {
 func TestPartsOfAFile(t *testing.T) {
 	size := len(file)
 	digested := func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Repr-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:") // Wrong, but of the whole.
+		w.Header().Set("Repr-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:") // A wrong checksum of the whole.
 		content(w, r)
 	}
 	whole := func(w http.ResponseWriter, r *http.Request) {
@@ -200,7 +200,7 @@ func TestPartsOfAFile(t *testing.T) {
 			"1000000-99999999": file[1_000_000:], "1000000-2999999": file[1_000_000:3_000_000],
 		} {
 			if name == "ranges" && len(want) == size {
-				continue // The digest is of it.
+				continue // The digest belongs to this part.
 			}
 			t.Run(name+" "+slice, func(t *testing.T) {
 				t.Parallel()

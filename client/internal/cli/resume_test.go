@@ -26,7 +26,7 @@ import (
 // modified is the date of the tests' file.
 var modified = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// provenBytes is of how many bytes the state of a part tells, 0 if there is none.
+// provenBytes returns how many bytes the state of a part lists, 0 without a state.
 func provenBytes(t *testing.T, part string) (bytes int64) {
 	t.Helper()
 	text, err := os.ReadFile(part + ".state")
@@ -61,8 +61,7 @@ func (b slowBody) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A signed URL that has expired has a successor, which goes on with the part, also
-// after SIGKILL.
+// The successor of an expired signed URL continues the part, even after SIGKILL.
 func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 	checksum := fmt.Sprintf("--checksum=sha-256=%x", sha256.Sum256(file))
 	for name, test := range map[string]struct {
@@ -98,7 +97,7 @@ func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 			if err := first.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// A checkpoint is made after 5 s.
+			// A checkpoint follows after 5 s.
 			eventually.Is(t, "bytes are in the part", func() bool { return provenBytes(t, name+".part") > 0 })
 			if err := first.Process.Signal(test.signal); err != nil {
 				t.Fatal(err)
@@ -117,7 +116,7 @@ func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 			if err := json.Unmarshal([]byte(stdout), &summary); err != nil {
 				t.Fatal(err)
 			}
-			// A sample is fetched again.
+			// A sample is downloaded again.
 			if summary.Resumed < quantity.Bytes(left)-100_000 {
 				t.Errorf("%d bytes were resumed of %d", summary.Resumed, left)
 			}
@@ -132,7 +131,7 @@ func answerLogin(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, loginPage)
 }
 
-// leavePart begins a download, which an answer of 403 ends.
+// leavePart begins a download that an answer of 403 ends.
 func leavePart(t *testing.T, refuse *atomic.Bool, arguments []string, part string) {
 	t.Helper()
 	refuse.Store(true)
@@ -142,7 +141,7 @@ func leavePart(t *testing.T, refuse *atomic.Bool, arguments []string, part strin
 	refuse.Store(false)
 }
 
-// partly serves the file, and refuses the second half, and the whole, while told to.
+// partly serves the file. While refuse is set, it refuses the second half and the whole.
 func partly(refuse *atomic.Bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var from int
@@ -156,8 +155,8 @@ func partly(refuse *atomic.Bool) http.HandlerFunc {
 	}
 }
 
-// With one link, a captive portal is told of, and the part stays to the byte,
-// however often.
+// With one link, a captive portal is reported, and the part stays unchanged after any number of
+// calls.
 func TestAPortalLeavesThePartAlone(t *testing.T) {
 	checksum := fmt.Sprintf("sha-256=%x", sha256.Sum256(file))
 	for name, test := range map[string]struct {
@@ -220,7 +219,7 @@ func TestAPortalLeavesThePartAlone(t *testing.T) {
 	}
 }
 
-// snapshot is what files a directory holds, and which bytes.
+// snapshot returns the names and contents of the files in a directory.
 func snapshot(t *testing.T, directory string) string {
 	t.Helper()
 	entries, err := os.ReadDir(directory)
@@ -238,8 +237,8 @@ func snapshot(t *testing.T, directory string) string {
 	return all.String()
 }
 
-// A portal that answers the first connection, or the second one, shrinks no part
-// in 16 calls that end early, and the file is whole in the end.
+// A portal that answers the first or second connection never shrinks the part in 16 interrupted
+// calls. In the end the file is complete.
 func TestAPortalNeverShrinksThePart(t *testing.T) {
 	t.Parallel()
 	for _, page := range []http.HandlerFunc{answerLogin, func(w http.ResponseWriter, r *http.Request) {
@@ -296,7 +295,7 @@ func TestAPortalNeverShrinksThePart(t *testing.T) {
 	}
 }
 
-// The daemon tries again what a captive portal kept it from.
+// The daemon repeats a download that a captive portal prevented.
 func TestTheDaemonWaitsBehindAPortal(t *testing.T) {
 	var portal atomic.Bool
 	portal.Store(true)

@@ -22,12 +22,12 @@ import (
 	"github.com/linklab/linklab/client/internal/unixsocket"
 )
 
-// socketVariable holds the daemon's socket for those who do not say --socket.
+// socketVariable is the environment variable with the daemon's socket, the default of --socket.
 const socketVariable = "MULTILINK_SOCKET"
 
 const socketUsage = "UNIX socket of the daemon (default: " + socketVariable + ", or multilink.sock in XDG_RUNTIME_DIR)"
 
-// socketPath completes --socket.
+// socketPath returns the socket of --socket or its default.
 func socketPath(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -191,7 +191,7 @@ func (f *serveFlags) statePath() (string, error) {
 	return filepath.Join(home, ".local", "state", "multilink"), nil
 }
 
-// preparer returns what turns requests into downloads with these options.
+// preparer returns a function that turns requests into downloads with these options.
 func preparer(options download.Options, request *request, directory string, exported *metrics.Metrics) func(*daemon.Request) (daemon.Run, error) {
 	return func(r *daemon.Request) (daemon.Run, error) {
 		o := options
@@ -216,7 +216,7 @@ func preparer(options download.Options, request *request, directory string, expo
 		if r.Output == output.Standard {
 			return nil, fmt.Errorf("%q is standard output, which the daemon has none of: allowed is the name of a file", r.Output)
 		}
-		// x, ./x and y/../x are one file.
+		// x, ./x and y/../x are the same file.
 		r.Output = filepath.Clean(r.Output)
 		if !filepath.IsLocal(r.Output) || r.Output == "." {
 			return nil, fmt.Errorf("%q is not a name inside the daemon's directory", r.Output)

@@ -23,8 +23,8 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// startDaemon runs "multilink serve" in the working directory until stop is
-// called, which returns what it printed to stderr.
+// startDaemon runs "multilink serve" in the working directory. stop ends it and returns its
+// standard error.
 func startDaemon(t *testing.T, flags ...string) (stop func() string) {
 	t.Helper()
 	var code int
@@ -156,8 +156,8 @@ func TestARestartedDaemonGoesOn(t *testing.T) {
 	}
 }
 
-// A file that somebody saves under the name while the download is under way
-// stays, and so does what was downloaded.
+// A file that another program saves under the name during the download stays. The downloaded file
+// stays, too.
 func TestTheDaemonReplacesNothing(t *testing.T) {
 	arrived, saved := make(chan struct{}), make(chan struct{})
 	var requests atomic.Int32
@@ -225,8 +225,7 @@ func TestTheDaemonReplacesNothing(t *testing.T) {
 	}
 }
 
-// What the daemon cannot begin because no link reaches the server it begins
-// when one does.
+// If no link reaches the server, the daemon begins the download when one does.
 func TestTheDaemonWaitsForTheServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -234,7 +233,7 @@ func TestTheDaemonWaitsForTheServer(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	_, flags := serve(t, http.NotFoundHandler()) // for the certificate, which all test servers share
+	_, flags := serve(t, http.NotFoundHandler()) // For the certificate, which all test servers share.
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("files", 0o700); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-// fifo makes a pipe with a name.
+// fifo makes a named pipe.
 func fifo(t *testing.T, name string) string {
 	t.Helper()
 	if err := unix.Mkfifo(name, 0o600); err != nil {
@@ -30,7 +30,7 @@ func fifo(t *testing.T, name string) string {
 	return name
 }
 
-// null makes a device that takes everything, where this user may.
+// null makes a device that discards everything, if this user may.
 func null(t *testing.T, name string) string {
 	t.Helper()
 	if err := unix.Mknod(name, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
@@ -39,7 +39,7 @@ func null(t *testing.T, name string) string {
 	return name
 }
 
-// expectAlone fails unless these names are all that the directory holds.
+// expectAlone fails unless the directory holds only these names.
 func expectAlone(t *testing.T, directory string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(directory)
@@ -52,8 +52,7 @@ func expectAlone(t *testing.T, directory string, names ...string) {
 	}
 }
 
-// servers serve the file in the ways that make a difference to who writes it in
-// order.
+// servers serve the file in all ways that matter to a writer in order.
 var servers = map[string]http.HandlerFunc{
 	"ranges": content,
 	"no ranges": func(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +131,7 @@ func TestGetWritesInOrder(t *testing.T) {
 	}
 }
 
-// A wrong checksum is known too late, and said.
+// A wrong checksum is found after the output was written, and reported.
 func TestAWrongChecksumOfWhatIsWrittenInOrder(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	code, stdout, stderr := run(append(flags, "get", url, "--link", "lo", "-o", "-", "--checksum", "sha-256="+strings.Repeat("0", 64))...)
@@ -141,7 +140,7 @@ func TestAWrongChecksumOfWhatIsWrittenInOrder(t *testing.T) {
 	}
 }
 
-// slowly serves most of the file, enough to choose a link by, and then nothing.
+// slowly serves most of the file, enough to choose a link, and then nothing.
 func slowly(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(file)))
 	if r.Method != http.MethodHead {
@@ -151,8 +150,8 @@ func slowly(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A reader that goes ends the download at once, as SIGPIPE would, also where the
-// server sends nothing more.
+// When the reader goes, the download ends at once, as with SIGPIPE. This holds even if the server
+// sends nothing more.
 func TestAReaderGoes(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{"ranges": content, "silent": slowly} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +176,7 @@ func TestAReaderGoes(t *testing.T) {
 	}
 }
 
-// The same through the pipes of a shell.
+// The same holds for the pipes of a shell.
 func TestStandardOutputIsAPipe(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	for _, name := range []string{"-", "/dev/stdout", "/dev/fd/1"} {
@@ -212,7 +211,7 @@ func TestStandardOutputIsAPipe(t *testing.T) {
 	}
 }
 
-// SIGTERM ends what waits for the other end of a pipe, whichever end that is.
+// SIGTERM ends a program that waits for the other end of a pipe, at either end.
 func TestSIGTERMEndsWhatWaits(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	t.Chdir(t.TempDir())
@@ -233,8 +232,8 @@ func TestSIGTERMEndsWhatWaits(t *testing.T) {
 	expectAlone(t, ".", "none", "slow")
 }
 
-// Whatever a user names, what is no plain file is not replaced, and nothing waits
-// for ever. Each of these is one clear error.
+// A name that is no plain file is never replaced, and no call waits forever. Each case gives one
+// clear error.
 func TestWhatIsNoFileStays(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	for name, test := range map[string]struct {
@@ -313,7 +312,7 @@ func TestWhatIsNoFileStays(t *testing.T) {
 	}
 }
 
-// A link that fails takes nothing from what the others write in order.
+// The failure of a link loses no byte that other links write in order.
 func TestStandardOutputWithALinkThatFails(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	arguments := append([]string{"get", url, "-o", "-", "--link", "wifi=lo", "--link", "lte=lo", "--cap", "lte=300kB", "--json"}, flags...)
@@ -329,7 +328,7 @@ func TestStandardOutputWithALinkThatFails(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
 		t.Fatalf("%v: %q", err, stderr.String())
 	}
-	// Each of its connections may be in the middle of a read when the cap is reached.
+	// Each connection may be in the middle of a read at the cap.
 	if brought := summary.Links["lte"].Bytes; brought > 600_000 || summary.Links["wifi"].Bytes < 4_000_000 {
 		t.Errorf("the link with a cap brought %d bytes, the other one %d", brought, summary.Links["wifi"].Bytes)
 	}

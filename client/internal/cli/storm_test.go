@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Commands keep to the pace: what package storm shows of all failures holds for links
-// as commands make them.
+// Commands limit their connections to a failing server. Package storm tests all failures; this test
+// uses links as commands make them.
 func TestCommandsDoNotStormAServerThatFails(t *testing.T) {
 	var requests atomic.Int32
 	url, flags := serveHTTP1(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
-		panic(http.ErrAbortHandler) // It closes the connection without an answer.
+		panic(http.ErrAbortHandler) // This closes the connection without an answer.
 	}))
 	begun := time.Now()
 	words := append([]string{"get", url, "-o", filepath.Join(t.TempDir(), "file"), "--quiet", "--give-up", "4s", "--link", "a=lo", "--link", "b=lo"}, flags...)

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// bothWays answers GET and takes PUT.
+// bothWays answers GET and accepts PUT.
 func bothWays(into io.WriterAt) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPut {
@@ -53,7 +53,7 @@ func TestEveryCommandReachesTLS12(t *testing.T) {
 					t.Errorf("get by %s: exit code %d, stderr %q", algorithm, code, stderr)
 				}
 			}
-			if protocols[0] == "h2" { // As published it is HTTP/2 alone.
+			if protocols[0] == "h2" { // --no-rescue uses only HTTP/2, as published.
 				code, _, stderr := run(append([]string{"get", url, "-o", own + ".copy", "--no-rescue"}, flags...)...)
 				if code != 0 {
 					t.Errorf("get without rescue: exit code %d, stderr %q", code, stderr)
@@ -82,7 +82,7 @@ func TestEveryCommandReachesTLS12(t *testing.T) {
 	}
 }
 
-// A server whose only cipher RFC 9113 forbids for HTTP/2 is asked by HTTP/1.1.
+// A server with only a cipher that RFC 9113 forbids for HTTP/2 is asked over HTTP/1.1.
 func TestHTTP2WithAForbiddenCipher(t *testing.T) {
 	_, flags := serve(t, http.NotFoundHandler())
 	certificate := httptest.NewUnstartedServer(nil)
@@ -113,7 +113,7 @@ func TestHTTP2WithAForbiddenCipher(t *testing.T) {
 	}
 }
 
-// What no other connection would mend ends get and put at once.
+// If no other connection would help, get and put end at once.
 func TestRefusalsOfTLSAreSaidAtOnce(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(content))
 	t.Cleanup(plain.Close)
@@ -143,7 +143,7 @@ func TestRefusalsOfTLSAreSaidAtOnce(t *testing.T) {
 	}
 }
 
-// hello is the size of what a connection begins with.
+// hello returns the size of a connection's first message.
 func hello(t *testing.T, flags ...string) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -166,7 +166,7 @@ func hello(t *testing.T, flags ...string) int {
 	return <-size
 }
 
-// What the lab says keeps what a connection begins with as figures know it.
+// The lab's flags keep the first message at the size on which results depend.
 func TestTLS13AloneIsAShorterHello(t *testing.T) {
 	if both, alone := hello(t), hello(t, "--min-tls-version", "1.3"); alone == 0 || alone >= both {
 		t.Errorf("TLS 1.3 alone takes %d bytes, both %d", alone, both)

@@ -14,9 +14,9 @@ import (
 
 const doubt = "the file may be cut short: "
 
-// lengthless answers GET with a body that ends with its connection, as servers
-// of HTTP/1.0 do, by TLS's close_notify or without.
-func lengthless(fields string, goodbye bool) http.HandlerFunc {
+// lengthless answers GET with a body that ends with its connection, as HTTP/1.0 servers do. It ends
+// with TLS's close_notify if closeNotify is true.
+func lengthless(fields string, closeNotify bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -26,7 +26,7 @@ func lengthless(fields string, goodbye bool) http.HandlerFunc {
 		if r.Method == http.MethodGet {
 			conn.Write(file)
 		}
-		if goodbye {
+		if closeNotify {
 			conn.Close()
 		} else {
 			conn.(*tls.Conn).NetConn().Close()
@@ -34,8 +34,8 @@ func lengthless(fields string, goodbye bool) http.HandlerFunc {
 	}
 }
 
-// A body that ends with its connection, and that without a goodbye, is taken,
-// and doubted unless a checksum or a length proves that it is whole.
+// A body that ends with its connection without close_notify is accepted with a warning, unless a
+// checksum or a length proves that it is complete.
 func TestUnprovenEnds(t *testing.T) {
 	sum := sha256.Sum256(file)
 	checksum := fmt.Sprintf("--checksum=sha-256=%x", sum)
@@ -86,7 +86,7 @@ func TestUnprovenEnds(t *testing.T) {
 	}
 }
 
-// The daemon says so wherever it says that the file is complete.
+// The daemon shows the warning wherever it says that the file is complete.
 func TestUnprovenEndsInTheDaemon(t *testing.T) {
 	url, flags := serveHTTP1(t, lengthless("", false))
 	t.Chdir(t.TempDir())

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// strange serves the file under names that URLs cannot hold as they are.
+// strange serves the file under names that URLs cannot contain unencoded.
 type strange struct {
 	mu   sync.Mutex
 	seen []string
@@ -33,8 +33,7 @@ func (s *strange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A URL or redirect that people and servers write with spaces and letters of any
-// script is sent as URLs may be.
+// A URL or redirect with spaces or letters of any script is encoded before it is sent.
 func TestURLsAsPeopleWriteThem(t *testing.T) {
 	const want = "/dir/%C3%A4%20b.bin?name=x%20y&n=%C3%BC&done=%20%C3%BC+"
 	for name, start := range map[string]func(*testing.T, http.Handler) (string, []string){"HTTP/2": serve, "HTTP/1.1": serveHTTP1} {
@@ -69,7 +68,7 @@ func TestURLsAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-// The name of the file is what the URL says, decoded.
+// The name of the file is the decoded end of the URL.
 func TestTheNameOfAStrangeURL(t *testing.T) {
 	url, flags := serve(t, &strange{})
 	t.Chdir(t.TempDir())
@@ -97,7 +96,7 @@ func TestInternationalNames(t *testing.T) {
 	}
 }
 
-// With -J the server names the file, in this directory, and replaces none.
+// With -J the server names the file, in this directory, and no file is replaced.
 func TestTheServerNamesTheFile(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, disposition string

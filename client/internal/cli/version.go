@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// release is the version that a release is built as, by
+// release is the version of a release, set by
 // -ldflags "-X github.com/linklab/linklab/client/internal/cli.release=VERSION".
 var release string
 
-// version is that of the release, or the module's, or "(devel)".
+// version returns the version of the release, or of the module, or "(devel)".
 func version() string {
 	if release != "" {
 		return release

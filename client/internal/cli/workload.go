@@ -20,7 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/workload"
 )
 
-// workloadFlags are the flags that all workloads have, as the user wrote them.
+// workloadFlags are the flags of all workloads, as the user wrote them.
 type workloadFlags struct {
 	size     quantity.Bytes
 	device   string
@@ -60,7 +60,7 @@ ends with the workload.`,
 	return command
 }
 
-// oneWorkload is the command of a workload; made makes it of its flags.
+// oneWorkload returns the command of a workload. made makes the workload from its flags.
 func oneWorkload(name, short, example string, register func(*pflag.FlagSet), made func(*workloadFlags) (workload.Workload, error)) *cobra.Command {
 	f := &workloadFlags{}
 	command := &cobra.Command{
@@ -95,8 +95,7 @@ func oneWorkload(name, short, example string, register func(*pflag.FlagSet), mad
 	return command
 }
 
-// split returns the arguments before and after "--"; nothing is after it if
-// there is none, or nothing follows.
+// split returns the arguments before and after "--". after is empty if there are none.
 func split(command *cobra.Command, arguments []string) (before, after []string) {
 	dash := command.ArgsLenAtDash()
 	if dash < 0 || dash == len(arguments) {
@@ -155,7 +154,7 @@ func printFigures(w io.Writer, result rundir.Workload) {
 	}
 }
 
-// options checks what all workloads have.
+// options checks the flags of all workloads.
 func (f *workloadFlags) options(rawURL string, through []string) (o workload.Options, err error) {
 	u, err := weburl.Parse(rawURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {

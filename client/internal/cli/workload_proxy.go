@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ownProxy is a multilink proxy that a workload has started for itself.
+// ownProxy is a multilink proxy that a workload has started.
 type ownProxy struct {
 	command *exec.Cmd
 	address string
@@ -21,8 +21,8 @@ type ownProxy struct {
 // proxyPatience is how long a proxy may take to start and to end.
 const proxyPatience = 10 * time.Second
 
-// startedProxy runs this program with the words, "proxy" and its flags, until
-// stop, and waits until it listens.
+// startedProxy runs this program with words, which are "proxy" and its flags, until stop. It waits
+// until the proxy listens.
 func startedProxy(ctx context.Context, words []string, stderr io.Writer) (*ownProxy, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -49,7 +49,7 @@ func startedProxy(ctx context.Context, words []string, stderr io.Writer) (*ownPr
 	return &ownProxy{command, address}, nil
 }
 
-// stop ends the proxy and waits for it.
+// stop ends the proxy and waits for its end.
 func (p *ownProxy) stop() {
 	p.command.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(proxyPatience, func() { p.command.Process.Kill() })

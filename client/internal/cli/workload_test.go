@@ -16,7 +16,7 @@ import (
 
 var checksum = fmt.Sprintf("sha-256=%x", sha256.Sum256(file))
 
-// built is the program, which a workload starts as its proxy.
+// built returns the program, which a workload starts as its proxy.
 func built(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "multilink")

@@ -20,9 +20,9 @@ import (
 	"github.com/linklab/linklab/client/internal/cabletest"
 )
 
-// behindHole serves a file over both families, and takes one. The certificate is longer
-// than a packet.
-func behindHole(t *testing.T, content []byte, v4, v6 net.Listener) (flags []string, put *bytes.Buffer) {
+// behindBlackHole serves a file over both families, and accepts one. Its certificate is longer than a
+// packet.
+func behindBlackHole(t *testing.T, content []byte, v4, v6 net.Listener) (flags []string, put *bytes.Buffer) {
 	t.Helper()
 	certificate := cabletest.LongCertificate(t)
 	authority := filepath.Join(t.TempDir(), "ca.pem")
@@ -62,7 +62,7 @@ func behindHole(t *testing.T, content []byte, v4, v6 net.Listener) (flags []stri
 	return []string{"--link", "near", "--ca-file", authority, "--dns", names.LocalAddr().String()}, put
 }
 
-// answerNames has each name stand for both addresses.
+// answerNames answers DNS queries: each name has both addresses.
 func answerNames(conn net.PacketConn) {
 	buffer := make([]byte, 2048)
 	for {
@@ -93,19 +93,18 @@ func answerNames(conn net.PacketConn) {
 	}
 }
 
-// A path-MTU hole behind IPv6 costs a download and an upload little, also where there is
-// no IPv4.
-func TestAPathMTUHole(t *testing.T)            { passHole(t, true) }
-func TestAPathMTUHoleOnTheWayOut(t *testing.T) { passHole(t, false) }
+// A path-MTU black hole in IPv6 costs a download and an upload little time, even without IPv4.
+func TestAPathMTUBlackHole(t *testing.T)            { passBlackHole(t, true) }
+func TestAPathMTUBlackHoleOnTheWayOut(t *testing.T) { passBlackHole(t, false) }
 
-func passHole(t *testing.T, towards bool) {
+func passBlackHole(t *testing.T, towards bool) {
 	if cabletest.Again(t) {
 		return
 	}
 	const limit = 6 * time.Second
 	v4, v6 := cabletest.Lay(t, towards)
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	flags, put := behindHole(t, content, v4, v6)
+	flags, put := behindBlackHole(t, content, v4, v6)
 	flags = append(flags, "--give-up", "20s", "--log-level", "error")
 	own := filepath.Join(t.TempDir(), "own")
 	if err := os.WriteFile(own, content, 0o600); err != nil {
