@@ -20,9 +20,9 @@ func TestCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bare, authorization := Cut(u)
-		if bare.String() != want[0] || authorization != want[1] || u.String() != text && text != "https://@h/" {
-			t.Errorf("Cut(%s) = %s, %q, want %q; the URL is %s", text, bare, authorization, want, u)
+		public, authorization := Cut(u)
+		if public.String() != want[0] || authorization != want[1] || u.String() != text && text != "https://@h/" {
+			t.Errorf("Cut(%s) = %s, %q, want %q; the URL is %s", text, public, authorization, want, u)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package eventually has tests wait for what happens on the real clock.
+// Package eventually lets tests wait for a condition on the real clock.
 package eventually
 
 import (
@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// between is from one look to the next.
+	// between is the interval of the checks.
 	between = 10 * time.Millisecond
 	// patience is how long a test waits on a busy machine.
 	patience = time.Minute
 )
 
-// Is returns when holds does. It fails the test if that takes too long.
+// Is returns when holds returns true. It fails the test if that takes too long.
 func Is(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(between) {

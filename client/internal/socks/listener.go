@@ -6,12 +6,11 @@ import (
 	"net"
 )
 
-// Listener accepts clients that speak HTTP, and has those that speak SOCKS5
-// served: the first byte tells them apart, since no method begins with it.
+// Listener accepts clients of HTTP and serves those of SOCKS5 itself. The first byte tells them
+// apart: no HTTP method begins with the byte of SOCKS5.
 type Listener struct {
 	net.Listener
-	// Serve serves a client that speaks SOCKS5 until its connection ends; from is
-	// what it says.
+	// Serve serves a SOCKS5 client until its connection ends. It reads from from.
 	Serve func(client *net.TCPConn, from io.Reader)
 }
 
@@ -24,8 +23,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return accepted, err
 }
 
-// conn is a client's connection as the HTTP server sees it: one that speaks
-// SOCKS5 has ended without a request, as soon as it is served.
+// conn is a client's connection as the HTTP server sees it. After a SOCKS5 client was served, the
+// connection ends for the HTTP server without a request.
 type conn struct {
 	*net.TCPConn
 	serve func(*net.TCPConn, io.Reader)

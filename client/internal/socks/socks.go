@@ -1,7 +1,6 @@
-// Package socks serves SOCKS5 (RFC 1928), for programs that want a connection
-// and tell nobody what for: without authentication, CONNECT only. UDP ASSOCIATE
-// and BIND are refused, and so are ports below 1024 but those of SSH and the web.
-// Who uses the package makes the connections.
+// Package socks serves SOCKS5 (RFC 1928) for programs that only want a connection: without
+// authentication, CONNECT only. It refuses UDP ASSOCIATE and BIND, and ports below 1024 except
+// those of SSH and the web. The caller makes the connections.
 package socks
 
 import (
@@ -27,10 +26,10 @@ const (
 	ipv6    = 4
 )
 
-// A Reply answers a request (RFC 1928, section 6).
+// A Reply answers a request (RFC 1928 6).
 type Reply byte
 
-// NoneWillDo answers what comes before a request, the client's methods.
+// NoneWillDo answers an offer of authentication methods.
 const (
 	Done Reply = iota
 	Failed
@@ -44,7 +43,7 @@ const (
 	NoneWillDo Reply = 0xff
 )
 
-// refusal is the error of a request that is refused.
+// refusal is the error of a refused request.
 type refusal struct {
 	reply Reply
 	why   string
@@ -52,9 +51,8 @@ type refusal struct {
 
 func (e *refusal) Error() string { return "SOCKS: " + e.why }
 
-// Request agrees with a client on how to go on, and reads to where it wants to
-// be connected: from is what the client says. isAllowed tells whether the server
-// is for this client at all.
+// Request negotiates with a client, and reads from from the address to connect to. isAllowed is false
+// if the client may not use the server.
 func Request(client net.Conn, from io.Reader, isAllowed bool) (address string, err error) {
 	r := &reader{Reader: from}
 	methods := r.next(int(r.next(2)[1]))
@@ -84,13 +82,13 @@ func Request(client net.Conn, from io.Reader, isAllowed bool) (address string, e
 	return address, err
 }
 
-// reader reads what a client says until something is missing.
+// reader reads from a client until bytes are missing.
 type reader struct {
 	io.Reader
 	err error
 }
 
-// next returns so many bytes, which mean something unless there is an error.
+// next returns so many bytes. They are valid if there is no error.
 func (r *reader) next(n int) []byte {
 	b := make([]byte, n)
 	if r.err == nil {
@@ -112,8 +110,7 @@ func (r *reader) host(kind byte) (string, error) {
 	return "", &refusal{NoAddressType, fmt.Sprintf("no address is of type %d", kind)}
 }
 
-// Answer answers a request; at is the end of the connection that was made, nil
-// where none was.
+// Answer sends a reply. at is the local address of the connection that was made, nil without one.
 func Answer(client io.Writer, reply Reply, at net.Addr) error {
 	said := []byte{version, byte(reply)}
 	if reply != NoneWillDo {
@@ -132,7 +129,7 @@ func Answer(client io.Writer, reply Reply, at net.Addr) error {
 	return err
 }
 
-// ReplyTo tells a client why there is no connection.
+// ReplyTo returns the reply for an error.
 func ReplyTo(err error) Reply {
 	refused := &refusal{}
 	switch {

@@ -46,7 +46,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// scripted is a connection with this machine that keeps what is written.
+// scripted is a connection of this machine that keeps what is written to it.
 type scripted struct {
 	net.Conn
 	bytes.Buffer
