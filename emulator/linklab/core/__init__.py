@@ -1,1 +1,1 @@
-"""What everything else is made of: units, records of the run directory, paths."""
+"""Provides what all folders use: units, link state, records of a run directory, paths."""

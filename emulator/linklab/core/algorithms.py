@@ -1,5 +1,4 @@
-"""multilink's algorithms and their settings: the table that
-client/internal/schedule/algorithms.go writes."""
+"""Reads the table of multilink's algorithms, which client/internal/schedule/algorithms.go writes."""
 
 from __future__ import annotations
 
@@ -9,11 +8,17 @@ from linklab.core import shared_tables
 
 
 class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row. `alias` says what the algorithm does, and commands take it like the name; "" if
-    there is none. `options` are the flags of multilink on which it depends, without their
-    dashes, `needs` those without which it cannot decide. `source` is where it is published, "" if
-    it is not. `kinds` are the kinds of links between which it decides, empty where any will do. `rescue` says that it is a part of rescue, and nothing without. `compared` says that
-    it is a row of the thesis' tables, `uploads` that it decides about uploads too.
+    """A row of the table.
+
+    Attributes:
+        alias: a second name that says what the algorithm does; "" if there is none.
+        source: where it is published; "" if it is not.
+        options: multilink's flags that change it, without dashes.
+        needs: flags that it requires.
+        rescue: it is a part of rescue, and does nothing without it.
+        compared: it is a row of the thesis' tables.
+        uploads: it also schedules uploads.
+        kinds: link kinds between which it decides; empty if any will do.
     """
 
     name: str
@@ -30,8 +35,7 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings where nothing else is said; algorithms.go says what they mean and where
-    they come from."""
+    """The default settings. algorithms.go explains them and names their sources."""
 
     upper_limit_bytes: int
     padding: float

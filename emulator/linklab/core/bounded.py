@@ -1,7 +1,7 @@
-"""The types of what the files of a run directory hold, with their limits. Pure.
+"""Defines the types of values in a run directory's files, with their limits. Pure.
 
-A program in the lab, or a stranger, may have written such a file. The limits are far beyond what
-linklab and multilink write, and keep what is computed from a value finite in time and memory.
+The files are untrusted: a program in the lab may have written them. The limits are far above what
+linklab and multilink write. They bound the time and memory of computations with a value.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from msgspec import Meta
 from linklab.core.limits import MAX_RUN_S, MAX_SHIFT_S
 
 _MOST_COUNTED: Final = 2**53
-"""Up to here a float holds every integer, as programs have it that read JSON."""
+"""Floats hold every integer up to here. Many JSON readers use floats."""
 
 _MOST: Final = 1e15
 
 Seconds = Annotated[float, Meta(ge=0, le=MAX_RUN_S)]
 SomeSeconds = Annotated[float, Meta(gt=0, le=MAX_RUN_S)]
-"""How long something took that took any time."""
+"""A duration above 0."""
 
 Shift = Annotated[float, Meta(ge=0, le=MAX_SHIFT_S)]
-"""Seconds by which a client starts after its scenario."""
+"""Seconds from the scenario's start to the client's start."""
 
 Lateness = Annotated[float, Meta(ge=-MAX_RUN_S, le=MAX_RUN_S)]
 Nanoseconds = Annotated[int, Meta(ge=0, le=int(MAX_RUN_S * 1e9))]
@@ -49,15 +49,15 @@ ExitCode = Annotated[int, Meta(ge=-(2**31), le=2**32 - 1)]
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 Name = Annotated[str, Meta(max_length=1_000)]
-"""What something is called: a link, a device, a kind of event, a version."""
+"""A name or a version, such as of a link, a device or a kind of event."""
 
 LinkName = Annotated[str, Meta(min_length=1, max_length=1_000)]
 
 Words = Annotated[str, Meta(max_length=200_000)]
-"""What somebody says, a path, an argument of a command: Linux allows one 128 KiB."""
+"""A message, a path, or an argument of a command. Linux allows 128 KiB for an argument."""
 
 Few = Meta(max_length=1_000)
-"""Of a mapping or list that names links, versions, figures and the like."""
+"""The limit for mappings and lists of links, versions, figures and the like."""
 
 _V = TypeVar("_V")
 ByName = Annotated[dict[Name, _V], Few]

@@ -1,6 +1,6 @@
-"""Sizes of what goes over a link, in bytes: a packet, its headers, what is around payload. Pure.
+"""Defines sizes of packets, headers and the overhead around payload, in bytes. Pure.
 
-Rates, queues and counters count frames as Linux' qdiscs do: an IP packet and its Ethernet header.
+Rates, queues and counters count frames like Linux's qdiscs: an IP packet with its Ethernet header.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ MTU_BYTES: Final = 1500
 """The largest IP packet that Ethernet carries (RFC 894)."""
 
 ETHERNET_BYTES: Final = 14
-"""Ethernet's header: two addresses and a type. Qdiscs see no preamble and no checksum."""
+"""Ethernet's header: two addresses and a type. Qdiscs do not count preamble and checksum."""
 
 IPV4_BYTES: Final = 20
 """A header of IPv4 without options (RFC 791 3.1)."""
@@ -24,16 +24,16 @@ TCP_BYTES: Final = 20 + 12
 Linux sends with every segment."""
 
 FRAME_BYTES: Final = MTU_BYTES + ETHERNET_BYTES
-"""A full packet as it is counted: 1514."""
+"""A full packet as counted: 1514."""
 
 PACKET_MEMORY_BYTES: Final = 3400
-"""What Linux takes for a full packet that waits. Measured in the guest: 2305 B by UDP, 3300 by TCP."""
+"""Linux's memory for a queued full packet. Measured in the guest: 2305 B for UDP, 3300 B for TCP."""
 
 SEGMENT_BYTES: Final = MTU_BYTES - IPV4_BYTES - TCP_BYTES
-"""What TCP carries in a full packet: 1448."""
+"""TCP's payload in a full packet: 1448."""
 
 ACK_BYTES: Final = ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES
-"""A pure acknowledgement as it is counted: 66."""
+"""A pure acknowledgement as counted: 66."""
 
 TLS_RECORD_BYTES: Final = 16384
 """Largest plaintext of a TLS 1.3 record (RFC 8446 5.1), which H2O fills for bulk data."""
@@ -50,7 +50,7 @@ DATA_OVERHEAD_BYTES: Final = 9
 
 
 def goodput_ratio() -> float:
-    """Payload bytes per byte that the bottleneck counts, for bulk data over HTTP/2: 0.9546."""
+    """Returns payload bytes per byte counted at the bottleneck, for bulk data over HTTP/2: 0.9546."""
     tcp = SEGMENT_BYTES / FRAME_BYTES
     tls = TLS_RECORD_BYTES / (TLS_RECORD_BYTES + TLS_OVERHEAD_BYTES)
     return tcp * tls * (DATA_BYTES / (DATA_BYTES + DATA_OVERHEAD_BYTES))

@@ -1,4 +1,4 @@
-"""What is installed on this machine, as its programs say."""
+"""Asks this machine's programs for installed versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def said(argv: Sequence[str]) -> str | None:
-    """What a program prints, without white space around it; None where it is not there, or fails."""
+    """Returns a program's output without surrounding white space; None if it is missing or fails."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     except OSError:
@@ -16,12 +16,12 @@ def said(argv: Sequence[str]) -> str | None:
 
 
 def debian_packages(names: Iterable[str]) -> dict[str, str]:
-    """The versions of those of the named Debian packages that are installed."""
-    form = "${Package} ${Version}\n"  # No version for one that was removed.
+    """Returns the versions of the named Debian packages that are installed."""
+    form = "${Package} ${Version}\n"  # A removed package has no version.
     found: dict[str, str] = {}
-    for name in names:  # Each alone: one that dpkg does not know fails all.
+    for name in names:  # One by one, because an unknown package makes the whole query fail.
         for line in (said(["dpkg-query", "-W", "-f", form, name]) or "").splitlines():
             package, _, version = line.partition(" ")
             if version:
-                found.setdefault(package, version)  # Again for each architecture.
+                found.setdefault(package, version)  # There is a line for each architecture.
     return found

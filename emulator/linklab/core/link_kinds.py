@@ -1,4 +1,4 @@
-"""The kinds of links, such as Wi-Fi and LTE, and how links are called. Pure."""
+"""Defines link kinds, such as Wi-Fi and LTE, and the names of links. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ import msgspec
 from linklab.core.shared_tables import LINK_KINDS
 
 MAX_LINKS: Final = 8
-"""Links of a scenario, at most."""
+"""The largest number of links in a scenario."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,11}")
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of link: a row of `link_kinds.json`.
+    """A link kind: a row of `link_kinds.json`.
 
-    `name` stands in scenarios, `title` is shown to people. `device` and a number from 0 name an
-    interface of the lab's client. On hardware, `device_prefixes` begin the names of the kind's
-    interfaces: systemd's, Qualcomm's, MediaTek's and Samsung's. `access` is the lab's node that
-    holds a link's rate, `core` the node that holds its delay. `colours` are those of the kind's
-    links in plots and dashboards, one after the other.
+    Attributes:
+        name: its name in scenarios.
+        title: its name for people.
+        device: with a number from 0, the name of an interface of the lab's client.
+        device_prefixes: prefixes of interface names on hardware: systemd's, Qualcomm's, MediaTek's
+            and Samsung's.
+        access: the lab's node that shapes the rate.
+        core: the lab's node that adds the delay.
+        colours: colours of the kind's links in plots and dashboards, in order.
     """
 
     name: str
@@ -38,18 +42,17 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 KINDS: Final = {
     kind.name: kind for kind in msgspec.json.decode(LINK_KINDS, type=tuple[LinkKind, ...])
 }
-"""Every kind, in the order in which links are listed everywhere. A link that is called like a kind
-is of that kind."""
+"""All kinds, in the order in which links are listed. A link named like a kind is of that kind."""
 
 WIFI: Final = KINDS["wifi"]
 LTE: Final = KINDS["lte"]
-"""The kinds that models and publications' mechanisms tell apart."""
+"""The kinds between which models and published mechanisms distinguish."""
 
 
 def link_name(text: str) -> str:
-    """The name of a link, as it stands in scenarios, commands and figures. Raises ValueError.
+    """Checks and returns the name of a link. A kind's name is always allowed.
 
-    A kind's name is always allowed.
+    Raises ValueError.
     """
     if text not in KINDS and not _NAME.fullmatch(text):
         raise ValueError(
@@ -60,18 +63,18 @@ def link_name(text: str) -> str:
 
 
 def link_title(name: str) -> str:
-    """A link's name as people read it: the title of its kind, or the name that it was given."""
+    """Returns a link's name for people: the title of its kind if named like it, else its name."""
     return KINDS[name].title if name in KINDS else name
 
 
 def in_order(kinds: Mapping[str, LinkKind]) -> list[str]:
-    """The names of links by kind, those of a kind in the order given."""
+    """Returns the names of links, sorted by kind. Links of a kind keep their order."""
     order = list(KINDS)
     return sorted(kinds, key=lambda name: order.index(kinds[name].name))
 
 
 def devices(kinds: Iterable[LinkKind]) -> list[str]:
-    """The client's device for each of a scenario's links, numbered by kind: wlan0, rmnet0, rmnet1."""
+    """Returns the client's device for each link, numbered by kind: wlan0, rmnet0, rmnet1."""
     numbers = dict.fromkeys(KINDS, 0)
     named = []
     for kind in kinds:
@@ -81,7 +84,7 @@ def devices(kinds: Iterable[LinkKind]) -> list[str]:
 
 
 def kind_of(name: str, device: str) -> LinkKind | None:
-    """The kind of a link on hardware, by its name, else by its device's name; None if neither tells."""
+    """Returns the kind of a link on hardware, by its name or its device's name; None if unknown."""
     if name in KINDS:
         return KINDS[name]
     kinds = KINDS.values()

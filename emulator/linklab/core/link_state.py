@@ -1,4 +1,4 @@
-"""What a link is at one instant, and what it can carry then. Pure."""
+"""Defines the state of a link at one instant, and what the link can carry then. Pure."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from typing import Final, Literal
 from linklab.core.bounded import Bps, Count, Dbm, Name, Packets, Ratio, Seconds
 
 Direction = Literal["down", "up"]
-"""To the client, and from it."""
+"""Down is to the client, up is from the client."""
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("down", "up")
 
 CONNECTED = "connected"
-"""`rrc` of a radio that is awake, and of a link without one."""
+"""The state `rrc` of a radio that is awake, and of a link without a modelled radio."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """A link at one instant. Rates count whole packets with the Ethernet header.
+    """The state of a link at one instant, at the access node, where the radio is.
 
-    A state holds at the access node, where the radio is. Downlink packets reach the client as they
-    leave it. Uplink packets have the delay still before them: they reach the server `delay_s` later,
-    whatever the radio does meanwhile.
+    Downlink packets reach the client as they leave the access node. Uplink packets reach the server
+    `delay_s` after they leave it, whatever the radio does meanwhile.
 
-    `up` is the carrier: while it is down nothing passes in either direction and the client
-    sees it. `delay_s` is one way, the mean, and the same both ways, `jitter_s` its
-    standard deviation; packets stay in order. `loss_ratio` is the mean share of downlink packets lost, in bursts of
-    `loss_burst_packets` on average (1 means independent losses). `blackout` loses every packet
-    both ways without the client being told. `hold_down` and `hold_up` stop a queue without
-    dropping what is in it, as a sleeping LTE radio does; the queue goes on to fill.
-
-    What a phone can see of it: `access_point` is where the link is attached ("" where the
-    scenario names none, or between two), `lease` counts the addresses that the client got from
-    0 (another lease is another address: sockets die), `signal_dbm` the received signal
-    strength, `carriers` the aggregated LTE carriers, `rrc` the radio's state.
+    Attributes:
+        up: the carrier. While it is down nothing passes, and the client sees that.
+        down_rate_bps, up_rate_bps: count whole packets with the Ethernet header.
+        delay_s: mean one-way delay, the same in both directions.
+        jitter_s: standard deviation of the delay. Packets stay in order.
+        loss_ratio: mean share of downlink packets lost.
+        loss_burst_packets: mean length of a loss burst; 1 means independent losses.
+        blackout: every packet is lost in both directions, and the client cannot see it.
+        hold_down, hold_up: stop a queue without dropping its packets, like a sleeping LTE radio.
+            The queue still fills.
+        access_point: where the link is attached; "" if the scenario names none, or between two.
+        lease: number of the client's address, from 0. A new address breaks open sockets.
+        signal_dbm: received signal strength.
+        carriers: number of aggregated LTE carriers.
+        rrc: state of the LTE radio.
     """
 
     up: bool
@@ -57,29 +60,29 @@ class LinkState:
         return self.hold_down if direction == "down" else self.hold_up
 
     def loses_all(self, direction: str) -> bool:
-        """Whether every packet that waits in the queue or comes to it is lost, "down" or "up"."""
+        """Tells whether all queued and arriving packets of a direction ("down", "up") are lost."""
         return not self.up or self.lost_ratio(direction) >= 1
 
     def is_out(self, direction: str) -> bool:
-        """Whether what comes is lost or waits until the link changes by itself.
+        """Tells whether packets of a direction are lost, or wait until the link changes by itself.
 
-        A radio that sleeps is not out: what comes wakes it. How long that takes is delay.
+        A sleeping radio does not count: packets wake it, and the time for that is delay.
         """
         awake = self.rrc == CONNECTED
         return self.loses_all(direction) or (awake and self._is_held(direction))
 
     def passes(self, direction: str) -> bool:
-        """Whether a packet that waits leaves the queue at this instant."""
+        """Tells whether queued packets of a direction leave the queue at this instant."""
         return not self.is_out(direction) and not self._is_held(direction)
 
     def rate_bps(self, direction: str) -> int:
-        """What the link can carry now, "down" or "up"; 0 while it is out."""
+        """Returns the capacity of a direction, "down" or "up"; 0 while `is_out`."""
         if self.is_out(direction):
             return 0
         return self.down_rate_bps if direction == "down" else self.up_rate_bps
 
     def lost_ratio(self, direction: str) -> float:
-        """The mean share of packets that are lost on the way, "down" or "up"."""
+        """Returns the mean share of packets lost in a direction, "down" or "up"."""
         if self.blackout:
             return 1.0
         return self.loss_ratio if direction == "down" else 0.0

@@ -1,7 +1,7 @@
-"""Locks between processes, which end with the process that holds them.
+"""Locks files between processes. A lock ends with the process that holds it.
 
-By fcntl and not by the library filelock: what is locked here is also a directory, or a file that
-was opened with care before, and filelock opens (and truncates) a path of its own each time.
+It uses fcntl instead of the library filelock. filelock opens and truncates a path each time. Here
+the locked object may also be a directory, or a file that was opened safely before.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import IO
 
 
 def take(file: IO[bytes] | IO[str] | int) -> None:
-    """Locks an open file or directory, once nobody else has it; until it is closed."""
+    """Waits for the lock of an open file or directory, and holds it until the file is closed."""
     fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def try_to_take(file: IO[bytes] | IO[str] | int) -> bool:
-    """Locks an open file or directory until it is closed; False where somebody else has it."""
+    """Locks an open file or directory until it is closed. Returns False if it is locked already."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -30,8 +30,11 @@ def try_to_take(file: IO[bytes] | IO[str] | int) -> bool:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Only one process is in the block. `path` is a file for the lock alone, made if it is not
-    there and left. OSError where it cannot be opened."""
+    """Admits one process at a time into the block.
+
+    `path` is a file only for the lock; it is made if missing, and stays. Raises OSError if it
+    cannot be opened.
+    """
     with path.open("wb") as file:
         take(file)
         yield
@@ -39,7 +42,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_directory(path: Path) -> Iterator[None]:
-    """Only one process is in the block. OSError where there is no such directory."""
+    """Admits one process at a time into the block. Raises OSError without such a directory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         take(descriptor)

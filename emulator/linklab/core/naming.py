@@ -1,4 +1,4 @@
-"""Errors of the operating system say which file they are about, a full disk's too."""
+"""Adds the file's name to errors of the operating system, such as a full disk."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Says of an OSError in the block that it is about `path`, where it names no file: those of reads
-    and writes do not."""
+    """Adds `path` to an OSError in the block that names no file, such as errors of read and write."""
     try:
         yield
     except OSError as error:

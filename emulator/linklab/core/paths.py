@@ -1,8 +1,8 @@
-"""Where things are: the package, its data, the cache, and where the guest has its run directory.
+"""Defines paths: the package, its data, the cache, and the directories of the guest.
 
-In a checkout the data are the repository's; an installed wheel brings them in the package.
-Everything that linklab makes outside a run directory lies under one cache
-directory (`LINKLAB_CACHE`, else `$XDG_CACHE_HOME/linklab`, else `~/.cache/linklab`).
+In a checkout the data are the repository's. An installed wheel has them in the package. All that
+linklab writes outside a run directory lies in one cache directory (`LINKLAB_CACHE`, else
+`$XDG_CACHE_HOME/linklab`, else `~/.cache/linklab`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PYTHON_PATH = Path(__file__).resolve().parents[2]
 """Where Python finds this package."""
 
 REPOSITORY = PYTHON_PATH.parent
-"""The checkout, where this is one."""
+"""The checkout, if this is one."""
 
 _PACKAGED = PYTHON_PATH / "linklab" / "data"
 INSTALLED = _PACKAGED.is_dir()
@@ -40,24 +40,24 @@ def _multilink() -> Path:
 
 
 MULTILINK = _multilink()
-"""The client that runs: what `LINKLAB_MULTILINK` names, else the checkout's build, else the one
-beside Python or on PATH."""
+"""The client multilink: `LINKLAB_MULTILINK`, else the checkout's build, else the one next to Python
+or on PATH."""
 
 GUEST_EXIT_FILE = "guest-exit"
-"""Where in the run directory the guest leaves the exit code of what it executed."""
+"""The file of the run directory with the exit code of the execution in the guest."""
 
 GUEST_RUN_DIR = Path("/run/linklab/run")
-"""Where the guest mounts the run directory, whatever its name on the host."""
+"""The guest's mount point of the run directory."""
 
 GUEST_FILES = Path("/run/linklab/files")
-"""Where the guest has what its lab is made of: the client, the payload, certificates."""
+"""The guest's directory for the client, the payload and certificates."""
 
 GUEST_HOST_ROOT = Path("/host")
-"""Where the guest has the host's files; the user's own programs have it as their root."""
+"""The guest's mount point of the host's files, and the root of the user's own programs."""
 
 
 def cache_dir() -> Path:
-    """The cache directory; it need not exist."""
+    """Returns the cache directory, whether it exists or not."""
     explicit = os.environ.get("LINKLAB_CACHE")
     if explicit:
         return Path(explicit).resolve()
@@ -68,10 +68,10 @@ def cache_dir() -> Path:
 Cached = Literal[
     "authority", "bundle", "ca.pem", "cores", "go", "image", "kernel", "live", "payloads", "vega"
 ]
-"""What linklab keeps in the cache directory, which a user may have made for other things too. `go` is
-emulator/setup/client's."""
+"""linklab's entries in the cache directory; a user may keep other files there. `go` is of
+emulator/setup/client."""
 
 
 def in_cache(what: Cached) -> Path:
-    """A file or directory in the cache; it need not exist."""
+    """Returns a file or directory of the cache, whether it exists or not."""
     return cache_dir() / what

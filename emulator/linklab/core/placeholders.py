@@ -1,4 +1,4 @@
-"""Fills `{name}` in texts that people write: commands, and H2O's configuration. Pure."""
+"""Replaces `{name}` in commands and in H2O's configuration. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,5 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def filled(text: str, values: Mapping[str, object]) -> str:
-    """The text with the names that have a value filled in; other braces stay as they are.
-
-    A value is not looked through: braces in it stay too.
-    """
+    """Replaces the names that have a value. Other braces stay, also those within a value."""
     return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), text)

@@ -1,8 +1,8 @@
-"""Files of a run directory, which a program in the guest may have replaced by anything.
+"""Opens files of a run directory, which a program in the guest may have replaced by anything.
 
-A link would lead to a file of the host's, a pipe or device would keep its reader waiting: here
-only plain files are opened. What a guest left is cleared as it ends (`places/guest/leftover_files.py`); this
-is for what is read and written while it runs, or after linklab was killed.
+A link could lead to a file of the host, and a pipe or device could block its reader. So only plain
+files are opened. When a guest ends, `places/guest/leftover_files.py` removes the others. This module
+is for files used while a guest runs, or after linklab was killed.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotPlainError(OSError):
-    """A name in a run directory that stands for something else than a plain file."""
+    """The name in a run directory is not a plain file."""
 
 
 class TooLargeError(OSError):
-    """A file that is larger than what is read."""
+    """The file is larger than the limit."""
 
 
 MOST_BYTES: Final = 1 << 26
-"""How much is read of a file at once, unless told otherwise."""
+"""The default limit for reading a whole file."""
 
 
 def opened(path: Path) -> BinaryIO:
-    """The file to be read. Raises OSError, NotPlainError where it is a link, pipe or device."""
+    """Opens a file for reading. Raises OSError, and NotPlainError for a link, pipe or device."""
     return os.fdopen(_descriptor(path, os.O_RDONLY), "rb")
 
 
 def appending(path: Path) -> BinaryIO:
-    """The file to be written at its end, made if it is not there. Raises as `opened`, also where
-    the file has a second name, which may be anywhere."""
+    """Opens a file for appending; makes it if missing.
+
+    Raises as `opened`, also if the file has a second name, which could be anywhere.
+    """
     return os.fdopen(_descriptor(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab", buffering=0)
 
 
 def read(path: Path, most: int = MOST_BYTES) -> bytes:
-    """All of the file. Raises as `opened`, TooLargeError where it has more than `most` bytes, holes
-    included."""
+    """Reads a whole file. Raises as `opened`, and TooLargeError above `most` bytes."""
     with opened(path) as file:
         if os.fstat(file.fileno()).st_size > most:
             raise TooLargeError(errno.EFBIG, f"is too large; allowed: {most} bytes", str(path))
@@ -51,14 +52,14 @@ def read(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def end(path: Path, most: int) -> bytes:
-    """The last bytes of the file, at most so many. Raises as `opened`."""
+    """Reads the last bytes of a file, at most `most`. Raises as `opened`."""
     with opened(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - most))
         return file.read(most)
 
 
 def write(path: Path, content: bytes) -> None:
-    """Makes this all of the file. Raises as `appending`."""
+    """Replaces a file's content. Raises as `appending`."""
     with naming(path), os.fdopen(_descriptor(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
         file.truncate()
         file.write(content)
@@ -68,7 +69,10 @@ def _descriptor(path: Path, flags: int) -> int:
     try:
         descriptor = os.open(path, flags | _SAFELY, 0o666)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # A link; a pipe without reader, a socket.
+        if error.errno in (
+            errno.ELOOP,
+            errno.ENXIO,
+        ):  # It is a link, a pipe without a reader, or a socket.
             raise _not_plain(path) from None
         raise
     status = os.fstat(descriptor)

@@ -1,14 +1,15 @@
-"""Words that others wrote, fit for a terminal or a file: a program in the lab, a server, a run
-directory. Pure."""
+"""Escapes untrusted text for a terminal or a file. Pure.
+
+Such text comes from a program in the lab, a server, or a run directory.
+"""
 
 from __future__ import annotations
 
 
 def printable(words: str, keep: str = "\n") -> str:
-    """The words with escapes, as Python writes them, for what a terminal would obey.
+    """Escapes unprintable characters (str.isprintable) like Python does, except those in `keep`.
 
-    What cannot be printed (str.isprintable) can move the cursor, rename the window or turn the
-    direction of what follows. Characters in `keep` stay.
+    Unprintable characters can move the cursor, rename the window or change the text's direction.
     """
     rest = words
     for one in keep:
@@ -22,6 +23,8 @@ def printable(words: str, keep: str = "\n") -> str:
 
 
 def as_utf8(name: str) -> str:
-    """The name of a file with an escape for every byte that is no UTF-8 (Python keeps those as
-    surrogates), so that a file of text can hold it."""
+    """Escapes the bytes of a file's name that are not UTF-8, so that a text file can hold it.
+
+    Python represents such bytes as surrogates.
+    """
     return name.encode(errors="backslashreplace").decode()

@@ -1,8 +1,7 @@
-"""The time series of a run directory: each line a record, written and read as the same type.
+"""Writes and reads the time series of a run directory; each line is a record of a type.
 
-Fields stand in a line in the order in which they stand here. A field that older runs lack has a
-default, so that their lines are still read. Others may have written the lines: what is beyond the
-limits of the types (`bounded.py`) is refused.
+Fields stand in a line in the order of the type's attributes. Fields that older runs lack have a
+default. The lines are untrusted, so values beyond the types' limits (`bounded.py`) are refused.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from linklab.core.link_state import Direction, LinkState
 
 @dataclass(frozen=True, kw_only=True)
 class _Applied:
-    """When something was applied to which link: what begins a line of `links.jsonl`."""
+    """The first fields of a line of `links.jsonl`: when a state was applied, and to which link."""
 
     t_s: Seconds
     late_s: Lateness
@@ -46,15 +45,15 @@ class LinkRecord(LinkState, _Applied):
 
     @classmethod
     def of(cls, state: LinkState, *, t_s: float, late_s: float, link: str) -> LinkRecord:
-        """The line that says that a link is in this state now."""
+        """Makes the record of a link that is in `state` now."""
         return cls(t_s=t_s, late_s=late_s, link=link, **asdict(state))
 
 
 class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A line of `queues.jsonl`: the counters of one direction of a link.
 
-    `late_s` is by how much the sample came after its time, 0 in runs that do not say. `discipline`
-    has what only the link's queue discipline counts, where that counts more than others.
+    `late_s` is the delay of the sample after its planned time; 0 in older runs. `discipline` has
+    the counters that only the link's queue discipline keeps, if it keeps any.
     """
 
     t_s: Seconds
@@ -69,7 +68,7 @@ class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventRecord(msgspec.Struct, frozen=True):
-    """A line of `events.jsonl`: something that happened, to a link or ("") to the lab."""
+    """A line of `events.jsonl`: an event of a link, or of the lab (link "")."""
 
     t_s: Seconds
     link: Name
@@ -106,23 +105,28 @@ class ClientRecord(msgspec.Struct, frozen=True, rename={"from_link": "from"}):
 
     @property
     def t_s(self) -> float:
-        """Seconds since the client began, which is when the scenario began or `shift_s` later."""
+        """Seconds since the client started, which is `shift_s` after the scenario's start."""
         return self.t_ns / 1e9
 
 
 class MachineRecord(msgspec.Struct, frozen=True):
-    """A line of `machine.jsonl`, which only live runs have: how busy the emulator's core was in
-    the second before, 0 idle to 1 no time left."""
+    """A line of `machine.jsonl`, which only live runs have.
+
+    `busy_ratio` is the load of the emulator's core in the second before: 0 is idle, 1 is full.
+    """
 
     t_s: Seconds
     busy_ratio: Figure
 
 
 class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `processes.jsonl`, which only runs on the real clock have: what a process has used
-    so far. `process` is `client` or `server`; `cpu_s` its processor time since it began, in user
-    and system, with that of the children that it has waited for; `rss_bytes` the memory that it
-    occupies, None once it has ended."""
+    """A line of `processes.jsonl`, which only runs on the real clock have.
+
+    Attributes:
+        process: `client` or `server`.
+        cpu_s: its processor time so far, user and system, with the children it has waited for.
+        rss_bytes: its resident memory; None after its end.
+    """
 
     t_s: Seconds
     process: Name
@@ -131,12 +135,16 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubflowRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of `subflows.jsonl`, which only runs over Multipath TCP have: a subflow at the client's
-    end, `t_s` the run's end. `connection` says of which connection of Multipath TCP (its token),
-    `endpoint` from which of the client's (0: the connection's first subflow). The bytes are what TCP
-    has carried over it, TLS and what came over two subflows included, each byte once (`sent_bytes`
-    has one more, for the handshake);
-    None where the kernel no longer told."""
+    """A line of `subflows.jsonl`, which only runs over Multipath TCP have: a subflow of the client.
+
+    Attributes:
+        t_s: end of the run.
+        connection: token of its Multipath TCP connection.
+        endpoint: the client's endpoint; 0 for the connection's first subflow.
+        received_bytes, sent_bytes: TCP's bytes over the subflow, each once. They include TLS, and
+            data that also came over another subflow. `sent_bytes` has 1 more for the handshake.
+            None if the kernel no longer knew them.
+    """
 
     t_s: Seconds
     link: Name
@@ -170,41 +178,40 @@ FILES: Final[dict[type[Any], str]] = {
     ProcessRecord: "processes.jsonl",
     SubflowRecord: "subflows.jsonl",
 }
-"""Where in a run directory each kind of record stands."""
+"""The file of the run directory for each type of record."""
 
 
 _encoder = msgspec.json.Encoder()
 
 
 def line(record: Record) -> bytes:
-    """The record as a line of its file."""
+    """Encodes a record as a line of its file."""
     return _encoder.encode(record) + b"\n"
 
 
 MOST_BYTES: Final = 1 << 30
-"""How large a file of lines may be."""
+"""The largest size of a file of records."""
 
 MOST_LINES: Final = 5_000_000
-"""How many lines are read of one: what multilink writes in a day over two links."""
+"""The largest number of lines. multilink writes that many in a day over two links."""
 
 MOST_LINE_BYTES: Final = 1 << 20
-"""How long a line may be."""
+"""The longest line."""
 
 T = TypeVar("T")
 
 
 class RecordError(OSError):
-    """A file of a run directory is not what linklab writes; the message says where and why."""
+    """A file of a run directory has content that linklab does not write. The message says where."""
 
 
 def document(path: Path, kind: type[T]) -> T:
-    """What a JSON file of a run directory holds. Raises RecordError, and OSError where it cannot be
-    read."""
+    """Reads a JSON file of a run directory. Raises RecordError, and OSError if it cannot be read."""
     return _decoded(f"{path}: cannot be read", plain_file.read(path), msgspec.json.Decoder(kind))
 
 
 def first_line(path: Path, kind: type[T]) -> T:
-    """What the first line of a file holds. Raises as `document`."""
+    """Reads the first line of a file. Raises as `document`."""
     with plain_file.opened(path) as file:
         line = file.readline(MOST_LINE_BYTES)
     return _decoded(f"{path}:1", line, msgspec.json.Decoder(kind))
@@ -218,16 +225,17 @@ def _decoded(where: str, content: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 _MOST_WORDS: Final = 200
-"""How many characters of what msgspec says are told: it quotes values."""
+"""The characters kept of msgspec's messages, because they quote values."""
 
 _NO_RECORD: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for content that is no such record."""
+"""The exceptions that msgspec raises for other content."""
 
 
 class Tail(Generic[R]):
-    """The records of one kind in a run directory, which may still become more; the guest that
-    writes them is behind a file system that shows whole pages late, so a line counts once all of
-    it is there."""
+    """Reads the records of one type while the file may still grow.
+
+    The guest's file system writes whole pages late. So a line counts only when it is complete.
+    """
 
     def __init__(self, run_dir: Path, kind: type[R]) -> None:
         self._path = run_dir / FILES[kind]
@@ -236,7 +244,7 @@ class Tail(Generic[R]):
         self._lines = 0
 
     def read(self) -> list[R]:
-        """What is new since the last call; nothing where there is no file. Raises RecordError."""
+        """Returns the new records since the last call; none without a file. Raises RecordError."""
         try:
             with plain_file.opened(self._path) as file:
                 file.seek(self._offset)
@@ -268,9 +276,9 @@ class Tail(Generic[R]):
 
 
 class Follower:
-    """All time series of one run directory, followed while the run goes on.
+    """Follows all time series of a run directory during the run.
 
-    `shift_s` is by how much its client starts after the scenario.
+    `shift_s` is the time from the scenario's start to the client's start.
     """
 
     def __init__(self, run_dir: Path, shift_s: float = 0.0) -> None:
@@ -278,9 +286,11 @@ class Follower:
         self._shift_s = shift_s
 
     def read(self) -> list[tuple[float, Record]]:
-        """What is new, each with the time in seconds since the scenario began at which it happened,
-        in that order: of a link's new state, when it was applied. What was noted at the same time
-        stands before what links became of it."""
+        """Returns the new records in order of time, each with its seconds since the scenario's start.
+
+        A link's state has the time at which it was applied. At equal times, other records come
+        before link states.
+        """
         found = [
             (self._happened_s(record), record) for tail in self._tails for record in tail.read()
         ]
@@ -296,5 +306,5 @@ class Follower:
 
 
 def read_all(run_dir: Path, shift_s: float = 0.0) -> Iterator[tuple[float, Record]]:
-    """Every record of a finished run in the order of time. Raises RecordError."""
+    """Yields all records of a finished run in order of time. Raises RecordError."""
     yield from Follower(run_dir, shift_s).read()

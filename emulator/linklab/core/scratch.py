@@ -1,8 +1,8 @@
-"""What a killed linklab may have left on the machine, and removing just that.
+"""Finds and removes the files that a killed linklab left on the machine.
 
-Processes and namespaces end with the process that made them. What can be left are scratch
-directories and half-written files, each named after the process that it belonged to, and the
-tokens of live labs, which a lab has locked as long as it lives.
+Processes and namespaces end with the process that made them. Scratch directories and half-written
+files may be left. Each has its process' number in its name. Tokens of live labs may be left, too. A
+lab locks its token as long as it runs.
 """
 
 from __future__ import annotations
@@ -24,34 +24,33 @@ Kind = Literal["field", "gateway", "guest", "loopback", "run"]
 """What a scratch directory is for."""
 
 TOKEN = ".token"
-"""How the name of a live lab's token ends, in the cache's `live`."""
+"""The ending of a live lab's token file, in the cache's `live`."""
 
 _NAME = re.compile(rf"linklab-(?:{'|'.join(get_args(Kind))})-(\d+)-\w+")
 
 
 def scratch_prefix(kind: Kind) -> str:
-    """Prefix for a scratch directory of this process."""
+    """Returns the prefix for a scratch directory of this process."""
     return f"linklab-{kind}-{os.getpid()}-"
 
 
 def build_prefix() -> str:
-    """Prefix for a directory in which this process builds the guest's kernel."""
+    """Returns the prefix for a directory in which this process builds the guest's kernel."""
     return f"build-{os.getpid()}-"
 
 
 def image_prefix(name: str) -> str:
-    """Prefix for a directory in which this process makes an image of the guest's."""
+    """Returns the prefix for a directory in which this process makes a guest image."""
     return f"new-{name}-{os.getpid()}-"
 
 
 def image_lock(root: Path) -> Path:
-    """The file that whoever makes or removes the image at `root` locks."""
+    """Returns the lock file for making and removing the image at `root`."""
     return root.with_name(f"{root.name.partition('-')[0]}.lock")
 
 
 def remove_image(root: Path) -> None:
-    """Removes a whole image of the guest's as far as possible. What is left if that is interrupted
-    counts as unfinished."""
+    """Removes a guest image as far as possible. After an interruption the rest counts as unfinished."""
     name, _, key = root.name.partition("-")
     with contextlib.suppress(OSError):
         aside = root.with_name(f"{image_prefix(name)}{key}")
@@ -61,8 +60,10 @@ def remove_image(root: Path) -> None:
 
 
 def find() -> Iterator[Path]:
-    """Scratch directories of ours whose process is gone; in the cache what is unfinished, and tokens
-    of labs that are gone."""
+    """Finds this user's scratch directories of ended processes.
+
+    In the cache it finds unfinished files, and tokens of labs that have ended.
+    """
     for place in sorted(_scratch_places()):
         for path in sorted(Path(place).glob("linklab-*")):
             match = _NAME.fullmatch(path.name)
@@ -82,7 +83,7 @@ def find() -> Iterator[Path]:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether somebody has locked a file, which is gone or no file of ours if it cannot be opened."""
+    """Tells whether a file is locked; False if it cannot be opened."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -94,7 +95,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _remove_file(path: Path) -> None:
-    """Removes a file, but no token that another lab has just put there."""
+    """Removes a file, except a token that another lab has just written."""
     with contextlib.suppress(OSError):
         if path.suffix != TOKEN:
             path.unlink()
@@ -105,7 +106,7 @@ def _remove_file(path: Path) -> None:
 
 
 def remove(*, cache: bool) -> Iterator[str]:
-    """Removes what `find` finds, with `cache` also the cache; yields a line for each."""
+    """Removes what `find` finds, and the cache if `cache`. Yields a line for each."""
     kept = [path for name in get_args(Cached) if (path := in_cache(name)).exists()] if cache else []
     if cache:
         for root in in_cache("image").glob("[!n]*-*"):
@@ -117,7 +118,7 @@ def remove(*, cache: bool) -> Iterator[str]:
             shutil.rmtree(path, ignore_errors=True)
         yield f"could not remove {path}" if path.exists() else f"removed {path}"
     if cache:
-        with contextlib.suppress(OSError):  # Not there, or not empty.
+        with contextlib.suppress(OSError):  # It is missing or not empty.
             cache_dir().rmdir()
 
 
@@ -127,7 +128,7 @@ def _scratch_places() -> set[str]:
 
 
 def _is_our_directory(path: Path) -> bool:
-    """Whether it is a directory, not a link to one, and the caller's."""
+    """Tells whether a path is the caller's own directory, and not a link to one."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -136,5 +137,5 @@ def _is_our_directory(path: Path) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this machine has this number."""
+    """Tells whether a process with this number runs."""
     return Path(f"/proc/{pid}").exists()

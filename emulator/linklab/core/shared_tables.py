@@ -1,4 +1,4 @@
-"""Reads the tables that linklab and the Go client share: a JSON file each, in the client's packages."""
+"""Reads the tables that linklab and the Go client share: JSON files in the client's packages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from linklab.core import paths
 
 
 def _file(package: str, name: str) -> Path:
-    """A wheel has the files side by side."""
+    """Returns the path of a table. In a wheel all tables are in one directory."""
     if paths.INSTALLED:
         return paths.DATA / name
     return paths.DATA / "client" / "internal" / package / name
 
 
 FILES: Final = (_file("schedule", "algorithms.json"), _file("energy", "link_kinds.json"))
-"""Where the tables are. The wheel and the containers copy them by name."""
+"""The paths of the tables. The wheel and the containers copy them by name."""
 
 ALGORITHMS, LINK_KINDS = (file.read_bytes() for file in FILES)

@@ -1,8 +1,8 @@
-"""Statistics of measurements, on numpy; the bootstrap is scipy's. Pure.
+"""Computes statistics of measurements with numpy; the bootstrap is scipy's. Pure.
 
-Loading numpy takes a tenth of a second: commands that run something load this module once there are
-figures, and the guest never does (`cli_test.py`). Values may have any unit, which the results
-share, and must be finite. Whatever is undefined for the values given is a ValueError.
+Values may have any unit, which the results share. They must be finite. Raises ValueError if a
+statistic is undefined for the values. Loading numpy takes 0.1 s. So commands load this module only
+when there are figures, and the guest never does (`cli_test.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 RESAMPLES: Final = 2000
-"""How often the bootstrap draws: a 95 % limit then lies between order statistics 50 and 51 from
-either end, which a median of ten runs cannot tell apart."""
+"""The bootstrap's number of draws. A 95 % limit then lies between order statistics 50 and 51 from
+either end. For a median of ten runs the two are equal."""
 
 
 LEAST_VALUES: Final = 5
-"""How many values the bootstrap needs. It reaches no further than from the least to the most, which
-hold the median between them 94 times in 100 where they are five, 88 where four, 75 where three."""
+"""The fewest values for the bootstrap. Its interval cannot exceed the least and the largest value.
+These enclose the median with a probability of 94 % for five values, 88 % for four, 75 % for three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Interval:
     high: float
 
     def holds(self, value: float) -> bool:
-        """Whether the value lies inside, ends included."""
+        """Tells whether a value lies inside, including the ends."""
         return self.low <= value <= self.high
 
 
@@ -48,30 +48,33 @@ def _numbers(values: Iterable[float], least: int = 1) -> Numbers:
 
 
 def median(values: Iterable[float]) -> float:
-    """The middle value, or the mean of the two in the middle."""
+    """Returns the middle value, or the mean of the two in the middle."""
     return float(np.median(_numbers(values)))
 
 
 def percentile(values: Iterable[float], percent: float) -> float:
-    """The value below which `percent` of 100 lie, linear between two."""
+    """Returns the percentile, with linear interpolation."""
     if not 0 <= percent <= 100:
         raise ValueError(f"a percentile of {percent}; allowed: 0 to 100")
     return float(np.percentile(_numbers(values), percent))
 
 
 def rms(values: Iterable[float]) -> float:
-    """The root of the mean square."""
+    """Returns the root mean square."""
     return float(np.sqrt(np.mean(_numbers(values) ** 2)))
 
 
 def standard_deviation(values: Iterable[float]) -> float:
-    """Of a sample (n - 1) of at least two values; exactly 0 where all are equal."""
+    """Returns the sample's standard deviation (n - 1); exactly 0 if all values are equal.
+
+    Needs at least two values.
+    """
     numbers = _numbers(values, 2)
     return float(np.std(numbers, ddof=1)) if np.ptp(numbers) else 0.0
 
 
 def coefficient_of_variation(values: Iterable[float]) -> float:
-    """Standard deviation by mean (thesis 3.4), as a ratio."""
+    """Returns the standard deviation divided by the mean (thesis 3.4)."""
     numbers = _numbers(values, 2)
     mean = float(np.mean(numbers))
     if mean == 0:
@@ -80,10 +83,11 @@ def coefficient_of_variation(values: Iterable[float]) -> float:
 
 
 def simpson(values: Sequence[float], at: Sequence[float]) -> float:
-    """The integral of what was sampled `at` ascending places, by Simpson's rule (thesis 3.4), in
-    the product of both units. For unequal steps, and an odd last one, after K. Cartwright (J. of
-    Math. Sciences and Math. Education 12:2, 2017). To the digit `scipy.integrate.simpson`, which
-    an installation without extras lacks.
+    """Integrates samples at ascending positions `at` by Simpson's rule (thesis 3.4).
+
+    The unit is the product of both units. Unequal steps, and an odd last one, follow K. Cartwright
+    (J. of Math. Sciences and Math. Education 12:2, 2017). The result equals that of
+    `scipy.integrate.simpson` to the digit. An installation without extras has no scipy.
     """
     y, x = _numbers(values, 2), _numbers(at, 2)
     if len(y) != len(x):
@@ -110,7 +114,7 @@ def simpson(values: Sequence[float], at: Sequence[float]) -> float:
 
 
 def median_interval(values: Iterable[float], level: float = 0.95, seed: int = 0) -> Interval:
-    """Where the median lies, by the percentile bootstrap."""
+    """Returns the confidence interval of the median, by the percentile bootstrap."""
     return bootstrap(np.median, [values], level=level, seed=seed)
 
 
@@ -122,8 +126,10 @@ def median_ratio_interval(
     level: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """Where the ratio of two medians lies, by the bootstrap. `paired` values belong to the same
-    seeds in the same order, and are drawn together."""
+    """Returns the confidence interval of the ratio of two medians, by the bootstrap.
+
+    `paired` values belong to the same seeds in the same order, and are drawn together.
+    """
     return bootstrap(
         lambda x, y, axis: np.median(x, axis) / np.median(y, axis),
         [values, reference],
@@ -141,9 +147,11 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """Where a statistic of one or more samples lies, by the percentile bootstrap (Efron): the same
-    for the same values and seed. Each sample has at least LEAST_VALUES; `statistic` takes an array
-    for each, and `axis`."""
+    """Returns the confidence interval of a statistic, by the percentile bootstrap (Efron).
+
+    The same values and seed give the same interval. Each sample has at least LEAST_VALUES values.
+    `statistic` takes an array for each sample, and `axis`.
+    """
     numbers = [_numbers(values, LEAST_VALUES) for values in samples]
     _check(level)
     if paired and len({len(one) for one in numbers}) > 1:
@@ -169,8 +177,10 @@ def _check(level: float) -> None:
 
 
 def comparison_matrix(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Each value as percent of each other one: `[row][column]`, as in thesis tables 5.2, 5.4 and
-    5.7 to 5.9. A column of 0 is left out."""
+    """Returns each value in percent of each other one, as `[row][column]`.
+
+    Thesis tables 5.2, 5.4 and 5.7 to 5.9 have this form. A column of 0 is left out.
+    """
     return {
         row: {
             column: 100 * value / other

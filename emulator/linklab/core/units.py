@@ -1,7 +1,7 @@
-"""Reading and writing quantities with their units: rates, durations, sizes, ratios. Pure.
+"""Reads and writes quantities with units: rates, durations, sizes, ratios. Pure.
 
-A bare number is refused everywhere: `80` in a scenario may be meant as Mbit/s, as
-milliseconds or as megabytes, and the wrong guess yields a wrong figure, not an error.
+A number without a unit is refused. `80` in a scenario could mean Mbit/s, ms or MB, and a wrong guess
+would give a wrong figure, not an error.
 Values are kept in base units: bit/s (int), seconds (float), bytes (int), a ratio
 (float, 1 = all). Decimal prefixes are powers of ten and `Ki`, `Mi`, `Gi` powers of 1024
 (IEC 80000-13); `mbit` and its kin are accepted as tc(8) writes them. What `format_x`
@@ -53,15 +53,15 @@ _QUANTITY = re.compile(
 
 
 _LONGEST = 500
-"""Characters of a quantity: as many digits as `_NUMBER` takes, a unit and some room."""
+"""The most characters of a quantity: the digits of `_NUMBER`, a unit, and a margin."""
 
 
 class UnitError(ValueError):
-    """A quantity that cannot be read; the message says what is wrong and what is allowed."""
+    """The quantity cannot be read. The message says what is wrong and what is allowed."""
 
 
 def _kind_of(unit: str) -> str | None:
-    """What else a unit would measure, for an error message; None for no known unit."""
+    """Returns the kind of quantity that a unit measures, for errors; None if it is unknown."""
     if unit.lower() in _RATE_UNITS:
         return "a rate"
     if unit in _DURATION_UNITS:
@@ -74,7 +74,7 @@ def _kind_of(unit: str) -> str | None:
 
 
 def _parse(text: str, units: dict[str, Fraction], form: str, *, fold: bool = False) -> Fraction:
-    """The exact value of `text` in the base unit of `units`, or UnitError with `form`."""
+    """Returns the exact value of `text` in the base unit of `units`. Raises UnitError with `form`."""
 
     def refuse(problem: str) -> UnitError:
         return UnitError(f"{text!r} {problem}; allowed: {form}")
@@ -106,34 +106,34 @@ def _whole(value: Fraction, text: str, unit: str, form: str) -> int:
 
 
 def parse_rate(text: str) -> int:
-    """bit/s of '80 Mbit/s', '10 kbit/s', '80mbit'. Raises UnitError."""
+    """Reads a rate in bit/s: '80 Mbit/s', '10 kbit/s', '80mbit'. Raises UnitError."""
     return _whole(_parse(text, _RATE_UNITS, RATE_FORM, fold=True), text, "bit/s", RATE_FORM)
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of '10 ms', '2 s', '100 us', '1.5 min'. Raises UnitError."""
+    """Reads a duration in seconds: '10 ms', '2 s', '100 us', '1.5 min'. Raises UnitError."""
     return float(_parse(text, _DURATION_UNITS, DURATION_FORM))
 
 
 def parse_size(text: str) -> int:
-    """Bytes of '250 MB', '500 kB', '1 MiB', '4096 B'. Raises UnitError."""
+    """Reads a size in bytes: '250 MB', '500 kB', '1 MiB', '4096 B'. Raises UnitError."""
     return _whole(_parse(text, _SIZE_UNITS, SIZE_FORM), text, "bytes", SIZE_FORM)
 
 
 def parse_ratio(text: str) -> float:
-    """The ratio of '0.3 %' (0.003). Not limited to 100 %. Raises UnitError."""
+    """Reads a ratio: '0.3 %' is 0.003. It may exceed 100 %. Raises UnitError."""
     return float(_parse(text, _RATIO_UNITS, RATIO_FORM))
 
 
 def parse_number(text: str) -> float:
-    """The number in '2' or '0.05', which has no unit. Raises UnitError."""
+    """Reads a number without a unit: '2' or '0.05'. Raises UnitError."""
     if not re.fullmatch(_NUMBER, text, re.ASCII):
         raise UnitError(f"{text!r} is not a number; allowed: a number such as '2'")
     return float(text)
 
 
 def parse_measure(text: str, unit: str) -> float:
-    """The number before a unit that has no prefixes, as in '-60 dBm' or '20 MHz'. UnitError."""
+    """Reads a number with a unit without prefixes: '-60 dBm', '20 MHz'. Raises UnitError."""
     found = re.fullmatch(rf"\s*([+-]?)({_NUMBER})\s*{re.escape(unit)}\s*", text, re.ASCII)
     if not found:
         raise UnitError(f"{text!r} is no measure in {unit}; allowed: a number such as '5 {unit}'")
@@ -141,23 +141,23 @@ def parse_measure(text: str, unit: str) -> float:
 
 
 def format_measure(value: float, unit: str) -> str:
-    """A number and its unit that `parse_measure` reads back as the same."""
+    """Writes a number with its unit. `parse_measure` reads back the same value."""
     return f"{'-' if value < 0 else ''}{_plain(_exact(abs(value)))} {unit}"
 
 
 def format_number(value: float) -> str:
-    """A number without a unit that `parse_number` reads back as the same."""
+    """Writes a number without a unit. `parse_number` reads back the same value."""
     return _plain(_exact(value))
 
 
 def _plain(value: Decimal) -> str:
-    """A decimal without exponent and without trailing zeros."""
+    """Writes a decimal without exponent and without trailing zeros."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _exact(value: float) -> Decimal:
-    """The shortest decimal that reads back as `value`. Raises ValueError unless it is ≥ 0."""
+    """Returns the shortest decimal that reads back as `value`. Raises ValueError unless ≥ 0."""
     if not 0 <= value < float("inf"):
         raise ValueError(f"{value!r} is not a finite number of at least 0")
     return Decimal(repr(float(value)))
@@ -170,7 +170,7 @@ def _whole_and_valid(value: int) -> int:
 
 
 def format_rate(bps: int) -> str:
-    """'80 Mbit/s' for 80_000_000: the largest unit that leaves a number of at least 1."""
+    """Writes 80_000_000 as '80 Mbit/s', with the largest unit that gives a number of at least 1."""
     _whole_and_valid(bps)
     unit, scale = max(
         ((u, s) for u, s in _RATES.items() if s <= max(bps, 1)), key=lambda pair: pair[1]
@@ -180,7 +180,7 @@ def format_rate(bps: int) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """'10 ms' for 0.01. Never minutes: a decimal fraction of a minute need not be exact."""
+    """Writes 0.01 as '10 ms'. It never uses minutes, whose decimals need not be exact."""
     value = _exact(seconds)
     if value == 0:
         return "0 s"
@@ -191,7 +191,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(size: int) -> str:
-    """'250 MB', '16 MiB': whichever of the decimal and binary forms is shorter."""
+    """Writes a size such as '250 MB' or '16 MiB': the shorter of decimal and binary form."""
     _whole_and_valid(size)
     forms = []
     for unit, scale in _SIZES.items():
@@ -205,7 +205,7 @@ def format_size(size: int) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """'0.3 %' for 0.003."""
+    """Writes 0.003 as '0.3 %'."""
     return f"{_plain(_shifted(_exact(ratio), 2))} %"
 
 
@@ -214,7 +214,7 @@ def _digits(value: int) -> tuple[int, ...]:
 
 
 def _shifted(value: Decimal, exponent: int) -> Decimal:
-    """value · 10^exponent without the rounding of a decimal context."""
+    """Returns value · 10^exponent without the rounding of a decimal context."""
     sign, digits, scale = value.as_tuple()
     assert isinstance(scale, int)
     return Decimal((sign, digits, scale + exponent))

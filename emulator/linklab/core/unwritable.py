@@ -1,4 +1,4 @@
-"""What a user can do where linklab cannot write."""
+"""Tells the user what to do if linklab cannot write a file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ _REFUSALS = (
 
 
 def remedy(error: BaseException, out: Path | None) -> str:
-    """How to name another place for what could not be written, by the error or what it came of; ""
-    for other errors. `out` is where run directories go, where a command has some."""
+    """Returns how to choose another path for a file that could not be written; "" for other errors.
+
+    It looks at the error and its causes. `out` is the directory of the run directories, if any.
+    """
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError):

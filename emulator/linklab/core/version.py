@@ -1,4 +1,4 @@
-"""linklab's own version."""
+"""Finds linklab's own version."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from linklab.core.paths import INSTALLED, REPOSITORY
 
 
 def released() -> str | None:
-    """linklab's version where it is the wheel's or an image's (its file VERSION), not a
-    checkout's."""
+    """Returns the version of a wheel or a container image (its file VERSION); None in a checkout."""
     if INSTALLED:
         return importlib.metadata.version("linklab")
     try:
@@ -21,12 +20,12 @@ def released() -> str | None:
 
 @functools.cache
 def own_version() -> str:
-    """linklab's version, in a checkout after its git tags; `0+unknown` where git cannot tell."""
+    """Returns linklab's version; in a checkout by git tags, or `0+unknown` if git does not know."""
     version = released()
     if version is not None:
         return version
     try:
-        import setuptools_scm  # Slow to load, and needed in a checkout only.
+        import setuptools_scm  # It is slow to load and only needed in a checkout.
 
         return setuptools_scm.get_version(root=str(REPOSITORY))
     except (ImportError, LookupError):

@@ -1,11 +1,11 @@
-"""Files that are there whole or not at all, whoever reads them and whenever their writer is killed.
+"""Writes files atomically: a reader finds the whole file or none, even if the writer is killed.
 
-What is written stands beside the file under a name of this process, reaches the disk, and then takes
-the file's place. A link that has the file's name is replaced, not followed, unless it leads to what
-is no file of a directory: a device, a pipe, what this process has open (/dev/stdout).
+The content goes to a temporary file in the same directory, is flushed to the disk, and then replaces
+the file. A symbolic link with the file's name is replaced, not followed. It is followed only to a
+device, a pipe, or an open file of this process (/dev/stdout).
 
-multilink has the same rule for files that a user names (client/internal/plainfile), and both are
-tested with its testdata/rule.json.
+multilink has the same rule for files that a user names (client/internal/plainfile). Both are tested
+with its testdata/rule.json.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from typing import BinaryIO
 from linklab.core.naming import naming
 from linklab.core.scratch import is_alive
 
-_MOST_LINKS = 40  # As many as the kernel follows.
+_MOST_LINKS = 40  # The kernel's own limit.
 _INTO = os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @contextmanager
 def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` at the end of the block, unless that raises.
+    """Yields a file that replaces `path` at the end of the block, unless the block raises.
 
-    At no time has it other rights than `mode`, or what the umask leaves. What killed processes
-    left of the same file goes. Raises OSError, which names `path`, of a full disk too. For one thread of a process at a time.
+    Its mode is `mode`, or the umask's, from the start. Temporary files that killed processes left
+    are removed. Only one thread of a process may use it at a time. Raises OSError that names `path`.
 
-    With no `mode`, `path` may be a device, a pipe or what this process has open: that is written
-    into at the end of the block, unless that raises.
+    Without `mode`, `path` may be a device, a pipe or an open file of this process. It is written at
+    the end of the block, unless the block raises.
     """
     with naming(path), _replacing(path, mode) as file:
         yield file
@@ -76,17 +76,17 @@ def _replacing(path: Path, mode: int | None) -> Iterator[BinaryIO]:
 
 
 def _opened(path: Path) -> int | None:
-    """A descriptor for writing to a device, pipe or what this process has open; None where `path`
-    is a plain file, a directory or not there. Raises OSError."""
+    """Returns a descriptor for writing to a device, pipe or open file of this process.
+
+    Returns None if `path` is a plain file, a directory or missing. Raises OSError.
+    """
     own = _own(path)
     if own is not None:
-        return _no_terminal(
-            path, os.dup(own)
-        )  # Opened anew, a file would be written from its start.
+        return _no_terminal(path, os.dup(own))  # Opening a file again would write from its start.
     try:
         found = os.open(
             path, os.O_PATH | os.O_CLOEXEC
-        )  # It stays the same until it is written into.
+        )  # The descriptor stays the same object until it is written.
     except OSError:
         return None
     try:
@@ -106,7 +106,7 @@ def _opened(path: Path) -> int | None:
 
 
 def _own(path: Path) -> int | None:
-    """The descriptor of this process that `path` leads to, as /dev/stdout does."""
+    """Returns this process' descriptor that `path` leads to, such as by /dev/stdout."""
     own = Path("/proc/self/fd").resolve()
     for _ in range(_MOST_LINKS):
         if path.parent.resolve() == own:
@@ -118,7 +118,7 @@ def _own(path: Path) -> int | None:
 
 
 def _no_terminal(path: Path, descriptor: int) -> int:
-    """The descriptor, unless it is a terminal's, which would obey what it is sent."""
+    """Returns the descriptor, and refuses a terminal, which would obey escape sequences."""
     if not os.isatty(descriptor):
         return descriptor
     os.close(descriptor)
@@ -132,13 +132,15 @@ def _refused(path: Path, why: str) -> OSError:
 
 
 def _of(path: Path, error: OSError) -> OSError:
-    """The error, said of the file that somebody asked for."""
+    """Returns the error with the file's name that the caller asked for."""
     return OSError(error.errno, error.strerror, str(path))
 
 
 def write(path: Path, content: bytes | str, mode: int | None = None) -> None:
-    """Makes this all of the file, as `replacing`; text as UTF-8, with escapes for what is none, as
-    in a file's name."""
+    """Replaces a file's content as `replacing` does.
+
+    Text is written as UTF-8. Surrogates, such as from a file's name, are escaped.
+    """
     with replacing(path, mode) as file:
         file.write(
             content.encode(errors="backslashreplace") if isinstance(content, str) else content
@@ -146,7 +148,7 @@ def write(path: Path, content: bytes | str, mode: int | None = None) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Removes what killed processes left, and this one, should it have been forked."""
+    """Removes temporary files of killed processes, and of this process if it was forked."""
     left = re.compile(rf"\.{re.escape(path.name)}\.(\d+)\.part")
     for other in path.parent.glob("*.part"):
         match = left.fullmatch(other.name)

@@ -1,1 +1,1 @@
-"""What the user sees on his terminal: others' words escaped there, the progress bar."""
+"""Prints to the user's terminal: escaped text, and the progress bar."""

@@ -1,8 +1,8 @@
-"""The one way out: what others wrote commands no terminal, whoever prints it.
+"""Escapes everything that linklab prints, so that untrusted text cannot control the terminal.
 
-While a command runs, `escaped` stands before standard output and error: text is printed with escapes
-for what a terminal would obey. rich's own colours and movements pass, because `console` escapes the
-words alone. What a program in the lab wrote and its user asked for goes to `sys.stdout.buffer`, as it is.
+While a command runs, `escaped` replaces standard output and standard error. They escape what a
+terminal would obey. rich's own colours and cursor movements pass, because `console` escapes only the
+words. Output of a program in the lab that the user asked for goes to `sys.stdout.buffer`, unchanged.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _KEPT = "\n\t"
 
 
 class _Escaped:
-    """A stream whose text has no other control characters than ends of lines and tabs."""
+    """A stream that escapes all control characters except line ends and tabs."""
 
     def __init__(self, own: TextIO) -> None:
         self.own = own
 
     def write(self, text: str) -> int:
-        """Writes the text with escapes."""
+        """Writes the text, escaped."""
         self.own.write(printable(text, keep=_KEPT))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Writes all of them with escapes."""
+        """Writes the lines, escaped."""
         for line in lines:
             self.write(line)
 
@@ -45,14 +45,16 @@ def _before(stream: TextIO) -> TextIO:
     if isinstance(stream, _Escaped):
         return stream
     if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-        stream.reconfigure(errors="backslashreplace")  # Not every terminal knows every character.
+        stream.reconfigure(errors="backslashreplace")  # Some terminals lack some characters.
     return cast(TextIO, _Escaped(stream))
 
 
 @contextmanager
 def escaped() -> Iterator[None]:
-    """Escapes what is printed in the block; after an error that nobody expected too, whose traceback
-    Python prints later."""
+    """Escapes all output of the block.
+
+    After an unexpected error it stays active, because Python prints the traceback later.
+    """
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_before, streams)
     try:
@@ -66,8 +68,8 @@ def escaped() -> Iterator[None]:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console of rich for standard output or error, which takes no word for markup or an emoji."""
-    from rich.console import Console, ConsoleOptions, RenderableType  # Slow to load.
+    """Returns a rich console for standard output or error, without markup and emoji."""
+    from rich.console import Console, ConsoleOptions, RenderableType  # rich is slow to load.
     from rich.segment import Segment
 
     class Escaping(Console):

@@ -1,4 +1,4 @@
-"""The one progress bar: on standard error, where results of a program go to standard output."""
+"""Makes the progress bar, on standard error, because results go to standard output."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from linklab.display.printing import console
 
 
 def progress(*further: ProgressColumn) -> Progress:
-    """A bar with counts and the time passed, and `further` columns; gone when it is done.
+    """Returns a bar with counts, the elapsed time, and `further` columns.
 
-    On what is no terminal it is disabled.
+    It disappears at the end. Without a terminal it is disabled.
     """
     to = console(stderr=True)
     return Progress(

@@ -1,1 +1,1 @@
-"""A scenario's links as stacks of models, and what they could carry."""
+"""Builds a scenario's links as stacks of models, and computes what they could carry."""

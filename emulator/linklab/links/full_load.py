@@ -1,9 +1,8 @@
-"""A scenario's links as they are while a client keeps them full from its start, in the direction of
-its workload. Pure.
+"""Simulates a scenario's links under full load in the direction of the workload. Pure.
 
-Link models follow the load, so what a link could have carried is only known for a stated
-load. The oracle and `linklab plot` state this one: every link has one connection, its
-handshakes cannot be avoided, and from then on its queue never runs empty.
+Link models follow the load, so a link's capacity is only defined for a given load. The oracle and
+`linklab plot` use this one: every link has one connection, which makes its handshakes. From then on
+its queue is never empty.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SEGMENTS_PER_ACK = 2
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From `start_s` to `end_s` nothing changes: each link's state, and what it delivers."""
+    """A time from `start_s` to `end_s` without a change: each link's state and goodput."""
 
     start_s: float
     end_s: float
@@ -51,7 +50,7 @@ class _Link:
         waits = state is None or state.hold_up or shakes
         answers = (round(acks * ACK_BYTES), round(acks), ACK_BYTES if waits else 0)
         down, up = (data, answers) if self.direction == "down" else (answers, data)
-        if self.direction == "up" and shakes:  # What begins is the client's.
+        if self.direction == "up" and shakes:  # The client begins.
             down, up = (0, 0, 0), (0, 0, ACK_BYTES)
         return Load(
             down_bytes=down[0],
@@ -66,15 +65,15 @@ class _Link:
 
 
 @dataclass(slots=True)
-class _Course:
-    """Where the simulation stands."""
+class _Simulation:
+    """The state of the simulation."""
 
     links: dict[str, _Link]
     states: dict[str, LinkState] = field(default_factory=dict)
     received_bytes: float = 0.0
 
     def ask(self, t_s: float, *, is_used: bool) -> float:
-        """Asks every model for the time `t_s`; returns when one has to be asked again."""
+        """Updates every link's state to `t_s`, and returns when a model may change next."""
         for name, link in self.links.items():
             load = link.load(self.received_bytes, self.states.get(name)) if is_used else NO_LOAD
             self.states[name] = link.model.at(t_s, load)
@@ -84,16 +83,16 @@ class _Course:
 def spans(
     scenario: Scenario, seed: int, links: Iterable[str], start_s: float = 0.0
 ) -> Iterator[Span]:
-    """The course of the named links, without end unless nothing can ever change again.
+    """Yields the spans of the named links over time.
 
-    The last span's `end_s` is then infinite. Until the client starts, at `start_s`, nothing is sent.
-    Handshakes advance by the share of round trips that the time allows while packets pass, and wait
-    while they do not. Delay lies before the bottleneck, so that a rate counts from the instant it is
-    set.
+    There is no end, unless nothing can ever change again. Then the last span's `end_s` is infinite.
+    Nothing is sent until the client starts at `start_s`. While packets pass, handshakes advance by
+    the elapsed share of round trips. The delay is before the bottleneck, so a new rate counts at
+    once.
     """
     made = models(scenario, seed)
     direction = scenario.workload.direction
-    course = _Course(
+    simulation = _Simulation(
         {
             name: _Link(made[name], _queue_bytes(scenario.links[name], direction), direction)
             for name in scenario.links
@@ -103,18 +102,18 @@ def spans(
     t_s = 0.0
     while True:
         is_used = t_s >= start_s
-        until_s = course.ask(t_s, is_used=is_used)
+        until_s = simulation.ask(t_s, is_used=is_used)
         if not is_used:
             until_s = min(until_s, start_s)
-        for name, link in course.links.items() if is_used else ():
-            state = course.states[name]
+        for name, link in simulation.links.items() if is_used else ():
+            state = simulation.states[name]
             if link.round_trips_left > 0 and state.passes("down") and state.passes("up"):
                 until_s = min(until_s, t_s + link.round_trips_left * 2 * state.delay_s)
-        if until_s <= t_s:  # Handshakes without a delay are over at once.
+        if until_s <= t_s:  # Handshakes without a delay end at once.
             until_s = t_s
         rates = {}
-        for name, link in course.links.items():
-            state = course.states[name]
+        for name, link in simulation.links.items():
+            state = simulation.states[name]
             rates[name] = 0.0
             if not is_used or not state.passes(direction):
                 continue
@@ -125,10 +124,10 @@ def spans(
                 rates[name] = state.rate_bps(direction) / 8 * goodput_ratio()
                 link.sent_bytes += state.rate_bps(direction) / 8 * (until_s - t_s)
         if until_s > t_s:
-            yield Span(t_s, until_s, dict(course.states), rates)
+            yield Span(t_s, until_s, dict(simulation.states), rates)
         if until_s == float("inf"):
             return
-        course.received_bytes += sum(rates.values()) * (until_s - t_s)
+        simulation.received_bytes += sum(rates.values()) * (until_s - t_s)
         t_s = until_s
 
 

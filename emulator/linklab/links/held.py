@@ -1,4 +1,4 @@
-"""What a scenario's links hold at most. Pure."""
+"""Computes the most bytes that a scenario's links hold. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from linklab.scenario import Scenario
 
 
 def held_bytes(scenario: Scenario) -> int:
-    """Bytes of packets that wait where every queue is full, in both directions, and every link
-    carries its highest rate for the longest delay. What a trace or model adds to that is left out."""
+    """Returns the bytes of packets if all queues are full and all links carry their highest rate.
+
+    Both directions count, with the longest delay. Higher rates by a trace or a model are left out.
+    """
     total = 0
     for name, link in scenario.links.items():
         events = [event for event in scenario.events if event.link == name]

@@ -1,11 +1,11 @@
-"""The least time in which a scenario's links could have delivered its payload. Pure.
+"""Computes the least time in which a scenario's links could have delivered its payload. Pure.
 
-The oracle knows every event in advance and keeps all links saturated from the client's start
-(`full_load.py`), over the same models and seed that the player applies. What no client can
-avoid is included: packet, TLS and HTTP/2 overhead, and the handshakes before the first byte.
-What a better transport could avoid is not: slow start, loss recovery, bytes of the handshakes
-themselves. Random loss strikes before the bottleneck's queue, where further packets wait, so
-it does not lower the bound.
+The oracle knows every event in advance, and saturates all links from the client's start
+(`full_load.py`). Its models and seed are those of the run.
+
+It includes what no client can avoid: packet, TLS and HTTP/2 overhead, and the time of handshakes. It
+leaves out what a better transport could avoid: slow start, loss recovery, and the handshakes' bytes.
+Random losses do not matter. They happen before the bottleneck's queue, which has further packets.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from linklab.links.full_load import spans
 from linklab.scenario import Scenario
 
 HORIZON_S = 3600.0
-"""Links that have not delivered everything by then never will, as far as nobody saw them do it."""
+"""Links that have not delivered everything by then count as never delivering it."""
 
 
 def oracle_s(
     scenario: Scenario, seed: int = 1, start_s: float = 0.0, horizon_s: float = HORIZON_S
 ) -> float:
-    """Seconds for the payload over all links, of a client that starts at `start_s`; infinite where
-    they do not deliver it within `horizon_s`."""
+    """Returns the seconds for the payload over all links, for a client that starts at `start_s`.
+
+    The result is infinite if the links do not deliver it within `horizon_s`.
+    """
     return _least_time(scenario, seed, scenario.links, start_s, horizon_s)
 
 
 def single_link_s(scenario: Scenario, link: str, seed: int = 1) -> float:
-    """Seconds for the payload over `link` alone; infinite where it does not deliver it within
-    HORIZON_S.
+    """Returns the seconds for the payload over `link` alone; infinite beyond HORIZON_S.
 
-    Raises KeyError for a link that the scenario lacks.
+    Raises KeyError if the scenario lacks the link.
     """
     if link not in scenario.links:
         raise KeyError(link)

@@ -1,4 +1,4 @@
-"""From a scenario to its link models: which layers each link has, over which base. Pure."""
+"""Builds each link's model from the scenario: its base state and its layers. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linklab.scenario import LinkSettings, Scenario
 
 
 def base_state(link: LinkSettings) -> LinkState:
-    """A link as its settings say, before any layer."""
+    """Returns a link's state by its settings, before any layer."""
     return LinkState(
         up=True,
         down_rate_bps=link.down_rate_bps,
@@ -27,9 +27,9 @@ def base_state(link: LinkSettings) -> LinkState:
 
 
 class ScenarioLink(LinkModel):
-    """A link's model with its events at hand, so that it can be changed while it runs.
+    """A link's model whose events can be added while it runs.
 
-    A handover is an event that the link's layer with access points carries out, if it has one.
+    The layer with access points carries out handovers, if the link has one.
     """
 
     def __init__(self, base: LinkState, layers: Sequence[Layer], events: Events) -> None:
@@ -39,7 +39,7 @@ class ScenarioLink(LinkModel):
         self._begun: list[Event] = []
 
     def at(self, t_s: float, load: Load = NO_LOAD) -> LinkState:
-        """The link's state from `t_s` seconds after the start on; `t_s` never decreases."""
+        """Returns the link's state at `t_s` seconds after the start. `t_s` must never decrease."""
         state = super().at(t_s, load)
         begun = self._events.begun()
         self._begun += begun
@@ -51,8 +51,10 @@ class ScenarioLink(LinkModel):
         return super().at(t_s, load)
 
     def change(self, event: Event, t_s: float) -> Event:
-        """Lets an event happen to the link from `t_s` on, and returns it as it is noted then.
-        Raises ValueError for a handover to nowhere."""
+        """Applies an event to the link from `t_s` on, and returns it as recorded.
+
+        Raises ValueError for a handover without a target.
+        """
         if event.handover is not None and self._roaming is None:
             raise ValueError("no access points: a handover needs a scenario with a radio")
         happening = replace(event, at_s=t_s)
@@ -60,17 +62,17 @@ class ScenarioLink(LinkModel):
         return happening
 
     def begun(self) -> list[Event]:
-        """The events that have begun since this was last asked."""
+        """Returns the events that have begun since the last call."""
         begun, self._begun = self._begun, []
         return begun
 
     def ended(self) -> list[Event]:
-        """The events that have ended since this was last asked."""
+        """Returns the events that have ended since the last call."""
         return self._events.ended()
 
 
 def models(scenario: Scenario, seed: int) -> dict[str, ScenarioLink]:
-    """Every link's model for the run with `seed`. Each call makes new ones, at time zero."""
+    """Returns a new model for every link, at time 0, for the run with `seed`."""
     return {name: _model(scenario, name, seed) for name in scenario.links}
 
 
