@@ -91,7 +91,13 @@ README = ROOT / "README.md"
 HANDBOOK = sorted((ROOT / "emulator" / "handbook").rglob("*.md"))
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 MADE = frozenset({"commands.md", "modules.md"})
-SHORT = [README, ARCHITECTURE, *(page for page in HANDBOOK if page.name not in MADE)]
+OTHERS = ("CONTRIBUTING.md", "SECURITY.md", "client/README.md", "dashboards/README.md")
+SHORT = [
+    README,
+    ARCHITECTURE,
+    *(ROOT / name for name in OTHERS),
+    *(page for page in HANDBOOK if page.name not in MADE),
+]
 """Pages whose sentences are measured: those that are written by hand."""
 
 
