@@ -105,7 +105,7 @@ build/site-python/.installed: emulator/site.txt | packages
 
 .PHONY: manual
 manual: setup ## man pages of both programs in build/man
-	@$(SETUP)/manual $(PYTHON) build/man
+	@$(SETUP)/manual $(PYTHON) build/man/man1
 
 .PHONY: release
 release: packages $(VENV)/.installed ## clients, man pages, guest kernel (built anew), wheel, images and checksums in build/release
