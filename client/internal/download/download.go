@@ -223,7 +223,8 @@ func (d *download) transfer(ctx context.Context) error {
 	ctx, d.cancel = context.WithCancelCause(ctx)
 	d.ctx = ctx
 	for _, l := range d.links {
-		d.wg.Go(func() { d.connector.keep(ctx, l.first()) })
+		first := l.first() // Later the lock guards it.
+		d.wg.Go(func() { d.connector.keep(ctx, first) })
 		d.policy.watch(ctx, l)
 	}
 	d.policy.start()
