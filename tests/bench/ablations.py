@@ -33,8 +33,8 @@ PARTS = {
     ),
     "the first bytes at once": Change(
         "internal/download/growth.go",
-        "eager() bool { return p.view.isNew() }",
-        "eager() bool { return false }",
+        "opensWithRange() bool { return p.view.isNew() }",
+        "opensWithRange() bool { return false }",
     ),
     "an order with the first answer": Change(
         "internal/download/opening.go", "if isOpening && (", "if false && isOpening && ("

@@ -121,7 +121,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 			silent = c.session
 			n.d.keeper.abandon(c, c.on(silent), lost, connected)
 		}
-		n.d.policy.tend(connected)
+		n.d.policy.maintain(connected)
 		n.d.mu.Unlock()
 		opening, end := context.WithTimeoutCause(attempt, timeout, errNoAnswer)
 		defer end()
@@ -221,7 +221,7 @@ func (n *connector) proceed(c *connection) {
 		if c.newest == nil {
 			n.d.fetcher.request(c)
 		}
-	case n.d.policy.eager() && n.d.Resource == nil && !n.d.asker.isAsked():
+	case n.d.policy.opensWithRange() && n.d.Resource == nil && !n.d.asker.isAsked():
 		if c.asking == nil {
 			n.d.asker.open(c)
 		}

@@ -260,7 +260,7 @@ func (d *download) target(c *connection) transport.Target {
 			header.Del(name)
 		}
 	}
-	return transport.Target{URL: c.url, Header: header, Jar: d.Jar, Bare: d.policy.bare(), IsFile: d.asker.wantsFile()}
+	return transport.Target{URL: c.url, Header: header, Jar: d.Jar, Bare: d.policy.isMinimal(), IsFile: d.asker.wantsFile()}
 }
 
 // limit is the offset before which bytes may be requested.

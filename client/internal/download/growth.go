@@ -20,9 +20,9 @@ type withConnections struct {
 
 func (p withConnections) start() { p.grower.start() }
 
-func (p withConnections) tend(now time.Duration) { p.grower.tend(now) }
+func (p withConnections) maintain(now time.Duration) { p.grower.maintain(now) }
 
-func (p withConnections) eager() bool { return p.view.isNew() }
+func (p withConnections) opensWithRange() bool { return p.view.isNew() }
 
 // next is as with Rescue, but a connection gets a share of what its link gets. Where nothing
 // is left, it may hedge what another one owes.
@@ -85,17 +85,17 @@ func (g *grower) start() {
 	}
 }
 
-// tend makes each link have as many connections as it should.
-func (g *grower) tend(now time.Duration) {
+// maintain makes each link have as many connections as it should.
+func (g *grower) maintain(now time.Duration) {
 	if g.d.payload == nil {
 		return
 	}
 	for _, l := range g.d.links {
-		g.tendLink(l, now)
+		g.maintainLink(l, now)
 	}
 }
 
-func (g *grower) tendLink(l *linkState, now time.Duration) {
+func (g *grower) maintainLink(l *linkState, now time.Duration) {
 	flow := schedule.Flow{Total: l.Meter.Total(), Busy: g.d.payload.Free(g.d.limit()) > 0}
 	hears := slices.ContainsFunc(l.connections, func(c *connection) bool { return c.hears(now) })
 	for _, c := range l.connections {

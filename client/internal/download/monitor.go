@@ -49,7 +49,7 @@ func (m *monitor) look(ctx context.Context) {
 			}
 		}
 		m.d.asker.openRest()
-		m.d.policy.tend(now)
+		m.d.policy.maintain(now)
 		m.d.assign()
 		m.d.watchdog.giveUp(now)
 		m.d.mu.Unlock()

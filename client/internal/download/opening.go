@@ -177,7 +177,9 @@ func (o *opening) drop() {
 }
 
 // isOpening reports whether the link's connection awaits its first answer.
-func (a *asker) isOpening(c *connection) bool { return a.d.policy.eager() && c.asking == c.session }
+func (a *asker) isOpening(c *connection) bool {
+	return a.d.policy.opensWithRange() && c.asking == c.session
+}
 
 // openRest asks for all that nobody has asked for where the server takes long to answer
 // the openings: to ask when it has would take as long again.

@@ -63,7 +63,7 @@ func newPlanned(v planView, under policy, plan schedule.Plan, rescues bool, log 
 	return p
 }
 
-func (p *planned) eager() bool { return p.opens && p.view.isNew() }
+func (p *planned) opensWithRange() bool { return p.opens && p.view.isNew() }
 
 func (p *planned) supervise(ctx context.Context) {
 	p.policy.supervise(ctx)

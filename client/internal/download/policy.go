@@ -18,8 +18,8 @@ import (
 type policy interface {
 	// offer is what connections offer to servers.
 	offer(*tls.Config) *tls.Config
-	// bare says that requests are without If-Range (see transport.Target).
-	bare() bool
+	// isMinimal says that requests leave out what no server needs (transport.Target.Bare).
+	isMinimal() bool
 	// accept says whether the resource is to come as a whole, by one link,
 	// or why it is not taken.
 	accept(transport.Resource) (whole bool, err error)
@@ -34,12 +34,12 @@ type policy interface {
 	// returns after which time there is to be another one, if any.
 	unreachable(c *connection, err error) (pause time.Duration, again bool)
 
-	// eager says that the first question is for the first bytes already.
-	eager() bool
+	// opensWithRange says that the first question is for the first bytes already.
+	opensWithRange() bool
 	// start is called when the links begin to connect.
 	start()
-	// tend is called at regular times by who supervises.
-	tend(now time.Duration)
+	// maintain is called at regular times, to keep the number of connections right.
+	maintain(now time.Duration)
 
 	// next is the range that the link should request next, and the name of
 	// the link that had it before, if any.
@@ -89,7 +89,7 @@ func (asPublished) offer(c *tls.Config) *tls.Config {
 	return c
 }
 
-func (asPublished) bare() bool { return true }
+func (asPublished) isMinimal() bool { return true }
 
 func (asPublished) accept(r transport.Resource) (whole bool, err error) {
 	switch {
@@ -107,11 +107,11 @@ func (p asPublished) supervise(ctx context.Context) {
 	p.view.every(ctx, time.Second, p.view.giveUp)
 }
 
-func (asPublished) eager() bool { return false }
+func (asPublished) opensWithRange() bool { return false }
 
 func (asPublished) start() {}
 
-func (asPublished) tend(time.Duration) {}
+func (asPublished) maintain(time.Duration) {}
 
 func (asPublished) timed() bool { return false }
 

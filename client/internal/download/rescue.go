@@ -69,7 +69,7 @@ type withRescue struct {
 
 func (p withRescue) offer(c *tls.Config) *tls.Config { return c }
 
-func (p withRescue) bare() bool { return false }
+func (p withRescue) isMinimal() bool { return false }
 
 // accept refuses nothing. Ranges need a proof that they are of one file.
 func (p withRescue) accept(r transport.Resource) (whole bool, err error) {
@@ -98,11 +98,11 @@ func (p withRescue) due(c *connection, r *request, now time.Duration) bool {
 	return p.view.overlapped(c, r) || c.expected < c.pipe(now)
 }
 
-func (p withRescue) eager() bool { return false }
+func (p withRescue) opensWithRange() bool { return false }
 
 func (p withRescue) start() {}
 
-func (p withRescue) tend(time.Duration) {}
+func (p withRescue) maintain(time.Duration) {}
 
 func (p withRescue) ahead(c *connection) quantity.Bytes { return c.pipe(p.view.now()) }
 
