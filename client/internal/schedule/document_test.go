@@ -184,7 +184,7 @@ var constants = []chosen{
 	{of: "uploads, rescue", what: "a link is silent after at least; least time for a confirmation", name: "upload.patience", unit: "s", from: "ours, compared"},
 	{of: "uploads, rescue", what: "backoff of a failed link", name: "transfer.LeastBackoff", unit: "s", from: "ours"},
 	{of: "uploads, rescue", what: "it doubles each time, up to", name: "transfer.MostBackoff", unit: "s", from: "ours"},
-	{of: "uploads, rescue", what: "time limit to connect", name: "upload.connectPatience", unit: "s, after failures up to four times that", from: "ours"},
+	{of: "uploads, rescue", what: "time limit to connect", name: "upload.connectPatience", unit: "s or, after failures, up to four times that", from: "ours"},
 	{of: "uploads, rescue", what: "time limit for TLS", name: "upload.securePatience", unit: "s or 8 round trips; it doubles each time", from: "ours"},
 }
 
@@ -220,6 +220,9 @@ func numberText(t *testing.T, value constant.Value, unit string) string {
 	case "bit/s":
 		text = decimalText(number, "bit/s")
 	default:
+		if strings.HasSuffix(kind, ",") {
+			t.Errorf("the unit %q ends with a comma, so that it is not known", unit)
+		}
 		return strings.TrimSpace(fmt.Sprintf("%g %s", number, unit))
 	}
 	return strings.TrimSpace(text + " " + rest)
