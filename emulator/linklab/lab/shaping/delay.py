@@ -7,7 +7,7 @@ from typing import Final
 
 from linklab.lab.kernel.netlink import Channel
 from linklab.lab.shaping import netem, tc
-from linklab.lab.shaping.tc import Counters
+from linklab.lab.shaping.tc import Counters, ShapingError
 from linklab.models.loss import gemodel
 
 NETEM_LIMIT_PACKETS = 1_000_000
@@ -21,10 +21,6 @@ _SEED_STEP = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio: spreads consecutive seeds (Steele et al., SplitMix)."""
 
 _ROOT: Final = 0x10000
-
-
-class ShapingError(RuntimeError):
-    """The kernel took a setting otherwise than it was given."""
 
 
 @dataclass(frozen=True, slots=True)

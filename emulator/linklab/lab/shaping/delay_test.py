@@ -3,7 +3,8 @@ import struct
 import pytest
 
 from linklab.lab.shaping.conftest import INDEX, Recorder, seed_of
-from linklab.lab.shaping.delay import Delay, ShapingError, Transit
+from linklab.lab.shaping.delay import Delay, Transit
+from linklab.lab.shaping.tc import ShapingError
 
 
 def delay(netlink: Recorder, seed: int = 1) -> Delay:

@@ -11,8 +11,9 @@ import sys
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import tc
-from linklab.lab.shaping.delay import Delay, ShapingError, Transit
+from linklab.lab.shaping.delay import Delay, Transit
 from linklab.lab.shaping.rate_queue import RateQueue
+from linklab.lab.shaping.tc import ShapingError
 
 _LOOPBACK, _ROOT = 1, 0x10000
 

@@ -21,6 +21,7 @@ gets in.
 
 from __future__ import annotations
 
+import errno
 import math
 import time
 from collections import Counter
@@ -28,11 +29,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from linklab.lab.kernel.netlink import Channel
+from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import hfsc, plug, tc
 from linklab.lab.shaping.debt import Debt
 from linklab.lab.shaping.hfsc import Curve
-from linklab.lab.shaping.tc import Counters
+from linklab.lab.shaping.tc import Counters, ShapingError
 from linklab.queues import registry
 
 TIMER_SLACK_S = 0.005
@@ -97,7 +98,15 @@ class RateQueue:
     def _put_leaf(self, kind: str, options: bytes) -> None:
         """Puts an empty leaf in the place of what is there."""
         self._leaf, self._other_leaf = self._other_leaf, self._leaf
-        self._channel.request(tc.put_qdisc(self._index, self._leaf, _CLASS, kind, options))
+        try:
+            self._channel.request(tc.put_qdisc(self._index, self._leaf, _CLASS, kind, options))
+        except NetlinkError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            raise ShapingError(
+                f"this kernel lacks the queue discipline {kind}; the guest's kernel has those of "
+                "places/guest/kernel.config"
+            ) from error
 
     def _wake(self) -> None:
         """Has the interface look at its queue."""

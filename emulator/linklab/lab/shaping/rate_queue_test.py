@@ -13,7 +13,7 @@ from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping.conftest import INDEX, WAKE, Recorder
 from linklab.lab.shaping.rate_queue import RateQueue
-from linklab.lab.shaping.tc import Counters
+from linklab.lab.shaping.tc import Counters, ShapingError
 from linklab.queues import registry
 from linklab.queues.discipline import AnyDiscipline, Discipline
 from linklab.schema.rows import Table
@@ -242,6 +242,22 @@ def test_what_only_a_discipline_counts_outlasts_an_outage(
     assert counted(2) == 5
 
 
+def test_a_kernel_without_the_discipline_is_refused(
+    netlink: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry._OF_SETTINGS, Marking, MARKING)
+    take = netlink.request
+
+    def refuse(message: bytes | bytearray) -> bytes:
+        if b"marks" in message:
+            raise NetlinkError(errno.ENOENT, "No such file or directory")
+        return take(message)
+
+    monkeypatch.setattr(netlink, "request", refuse)
+    with pytest.raises(ShapingError, match="this kernel lacks the queue discipline marks;"):
+        RateQueue(netlink, INDEX, 80_000_000, 500_000, Marking())
+
+
 def test_drop_tail_counts_nothing_of_its_own(netlink: Recorder) -> None:
     assert dict(queue(netlink, 80_000_000).own_counters()) == {}
 
@@ -257,8 +273,8 @@ def test_the_kernel_holds_shuts_and_wakes_a_queue(namespace: int, one: AnyDiscip
         channel.request(rtnetlink.set_up(1, up=True))
         try:
             built = RateQueue(channel, 1, 80_000_000, 20_000, one.table.settings())
-        except NetlinkError as error:
-            if error.errno == errno.ENOENT:
+        except (NetlinkError, ShapingError) as error:
+            if isinstance(error, ShapingError) or error.errno == errno.ENOENT:
                 pytest.skip("this kernel lacks HFSC, plug or the discipline; the guest's has them")
             raise
 

@@ -36,6 +36,10 @@ CHANGE: Final = ACK
 """Flags: something new; something new in the place of what is there; something that is there."""
 
 
+class ShapingError(RuntimeError):
+    """The kernel cannot shape a link as it is told to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counters:
     """What a qdisc has counted since it was made. `lost_packets` are those that were dropped while
