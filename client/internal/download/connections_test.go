@@ -21,6 +21,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -105,9 +106,10 @@ func TestLastBytesComeTwiceRatherThanLate(t *testing.T) {
 }
 
 func TestRandomFaultsWithConnections(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range racedetector.Part(30) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			summary, events := withSeveral(t, 1+random.IntN(6), content, func(_ *Options, n *network) {
 				n.harm(random, 600*time.Millisecond)
 			})
@@ -144,6 +146,7 @@ func TestADiskThatPauses(t *testing.T) {
 	for _, most := range []int{1, 4} {
 		for ms := 50; ms <= 800; ms *= 2 {
 			t.Run(fmt.Sprintf("%d connections, %d ms", most, ms), func(t *testing.T) {
+				t.Parallel()
 				summary, events := withSeveral(t, most, content, func(o *Options, _ *network) {
 					pause(o, func() time.Duration { return time.Duration(ms) * time.Millisecond })
 				})
@@ -156,9 +159,10 @@ func TestADiskThatPauses(t *testing.T) {
 			})
 		}
 	}
-	for seed := range uint64(20) {
+	for seed := range racedetector.Part(20) {
 		random := rand.New(rand.NewPCG(seed, 17))
 		t.Run(fmt.Sprintf("at times, %d", seed), func(t *testing.T) {
+			t.Parallel()
 			summary, _ := withSeveral(t, 1+random.IntN(6), content, func(o *Options, n *network) {
 				var mu sync.Mutex
 				times := rand.New(rand.NewPCG(seed, 3))

@@ -117,6 +117,7 @@ func TestAPortalOnOneLink(t *testing.T) {
 			for _, etag := range []string{"", theETag} {
 				for _, algorithm := range []string{"adaptive", "alg3"} {
 					t.Run(fmt.Sprintf("%s on %s, part %v, %s", name, portal, etag != "", algorithm), func(t *testing.T) {
+						t.Parallel()
 						handler := func(w http.ResponseWriter, r *http.Request) {
 							if strings.HasPrefix(r.RemoteAddr, portal) {
 								answer(w, r)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -154,7 +155,11 @@ func (w *warnings) WithGroup(string) slog.Handler      { return w }
 // A reader that leaves, at whatever time, is nothing to warn of.
 func TestLeavingIsNoFault(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{"ranges": content, "no ranges": noRanges} {
-		for after := 0 * time.Millisecond; after < 600*time.Millisecond; after += 25 * time.Millisecond {
+		step := 25 * time.Millisecond
+		if racedetector.On {
+			step *= 3
+		}
+		for after := 0 * time.Millisecond; after < 600*time.Millisecond; after += step {
 			w := &warnings{}
 			summary, _ := streamed(t, handler, func(r io.Reader) {
 				go io.Copy(io.Discard, r)

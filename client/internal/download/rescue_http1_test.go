@@ -18,6 +18,7 @@ func TestLinkIsLostForGoodOverHTTP1(t *testing.T) {
 	for name, s := range schedulers {
 		for fault, reset := range map[string]bool{"nothing passes": false, "reset": true} {
 			t.Run(name+", "+fault, func(t *testing.T) {
+				t.Parallel()
 				summary, events := rescued(t, s, http.HandlerFunc(content), "", func(o *Options, n *network) {
 					overHTTP1(o)
 					time.AfterFunc(200*time.Millisecond, func() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -123,7 +124,7 @@ func TestNothingIsNotUrgent(t *testing.T) {
 // Whatever the server answers, a reader gets the file or an error, with few
 // requests.
 func TestRandomAnswers(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range racedetector.Part(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
