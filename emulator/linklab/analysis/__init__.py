@@ -1,1 +1,1 @@
-"""Runs as Python objects and tables, for people who compute on. Made for others to import."""
+"""Gives runs as Python objects and tables, for analysis in other programs."""

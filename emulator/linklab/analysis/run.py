@@ -1,9 +1,9 @@
-"""A run directory as an object: what was run, its figures, its time series.
+"""Reads a run directory as an object: its job, figures and time series.
 
     runs = linklab.load("runs/hs-s7-compare")
     runs[0].figures.download_s
 
-Everything is read when it is asked for. Units are those of the files: seconds, bytes, bit/s, ratios.
+Files are read on first access. Units are those of the files: seconds, bytes, bit/s, ratios.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _CLIENT_FILE = "client.json"
 
 
 class LoadError(ValueError):
-    """What was named is no run, or a run of another format; the message says which and why."""
+    """The path is no run, or a run of another format. The message says which and why."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """What multilink knew of a link at a time, every 100 ms."""
+    """multilink's state of a link at a time, every 100 ms."""
 
     t_s: float
     link: str
@@ -54,8 +54,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory. `job` is None for a run outside the lab (`multilink get --run-dir`), which
-    knows no scenario."""
+    """A run directory.
+
+    `job` is None for a run outside the lab (`multilink get --run-dir`), which has no scenario.
+    """
 
     path: Path
     job: Job | None
@@ -67,7 +69,7 @@ class Run:
 
     @functools.cached_property
     def scenario(self) -> Scenario | None:
-        """The scenario as run. Raises LoadError where it cannot be read."""
+        """The scenario of the run. Raises LoadError if it cannot be read."""
         if self.job is None:
             return None
         try:
@@ -77,7 +79,7 @@ class Run:
 
     @functools.cached_property
     def contestant(self) -> str:
-        """The algorithm, peer or program that ran."""
+        """The client that ran: an algorithm, a peer or a program."""
         if self.job is not None:
             return self.job.title
         client = self.client
@@ -85,7 +87,7 @@ class Run:
 
     @functools.cached_property
     def client(self) -> ClientSummary | None:
-        """What multilink said of itself at its end, None where it did not run or end. LoadError."""
+        """multilink's own summary; None if it did not run or end. Raises LoadError."""
         try:
             return records.document(self.path / _CLIENT_FILE, ClientSummary)
         except FileNotFoundError:
@@ -104,7 +106,7 @@ class Run:
 
     @property
     def figures(self) -> RunFigures | None:
-        """What the run came to, None where it failed: `error` says why."""
+        """The run's figures; None if it failed, and `error` says why."""
         return None if isinstance(self._figures, str) else self._figures
 
     @property
@@ -114,17 +116,17 @@ class Run:
 
     @property
     def states(self) -> list[LinkRecord]:
-        """Every state of every link. Raises LoadError, as the other series."""
+        """All states of all links. Raises LoadError, like the other series."""
         return self._series(LinkRecord)
 
     @property
     def queues(self) -> list[QueueRecord]:
-        """The links' counters, per direction."""
+        """The counters of the links' queues, per direction."""
         return self._series(QueueRecord)
 
     @property
     def events(self) -> list[EventRecord]:
-        """What happened to links and lab."""
+        """The events of links and lab."""
         return self._series(EventRecord)
 
     @property
@@ -134,7 +136,7 @@ class Run:
 
     @property
     def samples(self) -> list[Sample]:
-        """What multilink knew of its links over time."""
+        """multilink's states of its links over time."""
         return [
             Sample(
                 t_s=self._shift_s + line.t_s,
@@ -151,14 +153,15 @@ class Run:
 
     @property
     def process_samples(self) -> list[ProcessRecord]:
-        """What client and server had used of processor and memory, ten times a second; nothing in
-        virtual time, where computing takes none."""
+        """Processor time and memory of client and server, ten times a second; empty in virtual time."""
         return self._series(ProcessRecord)
 
     @property
     def power(self) -> list[Power]:
-        """What the device drew over time by the run's energy model, until its radios are idle;
-        nothing where the run names none or failed. Raises LoadError."""
+        """The device's power over time by the run's energy model, until its radios are idle.
+
+        It is empty if the run has no energy model or failed. Raises LoadError.
+        """
         if self.figures is None or self.scenario is None:
             return []
         try:
@@ -188,7 +191,7 @@ class Run:
 
 
 def found(path: Path) -> list[Run]:
-    """The runs at and below a directory, ordered by their path. Raises LoadError where there is none."""
+    """Finds the runs at and below a directory, ordered by path. Raises LoadError if there is none."""
     if not path.is_dir():
         raise LoadError(f"{path} is no directory; allowed: a run directory, or one that holds some")
     runs = []

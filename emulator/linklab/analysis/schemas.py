@@ -1,6 +1,6 @@
-"""What stands in each JSON file of a run directory, as schemas made from the types that read it.
+"""Makes JSON schemas of a run directory's files from the types that read them.
 
-What no type of linklab reads has none: what is kept for people, and what multilink and H2O log.
+Files that linklab does not read have no schema: files for people, and logs of multilink and H2O.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ _FILES: dict[str, Any] = {
     control.FILE: control.Command,
     **{name: kind for kind, name in FILES.items()},
 }
-"""Each file with its type; of a `.jsonl` file that of a line."""
+"""The type of each file; of a `.jsonl` file, the type of a line."""
 
 
 def schemas() -> dict[str, Any]:
-    """File name → JSON schema; of a `.jsonl` file that of each line. The format's number, which
-    grows when older readers would misread it, is that of `run.json`."""
+    """Returns the JSON schema of each file; of a `.jsonl` file, the schema of a line.
+
+    `run.json` holds the format's number, which grows if older readers would misread the files.
+    """
     return {name: msgspec.json.schema(kind) for name, kind in _FILES.items()}

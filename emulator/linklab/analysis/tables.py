@@ -1,7 +1,7 @@
-"""Tables of many runs: a row a run, a link, a request, a sample. Pure but for the runs' own reading.
+"""Makes tables of many runs: a row for each run, link, request or sample.
 
-Every table begins with the same columns, which say whose row it is: `run` (the directory's name),
-`scenario`, `contestant`, `seed`.
+The first columns of every table identify the run: `run` (the directory's name), `scenario`,
+`contestant`, `seed`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _LINK_ENERGY = tuple(one.name for one in fields(LinkEnergyFigures))
 
 
 def _runs(run: Run) -> Iterator[Row]:
-    """Figures of the run; empty where it failed, which `error` tells. Those of energy are empty
-    where the run names no model."""
+    """Yields the run's figures. If the run failed, they are empty and `error` says why.
+
+    Figures of energy are empty if the run has no energy model.
+    """
     made, figures = run.job, run.figures
     energy = figures.energy if figures else None
     yield {
@@ -51,7 +53,7 @@ def _runs(run: Run) -> Iterator[Row]:
 
 
 def _links(run: Run) -> Iterator[Row]:
-    """A link's part in a run that came to figures, its energy too where the run names a model."""
+    """Yields the links' figures of a successful run, with energy if the run has an energy model."""
     if run.figures is not None:
         energies = run.figures.energy.links if run.figures.energy else {}
         for name, link in run.figures.links.items():
@@ -60,22 +62,21 @@ def _links(run: Run) -> Iterator[Row]:
 
 
 def _processes(run: Run) -> Iterator[Row]:
-    """What client and server used, by how often they were looked at; nothing in virtual time,
-    where computing takes none."""
+    """Yields the samples of client's and server's processor time and memory; none in virtual time."""
     for process, looked in ((run.figures and run.figures.processes) or {}).items():
         for every, figures in looked.items():
             yield {"process": process, "every": every, **asdict(figures)}
 
 
 def _power(run: Run) -> Iterator[Row]:
-    """What the device drew, in all (`link` is empty) and for each link."""
+    """Yields the device's power: the total (`link` is empty), and for each link."""
     for one in run.power:
         for link, power_w in ((None, one.power_w), *one.links_w.items()):
             yield {"t_s": one.t_s, "length_s": one.length_s, "link": link, "power_w": power_w}
 
 
 def _workload(run: Run) -> Iterator[Row]:
-    """A workload's own figures; none of a file's download."""
+    """Yields a workload's figures; none for a file download."""
     for key, value in ((run.figures.workload if run.figures else None) or {}).items():
         yield {"figure": key, "value": value}
 
@@ -93,7 +94,7 @@ TABLES: dict[str, Callable[[Run], Iterable[Any]]] = {
     "processes": _processes,
     "process-samples": lambda run: run.process_samples,
 }
-"""Every table with what a run contributes to it."""
+"""The tables, each with the function that gives a run's rows."""
 
 
 def _plain(row: Any) -> Row:
@@ -119,7 +120,7 @@ class Runs(Sequence[Run]):
         return len(self._runs)
 
     def rows(self, table: str = "runs") -> Iterator[Row]:
-        """The rows of a table of TABLES. Raises LoadError."""
+        """Yields the rows of a table of TABLES. Raises LoadError."""
         if table not in TABLES:
             raise LoadError(f"no table {table!r}; allowed: {', '.join(TABLES)}")
         for run in self._runs:
@@ -133,19 +134,19 @@ class Runs(Sequence[Run]):
                 yield whose | _plain(row)
 
     def frame(self, table: str = "runs") -> pandas.DataFrame:
-        """The table as a pandas DataFrame. Raises LoadError, ImportError without pandas."""
-        import pandas  # Not among linklab's requirements.
+        """Returns the table as a pandas DataFrame. Raises LoadError, ImportError without pandas."""
+        import pandas  # linklab does not require pandas.
 
         return pandas.DataFrame(list(self.rows(table)))
 
 
 def load(*paths: str | Path) -> Runs:
-    """The runs at and below these directories. Raises LoadError."""
+    """Loads the runs at and below these directories. Raises LoadError."""
     return Runs(tuple(run for path in paths for run in found(Path(path))))
 
 
 def write_csv(rows: Iterable[Row], path: Path) -> int:
-    """Writes rows as CSV with a header, None as nothing; returns how many. Raises OSError."""
+    """Writes rows as CSV with a header; None is an empty field. Returns their number. Raises OSError."""
     written = 0
     with whole_file.replacing(path) as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
@@ -162,9 +163,9 @@ def write_csv(rows: Iterable[Row], path: Path) -> int:
 
 
 def write_parquet(rows: Iterable[Row], path: Path) -> int:
-    """Writes rows as Parquet; returns how many. Raises OSError, MissingExtra."""
+    """Writes rows as Parquet, and returns their number. Raises OSError, MissingExtra."""
     extras.require("export", "Parquet")
-    import pyarrow  # Slow to load, and needed for Parquet alone.
+    import pyarrow  # pyarrow is slow to load and only needed for Parquet.
     from pyarrow import parquet
 
     table = pyarrow.Table.from_pylist(list(rows))
@@ -177,4 +178,4 @@ FORMATS: dict[str, Callable[[Iterable[Row], Path], int]] = {
     ".csv": write_csv,
     ".parquet": write_parquet,
 }
-"""Each file name's ending with what writes such a file."""
+"""The function that writes a file, by the ending of the file's name."""

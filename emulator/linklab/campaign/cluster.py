@@ -1,12 +1,12 @@
-"""Workers by Dask distributed: a cluster of this process' own, or one that is there already.
+"""Distributes runs to workers of Dask distributed: an own cluster, or an existing one.
 
-Runs are handed out one by one, each to a worker that has nothing to do: a run takes seconds and
-a message milliseconds. So a worker that joins later takes part from its next second on, one whose
-machine differs never gets a run, and what a lost one was at is given to another.
+Runs go one by one to idle workers, because a run takes seconds and a message milliseconds. So a new
+worker gets runs within a second. A worker on a different machine never gets one. The run of a lost
+worker goes to another.
 
-Whoever may speak to a scheduler or worker of Dask can have it run any program. So ours take nobody
-without the key, which is in the memory of this process and its workers, and nowhere else; those
-that are there already are spoken to by TLS, or on the loopback.
+Anyone who can connect to a Dask scheduler or worker can run any program there. So an own cluster
+requires a key that only this process and its workers hold, in memory. An existing cluster is used
+over TLS, or on the loopback device.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from linklab.core.scratch import scratch_prefix
 from linklab.live.address import is_loopback
 
 TRIES: Final = 3
-"""How often a run whose lab fails is tried: guests that find no memory find some later."""
+"""The number of tries of a run whose lab fails. A guest without memory may find some later."""
 
 LOSSES: Final = 5
-"""How many workers a run may lose before it is blamed for it."""
+"""A run that loses this many workers counts as the cause, and fails."""
 
 PATIENCE_S: Final = 30.0
-"""For the scheduler to answer, and for its first worker."""
+"""The time for the scheduler to answer, and for the first worker to join."""
 
 _LOOK_S: Final = 0.5
-"""How often the scheduler is asked who is there."""
+"""The interval at which the scheduler is asked for its workers."""
 
 
 class ClusterError(RuntimeError):
-    """There is nobody to run anything; the message says why."""
+    """No worker can run anything. The message says why."""
 
 
 @dataclass(eq=False)
 class ClusterTask:
-    """A run to be handed out; `tried` are the workers that failed at it."""
+    """A run to distribute; `tried` has the workers that failed to run it."""
 
     label: str
     parcel: Parcel
@@ -64,7 +64,7 @@ class ClusterTask:
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that came back, or was given up (then `reply.files` may be empty)."""
+    """A run that has ended, or was given up (then `reply.files` may be empty)."""
 
     label: str
     worker: str
@@ -72,12 +72,12 @@ class Ended:
 
 
 Tell = Callable[[str], None]
-"""Called with one line for the user."""
+"""A function that is called with one line for the user."""
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """Files in PEM: who is trusted, and who this is."""
+    """PEM files: the trusted authority, the own certificate and its key."""
 
     ca: Path
     cert: Path
@@ -86,7 +86,7 @@ class Certificates:
 
 @contextmanager
 def embedded(workers: int) -> Iterator[Client]:
-    """A cluster on this machine, for this process alone: `workers` processes, on loopback."""
+    """Starts a cluster of `workers` processes on the loopback device, only for this process."""
     security = Security.temporary()
     with (
         tempfile.TemporaryDirectory(prefix=scratch_prefix("run")) as scratch,
@@ -115,15 +115,18 @@ _NO_PAGES: Final[dict[str, list[str]]] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-"""Dask serves pages with logs and stacks to whoever asks, and cannot be told not to listen."""
+"""Dask serves web pages with logs and stacks to anyone, and its server cannot be switched off. So it
+gets no pages."""
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """What is started in the block is whole, and deaf to Ctrl-C: a terminal sends that to every
-    process, and it is ours to end the others."""
-    # A thread that is started here hands its mask on to what it starts at any time. Only the
-    # start of multiprocessing's tracker would let the signal through again.
+    """Protects the processes started in the block from Ctrl-C.
+
+    A terminal sends it to every process, but this process has to end the others.
+    """
+    # A thread started here passes its signal mask on to all that it starts later. Only the start of
+    # multiprocessing's resource tracker would unblock the signal.
     resource_tracker.ensure_running()
     came: list[int] = []
     handlers = {
@@ -143,9 +146,10 @@ def _undisturbed() -> Iterator[None]:
 
 @contextmanager
 def existing(address: str, certificates: Certificates | None, tell: Tell) -> Iterator[Client]:
-    """The cluster of a scheduler; without certificates by those of Dask's own configuration.
+    """Connects to the cluster of a scheduler.
 
-    Raises ClusterError if it does not answer, or must not be spoken to like that.
+    Without `certificates` it uses those of Dask's configuration. Raises ClusterError if the
+    scheduler does not answer, or if the connection would not be secure.
     """
     security = _security(address, certificates, tell)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -161,7 +165,7 @@ def existing(address: str, certificates: Certificates | None, tell: Tell) -> Ite
 
 
 def _security(address: str, certificates: Certificates | None, tell: Tell) -> Security:
-    """What a scheduler is spoken to with. Raises ClusterError."""
+    """Returns the security settings for a scheduler. Raises ClusterError."""
     scheme, colon, rest = address.partition("://")
     if not colon:
         scheme, rest = "tcp", address
@@ -213,7 +217,7 @@ def _of_files(certificates: Certificates) -> Security:
 
 
 class Dispatch:
-    """Hands tasks out to the workers of a cluster that are like `facts`."""
+    """Distributes tasks to the workers of a cluster whose machine matches `facts`."""
 
     def __init__(self, client: Client, facts: dict[str, str], tell: Tell) -> None:
         self._client = client
@@ -223,7 +227,7 @@ class Dispatch:
         self.workers: dict[str, int] = {}
 
     def find_workers(self) -> None:
-        """Waits for the first worker. Raises ClusterError if none comes, or none will do."""
+        """Waits for the first worker. Raises ClusterError if none joins, or none matches."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             self._look()
@@ -243,8 +247,10 @@ class Dispatch:
     def run_all(
         self, tasks: Sequence[ClusterTask], started: Callable[[str], None] = lambda _: None
     ) -> Iterator[Ended]:
-        """Has every task run, and yields each as it ends. What still runs is given up when
-        the caller stops early."""
+        """Runs all tasks, and yields each as it ends.
+
+        If the caller stops early, the remaining tasks are given up.
+        """
         waiting = deque(tasks)
         flying: dict[Future[bytes], tuple[ClusterTask, str]] = {}
         try:
@@ -267,7 +273,7 @@ class Dispatch:
                 future.cancel(force=True)
 
     def _look(self) -> None:
-        """Who is there now, and whether those who are new will do."""
+        """Updates the list of workers, and checks whether new ones match."""
         there = dict(self._client.nthreads())
         new = [at for at in there if at not in self._judged]
         if new:
@@ -329,9 +335,9 @@ class Dispatch:
     ) -> Ended | None:
         try:
             encoded = future.result(timeout=PATIENCE_S)
-        except TimeoutError:  # The worker ended after its run, and its answer with it.
+        except TimeoutError:  # The worker ended after its run, and its reply is lost.
             return self._lost(task, at, waiting)
-        except Exception as error:  # Whatever happened there has been sent here.
+        except Exception as error:  # Dask raises the worker's exception here.
             reply = Reply(failure=str(error), again=True, wall_s=0.0, files=b"")
         else:
             reply = msgspec.msgpack.decode(encoded, type=Reply)

@@ -1,7 +1,7 @@
-"""Where a campaign's run directories are gathered: what is whole there, and what is not.
+"""Keeps a campaign's run directories, and knows which are complete.
 
-`campaign.json` beside them says what the runs were asked to be and made with, so that a campaign
-that goes on later does not mix its figures with others.
+`campaign.json` in the same directory records the requested runs and the programs' versions. So a
+campaign that is resumed does not mix its figures with others.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NOTE: Final = "campaign.json"
 
 
 class FolderError(RuntimeError):
-    """The directory cannot be used; the message says why and what to do."""
+    """The directory cannot be used. The message says why and what to do."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """`campaign.json`. `runs` has a hash of what each run was asked to be."""
+    """The content of `campaign.json`. `runs` has a hash of each run's request."""
 
     format: Literal[1] = 1
     campaign: str
@@ -43,9 +43,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 def opened(
     path: Path, campaign: str, facts: dict[str, str], parcels: Mapping[str, Parcel]
 ) -> Iterator[dict[str, RunFigures]]:
-    """The directory for this process alone; yields the figures of the runs that are whole there.
+    """Locks the directory for this process, and yields the figures of its complete runs.
 
-    Raises FolderError where another campaign is at work, or whole runs are of other programs or
+    Raises FolderError if another campaign uses it, or if complete runs are of other programs or
     scenarios.
     """
     path.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def opened(
 
 
 def keep(path: Path, label: str, packed: bytes) -> Path:
-    """A run's directory of what came back, in place of a half one."""
+    """Unpacks a run's directory, and replaces an incomplete one."""
     run_dir = path / label
     _remove(run_dir)
     unpack(packed, run_dir)
@@ -83,13 +83,13 @@ def _remove(path: Path) -> None:
 
 
 def _hash(parcel: Parcel) -> str:
-    """Of what the run is, whatever the machine and however long it may take."""
+    """Returns a hash of a run's request, without machine and timeout."""
     plain = msgspec.structs.replace(parcel, machine={}, timeout_s=None)
     return hashlib.sha256(msgspec.json.encode(plain)).hexdigest()[:16]
 
 
 def _whole(run_dir: Path) -> RunFigures | None:
-    """The figures of a whole run directory."""
+    """Returns the figures of a run directory; None if it is not complete."""
     try:
         return summary.read(run_dir)
     except OSError:
@@ -106,7 +106,7 @@ def _read(path: Path) -> Note | None:
 
 
 def _check(path: Path, old: Note | None, facts: Mapping[str, str], asked: dict[str, str]) -> None:
-    """Whether whole runs may stay beside those that are to come."""
+    """Raises FolderError if the complete runs do not fit the runs to come."""
     remedy = "give another --out, or remove it"
     if old is None:
         raise FolderError(f"{path}: its runs are not of a campaign ({NOTE} is missing): {remedy}")

@@ -1,7 +1,7 @@
-"""What must be the same on every machine of a campaign: all that figures depend on.
+"""Compares what must be the same on every machine of a campaign: all that figures depend on.
 
-The submitting machine states it, each worker is asked for it before it gets runs, and every run
-checks it again, because a checkout may change under a worker.
+The submitting machine states it. Each worker reports its own before it gets runs. Every run checks
+again, because a worker's checkout may change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TITLES = {
 
 @functools.cache
 def facts() -> dict[str, str]:
-    """Name → version or hash, of this machine."""
+    """Returns versions and hashes of this machine, by name."""
     known = versions()
     return {
         "linklab (SHA-256)": _sources(),
@@ -33,7 +33,7 @@ def facts() -> dict[str, str]:
 
 
 def differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
-    """What is not as it has to be, in words; nothing where all is. Pure."""
+    """Lists the differences in words; empty if there is none. Pure."""
     return [
         f"{name} is {_short(found.get(name, 'none'))} instead of {_short(value)}"
         for name, value in wanted.items()
@@ -42,13 +42,13 @@ def differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str
 
 
 def _short(value: str) -> str:
-    """A hash as people compare it."""
+    """Returns the first characters of a hash, for people."""
     is_hash = len(value) == 64 and all(letter in "0123456789abcdef" for letter in value)
     return value[:12] if is_hash else value
 
 
 def _sources() -> str:
-    """A hash of the package as it runs, and of H2O's configuration; tests do not count."""
+    """Returns a hash of the package without tests, and of H2O's configuration."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[1]
     for path in sorted(package.rglob("*")):
@@ -62,4 +62,4 @@ def _sources() -> str:
 
 
 _APART = ("_version.py", "data", "regression")
-"""What is in the package and reaches no run."""
+"""Parts of the package that do not change a run."""

@@ -1,5 +1,7 @@
-"""What travels between the submitting machine and a worker: a run that is wanted, and its
-directory when it has ended. Bytes both ways, because they may share no file."""
+"""Encodes what the submitting machine and a worker exchange: a requested run, and its directory.
+
+Both are bytes, because the machines may share no files.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,22 @@ from linklab.scenario import to_yaml
 from linklab.scenario.trace_files import with_trace_files
 
 _MOST_BYTES = 1 << 30
-"""How much a run directory that travels may hold."""
+"""The largest size of a run directory in a reply."""
 
 
 class ParcelError(RuntimeError):
-    """A parcel that is not what linklab sends."""
+    """The parcel has content that linklab does not send."""
 
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is wanted. `scenario` is its canonical YAML, `traces` are the files that it
-    names, `energy` is the text of the energy model, if any; `machine` is what a worker must be like (`machine.py`)."""
+    """A requested run.
+
+    Attributes:
+        scenario: canonical YAML.
+        energy: text of the energy model, if any.
+        traces: content of the files that the scenario names.
+        machine: required versions and hashes of a worker's machine (`machine.py`).
+    """
 
     scenario: str
     energy: str | None
@@ -45,8 +53,13 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a run. `failure` says why there are no figures; `again` that another try may
-    bring them, because the lab failed and not what was tested. `files` is the run directory."""
+    """The result of a run.
+
+    Attributes:
+        failure: why there are no figures.
+        again: the lab failed, not the client, so another try may succeed.
+        files: the packed run directory.
+    """
 
     failure: str | None
     again: bool
@@ -55,7 +68,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wrap(request: RunRequest, timeout_s: float | None, machine: dict[str, str]) -> Parcel:
-    """The request with everything that it needs of this machine's files."""
+    """Makes a parcel of a request with the files that it needs."""
     traces: dict[str, bytes] = {}
 
     def sent(link: str, file: Path) -> Path:
@@ -80,7 +93,10 @@ def wrap(request: RunRequest, timeout_s: float | None, machine: dict[str, str]) 
 
 
 def unwrap(parcel: Parcel, directory: Path) -> RunRequest:
-    """The request again, its files in `directory`. Raises ScenarioError, ParcelError."""
+    """Makes a request of a parcel, with its files in `directory`.
+
+    Raises ScenarioError, ParcelError.
+    """
     for name, content in parcel.traces.items():
         _write(directory, name, content)
     (directory / job.SCENARIO_FILE).write_text(parcel.scenario, encoding="utf-8")
@@ -98,7 +114,7 @@ def unwrap(parcel: Parcel, directory: Path) -> RunRequest:
 
 
 def pack(directory: Path) -> bytes:
-    """Every plain file below a directory, compressed. Raises OSError, also where they are too large."""
+    """Packs and compresses the plain files below a directory. Raises OSError, also above the limit."""
     paths = sorted(
         Path(where, name)
         for where, _, names in os.walk(directory, followlinks=False)
@@ -114,7 +130,7 @@ def pack(directory: Path) -> bytes:
 
 
 def unpack(packed: bytes, directory: Path) -> None:
-    """Makes `directory` of what `pack` made, whole or not at all: it must not be there.
+    """Unpacks what `pack` made into the new `directory`, completely or not at all.
 
     Raises ParcelError.
     """
@@ -133,7 +149,7 @@ def unpack(packed: bytes, directory: Path) -> None:
 
 
 PART_PREFIX = ".arriving-"
-"""What a directory is called while its files are written."""
+"""The prefix of a directory's name while its files are written."""
 
 
 def _write(directory: Path, name: str, content: bytes) -> None:

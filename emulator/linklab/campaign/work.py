@@ -1,8 +1,8 @@
-"""A worker's part: one run at a time, in a process of its own.
+"""Runs one parcel at a time on a worker, each in its own process.
 
-The run's process gets a parcel on its standard input and answers on its standard output. It is
-ended when its worker dies, however that comes, and removes its scratch directory; with it goes
-its guest. So a worker leaves nothing behind.
+The process reads a parcel from standard input and writes a reply to standard output. It ends when
+its worker dies in any way. Then it removes its scratch directory and ends its guest, so nothing is
+left.
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ from linklab.runs.run_figures import FigureError
 
 
 def facts() -> dict[str, str]:
-    """What this worker's machine is like (`machine.facts`)."""
+    """Returns `machine.facts` of this worker's machine."""
     return machine.facts()
 
 
 def perform(parcel: bytes) -> bytes:
-    """Runs an encoded Parcel; the encoded Reply. RuntimeError if the run's process died."""
+    """Runs an encoded Parcel, and returns the encoded Reply.
+
+    Raises RuntimeError if the run's process died.
+    """
     done = subprocess.run(
         ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "linklab.campaign.work"],
         input=parcel,
@@ -66,7 +69,7 @@ def _run(parcel: Parcel, scratch: Path) -> Reply:
 
 
 def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, bool]:
-    """Why there are no figures, if there are none, and whether another try may bring them."""
+    """Returns why there are no figures (None if there are), and whether another try may succeed."""
     different = machine.differences(parcel.machine, machine.facts())
     if different:
         return f"the worker has changed: {', '.join(different)}", True
@@ -105,9 +108,10 @@ def _terminate(_: int, __: FrameType | None) -> None:
 
 
 def main() -> int:
-    """One parcel from standard input to a reply on standard output; 130 if it was ended."""
+    """Runs a parcel from standard input, and writes its reply. Returns 130 if it was terminated."""
     signal.signal(signal.SIGTERM, _terminate)
-    # A terminal sends Ctrl-C to everybody: the submitting process ends the worker, and that us.
+    # A terminal sends Ctrl-C to every process. The submitting process ends the worker, and the
+    # worker ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answer = sys.stdout.buffer
     try:

@@ -311,7 +311,7 @@ def add_live_address(parser: argparse.ArgumentParser, name: str, does: str) -> N
         type=_address,
         default=address.DEFAULT,
         metavar="ADDRESS",
-        help=f"{does} (default {address.shown(address.DEFAULT)})",
+        help=f"{does} (default {address.to_text(address.DEFAULT)})",
     )
 
 

@@ -1,1 +1,1 @@
-"""A lab in real time, to be watched and changed."""
+"""Runs a lab in real time that the user can watch and change."""

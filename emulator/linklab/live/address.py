@@ -1,15 +1,18 @@
-"""Network addresses as people write them: a host and a port. Pure."""
+"""Reads and writes network addresses: a host and a port. Pure."""
 
 from __future__ import annotations
 
 import ipaddress
 
 DEFAULT = ("127.0.0.1", 9464)
-"""9464 is the port of Prometheus exporters in OpenTelemetry's specification, too."""
+"""OpenTelemetry's specification also gives port 9464 to Prometheus exporters."""
 
 
 def parse(text: str) -> tuple[str, int]:
-    """`127.0.0.1:9464`, `[::1]:9464`, `:9464` (all addresses). ValueError saying what is allowed."""
+    """Reads `127.0.0.1:9464`, `[::1]:9464` or `:9464` (all addresses).
+
+    Raises ValueError that says what is allowed.
+    """
     host, colon, port = text.rpartition(":")
     try:
         number = int(port)
@@ -20,14 +23,14 @@ def parse(text: str) -> tuple[str, int]:
     return (host.strip("[]") or "0.0.0.0", number)
 
 
-def shown(address: tuple[str, int]) -> str:
-    """The address as in a URL."""
+def to_text(address: tuple[str, int]) -> str:
+    """Writes an address as in a URL."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine's alone."""
+    """Tells whether only this machine can reach a host's name or address."""
     if host == "localhost":
         return True
     try:
@@ -37,7 +40,7 @@ def is_loopback(host: str) -> bool:
 
 
 def without_mapping(host: str) -> str:
-    """The IPv4 address that an IPv6 address stands for (`::ffff:192.0.2.2`); anything else as it is."""
+    """Returns the IPv4 address of a mapped IPv6 address (`::ffff:192.0.2.2`); others unchanged."""
     try:
         mapped = ipaddress.IPv6Address(host).ipv4_mapped
     except ValueError:

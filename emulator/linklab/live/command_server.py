@@ -1,9 +1,9 @@
-"""What a live lab answers to HTTP: its metrics, how it is doing, and commands.
+"""Serves a live lab's metrics, status and commands over HTTP.
 
-Metrics and status are for whoever reaches the address. A command needs the lab's token
-(`token.py`), whatever the address. Pages in a browser get none of it: the token goes in a
-header that no page can send to another site without asking, and the lab allows no site to; no
-request of another origin is obeyed, and none for a host name that may be rebound (DNS rebinding).
+Anyone who reaches the address can read metrics and status. A command needs the lab's token
+(`token.py`). Web pages of other sites cannot send commands. The token is in a header for which a
+browser asks the lab first, and the lab allows no site. Requests of other origins are refused. So
+are requests with another host name, against DNS rebinding.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from prometheus_client.registry import Collector
 from linklab.core.records import RecordError
 from linklab.lab.player.control import Command
 from linklab.live import token as livetoken
-from linklab.live.address import is_loopback, shown, without_mapping
+from linklab.live.address import is_loopback, to_text, without_mapping
 from linklab.live.link_command import GUARD
 
 MAX_COMMAND_BYTES = 4096
 
 Obey = Callable[[Command], str]
-"""Carries a command out and says what comes of it; ValueError where it cannot be."""
+"""A function that executes a command and returns a message. It raises ValueError if it cannot."""
 
 
 class LiveServer:
@@ -57,7 +57,7 @@ class LiveServer:
         try:
             self._server = _Server(address, Handler)
         except OSError as error:
-            raise OSError(f"cannot listen on {shown(address)}: {error.strerror}") from None
+            raise OSError(f"cannot listen on {to_text(address)}: {error.strerror}") from None
         self.address = (address[0], self._server.server_port)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), daemon=True
@@ -66,11 +66,11 @@ class LiveServer:
 
     @property
     def url(self) -> str:
-        """Where it answers, without a path."""
-        return f"http://{shown(self.address)}"
+        """The server's URL, without a path."""
+        return f"http://{to_text(self.address)}"
 
     def close(self) -> None:
-        """Stops answering."""
+        """Stops the server."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -80,9 +80,9 @@ class LiveServer:
 def serving(
     address: tuple[str, int], metrics: Collector, status: Callable[[], dict[str, Any]], obey: Obey
 ) -> Iterator[tuple[LiveServer, str]]:
-    """A LiveServer within the block, and where its token is to be found: in a file, or else here.
+    """Runs a LiveServer during the block. Yields it, and the path of its token or the token itself.
 
-    Raises TokenError where the environment names a token that is none.
+    Raises TokenError if the environment has an invalid token.
     """
     token = livetoken.chosen()
     with (
@@ -101,7 +101,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away in the middle of an answer is none of our business."""
+        """Ignores a client that closes its connection early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -161,15 +161,20 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer_json(HTTPStatus.OK, {"done": said})
 
     def _host_is_ours(self) -> bool:
-        """Whether the request names this machine, or the address at which it came, as no rebound
-        name does."""
+        """Tells whether the request's host is this machine's name or the address that received it.
+
+        A rebound name is neither (DNS rebinding).
+        """
         host = self.headers.get("Host", "")
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
         here = self.connection.getsockname()[0]
         return without_mapping(name) == without_mapping(here) or is_loopback(name)
 
     def _origin_is_ours(self) -> bool:
-        """Whether no page of another origin has sent it; browsers always say so of a command."""
+        """Tells whether no page of another origin sent the request.
+
+        Browsers always send the origin with a command.
+        """
         origin = self.headers.get("Origin")
         site = self.headers.get("Sec-Fetch-Site", "none")
         return site in ("none", "same-origin") and origin in (
@@ -196,4 +201,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """A scrape a second is not worth a line."""
+        """Logs nothing, because there is a scrape every second."""

@@ -1,4 +1,4 @@
-"""How much time is left on the core that an emulator runs on."""
+"""Measures the load of the emulator's core."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import psutil
 
 
 class CoreLoad:
-    """The busy share of a core's time from call to call, whoever used it.
+    """Measures the busy share of a core's time between two calls, by all processes.
 
-    Of all cores together where `core` is None, or where some are switched off: psutil does not
-    tell which are left.
+    It measures all cores together if `core` is None, or if some cores are offline, because psutil
+    does not tell which.
     """
 
     def __init__(self, core: int | None) -> None:
@@ -20,7 +20,7 @@ class CoreLoad:
         self._before = self._spent_s()
 
     def ratio(self) -> float:
-        """0 idle to 1 no time left, since the last call or the beginning."""
+        """Returns the load since the last call: 0 is idle, 1 is full."""
         idle_s, total_s = self._spent_s()
         idle_before_s, total_before_s = self._before
         self._before = (idle_s, total_s)
@@ -28,10 +28,10 @@ class CoreLoad:
         return 1.0 - (idle_s - idle_before_s) / passed_s if passed_s > 0 else 0.0
 
     def _spent_s(self) -> tuple[float, float]:
-        """Seconds idle and all seconds so far.
+        """Returns the idle seconds and all seconds so far.
 
-        Time that a hypervisor gave to others is not idle; that of guests is part of user and nice
-        (proc_stat(5)).
+        Time that a hypervisor gave to others does not count as idle. User and nice include the time
+        of guests (proc_stat(5)).
         """
         spent = psutil.cpu_times() if self._core is None else psutil.cpu_times(True)[self._core]
         return spent.idle + spent.iowait, sum(spent) - spent.guest - spent.guest_nice

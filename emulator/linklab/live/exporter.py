@@ -1,4 +1,4 @@
-"""The metrics of a live lab's runs for Prometheus, from the files that they are writing."""
+"""Exports the metrics of a live lab's runs to Prometheus, from the runs' growing files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from linklab.scenario import Scenario
 
 
 class Exporter(Collector):
-    """Everything of the run that is going on, and what each algorithm's last run came to.
+    """Collects the metrics of the current run, and the figures of each algorithm's last run.
 
-    Asked by several threads; the files are read when somebody asks.
+    Several threads may call it. It reads the files on each call.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Exporter(Collector):
         self._ended: dict[str, RunMetrics] = {}
 
     def begin(self, run_dir: Path, job: Job, scenario: Scenario) -> str:
-        """A run begins in `run_dir`; returns what it is called from now on."""
+        """Begins a run in `run_dir`, and returns its label."""
         label = run_label(job, run_dir)
         metrics = new_metrics(label, job, scenario, time.time())
         with self._lock:
@@ -38,7 +38,7 @@ class Exporter(Collector):
         return label
 
     def end(self, figures: RunFigures | None) -> None:
-        """The run is over and came to `figures`, or failed."""
+        """Ends the run with its figures; None if it failed."""
         with self._lock:
             if self._running is not None:
                 metrics, _ = self._running
@@ -47,33 +47,33 @@ class Exporter(Collector):
             self._running = None
 
     def forget(self) -> None:
-        """The run was broken off: it neither came to figures nor failed."""
+        """Drops the run because it was stopped: it has no figures, and has not failed."""
         with self._lock:
             self._running = None
 
     @property
     def lateness_s(self) -> float:
-        """By how much the emulator came late at the worst in the last seconds."""
+        """The emulator's largest delay in the last seconds."""
         with self._lock:
             running = self._read()
             return running.lateness_s if running else 0.0
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the emulator is in time, as far as a figure would notice."""
+        """Tells whether the emulator's delay is too small to change a figure."""
         with self._lock:
             running = self._read()
             return running is None or running.keeps_up
 
     @property
     def now_s(self) -> float:
-        """The newest time that the run has written down, in seconds since its scenario began."""
+        """The newest recorded time of the run, in seconds since its scenario's start."""
         with self._lock:
             running = self._read()
             return running.now_s if running else 0.0
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now. Raises RecordError where a file holds something else."""
+        """Yields the current metrics. Raises RecordError if a file has other content."""
         with self._lock:
             running = self._read()
             found = list(running.samples()) if running else []

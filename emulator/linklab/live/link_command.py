@@ -1,4 +1,4 @@
-"""`linklab link …`: what its words ask of a live lab, what of it can be had, and asking for it."""
+"""Reads the arguments of `linklab link`, checks the command, and sends it to a live lab."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from linklab.core import units
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S, MIN_RATE_BPS
 from linklab.lab.player.control import Command
 from linklab.live import token
-from linklab.live.address import shown
+from linklab.live.address import to_text
 from linklab.models.roaming import HANDOVERS
 from linklab.scenario import Scenario
 from linklab.schema.mapping import guess
 
 GUARD = "X-Linklab"
-"""The header in which a command brings the lab's token (`token.py`)."""
+"""The HTTP header with the lab's token (`token.py`)."""
 
 REASSOCIATION_S = HANDOVERS["reassociation"].outage_s
-"""How long a handover takes on a link without access points."""
+"""The duration of a handover on a link without access points."""
 
 OUTAGE_S = 3.0
-"""How long an outage takes unless it is said."""
+"""The default duration of an outage."""
 
 CHANGES = {
     "down": "the carrier goes",
@@ -36,7 +36,7 @@ CHANGES = {
     "rtt": "VALUE such as 80ms",
     "loss": "VALUE such as 1%",
 }
-"""What can become of a link, and what is said with it."""
+"""The changes of a link, each with its value."""
 
 LIMITS: dict[str, tuple[float, float, Callable[[Any], str]]] = {
     "down_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
@@ -45,12 +45,14 @@ LIMITS: dict[str, tuple[float, float, Callable[[Any], str]]] = {
     "loss_ratio": (0.0, 1.0, units.format_ratio),
     "duration_s": (MIN_LENGTH_S, MAX_TIME_S, units.format_duration),
 }
-"""What a command may ask for: what a scenario may."""
+"""The limits of a command's values. They are those of a scenario."""
 
 
 def command_of(link: str, change: str, value: str | None, duration: str | None) -> Command:
-    """The command for the words `link CHANGE [VALUE] [--for DURATION]`. ValueError (UnitError)
-    where they are none."""
+    """Makes a command of the arguments `link CHANGE [VALUE] [--for DURATION]`.
+
+    Raises ValueError (UnitError) for other arguments.
+    """
     span_s = None if duration is None else units.parse_duration(duration)
     if change in ("down", "up", "outage") and value is not None:
         raise ValueError(f"{change!r} takes no value, but {value!r} was given")
@@ -75,7 +77,7 @@ def command_of(link: str, change: str, value: str | None, duration: str | None) 
 
 
 def lasting(standing: Command | None, command: Command) -> Command | None:
-    """What of all commands on a link so far holds for runs to come too. Pure."""
+    """Merges a command into those that also hold for later runs. Pure."""
     if command.duration_s is not None or command.handover is not None:
         return standing
     fields: dict[str, Any] = (
@@ -84,14 +86,14 @@ def lasting(standing: Command | None, command: Command) -> Command | None:
     fields |= {
         name: value for name, value in msgspec.structs.asdict(command).items() if _said(value)
     }
-    if fields.get("carrier") == "up":  # As the scenario has it.
+    if fields.get("carrier") == "up":  # The scenario's own state.
         fields["carrier"] = None
     made = Command(**fields)
     return None if made == Command(link=command.link) else made
 
 
 def feasible(scenario: Scenario, command: Command) -> Command:
-    """The command as this scenario's links can carry it out; ValueError where they cannot. Pure."""
+    """Returns the command as this scenario's links can execute it. Raises ValueError. Pure."""
     if command.next:
         return command
     if command.link not in scenario.links:
@@ -122,35 +124,35 @@ def feasible(scenario: Scenario, command: Command) -> Command:
 
 
 def in_words(command: Command) -> str:
-    """What a command does, for people. Pure."""
+    """Describes a command for people. Pure."""
     if command.next:
         return "on to the next algorithm"
     return f"{command.link}: {command.in_words()}"
 
 
 def _said(value: object) -> bool:
-    """Whether a field of a command was given: a loss of 0 is, and equals False."""
+    """Tells whether a field of a command was given. A loss of 0 was given, although it equals False."""
     return value is not None and value is not False
 
 
 _MOST_BYTES = 1 << 16
-"""How much is read of an answer."""
+"""The most bytes read of a response."""
 
 
 def send(address: tuple[str, int], command: Command) -> str:
-    """Gives a live lab a command; what it says to that. RuntimeError where it does not or cannot."""
+    """Sends a command to a live lab, and returns its answer. Raises RuntimeError if that fails."""
     connection = http.client.HTTPConnection(*address, timeout=5)
     try:
         connection.request(
             "POST",
             "/command",
             msgspec.json.encode(command),
-            {GUARD: token.known(address) or "", "Host": shown(("localhost", address[1]))},
+            {GUARD: token.known(address) or "", "Host": to_text(("localhost", address[1]))},
         )
         answer = json.loads(connection.getresponse().read(_MOST_BYTES))
     except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
         raise RuntimeError(
-            f"no live lab answers at {shown(address)} ({error}): start one with `linklab live`, "
+            f"no live lab answers at {to_text(address)} ({error}): start one with `linklab live`, "
             "or name its address with --live"
         ) from None
     finally:
@@ -161,5 +163,5 @@ def send(address: tuple[str, int], command: Command) -> str:
         case {"done": str(done)}:
             return done
     raise RuntimeError(
-        f"what answers at {shown(address)} is no live lab: name the address of one with --live"
+        f"what answers at {to_text(address)} is no live lab: name the address of one with --live"
     )

@@ -1,10 +1,9 @@
-"""`live`: a lab in real time that keeps downloading, or is there for others to download through,
-can be watched and changed.
+"""Runs `live`: a lab in real time that the user can watch and change.
 
-A live lab is a sequence of ordinary runs, one algorithm after the other, each with its own run
-directory; what is seen live can be looked at later like any run. Each begins with the scenario
-anew. What a user has changed stays changed, from run to run, until it is changed again. One in which
-nobody downloads is a single run without end.
+A live lab either downloads repeatedly, or is there for other programs. It is a sequence of ordinary
+runs, one algorithm after the other, each with its own run directory. Each run starts the scenario
+from its beginning. The user's changes stay for later runs until they are changed again. A live lab
+without downloads is a single endless run.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ from linklab.scenario import Scenario
 TICK_S = 1.0
 
 KEPT_RUNS = 20
-"""Run directories of one live lab that stay; older ones are removed."""
+"""The number of run directories that a live lab keeps; older ones are removed."""
 
 PATIENCE_S = 5.0
-"""How long a run may take to end when the next one is asked for, and the pause after a failure."""
+"""The time for a run to end before the next one begins, and the pause after a failure."""
 
 
 _SLEEP = ("sleep", "infinity")
@@ -64,9 +63,9 @@ def requests(
 
 
 def choose_place(wanted: str) -> Environment:
-    """The host where it can be used, since it is faster, else the guest; the real clock.
+    """Chooses the host if possible, since it is faster, else the guest; always the real clock.
 
-    Raises PlaceError where neither can be had.
+    Raises PlaceError if neither is available.
     """
     if wanted != "auto":
         return choice.choose(wanted, "real")
@@ -78,9 +77,9 @@ def choose_place(wanted: str) -> Environment:
 
 
 class LiveLab:
-    """Runs of a `turn` of one scenario, over and over, until somebody interrupts.
+    """Repeats the runs of a `turn` of one scenario until the user interrupts.
 
-    The next turn has the next seeds.
+    Each turn has the next seeds.
     """
 
     def __init__(self, turn: Sequence[RunRequest], where: Environment) -> None:
@@ -98,12 +97,12 @@ class LiveLab:
         self._reader, self._waker = os.pipe()
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Releases the lab's resources."""
         os.close(self._reader)
         os.close(self._waker)
 
     def status(self) -> dict[str, Any]:
-        """What is going on, for people and machines."""
+        """Returns the lab's status, for people and programs."""
         with self._lock:
             running = self._running
             changed = [msgspec.to_builtins(one) for one in self._standing.values()]
@@ -120,9 +119,9 @@ class LiveLab:
         }
 
     def obey(self, command: Command) -> str:
-        """Changes the lab now and, unless it is something that passes, for the runs to come.
+        """Changes the lab now. Lasting changes also hold for later runs.
 
-        ValueError where the scenario's links cannot do it.
+        Raises ValueError if the scenario's links cannot do it.
         """
         command = feasible(self._scenario, command)
         with self._lock:
@@ -139,9 +138,9 @@ class LiveLab:
             return in_words(command)
 
     def run(self, directory: Path) -> None:
-        """Runs, in directories below `directory`, until an exception such as KeyboardInterrupt.
+        """Runs until an exception such as KeyboardInterrupt, with run directories below `directory`.
 
-        Raises RunError where nothing works.
+        Raises RunError if every run fails.
         """
         failures = 0
         while True:
@@ -157,7 +156,7 @@ class LiveLab:
                 time.sleep(PATIENCE_S)
 
     def _one(self, request: RunRequest, directory: Path) -> str | None:
-        """One run; why it failed, or None."""
+        """Executes one run, and returns why it failed, or None."""
         run_dir = runner.new_directory(directory, request.label)
         runner.prepare(request, run_dir, self._where, live=True)
         with self._lock:
@@ -194,7 +193,7 @@ class LiveLab:
         return error
 
     def _watch(self, running: runner.Running) -> bool:
-        """Waits for the run's end; True if it had to be broken off for the next one."""
+        """Waits for the run's end. Returns True if it had to be stopped for the next one."""
         load = CoreLoad(running.core)
         with plain_file.appending(running.run_dir / FILES[MachineRecord]) as machine:
             while True:
@@ -214,7 +213,7 @@ class LiveLab:
                     report_error(error)
 
     def _warn(self, busy_ratio: float) -> None:
-        """Says loudly when the machine cannot keep up, and when it can again."""
+        """Warns when the machine cannot keep up, and tells when it can again."""
         behind = not self.exporter.keeps_up
         if behind and not self._behind:
             print(
@@ -250,10 +249,9 @@ def live(
     address: tuple[str, int],
     dashboards: str | None = None,
 ) -> None:
-    """A live lab of these runs on `address` until it is interrupted; `dashboards` is where to look
-    at it.
+    """Runs a live lab on `address` until it is interrupted; `dashboards` is the URL of Grafana.
 
-    Raises TokenError where the environment names a token that is none.
+    Raises TokenError if the environment has an invalid token.
     """
     with contextlib.ExitStack() as stack:
         lab = LiveLab(turn, where)

@@ -1,5 +1,7 @@
-"""`shell`: a program of the user's on his terminal in a lab on the real clock, whose links
-`linklab link` changes from elsewhere."""
+"""Runs `shell`: the user's program on the user's terminal, in a lab on the real clock.
+
+`linklab link` in another terminal changes the lab's links.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from linklab.runs.runner import RunRequest
 
 
 class ShellLab:
-    """What a shell's lab answers to others."""
+    """Answers the HTTP requests to a shell's lab."""
 
     def __init__(self, request: RunRequest, where: Environment) -> None:
         self.exporter = Exporter()
@@ -31,13 +33,13 @@ class ShellLab:
         self._run_dir: Path | None = None
 
     def begin(self, run_dir: Path) -> None:
-        """Prepares the run that is asked about from now on."""
+        """Sets the run that later requests are about."""
         runner.prepare(self._request, run_dir, self._where, live=True)
         self.exporter.begin(run_dir, job.read(run_dir), self._request.scenario)
         self._run_dir = run_dir
 
     def status(self) -> dict[str, Any]:
-        """What is going on, for people and machines."""
+        """Returns the lab's status, for people and programs."""
         return {
             "scenario": self._request.scenario.name,
             "running": self._request.who,
@@ -48,7 +50,7 @@ class ShellLab:
         }
 
     def obey(self, command: Command) -> str:
-        """Changes the lab now. ValueError where the scenario's links cannot do it."""
+        """Changes the lab now. Raises ValueError if the scenario's links cannot do it."""
         if command.next:
             raise ValueError("a shell has no next algorithm: that is for linklab live")
         command = feasible(self._request.scenario, command)
@@ -59,10 +61,10 @@ class ShellLab:
 
 
 def run(request: RunRequest, where: Environment, parent: Path, address: tuple[str, int]) -> int:
-    """Runs the request's command on the user's terminal to its end; its exit code, 128 and the
-    signal's number where one ended it.
+    """Runs the request's command on the user's terminal to its end, and returns its exit code.
 
-    Raises TerminalError, TokenError, RunError, OSError where the address is taken.
+    The code is 128 plus the signal's number if a signal ended the command. Raises TerminalError,
+    TokenError, RunError, and OSError if the address is in use.
     """
     lab = ShellLab(request, where)
     with serving(address, lab.exporter, lab.status, lab.obey) as (server, _):
@@ -84,7 +86,7 @@ def run(request: RunRequest, where: Environment, parent: Path, address: tuple[st
 
 
 def _attended(request: RunRequest, where: Environment, run_dir: Path) -> str | None:
-    """Why the lab failed, or None."""
+    """Runs the command, and returns why the lab failed, or None."""
     own, far = socket.socketpair()
     with own:
         with far:

@@ -1,8 +1,8 @@
-"""Who may command a live lab: whoever knows its token.
+"""Keeps the tokens of live labs; anyone who knows a lab's token may command it.
 
-The token of a lab of this account lies in a file that nobody else can read, where `linklab link`
-finds it; for a lab of another account or machine it is given in the environment. It goes over plain
-HTTP, so between machines through a tunnel, or a network whose members may know it.
+The token of this account's lab is in a private file, where `linklab link` finds it. For a lab of
+another account or machine the user sets an environment variable. The token is sent over plain HTTP.
+So between machines it needs a tunnel, or a network whose members may know it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from linklab.core.paths import in_cache
 from linklab.live.address import is_loopback
 
 ENVIRONMENT = "LINKLAB_LIVE_TOKEN"
-"""The variable that names a token, to a lab and to those who command it."""
+"""The environment variable with the token, for a lab and for its commands."""
 
 LEAST_LENGTH = 16
-"""Of a token that a user thinks of: at 6 bits each out of reach of guessing over a network."""
+"""The least length of a user's token. With 6 bits a character nobody can guess it over a network."""
 
 _ANY = ("0.0.0.0", "::")
-"""The addresses of a lab that listens on all of them."""
+"""The addresses of a lab that listens on all interfaces."""
 
 
 class TokenError(RuntimeError):
-    """What the environment names is no token; the message says what is allowed."""
+    """The environment has an invalid token. The message says what is allowed."""
 
 
 def chosen() -> str:
-    """The token of a new lab: the environment's, or a random one of 192 bits.
+    """Returns the token for a new lab: the environment's, or a random one of 192 bits.
 
-    Raises TokenError where the environment's can be guessed or sent in no header.
+    Raises TokenError if the environment's is too short or cannot be sent in a header.
     """
     given = os.environ.get(ENVIRONMENT)
     if given is None:
@@ -48,9 +48,11 @@ def chosen() -> str:
 
 @contextlib.contextmanager
 def kept(address: tuple[str, int], token: str) -> Iterator[Path | None]:
-    """Within the block a lab's token lies in this file, for this account's `linklab link`; None where
-    it cannot. As long as the lab lives its file is locked: `linklab clean` removes what nobody
-    has locked."""
+    """Keeps a lab's token in a file during the block, for this account's `linklab link`.
+
+    Yields the file; None if it cannot be written. The file is locked, because `linklab clean`
+    removes unlocked token files.
+    """
     path = _file(*address)
     with contextlib.ExitStack() as stack:
         try:
@@ -68,14 +70,14 @@ def kept(address: tuple[str, int], token: str) -> Iterator[Path | None]:
 
 
 def _forget(path: Path, token: str) -> None:
-    """Removes a token, unless another lab has taken the address since."""
+    """Removes a token file, unless another lab has taken the address since."""
     with contextlib.suppress(OSError):
         if path.read_text().strip() == token:
             path.unlink()
 
 
 def known(address: tuple[str, int]) -> str | None:
-    """The token for a lab at an address: the environment's, or that of this account's lab there."""
+    """Returns the token for a lab at an address: the environment's, else that of the token file."""
     given = os.environ.get(ENVIRONMENT)
     if given is not None:
         return given
@@ -87,8 +89,10 @@ def known(address: tuple[str, int]) -> str | None:
 
 
 def _aliases(host: str) -> tuple[str, ...]:
-    """Other addresses under which a lab of this machine may have been started; none for those
-    of other machines, which must not be told this one's tokens."""
+    """Returns other addresses that a lab of this machine may have been started with.
+
+    There are none for other machines, which must not receive this machine's tokens.
+    """
     return ("127.0.0.1", "localhost", "::1", *_ANY) if is_loopback(host) else ()
 
 

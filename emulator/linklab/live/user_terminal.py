@@ -1,4 +1,4 @@
-"""The user's terminal, joined to a program in the lab (`lab/programs/terminal.py`)."""
+"""Connects the user's terminal with a program in the lab (`lab/programs/terminal.py`)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from linklab.lab.programs.terminal import (
 from linklab.runs.runner import Running
 
 LEAST = Window(rows=2, columns=20)
-"""Below this a prompt and what is typed find no room."""
+"""The smallest window with space for a prompt and a command."""
 
 PATIENCE_S = 5.0
-"""How long the lab may take to end when its terminal has gone."""
+"""The time for the lab to end after its terminal has gone."""
 
 _MOST_BYTES = 1 << 16
 
 
 class TerminalError(RuntimeError):
-    """There is no terminal, or none that will do."""
+    """There is no usable terminal."""
 
 
 def window(descriptor: int) -> Window:
-    """The size of a terminal. TerminalError where there is none, or it is too small."""
+    """Returns a terminal's size. Raises TerminalError if there is none, or it is too small."""
     try:
         size = os.get_terminal_size(descriptor)
     except OSError:
@@ -55,19 +55,19 @@ def window(descriptor: int) -> Window:
 
 @contextlib.contextmanager
 def _raw(descriptor: int) -> Iterator[None]:
-    """The terminal hands over every key as it is within the block."""
+    """Puts the terminal into raw mode during the block."""
     before = termios.tcgetattr(descriptor)
     tty.setraw(descriptor)
     try:
         yield
     finally:
-        with contextlib.suppress(termios.error):  # It may be gone.
+        with contextlib.suppress(termios.error):  # The terminal may be gone.
             termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 @contextlib.contextmanager
 def _changes(descriptor: int) -> Iterator[int]:
-    """A descriptor that is readable once the window's size has changed."""
+    """Yields a descriptor that is readable once the window's size has changed."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
 
@@ -85,9 +85,9 @@ def _changes(descriptor: int) -> Iterator[int]:
 
 
 def attend(channel: socket.socket, running: Running, keys: int = 0, screen: int = 1) -> None:
-    """Joins the terminal of these descriptors to the program until the lab has ended.
+    """Connects the terminal of these descriptors with the program until the lab has ended.
 
-    When the terminal dies, the program is hung up on, and the lab has `PATIENCE_S` to end.
+    If the terminal goes away, the program gets a hang-up, and the lab has `PATIENCE_S` to end.
     """
     if _begins(channel, running):
         with _raw(keys), _changes(keys) as changes, contextlib.suppress(OSError):
@@ -97,14 +97,16 @@ def attend(channel: socket.socket, running: Running, keys: int = 0, screen: int 
 
 
 def _begins(channel: socket.socket, running: Running) -> bool:
-    """Waits until somebody listens in the lab; False if it ended first."""
+    """Waits until a program in the lab listens. Returns False if the lab ended first."""
     ready, _, _ = select.select([channel, running], [], [])
     return channel in ready and channel.recv(1) == READY
 
 
 def _attend(channel: socket.socket, keys: int, screen: int, changes: int) -> None:
-    """Until either end has gone. What the lab does not take yet waits here, so that neither end can
-    keep the other from reading."""
+    """Copies bytes both ways until an end has gone.
+
+    It buffers bytes that the lab does not take yet, so that neither direction blocks the other.
+    """
     channel.setblocking(False)
     waiting, frames, untaken = bytearray(), Frames(), 0
     lab = channel.fileno()

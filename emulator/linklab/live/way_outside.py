@@ -1,4 +1,4 @@
-"""What a lab is to reach outside, and who is to reach it: from a user's words to addresses."""
+"""Resolves which hosts outside a lab may reach, and which ports lead into it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from linklab.places.guest import gateway
 from linklab.scenario import Scenario
 
 LAB = ipaddress.IPv4Network("10.0.0.0/8")
-"""The lab's own addresses: an origin that has one of them gets another in the lab."""
+"""The lab's own addresses. An origin with one of them gets another one in the lab."""
 
 _FIRST = ipaddress.IPv4Address("10.0.1.1")
 _PORTS = {"http": 80, "https": 443}
 CONNECT_TIMEOUT_S = 5.0
-"""How long an origin may take to answer, or to be there."""
+"""The time for an origin to answer, or to start."""
 
 _RESOLVER_FILE = Path("/etc/resolv.conf")
 
@@ -28,8 +28,11 @@ _RESOLVER_FILE = Path("/etc/resolv.conf")
 def wanted(
     origins: Sequence[str], everything: bool, proxy: int | None, scenario: Scenario, place: str
 ) -> Outside:
-    """What is to be opened for a lab in a place, `guest` or `host`. ValueError where an origin is
-    no URL, has no address or does not answer, or a port is taken."""
+    """Returns what to open for a lab in `place`, which is `guest` or `host`.
+
+    Raises ValueError if an origin is no URL, has no address or does not answer, or if a port is in
+    use.
+    """
     missing = gateway.obstacle() if place == "guest" else None
     if missing is not None:
         raise ValueError(f"the guest has no way outside: {missing}")
@@ -47,7 +50,7 @@ def wanted(
 
 
 def _origin(url: str, number: int) -> Origin:
-    """An origin with the address that it has in the lab, and outside."""
+    """Makes an origin with its address in the lab and its address outside."""
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS[parts.scheme]
@@ -78,7 +81,7 @@ def _origin(url: str, number: int) -> Origin:
 
 
 def _require_answer(address: str, port: int) -> None:
-    """OSError where nobody answers; a server that is just being started has a moment for that."""
+    """Raises OSError if no server answers within `CONNECT_TIMEOUT_S`; it may just be starting."""
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
         try:
@@ -112,7 +115,7 @@ def _seen_from(place: str, origin: Origin) -> Origin:
 
 
 def _resolver(place: str) -> tuple[str, int]:
-    """Who answers for names outside. ValueError where nobody does."""
+    """Returns the address of the outside name server. Raises ValueError if there is none."""
     if place == "guest":
         return (gateway.RESOLVER, 53)
     for line in _RESOLVER_FILE.read_text().splitlines():
@@ -133,7 +136,7 @@ def _require_free(port: int) -> None:
 
 
 def in_words(outside: Outside) -> list[str]:
-    """What is opened, line by line."""
+    """Describes what is opened, line by line."""
     said = []
     for one in outside.origins:
         said.append(f"behind the links: {one.url} ({one.address}:{one.port})")

@@ -1,1 +1,1 @@
-"""Finished runs into Prometheus."""
+"""Writes finished runs into Prometheus."""

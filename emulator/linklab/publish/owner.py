@@ -1,8 +1,8 @@
-"""Root writing into somebody else's directory, with no more rights than that account has.
+"""Lets root write into another account's directory with only that account's rights.
 
-Whoever owns a directory can put links into it, and swap them, at any time. Root would follow them
-and write, or give away, any file of the machine. So root acts as the owner there: what a link leads
-to then is the owner's already, or out of reach.
+The owner of a directory can put symbolic links into it at any time. Root would follow them, and
+overwrite or reveal any file of the machine. So root acts as the owner. Then a link only leads to
+files that the owner can already reach.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 _MOST_LINKS = 40
-"""Links on the way to a file, as the kernel allows (path_resolution(7))."""
+"""The kernel's limit of symbolic links in a path (path_resolution(7))."""
 
 _NO_GROUP = 65534
-"""The group of an account that this machine does not know: nogroup, the kernel's overflow gid."""
+"""The group for an unknown account: nogroup, the kernel's overflow gid."""
 
 
 class OwnerError(RuntimeError):
-    """A directory in which root had better do nothing; the message says why."""
+    """A directory in which root must not write. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Owner:
     groups: tuple[int, ...]
 
     def of_process(self) -> dict[str, Any]:
-        """What makes `subprocess` start a program as this account, for good."""
+        """Returns the arguments with which `subprocess` starts a program as this account."""
         return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
 
 
 def owner_of(directory: Path) -> Owner | None:
-    """Whom this process must act as in `directory`; None where it is itself.
+    """Returns the account as which this process must act in `directory`; None for its own.
 
-    Only root acts as others. Raises OwnerError where somebody besides root and the directory's
-    owner could have it lead elsewhere: then the owner that root sees says nothing. OSError where
-    the directory is not there.
+    Only root acts as other accounts. Raises OwnerError if an account besides root and the owner
+    could redirect the path, because then the owner may be the wrong one. Raises OSError if the
+    directory is missing.
     """
     if os.geteuid() != 0:
         return None
@@ -73,9 +73,9 @@ def owner_of(directory: Path) -> Owner | None:
 
 @contextmanager
 def acting_as(owner: Owner | None) -> Iterator[None]:
-    """In the block the process has the account's rights, and no more; None leaves its own.
+    """Gives the process only the account's rights during the block; None changes nothing.
 
-    Of the whole process, so for one with a single thread. Raises OwnerError where it cannot be.
+    It changes the whole process, so there may be only one thread. Raises OwnerError if that fails.
     """
     if owner is None:
         yield
@@ -101,7 +101,7 @@ def _become(uid: int, gid: int, groups: list[int]) -> None:
 
 
 def _way_to(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Everything that decides where a path leads, links and what they lead through included."""
+    """Yields all directories and links that decide where a path leads, with their status."""
     ahead = list(reversed(directory.absolute().parts[1:]))
     at, links = Path("/"), 0
     yield at, at.lstat()

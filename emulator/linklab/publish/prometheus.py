@@ -1,8 +1,8 @@
-"""`publish`: finished runs into Prometheus, as if they had happened lately.
+"""Runs `publish`: writes finished runs into Prometheus with recent timestamps.
 
-A run in virtual time has no date, so each gets a slot of Prometheus' time of its own: far enough
-in the past not to meet what is being scraped now, and well within what Prometheus keeps. A
-ledger beside the data remembers whose slot is whose.
+A run in virtual time has no date. So each run gets its own time slot in Prometheus. A slot is old
+enough not to overlap current scrapes, and young enough to stay within the retention time. A ledger
+in the data directory records the slots.
 """
 
 from __future__ import annotations
@@ -45,47 +45,47 @@ from linklab.scenario import Scenario, ScenarioError
 LEDGER = "linklab-published.jsonl"
 
 GRAFANA = "http://127.0.0.1:3000"
-"""That of compose.yaml."""
+"""The address in compose.yaml."""
 
 LIVE_UID, COMPARE_UID, HISTORY_UID = "linklab-live", "linklab-compare", "linklab-regression"
-"""The dashboards' (dashboards/boards)."""
+"""The identifiers of the dashboards (dashboards/boards)."""
 
 STEP_S = 1
-"""A sample a second, as a live run is scraped."""
+"""The interval of samples, like the scrapes of a live run."""
 
 SLACK_S = 0.01
-"""Queues are sampled at whole seconds and a few µs: that belongs to the second."""
+"""Queues are sampled some µs after whole seconds. Such a sample counts for that second."""
 
 LEAST_AGE_S = 3 * 3600
-"""Prometheus' newest data, which is not in blocks yet, reaches up to 3 h back."""
+"""Prometheus' data that is not in blocks yet reaches up to 3 h back."""
 
 REST_S = 300
-"""Nothing between two slots: Prometheus answers with a value that is up to 5 min old."""
+"""The gap between two slots. Prometheus answers queries with values up to 5 min old."""
 
 RETENTION_S = 15 * 86400
-"""How long Prometheus keeps data unless told otherwise."""
+"""Prometheus' default retention time."""
 
 ROOM_S = 6 * 86400
-"""How long ago the first slot begins; dashboards of published runs show 7 days."""
+"""The age of the first slot. Dashboards of published runs show 7 days."""
 
 MARGIN_S = 86400
-"""A slot that Prometheus would forget within a day is none."""
+"""A slot must stay in Prometheus for at least a day."""
 
 
 MOST_SAMPLES = 2_000_000
-"""Of one run: several hours of two links. All are in memory at once."""
+"""The limit for a run: several hours of two links. All samples are in memory at once."""
 
 
 class PublishError(RuntimeError):
-    """A run cannot be published; the message says which and why."""
+    """A run cannot be published. The message says which and why."""
 
 
 _NAME = r"^[^/\x00-\x1f\x7f-\x9f]+\Z"
-"""What a run may be called: files are called so too, and others may write a ledger."""
+"""The allowed names of runs. They become file names, and the ledger is untrusted."""
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A line of the ledger: whose time in Prometheus it is, in Unix seconds."""
+    """A line of the ledger: a run and its slot in Unix seconds."""
 
     run: Annotated[str, msgspec.Meta(pattern=_NAME)]
     digest: str
@@ -97,8 +97,8 @@ class Slot(msgspec.Struct, frozen=True):
 class FinishedRun:
     """A run directory that can be published.
 
-    `label` is the value of `run`. `digest` is of its manifest and outcome: runs that share it are
-    the same run, wherever its directory was moved.
+    `label` is the value of the metrics' label `run`. `digest` is a hash of manifest and outcome. It
+    identifies a run even if its directory was moved.
     """
 
     directory: Path
@@ -112,26 +112,26 @@ class FinishedRun:
 
     @property
     def compared(self) -> tuple[str, str, str]:
-        """Scenario, size of the file and clock, as Prometheus has them."""
+        """Scenario, size of the file and clock, as in the metrics' labels."""
         labels = new_metrics(self.label, self.job, self.scenario, 0.0).labels
         return labels.scenario, labels.size, labels.clock
 
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """What came of one run directory: its slot, and whether it had been there before."""
+    """A published run: its slot, and whether it was in the ledger before."""
 
     run_dir: Path
     slot: Slot
     before: bool
     compared: tuple[str, str, str]
-    """Scenario, size of the file and clock: what runs share that can be compared."""
+    """Scenario, size of the file and clock. Runs can be compared if these are equal."""
     suite: str | None
-    """The regression suite that it is of."""
+    """The regression suite of the run, if any."""
 
 
 def finished_run(run_dir: Path) -> FinishedRun:
-    """Reads what identifies a run. PublishError where the directory is none, or not finished."""
+    """Reads a run's identity. Raises PublishError if the directory is no finished run."""
     try:
         return _finished_run(run_dir)
     except RecordError as error:
@@ -176,8 +176,10 @@ def _finished_run(run_dir: Path) -> FinishedRun:
 
 
 def samples(run: FinishedRun, start_s: int) -> Iterator[Sample]:
-    """Every series of a run, a sample a second from `start_s` on; its figures with the last. Raises
-    PublishError where there are too many."""
+    """Yields all series of a run, a sample each second from `start_s` on.
+
+    The figures come with the last sample. Raises PublishError if there are too many samples.
+    """
     count = 0
     told = new_metrics(run.label, run.job, run.scenario, start_s)
     waiting = records.read_all(run.directory, run.job.shift_s)
@@ -205,7 +207,7 @@ def _seconds(run: FinishedRun) -> int:
 
 
 class _Text(Collector):
-    """Metrics for an exposition format of prometheus_client."""
+    """Gives metrics to prometheus_client's text writer."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -215,7 +217,7 @@ class _Text(Collector):
 
 
 def openmetrics(runs: Sequence[tuple[FinishedRun, int]]) -> bytes:
-    """The runs as OpenMetrics text, each from its Unix second on."""
+    """Returns the runs as OpenMetrics text, each starting at its Unix second."""
     everything = [sample for run, start_s in runs for sample in samples(run, start_s)]
     text: bytes = generate_latest(_Text(families(everything)))  # type: ignore[no-untyped-call]
     return text
@@ -224,11 +226,11 @@ def openmetrics(runs: Sequence[tuple[FinishedRun, int]]) -> bytes:
 def free_slots(
     lengths_s: Sequence[int], taken: Sequence[tuple[int, int]], now_s: float, retention_s: float
 ) -> list[int]:
-    """Where slots of these lengths begin, in this order and after all that are taken (start and
-    end), so that time in Prometheus runs as runs were published. Pure. Raises PublishError where
-    there is no room.
+    """Returns the starts of new slots with these lengths, in this order. Pure.
 
-    The first of all begins some days ago: there is room for later ones behind it.
+    They come after all `taken` slots (start and end), so the order in Prometheus is the order of
+    publishing. The very first slot is some days old, which leaves space for later ones. Raises
+    PublishError if there is no space.
     """
     latest_s = now_s - LEAST_AGE_S
     whole_s = sum(_whole_minutes(length_s + REST_S) for length_s in lengths_s)
@@ -252,7 +254,7 @@ def _whole_minutes(seconds: float) -> int:
 
 
 class _Ledger:
-    """A ledger that is locked until it is closed: nobody else gives slots meanwhile."""
+    """A ledger that is locked until it is closed, so that no other process gives slots."""
 
     def __init__(self, directory: Path) -> None:
         path = directory / LEDGER
@@ -282,7 +284,7 @@ class _Ledger:
             raise
 
     def append(self, slots: Iterable[Slot]) -> None:
-        """Writes down who has got which slot."""
+        """Records slots."""
         whole = os.fstat(self._file.fileno()).st_size
         try:
             with naming(self._path):
@@ -294,7 +296,7 @@ class _Ledger:
             raise
 
     def close(self) -> None:
-        """Lets others give slots."""
+        """Unlocks the ledger."""
         self._file.close()
 
 
@@ -314,11 +316,11 @@ def publish(
     retention_s: float = RETENTION_S,
     now_s: float | None = None,
 ) -> list[PublishedRun]:
-    """Gives each run a slot and writes it into Prometheus' data directory, or into a file of
-    OpenMetrics text for promtool elsewhere. One of `data` and `output` must be given.
+    """Gives each run a slot, and writes it into Prometheus' data directory or an OpenMetrics file.
 
-    A run that has a slot already stays where it is; a file gets it again all the same. Root acts as
-    the owner of the directory in which it writes. PublishError leaves no slot given.
+    One of `data` and `output` must be given. promtool reads the file elsewhere. A run that has a
+    slot keeps it; the file contains it again. Root acts as the owner of the directory. Raises
+    PublishError; then no new slot is recorded.
     """
     runs = [finished_run(run_dir) for run_dir in dict.fromkeys(one.resolve() for one in run_dirs)]
     directory = data if data is not None else (output or Path()).absolute().parent
@@ -378,7 +380,7 @@ def publish(
 
 
 def to_json(one: PublishedRun, grafana: str) -> dict[str, object]:
-    """What came of a run directory, for machines."""
+    """Describes a published run for programs."""
     slot = msgspec.structs.asdict(one.slot)
     return {
         "run_dir": str(one.run_dir),
@@ -389,20 +391,22 @@ def to_json(one: PublishedRun, grafana: str) -> dict[str, object]:
 
 
 def in_words(one: PublishedRun, grafana: str) -> str:
-    """What came of a run directory, for people: where to find it in Grafana."""
+    """Describes a published run for people, with its address in Grafana."""
     how = "published before" if one.before else "published"
     return f"{one.slot.run}: {how}, {live_url(one, grafana)}"
 
 
 def live_url(one: PublishedRun, grafana: str) -> str:
-    """The dashboard *Live lab* of a Grafana, with a run as it went."""
+    """Returns the URL of Grafana's dashboard *Live lab* for a run."""
     return _url(grafana, LIVE_UID, [one.slot], run=one.slot.run)
 
 
 def overviews(published: Iterable[PublishedRun], grafana: str) -> dict[str, str]:
-    """Dashboards of a Grafana by what they show, in words: *Compare algorithms* for each scenario,
-    size of the file and clock of which several runs were published, *Regression history* for each
-    suite."""
+    """Returns the URLs of Grafana's overview dashboards, by description.
+
+    There is *Compare algorithms* for each scenario, file size and clock with several published
+    runs, and *Regression history* for each suite.
+    """
     groups: dict[tuple[str, str, str], list[Slot]] = {}
     suites: dict[str, list[Slot]] = {}
     for one in published:
@@ -422,7 +426,7 @@ def overviews(published: Iterable[PublishedRun], grafana: str) -> dict[str, str]
 
 
 def _url(grafana: str, uid: str, slots: Sequence[Slot], **variables: str) -> str:
-    """A dashboard from the first slot to the last one's end, a second later for what has ended."""
+    """Returns a dashboard's URL from the first slot to 1 s after the end of the last one."""
     asked = {f"var-{name}": value for name, value in variables.items()}
     asked["from"] = f"{min(slot.start_s for slot in slots)}000"
     asked["to"] = f"{max(slot.end_s for slot in slots) + 1}000"
@@ -441,14 +445,16 @@ def _text_of(runs: Iterable[FinishedRun], slots: Mapping[str, Slot]) -> bytes:
 
 
 def _is_prometheus_data(directory: Path) -> bool:
-    """Whether a Prometheus keeps its data there, or may yet."""
+    """Tells whether a directory is Prometheus' data directory, or could become one."""
     names = {path.name for path in directory.iterdir()}
     return not names or not names.isdisjoint((LEDGER, *_STORAGE))
 
 
 def _backfill(text: bytes, data: Path, owner: Owner | None) -> None:
-    """Makes blocks of Prometheus' storage from OpenMetrics text; all of them or none. They are
-    the owner's, who must compact them."""
+    """Makes blocks of Prometheus' storage from OpenMetrics text: all of them or none.
+
+    The blocks belong to the directory's owner, because Prometheus must compact them.
+    """
     promtool = shutil.which("promtool")
     if promtool is None:
         raise PublishError("promtool is missing: apt-get install prometheus, or use --output FILE")
@@ -477,7 +483,7 @@ def _backfill(text: bytes, data: Path, owner: Owner | None) -> None:
 
 
 _STORAGE = ("wal", "chunks_head")
-"""What Prometheus makes in its data directory when it starts (its documentation, Storage)."""
+"""The directories that Prometheus makes when it starts (its documentation, Storage)."""
 
 _BLOCK = "[0-9A-Z]" * 26
-"""How Prometheus names a block of its storage: a ULID."""
+"""The name of a block in Prometheus' storage, which is a ULID."""
