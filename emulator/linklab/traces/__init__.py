@@ -1,8 +1,9 @@
-"""Traces: recorded or generated series of what a link could carry.
+"""Reads, generates and converts traces: series of a link's capacity over time.
 
-`trace` says what a trace is, `plain` reads and writes its file. `mahimahi`, `ucc`, `iperf3`
-and `cellreplay` read what others recorded; `registry` lists these formats, and `format` says what
-each of them is. `importing` turns such a file into a plain one and tells its `statistics`.
-`generator` makes traces from a model, `recipes` says which ones ship in `profiles/traces`, and
-`library` finds those by name. Everything is streamed.
+`trace` defines a trace, `plain` reads and writes its file. `mahimahi`, `ucc`, `iperf3` and
+`cellreplay` read other formats. `registry` lists these formats, and `format` defines what a format
+is. `importing` converts such a file into a plain one and reports its `statistics`.
+
+`generator` makes traces from a model. `recipes` lists those that ship in `profiles/traces`, and
+`library` finds them by name. All files are read as streams.
 """

@@ -1,4 +1,4 @@
-"""Makes the traces that ship again: python -m linklab.traces [DIRECTORY]."""
+"""Makes the shipped traces again: python -m linklab.traces [DIRECTORY]."""
 
 from __future__ import annotations
 

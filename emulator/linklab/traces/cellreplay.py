@@ -1,12 +1,12 @@
-"""CellReplay's traces (Sentosa et al., NSDI 2025): what a link carries under heavy load, and how
-long packets take under light load.
+"""Reads CellReplay's traces (Sentosa et al., NSDI 2025): capacity under heavy load, delay under light.
 
-The *heavy* trace has Mahimahi's form, with 1400 bytes per opportunity. A line of the *light*
-one is `time_ms one_way_ms pdo0 pdo1 …`: a train of packets sent at a time, the delay of its
-first packet and when the others came after it. A link of the lab has one rate for all loads, so
-the heavy trace gives the rate and the light one the RTT, twice the one-way delay. What the
-trains tell of the first packets of a burst is left out. CellReplay draws the delay out between
-two lines; here a line holds until the next one.
+The *heavy* trace has Mahimahi's format, with 1400 bytes per opportunity. A line of the *light* trace
+is `time_ms one_way_ms pdo0 pdo1 …`. It describes a train of packets: its start, the delay of its
+first packet, and the arrivals of the others after that.
+
+A link of the lab has one rate for all loads. So the heavy trace gives the rate, and the light trace
+the RTT, which is twice the one-way delay. The arrivals within a train are not used. CellReplay
+interpolates the delay between two lines; here a line holds until the next one.
 """
 
 from __future__ import annotations
@@ -17,32 +17,34 @@ from typing import BinaryIO, Final
 from linklab.core.limits import MAX_RTT_S
 from linklab.traces import mahimahi
 from linklab.traces.format import Format, Options
-from linklab.traces.lines import CUT, Lines, shown
+from linklab.traces.lines import TRUNCATED, Lines, quoted
 from linklab.traces.trace import MAX_LENGTH_NS, TraceError, TraceFile
 
 OPPORTUNITY_BYTES: Final = 1400
-"""What one line of a heavy trace lets through."""
+"""The bytes of one line of a heavy trace."""
 
 _NS_PER_MS = 1_000_000
 _FORM = "whole numbers: time_ms one_way_ms pdo0 pdo1 …"
 
 
 def read_light(file: BinaryIO, name: str, notes: list[str]) -> Iterator[tuple[int, float]]:
-    """Time in ns and the RTT in seconds from then on, in order. A last line that is cut off is left
-    out, and `notes` says so. Raises TraceError."""
+    """Yields times in ns and the RTT in seconds from then on, in order.
+
+    A truncated last line is left out, and `notes` says so. Raises TraceError.
+    """
     lines = Lines(file, name)
     before_ms: int | None = None
     for line in lines:
         words = line.split()
-        if lines.is_cut and before_ms is not None and len(words) < 3:
-            if CUT not in notes:
-                notes.append(CUT)
+        if lines.is_truncated and before_ms is not None and len(words) < 3:
+            if TRUNCATED not in notes:
+                notes.append(TRUNCATED)
             break
         if len(words) < 2:
-            lines.fail(f"{shown(line)} has too few numbers; allowed: {_FORM}")
+            lines.fail(f"{quoted(line)} has too few numbers; allowed: {_FORM}")
         for word in words:
             if not (word.isascii() and word.isdigit()):
-                lines.fail(f"{shown(word)} is not a whole number; allowed: {_FORM}")
+                lines.fail(f"{quoted(word)} is not a whole number; allowed: {_FORM}")
         time_ms = int(lines.decimal("time_ms", words[0], 0, MAX_LENGTH_NS // _NS_PER_MS, "ms"))
         delay_ms = int(lines.decimal("one_way_ms", words[1], 0, int(MAX_RTT_S * 500), "ms"))
         if before_ms is not None and time_ms < before_ms:
@@ -55,7 +57,7 @@ def read_light(file: BinaryIO, name: str, notes: list[str]) -> Iterator[tuple[in
 
 
 def _begins(line: str, where: str) -> bool:
-    """Never true, as a heavy trace looks like Mahimahi's. Refuses a light trace."""
+    """Returns False, because a heavy trace looks like Mahimahi's. Refuses a light trace."""
     words = line.split()
     if len(words) > 1 and all(word.isascii() and word.isdigit() for word in words):
         raise TraceError(

@@ -1,4 +1,4 @@
-"""What a format of recorded traces says of itself in its file. Pure."""
+"""Defines the description that each format of recorded traces gives in its file. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from typing import BinaryIO, Final
 from linklab.traces.trace import TraceFile
 
 ENDS: Final = ("client", "server")
-"""The ends of a measurement, either of which may have been the phone."""
+"""The ends of a measurement. Either may have been the phone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a file is read.
+    """Options for reading a file.
 
-    `format` is the name of one, None to tell it from the file. `uplink` is the recording of the
-    uplink where that is a file of its own, `light` CellReplay's light trace for the RTT. Delivery
-    opportunities are counted in bins of `bin_s` (0.001 to 3600 s, whole ms); one is
-    `opportunity_bytes` (1 to 65535). `device` is the end that the phone was, one of `ENDS`. `keep`
-    names what of up, rtt and loss is kept, None for what the format keeps. `licence` is that of
-    the source.
+    Attributes:
+        format: name of the format; None to detect it.
+        uplink: recording of the uplink, if that is a separate file.
+        light: CellReplay's light trace for the RTT.
+        bin_s: length of the bins that count delivery opportunities (0.001 to 3600 s, whole ms).
+        opportunity_bytes: bytes of an opportunity (1 to 65535).
+        device: the end of the measurement that was the phone, one of `ENDS`.
+        keep: which of up, rtt and loss are kept; None for the format's default.
+        licence: licence of the source.
     """
 
     format: str | None = None
@@ -37,14 +40,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format.
+    """A format of recorded traces.
 
-    `looks` tells people what a file looks like. `begins` tells whether the first line that is
-    neither empty nor a comment is one of this format; it gets the line and the place that an error
-    names, and raises TraceError for a file that is never a trace. `read` opens a recording from a
-    file, the name for errors, the options, and whether only the uplink is wanted; it raises
-    TraceError. `keeps` names what of up, rtt and loss is kept unless the options say otherwise.
-    `takes` names the fields of `Options` that not every format takes.
+    Attributes:
+        looks: describes a file of this format for people.
+        begins: tells whether a file has this format by its first line that is neither empty nor a
+            comment. It gets the line, and the position for errors. It raises TraceError for a file
+            that can be no trace.
+        read: opens a recording. It gets the file, the name for errors, the options, and whether
+            only the uplink is needed. It raises TraceError.
+        keeps: which of up, rtt and loss are kept by default.
+        takes: fields of `Options` that this format takes, and some others do not.
     """
 
     name: str

@@ -1,22 +1,22 @@
-"""Makes traces from a seed: packets that come by chance at a rate that wanders. Pure.
+"""Generates traces from a seed: random packets at a randomly varying rate. Pure.
 
-The model is the one that Sprout assumes of cellular links (Winstein et al., NSDI 2013): within
-ticks of 20 ms packets are Poisson, the rate does a Brownian motion, and a rate of zero is an
-outage that ends with a chance of 1 per second. Sprout's volatility is 200 packets/s per √s for
-rates up to 1000 packets/s; here it is a share of the highest rate, 0.2 per √s.
+The model is Sprout's model of cellular links (Winstein et al., NSDI 2013). Within ticks of 20 ms
+packets are Poisson distributed. The rate does a Brownian motion. A rate of zero is an outage, which
+ends with a probability of 1 per second. Sprout's volatility is 200 packets/s per √s for rates up to
+1000 packets/s. Here it is a share of the highest rate, 0.2 per √s.
 
-Three things are ours, because Sprout only forecasts and a trace has to stay as it is for long:
+Sprout only forecasts, but a trace must stay stationary. So the model has three additions:
 
-- The rate is reflected at its highest value, as Sprout's grid of rates ends there. Left alone so,
-  it visits all rates equally (coefficient of variation 1/√3 = 0.58), as driving phones do.
-- A phone that stands or walks does not: `reversion_per_s` θ draws the rate back to its mean
-  (Ornstein-Uhlenbeck), with the coefficient of variation σ/(mean·√2θ) and the autocorrelation
-  exp(−θτ) after τ seconds. 0 is Brownian.
-- Not every touch of zero is an outage, only a share of them (`outage_share`); else the link would
-  be dark for a third of the time.
+- The rate is reflected at its highest value, where Sprout's grid of rates ends. It then visits all
+  rates equally (coefficient of variation 1/√3 = 0.58), like driving phones.
+- For a standing or walking phone, `reversion_per_s` θ pulls the rate back to its mean
+  (Ornstein-Uhlenbeck). The coefficient of variation is σ/(mean·√2θ), and the autocorrelation
+  exp(−θτ) after τ seconds. θ = 0 is Brownian.
+- Only a share of the zeros are outages (`outage_share`). Otherwise the link would be dark for a
+  third of the time.
 
-Random numbers come from `random.random` alone, whose series Python guarantees, and are turned
-into normal and Poisson ones here: the same seed makes the same bytes with any Python on any machine.
+Random numbers come only from `random.random`, whose series Python guarantees. This module turns them
+into normal and Poisson numbers. So a seed gives the same bytes with any Python on any machine.
 """
 
 from __future__ import annotations
@@ -41,11 +41,16 @@ _TICKS_PER_SAMPLE = 5
 
 @dataclass(frozen=True, slots=True)
 class RateProcess:
-    """One direction of a link.
+    """The rate of one direction of a link.
 
-    `mean_bps` is where the rate is drawn to and begins, `peak_bps` (at least the mean) where it
-    is reflected; for a Brownian rate the mean is about half the peak. `volatility` is a share of
-    the peak per √s, `reversion_per_s` 0 or more, `outage_share` 0 to 1, `escape_per_s` above 0.
+    Attributes:
+        mean_bps: the start of the rate, and the value that it reverts to.
+        peak_bps: where the rate is reflected; at least the mean. A Brownian rate's mean is about
+            half the peak.
+        volatility: share of the peak per √s.
+        reversion_per_s: 0 or more.
+        outage_share: 0 to 1.
+        escape_per_s: probability per second that an outage ends; above 0.
     """
 
     mean_bps: int
@@ -58,10 +63,10 @@ class RateProcess:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that a generated trace follows from.
+    """All parameters of a generated trace.
 
-    The uplink wanders by itself but for `coupling` (0 to 1), the correlation of its steps with
-    the downlink's; outages are the downlink's and strike both.
+    `coupling` (0 to 1) is the correlation of the uplink's steps with the downlink's. Outages of the
+    downlink also hit the uplink.
     """
 
     seed: int
@@ -72,7 +77,7 @@ class Recipe:
 
 
 def generate(recipe: Recipe) -> Iterator[TraceSample]:
-    """The samples of a recipe, 100 ms each. Raises ValueError for one that cannot be followed."""
+    """Yields a recipe's samples of 100 ms. Raises ValueError for an invalid recipe."""
     _check(recipe)
     randomness = random.Random(recipe.seed)
     down, up = _Wandering(recipe.down, randomness), _Wandering(recipe.up, randomness)
@@ -116,7 +121,7 @@ def _check(recipe: Recipe) -> None:
 
 
 class _Wandering:
-    """A channel's rate, tick by tick, in packets per second."""
+    """The rate of one direction, tick by tick, in packets per second."""
 
     def __init__(self, channel: RateProcess, randomness: random.Random) -> None:
         bits = FRAME_BYTES * 8
@@ -131,11 +136,11 @@ class _Wandering:
         self.is_out = False
 
     def packets(self) -> int:
-        """How many packets this tick lets through."""
+        """Draws the number of packets in this tick."""
         return 0 if self.is_out else _poisson(self._rate * TICK_S, self._randomness)
 
     def move(self, normal: float) -> None:
-        """On to the next tick, by a step of the standard normal distribution."""
+        """Goes to the next tick, by a step from the standard normal distribution."""
         if self.is_out:
             self.is_out = self._randomness.random() >= self._escape
             self._rate = 0.0 if self.is_out else abs(self._step * normal)
@@ -153,9 +158,10 @@ def _normal(randomness: random.Random) -> float:
 
 
 def _poisson(mean: float, randomness: random.Random) -> int:
-    """By inversion: the first count whose cumulated probability exceeds a uniform number.
+    """Draws a Poisson number by inversion: the first count whose cumulative probability exceeds a
+    uniform number.
 
-    A large mean is taken in parts, of which each is Poisson, so that exp(−mean) stays a number.
+    A large mean is divided into parts, each Poisson, so that exp(−mean) does not underflow.
     """
     count = 0
     while mean > 0:

@@ -1,6 +1,6 @@
-"""Turns what others recorded into a trace of linklab's own, and tells what it is like.
+"""Converts recorded traces into linklab's format, and reports their statistics.
 
-Files are read once and as a stream. The destination appears when it is whole, or not at all.
+Files are read once, as a stream. The destination appears only when it is complete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from linklab.traces.trace import OPTIONAL, TraceError, TraceSample
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import wrote, and what should be known about it."""
+    """The result of an import: what was written, statistics and notes."""
 
     source: str
     destination: str
@@ -43,7 +43,7 @@ def import_file(
 ) -> ImportReport:
     """Reads the trace in `source` and writes it to `destination` as linklab's CSV.
 
-    Raises TraceError, and leaves nothing behind then.
+    Raises TraceError; then no file is left.
     """
     with ExitStack() as open_files:
         opened = _Opened(source, options or Options(), open_files)
@@ -68,13 +68,13 @@ def import_file(
 
 
 def samples(source: Path, options: Options | None = None) -> Iterator[TraceSample]:
-    """The samples of a file in any format, as a stream. Raises TraceError."""
+    """Yields the samples of a file in any format. Raises TraceError."""
     with ExitStack() as open_files:
         yield from _Opened(source, options or Options(), open_files).samples
 
 
 class _Opened:
-    """A source with everything that belongs to it, ready to be read once."""
+    """A source with its uplink and RTT files, opened to be read once."""
 
     def __init__(self, source: Path, options: Options, open_files: ExitStack) -> None:
         file = _open(source, open_files)
@@ -131,7 +131,7 @@ class _Opened:
 
 
 def _format(file: BufferedReader, options: Options, name: str) -> Format:
-    """The format that is named, else the one that the file has."""
+    """Returns the named format, else the detected one."""
     if options.format is None:
         return format_of(file.peek(HEAD_BYTES), name)
     if options.format not in FORMATS:
@@ -140,7 +140,7 @@ def _format(file: BufferedReader, options: Options, name: str) -> Format:
 
 
 def _check(options: Options, format: Format, name: str) -> None:
-    """Refuses options that do not exist or that the format does not take."""
+    """Raises TraceError for unknown options, and for options that the format does not take."""
     for option, what, allowed in (
         ("uplink", f"{format.name} has both directions in one file", "uplink of {list}"),
         ("light", f"a light trace does not go with {format.name}", "with {either}"),
@@ -185,7 +185,7 @@ def _without(samples: Iterator[TraceSample], dropped: Collection[str]) -> Iterat
 
 
 def _with_rtts_in_limits(samples: Iterator[TraceSample], name: str) -> Iterator[TraceSample]:
-    """Raises TraceError for an RTT that no trace may have; iperf3 may have measured one."""
+    """Raises TraceError for an RTT beyond the limits, which iperf3 may have measured."""
     for sample in samples:
         if sample.rtt_s is not None and sample.rtt_s > MAX_RTT_S:
             raise TraceError(
@@ -196,7 +196,7 @@ def _with_rtts_in_limits(samples: Iterator[TraceSample], name: str) -> Iterator[
 
 
 class _Counting:
-    """Counts what passes through."""
+    """Counts the samples that pass."""
 
     def __init__(self) -> None:
         self.samples = 0
@@ -221,7 +221,7 @@ def _write(
     comments: list[str],
     overwrite: bool,
 ) -> None:
-    """Writes beside the destination and puts it there when whole."""
+    """Writes a temporary file, which replaces the destination when it is complete."""
     if destination.is_dir():
         raise TraceError(f"{destination}: is a directory; allowed: the name of a file")
     if destination.exists() and not overwrite:

@@ -1,21 +1,21 @@
-"""iperf3's JSON: what a field measurement transferred, interval by interval.
+"""Reads iperf3's JSON: the bytes of a field measurement, interval by interval.
 
-Reads `iperf3 -J` (one document) and `--json-stream` (a line per event) of client and server,
-TCP and UDP, `-R` and `--bidir`, any number of streams. The rate of an interval is the sum over
-its streams of bytes by seconds; intervals that `-O` omitted are left out, and of one in which the
-omitted time ended only what followed counts (`_in_measured_time`). Streams are summed
-here and not taken from `sum`, which iperf3 3.7 writes twice under one name for `--bidir`
-(esnet/iperf issue 952).
+It reads `iperf3 -J` (one document) and `--json-stream` (a line per event) of client and server, TCP
+and UDP, `-R` and `--bidir`, with any number of streams. The rate of an interval is the sum of its
+streams' bytes divided by seconds. It does not use `sum`, because iperf3 3.7 writes two of that name
+for `--bidir` (esnet/iperf issue 952).
 
-iperf3 counts payload, a lab's link whole frames of up to 1514 bytes: rates are multiplied by
-what a frame is longer than its payload, so that iperf3 in the lab measures the same again.
+Intervals omitted by `-O` are left out. If the omitted time ends within an interval, only the rest
+counts (`_in_measured_time`).
 
-The end that the phone was (`device`) says which way is down; iperf3's client by default. Rates of
-streams that the file's own end sent are what its socket took, not what arrived.
+iperf3 counts payload, but a lab's link counts frames of up to 1514 bytes. So rates are multiplied by
+frame size / payload size, and iperf3 in the lab measures the original rates. `device` is the end
+that was the phone, and decides which direction is down; the default is iperf3's client. For streams
+that the file's own end sent, rates are those of its socket, not of arrivals.
 
-A file holds one test, whose intervals follow one another. A second test, an interval that is there
-twice and one that is missing are refused: their sum would be a wrong rate. A file that is cut off is
-read up to its last whole interval.
+A file holds one test with consecutive intervals. A second test, a repeated interval or a missing one
+is refused, because the rates would be wrong. A truncated file is read up to its last complete
+interval.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from linklab.traces.trace import (
 _MAX_LENGTH_S = MAX_LENGTH_NS // NS_PER_S
 
 _MAX_DEPTH = 64
-"""iperf3 nests 5 deep; the parser takes memory with the square of the depth."""
+"""iperf3 nests 5 levels. The parser's memory grows with the square of the depth."""
 
 _ROUNDED_S: Final = 0.001
-"""How exactly iperf3 tells when an interval began and ended, and more."""
+"""The tolerance for rounded times of iperf3's intervals."""
 
 _MAX_COUNT = 2**53
 _Count = Annotated[int, msgspec.Meta(ge=-_MAX_COUNT, le=_MAX_COUNT)]
@@ -97,7 +97,7 @@ class _Event(msgspec.Struct):
 
 
 class _Feed:
-    """A file as the JSON parser reads it, a line at a time, so that errors know their line."""
+    """Feeds a file to the JSON parser line by line, so that errors name the line."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
@@ -106,12 +106,12 @@ class _Feed:
         self._ahead: bytes | None = None
 
     def first(self) -> bytes:
-        """The first line, which `read` gives once more."""
+        """Returns the first line; `read` returns it again."""
         self._ahead = self._file.readline(MAX_LINE_BYTES).removeprefix(codecs.BOM_UTF8)
         return self._ahead
 
     def read(self, size: int = -1) -> bytes:
-        """The next line, or part of it."""
+        """Returns the next line, or a part of it."""
         if size == 0:
             return b""
         line = self._ahead if self._ahead is not None else self._file.readline(MAX_LINE_BYTES)
@@ -120,16 +120,16 @@ class _Feed:
         return line
 
     def is_at_end(self) -> bool:
-        """Whether nothing comes after the line read last."""
+        """Tells whether the last line read is the end of the file."""
         if self._ahead is None:
             self._ahead = self._file.readline(MAX_LINE_BYTES)
         return not self._ahead
 
 
 class _Reader:
-    """The parts of a file that matter, in order: ("start" | "interval" | "error" | "end", value).
+    """Reads the relevant parts of a file, in order: ("start" | "interval" | "error" | "end", value).
 
-    `is_cut` says, when they are all taken, whether the file ends in the midst of a test.
+    After the last part, `is_truncated` tells whether the file ends within a test.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -138,10 +138,10 @@ class _Reader:
         if not first.strip() and not first.endswith(b"\n"):
             raise self.error("the file is empty; needed: the output of iperf3 -J")
         self._streamed = _is_event(first)
-        self.is_cut = False
+        self.is_truncated = False
 
     def error(self, reason: str) -> TraceError:
-        """The error for the line read last."""
+        """Returns the error for the last line read."""
         return TraceError(f"{self._feed.name}:{max(self._feed.number, 1)}: {reason}")
 
     def parts(self) -> Iterator[tuple[str, Any]]:
@@ -164,7 +164,7 @@ class _Reader:
                 raise self._too_deep() from error
             last = event.event
             yield last, event.data
-        self.is_cut = last == "interval"
+        self.is_truncated = last == "interval"
 
     def _document(self) -> Iterator[tuple[str, Any]]:
         kinds = {"start": "start", "intervals.item": "interval"}
@@ -191,7 +191,7 @@ class _Reader:
                 raise self.second_test() from error
             if "premature EOF" not in reason or not has_measured:
                 raise self.error(f"not valid JSON: {reason}; allowed: one iperf3 -J") from error
-            self.is_cut = True
+            self.is_truncated = True
 
     def second_test(self) -> TraceError:
         return self.error(
@@ -223,16 +223,16 @@ def _is_event(line: bytes) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of yajl's message, which may be bytes."""
+    """Returns the first line of yajl's message, which may be bytes."""
     text = error.args[0] if error.args else ""
     text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
     return text.partition("\n")[0].strip().rstrip(".")
 
 
 def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = False) -> TraceFile:
-    """The trace, one sample per interval. `device` is one of `ENDS`.
+    """Reads the trace, one sample per interval. `device` is one of `ENDS`.
 
-    With `only_up` a recording of the uplink alone will do; its downlink is zero then. Raises
+    With `only_up` the recording may have only an uplink; its downlink is then zero. Raises
     TraceError.
     """
     parts = _Reader(file, name)
@@ -291,7 +291,7 @@ class _Reading:
         raise self._reader.error(f"iperf3 measured nothing: {text}")
 
     def samples(self) -> Iterator[TraceSample]:
-        """A sample for every interval that was not omitted."""
+        """Yields a sample for every interval that was not omitted."""
         told = False
         total_ns = 0
         for kind, value in self._parts:
@@ -316,11 +316,11 @@ class _Reading:
                 told = True
                 self._tell(streams)
             yield sample
-        if self._reader.is_cut:
+        if self._reader.is_truncated:
             self.notes.append("the file is cut off: it is read up to its last whole interval")
 
     def _check_order(self, stream: _Stream) -> None:
-        """Refuses an interval that does not begin where the one before it ended."""
+        """Raises TraceError if an interval does not begin at the end of the one before."""
         begin_s, before_s = stream.start, self._end_s
         if begin_s is not None:
             self._end_s = begin_s + stream.seconds if stream.end is None else stream.end
@@ -331,7 +331,7 @@ class _Reading:
                 )
 
     def _tell(self, streams: list[_Stream]) -> None:
-        """Notes what the file says of a direction that its own end sent."""
+        """Notes that rates of a direction that the file's own end sent are those of its socket."""
         if any(self._sent(stream) for stream in streams):
             way = "uplink" if self._down_is_received else "downlink"
             other = "server" if self._by_client else "client"
@@ -340,7 +340,7 @@ class _Reading:
             )
 
     def _sent(self, stream: _Stream) -> bool:
-        """Whether this end sent the stream. Old files say it of the whole test only."""
+        """Tells whether this end sent the stream. Old files only say it for the whole test."""
         if stream.sender is not None:
             return stream.sender
         return bool(self._start.test_start.reverse) != self._by_client
@@ -391,7 +391,7 @@ class _Reading:
 
 
 def _as(reader: _Reader, value: Any, kind: type[T]) -> T:
-    """A part as `kind`; raises TraceError where it is otherwise."""
+    """Converts a part to the type `kind`. Raises TraceError."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -401,9 +401,9 @@ def _as(reader: _Reader, value: Any, kind: type[T]) -> T:
 
 
 def _in_measured_time(stream: _Stream) -> _Stream:
-    """The stream, its seconds from the end of the omitted time on if that lies within the interval.
+    """Returns the stream without omitted time that ended within the interval.
 
-    iperf3 (3.12) then sets bytes and clock to 0, but counts `seconds` from the interval's begin.
+    iperf3 (3.12) then sets bytes and clock to 0, but counts `seconds` from the interval's start.
     """
     if stream.start is None or stream.end is None:
         return stream
@@ -413,7 +413,7 @@ def _in_measured_time(stream: _Stream) -> _Stream:
 
 
 def _frames_per_payload(reader: _Reader, test: _TestStart) -> float:
-    """Bytes of Ethernet frames per byte that iperf3 counts, over Ethernet."""
+    """Returns the bytes of Ethernet frames per byte that iperf3 counts."""
     if test.protocol == "TCP":
         return FRAME_BYTES / SEGMENT_BYTES
     if test.protocol == "UDP" and test.blksize > 0:
@@ -424,7 +424,7 @@ def _frames_per_payload(reader: _Reader, test: _TestStart) -> float:
 
 
 def _rtt_s(streams: list[_Stream]) -> float | None:
-    """The mean over streams that this end sent by TCP, which alone know it."""
+    """Returns the mean RTT of the TCP streams that this end sent. Only they know it."""
     rtts = [stream.rtt for stream in streams if stream.rtt > 0]
     return sum(rtts) / len(rtts) / 1e6 if rtts else None
 
@@ -436,7 +436,7 @@ def _loss_ratio(streams: list[_Stream]) -> float | None:
 
 
 def _joined(samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
-    """Adds intervals too short for a sample, which iperf3 may end with, to the one before."""
+    """Joins an interval that is too short for a sample to the one before. iperf3 may end with one."""
     before: TraceSample | None = None
     for sample in samples:
         if before is None or sample.length_ns >= MIN_SAMPLE_NS <= before.length_ns:
@@ -475,7 +475,7 @@ FORMAT: Final = Format(
     looks="the output of iperf3 -J or --json-stream",
     begins=_begins,
     read=_read,
-    # The queue that iperf3's own load made is in its RTT and loss, and the lab makes it again.
+    # iperf3's RTT and loss include the queue of its own load. The lab makes that queue itself.
     keeps=frozenset({"up"}),
     takes=frozenset({"uplink", "device"}),
 )

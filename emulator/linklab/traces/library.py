@@ -1,4 +1,4 @@
-"""The traces that ship with linklab: found by name, and made again from their recipes."""
+"""Finds the traces that ship with linklab, and makes them again from their recipes."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _FILES: Final = NamedFiles("trace", (".csv",), TraceError)
 
 
 def names(directory: Path = TRACES) -> list[str]:
-    """The names of the traces in `directory`, sorted."""
+    """Lists the names of the traces in `directory`, sorted."""
     return _FILES.names(directory)
 
 
 def find(name_or_path: str, base: Path | None = None, directory: Path = TRACES) -> Path:
-    """The file of a trace: by name in `directory`, or a path, relative to `base`.
+    """Returns the file of a trace, by name in `directory` or by path relative to `base`.
 
-    Raises TraceError where there is no such file.
+    Raises TraceError if there is no such file.
     """
     return _FILES.find(name_or_path, directory, base)
 
 
 def content(shipped: Shipped) -> bytes:
-    """What the file of a shipped trace holds, made from its recipe."""
+    """Makes the content of a shipped trace's file from its recipe."""
     text = io.StringIO()
     plain.write(text, generate(shipped.recipe), ["up"], comments(shipped))
     return text.getvalue().encode()
 
 
 def make_all(directory: Path = TRACES) -> list[Path]:
-    """Writes all shipped traces into `directory`; raises OSError."""
+    """Writes all shipped traces into `directory`. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     files = []
     for shipped in SHIPPED:

@@ -1,4 +1,4 @@
-"""The lines of a text file, one at a time, and errors that say which one is wrong."""
+"""Reads a text file line by line, and names the line in errors."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from typing import BinaryIO, Final, NoReturn
 from linklab.traces.trace import TraceError
 
 MAX_LINE_BYTES = 1 << 20
-"""Longer lines are refused: no format has them, and memory is not to depend on the file."""
+"""Longer lines are refused. No format has them, and memory must not depend on the file."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _SHOWN = 40
 
-CUT: Final = "the last line is cut off: it is left out"
-"""The note on a file that ends in the midst of a line."""
+TRUNCATED: Final = "the last line is cut off: it is left out"
+"""The note on a file that ends within a line."""
 
 _BEHIND_IN_A_ROW: Final = 10
 _BEHIND_IN_ALL: Final = 0.1
-"""How many lines, and which share of them, may have a time before that of a line above."""
+"""The number of consecutive lines, and the share of all lines, that may be earlier than a line above."""
 
 
 class Lines:
-    """Iterates over a file's lines without their ends: UTF-8, a byte order mark and CRLF pass.
+    """Iterates over a file's lines without line ends. UTF-8, a byte order mark and CRLF are allowed.
 
-    `name` stands for the file in errors, `number` is that of the line given last, from 1. It
-    `is_cut` if the file ends in its midst, or has no end of line there.
+    Attributes:
+        name: names the file in errors.
+        number: number of the last line, from 1.
+        is_truncated: the file ends within the last line, or without a line end.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
         self.name = name
         self.number = 0
-        self.is_cut = False
+        self.is_truncated = False
 
     def __iter__(self) -> Lines:
         return self
@@ -46,7 +48,7 @@ class Lines:
         if not raw:
             raise StopIteration
         self.number += 1
-        self.is_cut = not raw.endswith(b"\n")
+        self.is_truncated = not raw.endswith(b"\n")
         if len(raw) > MAX_LINE_BYTES:
             self.fail(f"is too long for a line of text; allowed: up to {MAX_LINE_BYTES} bytes")
         if self.number == 1:
@@ -54,13 +56,13 @@ class Lines:
         try:
             return raw.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            if self.is_cut and error.reason == "unexpected end of data":
+            if self.is_truncated and error.reason == "unexpected end of data":
                 return raw.decode("utf-8", "ignore")
             byte = raw[error.start]
             self.fail(f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8; allowed: UTF-8 text")
 
     def fields(self, line: str) -> list[str]:
-        """The fields of a line of CSV, which may be quoted."""
+        """Returns the fields of a CSV line, which may be quoted."""
         try:
             return next(csv.reader([line]), [])
         except csv.Error as error:
@@ -68,12 +70,12 @@ class Lines:
             self.fail(f"is no line of CSV: {reason}; allowed: fields apart by commas")
 
     def fail(self, reason: str, column: str = "") -> NoReturn:
-        """Refuses the line given last."""
+        """Raises TraceError for the last line."""
         where = f"{self.name}:{max(self.number, 1)}: "
         raise TraceError(where + (f"{column}: {reason}" if column else reason))
 
     def decimal(self, column: str, text: str, low: int, high: int, unit: str) -> Decimal:
-        """The number in a field, within `low` to `high`; refuses the line otherwise."""
+        """Returns the number in a field. Raises TraceError unless it is from `low` to `high`."""
         text = text.strip()
         if not _NUMBER.fullmatch(text):
             self._refuse_number(column, text, low, high, unit)
@@ -87,7 +89,7 @@ class Lines:
         if not text:
             self.fail(f"is missing; {allowed}", column)
         finite = "finite" if _NOT_FINITE.fullmatch(text) else "a number"
-        self.fail(f"{shown(text)} is not {finite}; {allowed}", column)
+        self.fail(f"{quoted(text)} is not {finite}; {allowed}", column)
 
     def _refuse_value(
         self, column: str, text: str, value: Decimal, low: int, high: int, unit: str
@@ -95,12 +97,14 @@ class Lines:
         problem = "is too much"
         if value < low:
             problem = "is negative" if value < 0 else "is too little"
-        self.fail(f"{shown(text)} {problem}; {_allowed(low, high, unit)}", column)
+        self.fail(f"{quoted(text)} {problem}; {_allowed(low, high, unit)}", column)
 
 
 class InTime:
-    """Leaves out lines whose time is before that of a line above, as long as they are few: a clock
-    ran back, or a line was written late. `notes` gets what was done."""
+    """Leaves out lines that are earlier than a line above, as long as they are few.
+
+    The clock ran back, or a line was written late. `notes` gets what was done.
+    """
 
     def __init__(self, lines: Lines, column: str, notes: list[str]) -> None:
         self._lines = lines
@@ -110,7 +114,7 @@ class InTime:
         self._first = 0
 
     def passes(self, text: str, *, is_behind: bool) -> bool:
-        """Whether a line with this time stays; refuses the file where too many do not."""
+        """Tells whether a line with this time stays. Raises TraceError if too many are left out."""
         self._count += 1
         if not is_behind:
             self._in_a_row = 0
@@ -120,14 +124,14 @@ class InTime:
         self._first = self._first or self._lines.number
         if self._in_a_row > _BEHIND_IN_A_ROW:
             self._lines.fail(
-                f"{shown(text)} and {_BEHIND_IN_A_ROW} lines before it are not after the line above "
+                f"{quoted(text)} and {_BEHIND_IN_A_ROW} lines before it are not after the line above "
                 f"them; allowed: lines in order of time, at most {_BEHIND_IN_A_ROW} in a row are not",
                 self._column,
             )
         return False
 
     def end(self) -> None:
-        """Notes how many lines were left out, or refuses the file."""
+        """Notes the number of lines left out, or raises TraceError."""
         if self._behind > max(1, _BEHIND_IN_ALL * self._count):
             self._lines.fail(
                 f"{self._behind} of {self._count} lines are not after a line above them; allowed: "
@@ -145,6 +149,6 @@ def _allowed(low: int, high: int, unit: str) -> str:
     return f"allowed: {low} to {high}{' ' if unit else ''}{unit}"
 
 
-def shown(text: str) -> str:
-    """A field as errors quote it: not at any length."""
+def quoted(text: str) -> str:
+    """Quotes a field for errors, shortened if it is long."""
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

@@ -1,14 +1,14 @@
-"""Mahimahi's traces: one millisecond per line, at which one packet may pass.
+"""Reads Mahimahi's traces: each line is a millisecond in which one packet may pass.
 
-A line holds a whole number of milliseconds, not less than the one before; equal lines are
-several packets in one millisecond. Opportunities that nothing uses are lost. At the last
-timestamp the trace begins anew (Netravali et al., USENIX ATC 2015; mahimahi's `mm-link`).
-Uplink and downlink are files of their own.
+A line holds a whole number of milliseconds, not less than the line before. Equal lines are several
+packets in one millisecond. Unused opportunities are lost. At the last timestamp the trace starts
+again (Netravali et al., USENIX ATC 2015; mahimahi's `mm-link`). Uplink and downlink are separate
+files.
 
-A link of the lab has a rate, not opportunities: they are counted in bins. A timestamp closes
-its millisecond, so that bin k holds those after k·b ms and up to (k+1)·b ms; a trace that
-begins with 0 has these in its first bin. The last bin ends at the last timestamp; what would be
-less than half a bin is part of the bin before.
+A link of the lab has a rate instead of opportunities, so these are counted in bins. A timestamp ends
+its millisecond. So bin k holds the timestamps after k·b ms and up to (k+1)·b ms. If a trace begins
+with 0, its first bin also holds these. The last bin ends at the last timestamp. If it is shorter
+than half a bin, it is joined to the bin before.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import BinaryIO, Final
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces.format import Format, Options
-from linklab.traces.lines import CUT, MAX_LINE_BYTES, shown
+from linklab.traces.lines import MAX_LINE_BYTES, TRUNCATED, quoted
 from linklab.traces.trace import MAX_LENGTH_NS, TraceError, TraceFile, TraceSample
 
 OPPORTUNITY_BYTES: Final = FRAME_BYTES
-"""What one line lets through: a full packet of 1500 bytes, with the Ethernet header of 14 that a
-link of the lab counts. Mahimahi counts the same packet as 1504, with its TUN device's header of 4
-(`PACKET_SIZE` in link_queue.cc). Imported as 1504 an opportunity would not carry what it carries
-there: a link would be .66 % slow, and the one of a quiet time would not pass a packet."""
+"""The bytes of one line: a full packet of 1500 bytes with an Ethernet header of 14, as a lab's link
+counts it. Mahimahi counts 1504, with the 4 bytes of its TUN device's header (`PACKET_SIZE` in
+link_queue.cc). With 1504 an opportunity would not carry a full packet: a link would be 0.66 % slow,
+and in a quiet time no packet would pass."""
 
 BIN_MS: Final = 100
 
@@ -44,7 +44,7 @@ def read(
     bin_ms: int = BIN_MS,
     opportunity_bytes: int = OPPORTUNITY_BYTES,
 ) -> TraceFile:
-    """The trace in bins of `bin_ms`; no opportunity is lost or added. Raises TraceError."""
+    """Reads the trace in bins of `bin_ms`. Every opportunity counts once. Raises TraceError."""
     comments = [f"bins of {bin_ms} ms, {opportunity_bytes} bytes per opportunity"]
     recording = TraceFile(iter(()), frozenset(), comments)
     times_ms = _timestamps(file, name, recording.notes)
@@ -67,7 +67,7 @@ def _samples(
 
 
 def _counts(blocks: Iterator[list[int]], name: str, bin_ms: int) -> Iterator[tuple[int, int]]:
-    """Length in ms and number of opportunities of each bin."""
+    """Yields the length in ms and the number of opportunities of each bin."""
     begin_ms = count = last_ms = 0
     for times_ms in blocks:
         position = 0
@@ -89,7 +89,7 @@ def _counts(blocks: Iterator[list[int]], name: str, bin_ms: int) -> Iterator[tup
 
 
 def _joined(counts: Iterator[tuple[int, int]], bin_ms: int) -> Iterator[tuple[int, int]]:
-    """Adds a last bin of less than half the length to the one before."""
+    """Joins a last bin of less than half the length to the one before."""
     length_ms, count = next(counts)
     for next_ms, next_count in counts:
         if 2 * next_ms < bin_ms:
@@ -101,16 +101,16 @@ def _joined(counts: Iterator[tuple[int, int]], bin_ms: int) -> Iterator[tuple[in
 
 
 def _timestamps(file: BinaryIO, name: str, notes: list[str]) -> Iterator[list[int]]:
-    """All timestamps in order, many lines at a time, without a last one that is cut off."""
+    """Yields the timestamps in order, many lines at a time, without a truncated last line."""
     number, last_ms = 1, 0
     for block in _blocks(file, name):
-        is_cut = not block.endswith(b"\n")
+        is_truncated = not block.endswith(b"\n")
         try:
-            times_ms = _parsed(block + b"\n" if is_cut else block, name, number, last_ms)
+            times_ms = _parsed(block + b"\n" if is_truncated else block, name, number, last_ms)
         except TraceError:
-            if not is_cut or number == 1:
+            if not is_truncated or number == 1:
                 raise
-            notes.append(CUT)
+            notes.append(TRUNCATED)
             return
         number, last_ms = number + len(times_ms), times_ms[-1]
         yield times_ms
@@ -119,7 +119,7 @@ def _timestamps(file: BinaryIO, name: str, notes: list[str]) -> Iterator[list[in
 
 
 def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """The file in pieces of whole lines, without a byte order mark; then what has no end of line."""
+    """Yields the file in blocks of whole lines, without a byte order mark, then an incomplete line."""
     rest = file.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     number = 1
     while chunk := file.read(MAX_LINE_BYTES):
@@ -138,7 +138,7 @@ def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _parsed(block: bytes, name: str, number: int, last_ms: int) -> list[int]:
-    """The timestamps in whole lines of which the first has a number."""
+    """Returns the timestamps of a block of lines; `number` is that of the first line."""
     if not block.translate(None, b"0123456789\r\n"):
         words = block.split()
         if len(words) == block.count(b"\n") and len(max(words, key=len)) <= _MAX_DIGITS:
@@ -149,17 +149,17 @@ def _parsed(block: bytes, name: str, number: int, last_ms: int) -> list[int]:
 
 
 def _diagnosis(block: bytes, name: str, number: int, last_ms: int) -> TraceError:
-    """The error of the first wrong line of a block that has one."""
+    """Returns the error of the first wrong line of a block."""
     for at, line in enumerate(block.split(b"\n")[:-1], number):
         text = line.removesuffix(b"\r").decode("utf-8", "replace")
         if not text:
             return _error(name, at, "is empty", _ALLOWED)
         if not (text.isascii() and text.isdigit()):
             return _error(
-                name, at, f"{shown(text)} is not a whole number of milliseconds", _ALLOWED
+                name, at, f"{quoted(text)} is not a whole number of milliseconds", _ALLOWED
             )
         if len(text) > _MAX_DIGITS or int(text) > _MAX_MS:
-            return _error(name, at, f"{shown(text)} is too much", _ALLOWED)
+            return _error(name, at, f"{quoted(text)} is too much", _ALLOWED)
         if int(text) < last_ms:
             return _error(
                 name, at, f"{text} is less than {last_ms} before it", f"{last_ms} or more"
@@ -181,8 +181,10 @@ def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFi
 
 
 def read_by(options: Options, opportunity_bytes: int, file: BinaryIO, name: str) -> TraceFile:
-    """The trace with the options' bins and opportunities, where it has none of
-    `opportunity_bytes`. Raises TraceError."""
+    """Reads the trace with the options' bins; `opportunity_bytes` is the default of that option.
+
+    Raises TraceError.
+    """
     return read(
         file,
         name,

@@ -1,4 +1,4 @@
-"""Puts recordings of one link together: its downlink, its uplink, its delays. Pure."""
+"""Merges recordings of one link: its downlink, its uplink, its delays. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import replace
 from linklab.traces.trace import MAX_LENGTH_NS, TraceSample
 
 Series = Callable[[], Iterator[tuple[int, int]]]
-"""Begins a series of lengths in ns and rates anew."""
+"""A function that starts a series of lengths in ns and rates from its beginning."""
 
 
 def with_uplink(down: Iterable[TraceSample], uplink: Series) -> Iterator[TraceSample]:
-    """The samples of `down`, each with the mean of the uplink's rate meanwhile.
+    """Yields the samples of `down`, each with the uplink's mean rate in that time.
 
-    An uplink that is shorter begins anew, as Mahimahi's does; what is longer is left out.
+    A shorter uplink is repeated, as in Mahimahi. The rest of a longer one is left out.
     """
     rates = _endless(uplink)
     left_ns = rate_bps = 0
@@ -46,10 +46,10 @@ def _first(values: Iterator[tuple[int, int]], count: int) -> Iterator[tuple[int,
 def with_rtts(
     samples: Iterable[TraceSample], rtts: Callable[[], Iterator[tuple[int, float]]]
 ) -> Iterator[TraceSample]:
-    """The samples, each with the RTT that held when it began; before the first one, that one.
+    """Yields the samples, each with the RTT at its start. Before the first RTT, the first holds.
 
-    `rtts` begins a series of times in ns and RTTs anew. As CellReplay does, it is repeated from
-    its last time on, at which the first RTT holds again.
+    `rtts` starts a series of times in ns and RTTs from its beginning. It is repeated from its last
+    time on, as in CellReplay; there the first RTT holds again.
     """
     changes = _repeated(rtts)
     rtt_s = next(changes)[1]

@@ -1,4 +1,4 @@
-"""The file of a trace: CSV with a header of comments, read and written as a stream.
+"""Reads and writes the file of a trace as a stream: CSV with a header of comments.
 
     # licence: Apache-2.0
     # source: …
@@ -7,14 +7,16 @@
     0.1,40.9,9.3,51,0
     # end: 0.2 s
 
-`t` is in seconds and grows; a sample holds until the next one, the last one until the end that
-the last line names, else as long as the sample before it. Only differences of `t` count: the
-first sample is where the trace begins. Rates are those of a lab's link, whole frames with the
-Ethernet header, in Mbit/s; `loss` is a ratio. `up_mbit`, `rtt_ms` and `loss` may be left out, as
-columns or as empty fields: there the link keeps its own. Lines that begin with # are comments.
+`t` is in seconds and ascends. A sample holds until the next one. The last sample holds until the end
+that the last line names, else as long as the sample before it. Only differences of `t` count: the
+trace begins at the first sample.
 
-An import leaves out a last line that is cut off, and lines whose `t` is not after that of a line
-above, as long as they are few. A trace that a scenario plays has none of these.
+Rates count whole frames with the Ethernet header, in Mbit/s. `loss` is a ratio. `up_mbit`, `rtt_ms`
+and `loss` may be absent, as columns or as empty fields; then the link keeps its own values. Lines
+that begin with # are comments.
+
+An import leaves out a truncated last line. It also leaves out lines whose `t` is not after a line
+above, as long as they are few. Traces that a scenario plays may have neither.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import BinaryIO, Final, TextIO
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.format import Format, Options
-from linklab.traces.lines import CUT, InTime, Lines, shown
+from linklab.traces.lines import TRUNCATED, InTime, Lines, quoted
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MIN_SAMPLE_NS,
@@ -39,7 +41,7 @@ from linklab.traces.trace import (
 )
 
 COLUMNS: Final = {"up": "up_mbit", "rtt": "rtt_ms", "loss": "loss"}
-"""What the optional columns are called in the file."""
+"""The names of the optional columns in the file."""
 
 _NEEDED = ("t", "down_mbit")
 _ALL = (*_NEEDED, *COLUMNS.values())
@@ -49,7 +51,7 @@ _MAX_T_S = 100_000_000_000
 
 
 def load(path: Path) -> tuple[TraceSample, ...]:
-    """All samples of a file. Raises TraceError."""
+    """Reads all samples of a file. Raises TraceError."""
     try:
         with path.open("rb") as file:
             recording = read(file, str(path))
@@ -64,7 +66,7 @@ def load(path: Path) -> tuple[TraceSample, ...]:
 
 
 def read(file: BinaryIO, name: str) -> TraceFile:
-    """The trace in a file that `name` stands for in errors. Raises TraceError."""
+    """Reads a trace from a file; `name` names it in errors. Raises TraceError."""
     lines = Lines(file, name)
     comments: list[str] = []
     names: list[str] = []
@@ -88,10 +90,10 @@ def _names(lines: Lines, text: str) -> list[str]:
         lines.fail(f"fields are apart by ';'; allowed: ',' between them, '.' in numbers: {_FORM}")
     names = [name.strip().lower() for name in _fields(lines, text)]
     if not any(name in _ALL for name in names):
-        lines.fail(f"{shown(text)} does not name the columns; allowed: {_FORM}")
+        lines.fail(f"{quoted(text)} does not name the columns; allowed: {_FORM}")
     for index, name in enumerate(names):
         if name not in _ALL:
-            lines.fail(f"the column {shown(name)} is unknown; allowed: {_FORM}")
+            lines.fail(f"the column {quoted(name)} is unknown; allowed: {_FORM}")
         if name in names[:index]:
             lines.fail(f"the column {name!r} is named twice; allowed: {_FORM}")
     for name in _NEEDED:
@@ -122,9 +124,9 @@ def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Trace
                 lines.fail("a sample comes after the end; allowed: '# end: …' as the last line")
             t_ns, sample = _sample(lines, names, text)
         except TraceError:
-            if not lines.is_cut or before is None or end_ns is not None:
+            if not lines.is_truncated or before is None or end_ns is not None:
                 raise
-            notes.append(CUT)
+            notes.append(TRUNCATED)
             break
         is_behind = before is not None and t_ns <= before_ns
         if not in_time.passes(_decimal(t_ns, 9), is_behind=is_behind):
@@ -167,12 +169,12 @@ def _length_ns(lines: Lines, column: str, from_ns: int, to_ns: int, first_ns: in
 
 def _end_ns(lines: Lines, text: str) -> int:
     if not text.endswith("s"):
-        lines.fail(f"{shown(text)} is no time in s; allowed: a time such as '600 s'", "end")
+        lines.fail(f"{quoted(text)} is no time in s; allowed: a time such as '600 s'", "end")
     return _scaled(lines.decimal("end", text[:-1], 0, _MAX_T_S, "s"), 9)
 
 
 def _sample(lines: Lines, names: list[str], text: str) -> tuple[int, TraceSample]:
-    """The time in a line and what holds from then on, with a length that is not known yet."""
+    """Returns a line's time, and its sample, whose length is not known yet."""
     fields = _fields(lines, text)
     if len(fields) != len(names):
         lines.fail(
@@ -209,7 +211,7 @@ def _scaled(value: Decimal, digits: int) -> int:
 def write(
     file: TextIO, samples: Iterable[TraceSample], columns: Collection[str], comments: Iterable[str]
 ) -> None:
-    """Writes a trace, with the optional columns that are named; reads back as the same."""
+    """Writes a trace with the optional `columns`. It reads back as the same."""
     for comment in comments:
         for line in comment.splitlines() or [""]:
             file.write(f"# {line}".rstrip() + "\n")
@@ -229,13 +231,13 @@ def write(
 
 
 def _decimal(value: int, digits: int) -> str:
-    """value / 10^digits without trailing zeros."""
+    """Writes value / 10^digits without trailing zeros."""
     whole, rest = divmod(value, 10**digits)
     return f"{whole}.{rest:0{digits}}".rstrip("0").rstrip(".")
 
 
 def _float(value: float, digits: int) -> str:
-    """value · 10^digits as the shortest decimal that reads back as the same float."""
+    """Writes value · 10^digits as the shortest decimal that reads back as the same float."""
     text = format(Decimal(repr(float(value))).scaleb(digits), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 

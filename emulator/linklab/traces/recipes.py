@@ -1,14 +1,15 @@
-"""The traces that ship: how each is made, and the figures that it has to show. Pure.
+"""Defines the traces that ship: their recipes, and the figures that they must have. Pure.
 
-*Driving* is Sprout's model as published, and has to lie where public driving traces do (the
-Saturator's of AT&T and Verizon, and T-Mobile, that ship with Mahimahi; our own `statistics`
-of them: CV 0.56-0.78, autocorrelation 0.82-0.92 after 1 s and 0.09-0.59 after 10 s, 1 gap in
-140 s to 36 gaps in 786 s; with other sets up to a CV of 0.85 and down to 0.63 and 0.06).
+*Driving* is Sprout's model as published. Its figures must be in the range of public driving traces.
+These are the Saturator's traces of AT&T and Verizon, and T-Mobile's, which ship with Mahimahi. Our
+`statistics` of them: CV 0.56-0.78, autocorrelation 0.82-0.92 after 1 s and 0.09-0.59 after 10 s,
+1 gap in 140 s to 36 gaps in 786 s. Other sets have a CV up to 0.85, and autocorrelations down to
+0.63 and 0.06.
 
-For phones that walk or lie still nobody publishes series, only how much the mean of a run
-strays: σ of LTE over runs of 15 to 35 s (thesis tables 5.1, 5.3, 5.5, 5.6). Those traces'
-means over 30 s have to stray as much. How much they stray from second to second, and for how
-long, are assumptions, chosen so that the former follows.
+For walking or resting phones there are no public series. Only the variation of a run's mean is
+published: σ of LTE over runs of 15 to 35 s (thesis tables 5.1, 5.3, 5.5, 5.6). The means over 30 s
+of these traces must vary as much. The variation from second to second, and its correlation, are
+assumptions, chosen to give that result.
 
 Uplinks are a sixth of the downlinks, as in AT&T's driving trace (0.84 of 5.19 Mbit/s).
 """
@@ -27,10 +28,10 @@ from linklab.traces.statistics import of_downlink
 from linklab.traces.trace import TraceSample
 
 TRACES: Final = PROFILES / "traces"
-"""Where the traces that ship lie."""
+"""The directory of the shipped traces."""
 
 RUN_S: Final = 30.0
-"""About as long as the thesis' downloads take."""
+"""The approximate duration of the thesis' downloads."""
 
 _MBIT = 10**6
 _UPLINK_SHARE = 1 / 6
@@ -38,7 +39,7 @@ _UPLINK_SHARE = 1 / 6
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A figure of the downlink and the range that it has to lie in, with where that is from."""
+    """A figure of the downlink, its allowed range, and the source of the range."""
 
     figure: str
     low: float
@@ -46,7 +47,7 @@ class Target:
     source: str
 
     def holds(self, value: float) -> bool:
-        """Whether a value lies in the range."""
+        """Tells whether a value is in the range."""
         return self.low <= value <= self.high
 
 
@@ -77,7 +78,10 @@ def _recipe(
 
 
 def _volatility(cv: float, reversion_per_s: float) -> float:
-    """What gives an Ornstein-Uhlenbeck rate this CV, as a share of a peak of twice the mean."""
+    """Returns the volatility that gives an Ornstein-Uhlenbeck rate this CV.
+
+    It is a share of the peak, which is twice the mean.
+    """
     return round(cv * math.sqrt(2 * reversion_per_s) / 2, 4)
 
 
@@ -140,12 +144,12 @@ SHIPPED: Final = (
 
 
 def is_generated(file: Path) -> bool:
-    """Whether a trace's file is one that ships: linklab generates all of those."""
+    """Tells whether a trace's file is a shipped one. linklab generates all of those."""
     return file.parent == TRACES and file.stem in {shipped.name for shipped in SHIPPED}
 
 
 def figures(samples: Iterable[TraceSample]) -> dict[str, float]:
-    """The figures that targets are about, of the downlink. NaN where there is none."""
+    """Computes the downlink's figures for the targets; NaN if undefined."""
     trace = tuple(samples)
     seconds, runs = of_downlink(trace), of_downlink(trace, RUN_S)
     return {
@@ -163,7 +167,7 @@ def _or_nan(value: float | None) -> float:
 
 
 def comments(shipped: Shipped) -> list[str]:
-    """What stands in the head of a shipped trace's file."""
+    """Returns the comments at the start of a shipped trace's file."""
     recipe = shipped.recipe
     found = figures(generate(recipe))
     return [

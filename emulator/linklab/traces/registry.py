@@ -1,4 +1,4 @@
-"""Every format of recorded traces, one line each, and which one a file has."""
+"""Lists the formats of recorded traces, one line each, and detects a file's format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from linklab.traces import cellreplay, iperf3, mahimahi, plain, ucc
 from linklab.traces.format import Format
-from linklab.traces.lines import shown
+from linklab.traces.lines import quoted
 from linklab.traces.trace import TraceError
 
 FORMATS: Final[dict[str, Format]] = {
@@ -20,21 +20,21 @@ FORMATS: Final[dict[str, Format]] = {
         iperf3.FORMAT,
     )
 }
-"""By name, in the order in which lists have them. A file is compared with the last one first: to
-linklab's own CSV every table looks alike."""
+"""By name, in the order of lists. Detection starts with the last one, because every table looks like
+linklab's own CSV."""
 
 HEAD_BYTES: Final = 1 << 16
 
 
 def that_take(option: str) -> list[str]:
-    """The names of the formats that take an option, a field of `Options`."""
+    """Lists the formats that take an option, which is a field of `Options`."""
     return [one.name for one in FORMATS.values() if option in one.takes]
 
 
 def format_of(head: bytes, name: str) -> Format:
-    """The format of a file that begins with `head` and is called `name` in errors.
+    """Detects the format of a file that begins with `head`; `name` names it in errors.
 
-    Raises TraceError where it is none that is known.
+    Raises TraceError for an unknown format.
     """
     if not head:
         raise TraceError(f"{name}:1: the file is empty; needed: a trace")
@@ -51,4 +51,4 @@ def _of_line(line: str, where: str) -> Format:
         if one.begins(line, where):
             return one
     known = "; ".join(f"{one.name} ({one.looks})" for one in FORMATS.values())
-    raise TraceError(f"{where}: {shown(line)} begins no trace; allowed: {known}")
+    raise TraceError(f"{where}: {quoted(line)} begins no trace; allowed: {known}")

@@ -1,7 +1,7 @@
-"""What a trace is like in figures: how much, how varying, how persistent, how often gone. Pure.
+"""Computes a trace's statistics: mean, variation, autocorrelation, gaps. Pure.
 
-The variation is that of means over bins, 1 s unless said otherwise, as the published figures
-of driving traces are.
+The variation is that of means over bins, by default of 1 s, like published figures of driving
+traces.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from linklab.traces.trace import NS_PER_S, TraceSample
 BIN_S: Final = 1.0
 
 GAP_S: Final = 0.5
-"""Longer times without capacity are gaps."""
+"""A longer time without capacity is a gap."""
 
 DARK_BPS: Final = 1_000
 """Below this rate a link carries nothing."""
@@ -25,12 +25,15 @@ DARK_BPS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """One direction of a trace.
+    """The statistics of one direction of a trace.
 
-    `cv` is the coefficient of variation of the bins' means (standard deviation by mean), and
-    `autocorrelation_1s` and `autocorrelation_10s` how much a bin tells of the one so much
-    later (1: all, 0: nothing). They are None where the trace is too short, or constant, or the
-    bins do not divide the lag. `gaps` counts the times longer than 0.5 s without capacity.
+    Attributes:
+        cv: coefficient of variation of the bins' means (standard deviation / mean).
+        autocorrelation_1s, autocorrelation_10s: of the bins' means.
+        gaps: number of times without capacity longer than 0.5 s.
+
+    `cv` and the autocorrelations are None if the trace is too short or constant, or if the bins do
+    not divide the lag.
     """
 
     duration_s: float
@@ -43,7 +46,7 @@ class Statistics:
 
 
 class Counting:
-    """Takes a direction's samples one by one, in little memory, and yields its statistics."""
+    """Computes a direction's statistics from its samples one by one, with little memory."""
 
     def __init__(self, bin_s: float = BIN_S) -> None:
         self._bin_ns = round(bin_s * NS_PER_S)
@@ -56,7 +59,7 @@ class Counting:
         self._longest_ns = 0
 
     def add(self, length_ns: int, rate_bps: int) -> None:
-        """The next sample."""
+        """Adds the next sample."""
         self._bits_ns += rate_bps * length_ns
         self._fill_bins(length_ns, rate_bps)
         if rate_bps < DARK_BPS:
@@ -78,7 +81,7 @@ class Counting:
                 self._bin_bits_ns = 0
 
     def result(self) -> Statistics:
-        """The statistics of everything so far. Raises ValueError for nothing."""
+        """Returns the statistics of all samples so far. Raises ValueError if there are none."""
         if not self._duration_ns:
             raise ValueError("a trace without samples has no statistics")
         return Statistics(
@@ -98,7 +101,7 @@ class Counting:
         return math.sqrt(squares / len(self._bins_bps)) / mean
 
     def _autocorrelation(self, lag_s: float) -> float | None:
-        """Σ(x_i − m)(x_{i+k} − m) / Σ(x_i − m)², the usual estimate (Box and Jenkins)."""
+        """Returns Σ(x_i − m)(x_{i+k} − m) / Σ(x_i − m)², the usual estimate (Box and Jenkins)."""
         lag, rest = divmod(round(lag_s * NS_PER_S), self._bin_ns)
         bins = self._bins_bps
         mean, squares = _moments(bins)
@@ -110,7 +113,7 @@ class Counting:
 
 
 def _moments(values: array[float]) -> tuple[float, float]:
-    """Mean and Σ(x − mean)², which is exactly 0 where all are equal."""
+    """Returns the mean and Σ(x − mean)², which is exactly 0 if all values are equal."""
     if not values or min(values) == max(values):
         return (values[0] if values else 0.0), 0.0
     mean = math.fsum(values) / len(values)
@@ -118,7 +121,7 @@ def _moments(values: array[float]) -> tuple[float, float]:
 
 
 def of_downlink(samples: Iterable[TraceSample], bin_s: float = BIN_S) -> Statistics:
-    """The downlink's statistics. Raises ValueError for no samples."""
+    """Returns the downlink's statistics. Raises ValueError if there are no samples."""
     counting = Counting(bin_s)
     for sample in samples:
         counting.add(sample.length_ns, sample.down_bps)

@@ -1,4 +1,4 @@
-"""What a trace is: samples one after another, and how far values may go. Pure."""
+"""Defines a trace: consecutive samples, and the limits of their values. Pure."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from typing import Final
 NS_PER_S: Final = 1_000_000_000
 
 MIN_SAMPLE_NS: Final = 1_000_000
-"""The shortest sample: a change of a link costs up to 1 ms of a processor over netlink."""
+"""The shortest sample. A change of a link by netlink takes up to 1 ms of processor time."""
 
 MAX_LENGTH_NS: Final = 1_000_000 * NS_PER_S
-"""The longest trace, 11.5 days: up to here seconds as floats tell all nanoseconds apart."""
+"""The longest trace, 11.5 days. Up to here floats in seconds distinguish nanoseconds."""
 
 
 class TraceError(ValueError):
-    """A trace that cannot be read, made or played; says where, why and what is allowed."""
+    """A trace cannot be read, made or played. The message says where, why and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSample:
-    """What a link could carry for `length_ns` nanoseconds.
+    """The state of a link for `length_ns` nanoseconds.
 
-    Rates are those that a lab's link is shaped to: whole frames with the Ethernet header.
-    `loss_ratio` is the share of downlink packets lost. None is what the trace does not tell:
-    there the link keeps its own.
+    Rates count whole frames with the Ethernet header, like a lab's link. `loss_ratio` is the share
+    of downlink packets lost. For None the link keeps its own value.
     """
 
     length_ns: int
@@ -39,10 +38,13 @@ class TraceSample:
 class TraceFile:
     """A file that is being read.
 
-    `samples` can be taken once, and raise TraceError where the file is wrong. `columns` are
-    those of `OPTIONAL` that samples may have. `comments` say what the file and its reader tell
-    of it, `notes` what whoever imports it should know; they are complete when all samples are
-    taken.
+    Attributes:
+        samples: can be iterated once; raises TraceError for a wrong file.
+        columns: those of `OPTIONAL` that samples may have.
+        comments: from the file and its reader.
+        notes: for the user who imports the file.
+
+    `comments` and `notes` are complete after the last sample.
     """
 
     samples: Iterator[TraceSample]
@@ -52,4 +54,4 @@ class TraceFile:
 
 
 OPTIONAL: Final = ("up", "rtt", "loss")
-"""What a trace may tell beside the downlink's rate."""
+"""The optional values of a trace beside the downlink's rate."""

@@ -1,11 +1,14 @@
-"""UCC's 4G and 5G traces: what an Android phone logged once per second.
+"""Reads UCC's 4G and 5G traces, which an Android phone logged once per second.
 
-CSV of G-NetTrack Pro (Raca et al., ACM MMSys 2018 and 2020) with the columns `Timestamp` as
-YYYY.MM.DD_HH.MM.SS, `DL_bitrate` and `UL_bitrate` in kbit/s, in the 5G set also `PINGAVG` in ms;
-`-` is a missing value. Seconds repeat: the last rate of a second counts. A missing rate is that
-of the second before. A line whose second is before that of a line above is left out. A ping holds until the next one. The rates are what the phone's
-applications got, so they say what the link could carry only while something was downloaded:
-in `State` I the phone was idle.
+They are CSV files of G-NetTrack Pro (Raca et al., ACM MMSys 2018 and 2020). The columns are
+`Timestamp` as YYYY.MM.DD_HH.MM.SS, `DL_bitrate` and `UL_bitrate` in kbit/s, and in the 5G set
+`PINGAVG` in ms. `-` is a missing value.
+
+If a second occurs several times, its last rate counts. A missing rate is that of the second before.
+A line that is earlier than a line above is left out. A ping holds until the next one.
+
+The rates are those of the phone's applications. So they show the link's capacity only during a
+download. In `State` I the phone was idle.
 """
 
 from __future__ import annotations
@@ -18,19 +21,19 @@ from typing import BinaryIO, Final, NoReturn
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.format import Format, Options
-from linklab.traces.lines import CUT, InTime, Lines, shown
+from linklab.traces.lines import TRUNCATED, InTime, Lines, quoted
 from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, TraceError, TraceFile, TraceSample
 
 NEEDED: Final = ("Timestamp", "DL_bitrate", "UL_bitrate")
 
 SILENCE_S: Final = 10
-"""A longer time without a line is worth a note: nothing is known about it."""
+"""A longer time without a line gets a note, because nothing is known about it."""
 
 _TIME = re.compile(r"(\d{4})\.(\d\d)\.(\d\d)_(\d\d)\.(\d\d)\.(\d\d)", re.ASCII)
 
 
 def read(file: BinaryIO, name: str) -> TraceFile:
-    """The trace, one sample per logged second. Raises TraceError."""
+    """Reads the trace, one sample per logged second. Raises TraceError."""
     lines = Lines(file, name)
     header = next(lines, None)
     if header is None:
@@ -46,7 +49,7 @@ def read(file: BinaryIO, name: str) -> TraceFile:
 
 
 class _Second:
-    """What is known of the second that is being read."""
+    """The values of the second that is being read."""
 
     def __init__(self) -> None:
         self.time: datetime | None = None
@@ -55,7 +58,7 @@ class _Second:
         self.rtt_s: float | None = None
 
     def sample(self, lines: Lines, seconds: float) -> TraceSample | None:
-        """What held for so long; nothing as long as no rate was known."""
+        """Returns a sample of this length; None as long as no rate is known."""
         if self.down_bps is None:
             return None
         if seconds * NS_PER_S > MAX_LENGTH_NS:
@@ -77,9 +80,9 @@ def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Trace
         try:
             time, down, up, values = _row(lines, names, line)
         except TraceError:
-            if not lines.is_cut or second.time is None:
+            if not lines.is_truncated or second.time is None:
                 raise
-            notes.append(CUT)
+            notes.append(TRUNCATED)
             break
         is_behind = second.time is not None and time < second.time
         if not in_time.passes(values["Timestamp"], is_behind=is_behind):
@@ -119,7 +122,7 @@ def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[Trace
 def _row(
     lines: Lines, names: list[str], line: str
 ) -> tuple[datetime, int | None, int | None, dict[str, str]]:
-    """Time, rates and all values of a line."""
+    """Returns time, rates and all values of a line."""
     fields = lines.fields(line)
     if len(fields) != len(names):
         lines.fail(f"the line has {len(fields)} fields; allowed: {len(names)} as in line 1")
@@ -145,7 +148,7 @@ def _time(lines: Lines, text: str) -> datetime:
 
 
 def _refuse_time(lines: Lines, text: str) -> NoReturn:
-    lines.fail(f"{shown(text)} is no time; allowed: YYYY.MM.DD_HH.MM.SS", "Timestamp")
+    lines.fail(f"{quoted(text)} is no time; allowed: YYYY.MM.DD_HH.MM.SS", "Timestamp")
 
 
 def _known(
