@@ -27,7 +27,8 @@ _ROUNDED_BPS: Final = 10_000
 """The resolution of a step's rate."""
 
 _AFTERWARDS: Final = (1.0, 5)
-"""After its recording a link keeps the mean rate of so many steps: the step's seconds, the number."""
+"""The step after a recording: its length in seconds, and the number of last steps whose mean rate it has.
+The link keeps that rate."""
 
 
 _LOSING: Final = 0.5

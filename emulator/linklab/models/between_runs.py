@@ -1,4 +1,4 @@
-"""A link is not as fast in every run: one factor on its rates per run. Pure."""
+"""Varies a link's rates from run to run by one factor per run. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from linklab.schema.quantities import ratio
 from linklab.schema.rows import Mappings, Row
 
 TRUNCATED_AT: Final = 2.5
-"""Standard deviations beyond which no run lies: one in 80 would."""
+"""The distribution is truncated at this many standard deviations, which leaves out 1 run in 80."""
 
 MAX_RELATIVE_SD: Final = 0.38
-"""Above this a run's rate could come near zero. In thesis table 5.12 a link alone has .00 to .41,
-LTE beside Wi-Fi up to .52."""
+"""Above this a run's rate could be almost zero. In thesis table 5.12 a link alone has 0.00 to 0.41,
+LTE beside Wi-Fi up to 0.52."""
 
 _BEYOND: Final = 0.006209665
 """The normal distribution's share below -`TRUNCATED_AT`."""
@@ -28,8 +28,10 @@ _BEYOND: Final = 0.006209665
 
 @dataclass(frozen=True, slots=True)
 class BetweenRunsSettings:
-    """`relative_sd` is the rates' standard deviation from run to run over their mean, as the
-    thesis reports them: above 0 to `MAX_RELATIVE_SD`."""
+    """`relative_sd` is the rates' standard deviation between runs divided by their mean.
+
+    The thesis reports it. It is above 0 and at most `MAX_RELATIVE_SD`.
+    """
 
     relative_sd: float
 
@@ -37,10 +39,9 @@ class BetweenRunsSettings:
 class BetweenRuns:
     """Multiplies both rates by a factor that is normally distributed around 1 over the runs.
 
-    `relative_sd` is the standard deviation between runs over the mean, as the thesis reports
-    them (0 to `MAX_RELATIVE_SD`, else ValueError). `quantile` is the run's place among all runs,
-    0 for the slowest to 1. Nothing lies beyond `TRUNCATED_AT` deviations, so that .955 of the
-    standard deviation is left; the mean stays 1.
+    `quantile` is the run's position among all runs, 0 for the slowest to 1. The distribution is
+    truncated at `TRUNCATED_AT` deviations. That leaves 0.955 of the standard deviation; the mean
+    stays 1. Raises ValueError unless `relative_sd` is from 0 to `MAX_RELATIVE_SD`.
     """
 
     wants_load = False
@@ -57,7 +58,7 @@ class BetweenRuns:
         self.factor = 1 + relative_sd * deviation
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """The state with both rates as they are in this run."""
+        """Returns the state with this run's rates."""
         return replace(
             state,
             down_rate_bps=max(1, round(state.down_rate_bps * self.factor)),
@@ -65,7 +66,7 @@ class BetweenRuns:
         )
 
     def next_s(self) -> float:
-        """Never: a run has one factor."""
+        """Returns infinity, because a run has one factor."""
         return math.inf
 
 

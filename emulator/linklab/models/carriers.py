@@ -1,11 +1,12 @@
-"""LTE carrier aggregation: carriers that come with load, one after the other, and go with idleness.
+"""Models LTE carrier aggregation: load adds carriers one by one, idle time removes them. Pure.
 
-The standards add a carrier within milliseconds: 8 to 34 ms from the activation command (3GPP TS
-36.133, 7.7), and it is deactivated after `sCellDeactivationTimer`, 20 ms to 1.28 s without data
-on it (TS 36.331, 6.3.2 `MAC-MainConfig`; TS 36.321, 5.13). What takes seconds is the network's
-decision: thesis 3.1.4 saw a buildup of about 2.5 s on average, 15 to 20 s at times, 5.1.1 one of
-10 s, and 5.2.2 runs that never got there. So the ramp follows what a base station sees, queued
-bytes and idle time, and not the time of day. Only the downlink is aggregated. Pure.
+The standards add a carrier within 8 to 34 ms from the activation command (3GPP TS 36.133, 7.7). They
+remove it after `sCellDeactivationTimer`, 20 ms to 1.28 s without data on it (TS 36.331, 6.3.2
+`MAC-MainConfig`; TS 36.321, 5.13).
+
+The network's decision takes seconds. Thesis 3.1.4 saw a build-up of about 2.5 s on average, and
+sometimes 15 to 20 s. Section 5.1.1 has one of 10 s, and 5.2.2 runs without any. So the ramp follows
+what a base station sees: queued bytes and idle time. Only the downlink is aggregated.
 """
 
 from __future__ import annotations
@@ -24,31 +25,33 @@ from linklab.schema.quantities import choice, count, duration, number, ratio, si
 from linklab.schema.rows import Row, Table
 
 SLOW_S = (10.0, 20.0)
-"""Between these a slow ramp lies, uniformly (thesis 3.1.4 and 5.1.1)."""
+"""The duration of a slow ramp is uniformly distributed between these (thesis 3.1.4 and 5.1.1)."""
 
 _DEVICE = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CarrierSettings:
-    """How a link's carriers come up.
+    """The settings of a link's carriers.
 
-    `count` is the number of carriers at full aggregation: 2 on the Samsung S6, 3 on the S7
-    (thesis 5.1.1); allowed are 1 to 32 (5 in Release 10). `first_share` of the plateau rate
-    comes with the first carrier (above 0 to 1), the others come up in equal steps.
-
-    The ramp begins when `trigger_bytes` (1 B to 100 MB) have been queued for the downlink for
-    `trigger_s` (0 to 10 s); the defaults are a vendor's. From then it takes, as long as that
-    much is queued, a lognormal time with the median `delay_median_s` (1 ms to 600 s), whose
-    logarithm has the standard deviation `delay_sigma` (0 to 3): with .3 nine of ten ramps take
-    1.5 to 4.1 s, 2.6 s on average, which is the thesis' typical buildup. `slow_probability` of
-    the ramps take `SLOW_S` instead, `never_probability` of the runs stay with the first carrier
-    (both 0 to 1); thesis figure 5.6a has such runs "around the 0.2 mark" of its axis, which is
-    20 Mbit/s if that ends at 10^8 bit/s.
-
-    After `idle_s` (20 ms to 60 s) without downlink traffic everything begins anew; the default
-    is the longest `sCellDeactivationTimer`. `key` says whose ramp it is: the "device"'s, or each
-    TCP "connection" has one of its own, so that a new one starts anew (thesis 4.4.3.3).
+    Attributes:
+        count: carriers at full aggregation: 2 on the Samsung S6, 3 on the S7 (thesis 5.1.1). 1 to 32
+            are allowed; Release 10 has 5.
+        first_share: share of the full rate with the first carrier (above 0 to 1). The others add
+            equal shares.
+        trigger_bytes, trigger_s: the ramp begins when this much (1 B to 100 MB) has been queued for
+            the downlink for this time (0 to 10 s). The defaults are a vendor's.
+        delay_median_s: median of the ramp's duration (1 ms to 600 s), which is lognormal. Time
+            counts while `trigger_bytes` are queued.
+        delay_sigma: standard deviation of its logarithm (0 to 3). With 0.3, 90 % of the ramps take
+            1.5 to 4.1 s, and 2.6 s on average, like the thesis' typical build-up.
+        slow_probability: share of the ramps that take `SLOW_S` instead (0 to 1).
+        never_probability: share of the runs that keep the first carrier (0 to 1). Thesis figure
+            5.6a has such runs "around the 0.2 mark" of its axis. That is 20 Mbit/s if the axis ends
+            at 10^8 bit/s.
+        idle_s: without downlink traffic for this time (20 ms to 60 s) all starts again. The default
+            is the longest `sCellDeactivationTimer`.
+        key: the "device" has one ramp, or each TCP "connection" has its own (thesis 4.4.3.3).
     """
 
     count: int
@@ -65,14 +68,14 @@ class CarrierSettings:
 
 @dataclass(slots=True)
 class _Ramp:
-    """One ramp. `loaded_since_s` moves on while a ramp that has begun is paused."""
+    """A ramp. While a started ramp is paused, `loaded_since_s` moves on."""
 
     loaded_since_s: float
     delay_s: float | None = None
     carriers: int = 1
 
     def up_s(self, carrier: int, settings: CarrierSettings) -> float:
-        """When a carrier comes up if the load lasts."""
+        """Returns when a carrier is added if the load lasts."""
         begun_s = self.loaded_since_s + settings.trigger_s
         if self.delay_s is None:
             return begun_s
@@ -80,10 +83,10 @@ class _Ramp:
 
 
 class Carriers:
-    """The downlink's share of the plateau rate by the carriers that the load has brought up.
+    """Limits the downlink to the share of the full rate that its carriers give.
 
-    With the key "connection" the open connection with the most carriers decides, and what is
-    queued counts for all of them: a queue does not say whose bytes it holds.
+    With the key "connection" the open connection with the most carriers decides. Queued bytes count
+    for all connections, because a queue does not tell whose bytes it holds.
     """
 
     def __init__(self, settings: CarrierSettings, random: Random, step_s: float = STEP_S) -> None:
@@ -101,16 +104,16 @@ class Carriers:
 
     @property
     def wants_load(self) -> bool:
-        """Whether there is any further carrier to come."""
+        """Whether further carriers can be added."""
         return self._reachable > 1
 
     @property
     def wants_connections(self) -> bool:
-        """Whether each connection has its own ramp."""
+        """Whether each connection has its own ramp, so that open connections matter."""
         return self.wants_load and self._settings.key == "connection"
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """The state with the downlink's rate as far as it is aggregated."""
+        """Returns the state with the downlink's rate by its carriers."""
         if self.wants_load:
             self._follow(t_s, load)
         carriers = self._carriers()
@@ -122,10 +125,10 @@ class Carriers:
         return replace(state, down_rate_bps=rate, carriers=carriers)
 
     def next_s(self) -> float:
-        """The next carrier, or the next look at the load.
+        """Returns the time of the next carrier or of the next look at the load.
 
-        That is every step, but with all carriers up only idleness is left to be seen: then it
-        is noticed at most an eighth of `idle_s` late.
+        The load is looked at every step. With all carriers, only idle time matters: it is noticed
+        at most `idle_s` / 8 late.
         """
         if not self.wants_load:
             return math.inf
@@ -160,7 +163,7 @@ class Carriers:
                 self._climb(self._ramps.setdefault(key, _Ramp(t_s)), t_s)
 
     def _pause(self, elapsed_s: float) -> None:
-        """The time without load does not count, and before the trigger it undoes all."""
+        """Excludes time without load. Before the trigger such time resets the ramp."""
         self._ramps = {key: one for key, one in self._ramps.items() if one.delay_s is not None}
         for ramp in self._ramps.values():
             ramp.loaded_since_s += elapsed_s

@@ -1,7 +1,7 @@
-"""Random times: exponential and lognormal ones, the same to the last bit on every machine.
+"""Draws exponential and lognormal numbers, bit-exact on every machine. Pure.
 
-`random` turns its numbers into these with the C library's logarithm and exponential; here it is
-`bit_exact_math`. Uniform numbers come from `random` itself, whose series Python guarantees. Pure.
+`random` uses the C library's logarithm and exponential. This module uses `bit_exact_math`. Uniform
+numbers come from `random`, whose series Python guarantees.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from random import Random
 from linklab.core import bit_exact_math
 
 _MAGIC = 1.7155277699214135
-"""4 / √(2e), the width of the rectangle around the region of accepted ratios."""
+"""4 / √(2e), the width of the rectangle around the accepted region of ratios."""
 
 
 def exponential(random: Random, mean: float) -> float:
-    """An exponential number with that mean."""
+    """Draws an exponential number with this mean."""
     return -bit_exact_math.log(1.0 - random.random()) * mean
 
 
 def lognormal(random: Random, median: float, sigma: float) -> float:
-    """A number whose logarithm is normal around the median's, with the deviation `sigma`."""
+    """Draws a lognormal number; `sigma` is the standard deviation of its logarithm."""
     return median * bit_exact_math.exp(sigma * _normal(random))
 
 
 def _normal(random: Random) -> float:
-    """A standard normal number, by the ratio of two uniform ones (Kinderman), as
-    `Random.normalvariate` draws it."""
+    """Draws a standard normal number by the ratio of uniforms (Kinderman), like
+    `Random.normalvariate`."""
     while True:
         first = random.random()
         second = 1.0 - random.random()

@@ -1,4 +1,4 @@
-"""What happens to a link on top of everything else: by time, or by the bytes received. Pure."""
+"""Applies a scenario's events to a link, at a time or after a number of received bytes. Pure."""
 
 from __future__ import annotations
 
@@ -21,15 +21,20 @@ T = TypeVar("T", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change of one link from `at_s` seconds after the start on, or from the moment on at
-    which `after_bytes` of payload have arrived over all links, for `duration_s` seconds.
+    """A change of one link for `duration_s`, from `at_s` on or after `after_bytes` on.
 
-    The first group replaces what the layers below say: the carrier ("up", "down"), rates, RTT,
-    jitter, loss. "up" takes "down" back, and brings no carrier that a radio lacks. The second
-    works on what they say: `fade_ratio` is what is left of both rates, `cap_bps` limits both,
-    `cross_bps` is what other people's traffic takes of the downlink, `outage` loses everything,
-    what waits in the queue too, without telling the client. `handover` names the access point to
-    go to, or is "next". None leaves a thing alone.
+    `after_bytes` counts the payload received over all links. None leaves a value unchanged.
+
+    Attributes:
+        carrier: "up" or "down". "up" ends a "down"; it does not restore a carrier that a radio
+            lacks.
+        down_rate_bps, up_rate_bps, rtt_s, jitter_s, loss_ratio: replace the values of the layers
+            below.
+        fade_ratio: the share of both rates that is left.
+        cap_bps: upper limit of both rates.
+        cross_bps: downlink bandwidth used by cross traffic.
+        outage: all packets are lost, also queued ones, and the client cannot see it.
+        handover: name of the target access point, or "next".
     """
 
     link: str
@@ -50,7 +55,7 @@ class Event:
 
     @property
     def kind(self) -> str:
-        """One word for it, by the strongest thing that it does."""
+        """One word for the event, by its strongest change."""
         if self.carrier is not None:
             return f"carrier-{self.carrier}"
         named = {
@@ -66,9 +71,9 @@ class Event:
 
 
 class Events:
-    """Applies a link's events over the layers below, later ones over earlier ones.
+    """Applies a link's events over the layers below; later events override earlier ones.
 
-    `add` brings in another one while the link is running (`linklab link`).
+    `add` adds an event while the link is running (`linklab link`).
     """
 
     wants_connections = False
@@ -86,11 +91,11 @@ class Events:
 
     @property
     def wants_load(self) -> bool:
-        """Whether any event still waits for bytes."""
+        """Whether any event still waits for received bytes."""
         return bool(self._awaited)
 
     def add(self, event: Event) -> None:
-        """Another event; one whose time is past begins when the link is asked next."""
+        """Adds an event. If its time is past, it begins at the next call of `apply`."""
         if event.after_bytes is not None:
             self._awaited.append(event)
         else:
@@ -98,7 +103,7 @@ class Events:
             self._timed.sort(key=lambda one: one[0])
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """The state with every event that is active at `t_s`."""
+        """Returns the state with all events that are active at `t_s`."""
         self._now_s = t_s
         for event in [e for e in self._awaited if (e.after_bytes or 0) <= load.received_bytes]:
             self._awaited.remove(event)
@@ -117,17 +122,17 @@ class Events:
         self._begun.append(event)
 
     def begun(self) -> list[Event]:
-        """The events that have begun since this was last asked."""
+        """Returns the events that have begun since the last call."""
         begun, self._begun = self._begun, []
         return begun
 
     def ended(self) -> list[Event]:
-        """The events that have ended since this was last asked."""
+        """Returns the events that have ended since the last call."""
         ended, self._ended = self._ended, []
         return ended
 
     def next_s(self) -> float:
-        """The next beginning or end; every step while an event waits for bytes."""
+        """Returns the next start or end of an event; the next step while an event waits for bytes."""
         times = [begun + event.duration_s for begun, event in self._active]
         times += [at_s for at_s, _ in self._timed[:1]]
         if self._awaited:
@@ -165,24 +170,24 @@ def _or(value: T | None, otherwise: T) -> T:
 
 
 _UNSEEN_KINDS: Final = ("fade", "cap", "cross", "rate", "loss", "delay")
-"""Kinds of events that `transitions` does not tell from what models do by themselves."""
+"""Kinds of events that `transitions` cannot distinguish from changes by models."""
 
 HAPPENINGS: Final = (
     *("carrier-down", "carrier-up", "outage", "outage-end"),
     *(f"{kind}{end}" for kind in _UNSEEN_KINDS for end in ("", "-end")),
 )
-"""Kinds of what `noted` and `transitions` say."""
+"""The kinds that `noted` and `transitions` return."""
 
 
 BY_HAND: Final = "live"
-"""The kind of what somebody does to a link while it runs; what it is stands in words."""
+"""The kind of a user's change of a running link. Its detail describes the change."""
 
 BY_HAND_END: Final = f"{BY_HAND}-end"
-"""Its end, with the same words."""
+"""The kind of the end of such a change, with the same detail."""
 
 
 def noted(begun: Iterable[Event], ended: Iterable[Event]) -> list[Happening]:
-    """What beginnings and ends of events are, as far as states do not show it (`transitions`)."""
+    """Returns the starts and ends of events that link states do not show (`transitions`)."""
     return [
         *(Happening(event.kind) for event in begun if event.kind in _UNSEEN_KINDS),
         *(Happening(f"{event.kind}-end") for event in ended if event.kind in _UNSEEN_KINDS),
@@ -190,7 +195,7 @@ def noted(begun: Iterable[Event], ended: Iterable[Event]) -> list[Happening]:
 
 
 def transitions(before: LinkState, after: LinkState) -> list[Happening]:
-    """What happened to a link's carrier and its packets between two states."""
+    """Returns what happened to a link's carrier and packets between two states."""
     found = []
     if before.up != after.up:
         found.append(Happening("carrier-up" if after.up else "carrier-down"))

@@ -1,4 +1,4 @@
-"""Quantities that the keys of links, models and events share. Pure."""
+"""Defines quantities that the keys of links, models and events share. Pure."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ RATE: Final = Quantity(
     units.format_rate,
     f"{units.format_rate(MIN_RATE_BPS)} to {units.format_rate(MAX_RATE_BPS)}",
 )
-"""What a link is shaped to."""
+"""The rate that a link is shaped to."""
 
 ROUND_TRIP: Final = duration(0.0, MAX_RTT_S)
 
 TIME: Final = duration(0.0, MAX_TIME_S)
 
 LENGTH: Final = duration(MIN_LENGTH_S, MAX_TIME_S)
-"""How long something lasts."""
+"""A duration."""
 
 SHARE: Final = ratio(example="0.3 %")
 

@@ -1,9 +1,9 @@
-"""Losses that come in bursts: the Gilbert model, from what is said of it to what netem takes. Pure.
+"""Converts burst losses between ratio and burst length, and netem's Gilbert model. Pure.
 
-A chain of two states, good and bad, takes one step per packet. With h = 0 and 1-k = 0, which is
-Gilbert's model as everybody uses it, every packet in the bad state is lost and none in the good
-one. With p the chance of leaving good and r that of leaving bad, the share of packets lost is
-p / (p + r) and a burst lasts 1 / r packets on average (tc-netem(8) `gemodel`; Hasslinger).
+A Markov chain with the states good and bad takes one step per packet. With h = 0 and 1-k = 0, the
+usual form of Gilbert's model, every packet in the bad state is lost and none in the good state. p is
+the probability of leaving good, r that of leaving bad. Then the share of packets lost is p / (p + r),
+and a burst has 1 / r packets on average (tc-netem(8) `gemodel`; Hasslinger).
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from linklab.schema.mapping import Mapping
 
 
 class Losses(NamedTuple):
-    """The mean share of packets lost, and how many are lost in a row on average (from 1)."""
+    """The mean share of packets lost, and the mean number lost in a row (at least 1)."""
 
     ratio: float
     burst_packets: float
 
 
 class Gemodel(NamedTuple):
-    """Chances per packet of leaving the good and the bad state; netem's 1-h is 1, its 1-k 0."""
+    """Probabilities per packet of leaving the good and the bad state; netem's 1-h is 1, its 1-k 0."""
 
     p: float
     r: float
 
 
 def max_ratio(burst_packets: float) -> float:
-    """The largest share of losses that bursts of this mean length allow: b / (b + 1).
+    """Returns the largest possible loss ratio with bursts of this mean length: b / (b + 1).
 
-    Between two bursts at least one packet passes, or they were one burst.
+    At least one packet passes between two bursts. Otherwise they were one burst.
     """
     return burst_packets / (burst_packets + 1)
 
 
 def gemodel(loss_ratio: float, burst_packets: float) -> Gemodel:
-    """netem's parameters for a mean share of losses and a mean burst length in packets.
+    """Returns netem's parameters for a mean loss ratio and a mean burst length in packets.
 
-    Raises ValueError for a burst below 1 packet, and for a share outside 0 to `max_ratio`.
-    A burst of 1 is not the same as independent losses: then never two are lost in a row.
+    Raises ValueError for a burst below 1 packet, and for a ratio outside 0 to `max_ratio`. A burst
+    of 1 differs from independent losses: two packets in a row are never lost.
     """
     if not burst_packets >= 1:
         raise ValueError(f"a burst of {burst_packets} packets; allowed: 1 or more")
     limit = max_ratio(burst_packets)
-    if not 0 <= loss_ratio <= limit * (1 + 1e-9):  # What `combined` yields may be rounded up.
+    if not 0 <= loss_ratio <= limit * (1 + 1e-9):  # The result of `combined` may be rounded up.
         raise ValueError(
             f"a loss of {loss_ratio:.6g} with bursts of {burst_packets:g} packets; "
             f"allowed: 0 to {limit:.6g}, else there is no packet between two bursts"
@@ -54,16 +54,16 @@ def gemodel(loss_ratio: float, burst_packets: float) -> Gemodel:
 
 
 def losses(p: float, r: float) -> Losses:
-    """The inverse of `gemodel`. Raises ValueError unless 0 <= p <= 1 and 0 < r <= 1."""
+    """Inverts `gemodel`. Raises ValueError unless 0 <= p <= 1 and 0 < r <= 1."""
     if not (0 <= p <= 1 and 0 < r <= 1):
         raise ValueError(f"p {p} and r {r}; allowed: p from 0 to 1, r above 0 to 1")
     return Losses(p / (p + r), 1 / r)
 
 
 def combined(first: Losses, second: Losses) -> Losses:
-    """What is lost behind two independent lossy stretches, one after the other.
+    """Returns the losses of two independent lossy links in series.
 
-    Bursts seldom meet where losses are rare, so there are as many as in both together.
+    Rare bursts seldom coincide, so their number is the sum of both.
     """
     ratio = 1 - (1 - first.ratio) * (1 - second.ratio)
     if first.ratio == 0 or second.ratio == 0:
@@ -74,7 +74,7 @@ def combined(first: Losses, second: Losses) -> Losses:
 
 
 def check_bursts(where: Mapping, key: str, loss_ratio: float, burst_packets: float) -> None:
-    """Refuses the key of a loss with which bursts of this length cannot be."""
+    """Refuses a loss ratio that bursts of this length cannot reach."""
     if burst_packets > 1:
         try:
             gemodel(loss_ratio, burst_packets)

@@ -1,7 +1,6 @@
-"""What a link model is to everybody else: its keys, its layer, its words. Pure.
+"""Defines the description of a link model: its keys, its layer, its summary. Pure.
 
-One value of `Model` in each model's file says all of it; `registry.py` lists them. Nothing else
-knows a model by name.
+Each model's file has one value of `Model`, and `registry.py` lists them. No other code names a model.
 """
 
 from __future__ import annotations
@@ -25,22 +24,21 @@ S = TypeVar("S")
 
 
 class Stage(IntEnum):
-    """Where in the stack a model's layer is; of one place, in the registry's order."""
+    """The position of a model's layer in the stack. Equal positions keep the registry's order."""
 
     CAPACITY = 1
-    """What the network has to give, instead of the constant base."""
+    """The network's capacity, which replaces the constant base."""
     RUN = 2
-    """How a run differs from the others."""
+    """The variation between runs."""
     LIMIT = 3
-    """What somebody else makes of it."""
+    """Limits by others."""
     RADIO = 4
-    """What the phone's radio gets of that."""
+    """The phone's radio."""
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One thing that happened to a link: its kind, and what it came to ("" where nothing more
-    is to be said)."""
+    """Something that happened to a link: its kind, and a detail or ""."""
 
     kind: str
     detail: str = ""
@@ -48,31 +46,31 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """What a layer is made with besides its settings: its link in the run with a seed."""
+    """What a layer is made with besides its settings: the run's seed, the link, the step."""
 
     run_seed: int
     link: str
     step_s: float
 
     def random(self, what: str) -> Random:
-        """Randomness that is this link's and that of `what` alone."""
+        """Returns a random generator for this link and the purpose `what`."""
         return random_for(self.run_seed, self.link, what)
 
     def quantile(self, what: str) -> float:
-        """The run's place among all runs, from 0 to below 1 (`seeds.quantile_for`)."""
+        """Returns the run's position among all runs, from 0 to below 1 (`seeds.quantile_for`)."""
         return quantile_for(self.run_seed, self.link, what)
 
 
 FindTrace = Callable[[str], tuple[Path, tuple[TraceSample, ...]]]
-"""Finds a trace by name or path and reads it, else ValueError."""
+"""A function that finds a trace by name or path, and reads it. It raises ValueError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What of its link and scenario a model is read with.
+    """The parts of link and scenario that reading a model needs.
 
-    `down_rate_bps`, `up_rate_bps` and `loss_burst_packets` are the link's own. `nodes` are the
-    names of the lab's nodes so far; a model that brings further ones adds them.
+    `down_rate_bps`, `up_rate_bps` and `loss_burst_packets` are the link's own. `nodes` has the names
+    of the lab's nodes so far. A model adds the names of its nodes.
     """
 
     down_rate_bps: int
@@ -86,13 +84,18 @@ class Around:
 class Model(Generic[S]):
     """A link model.
 
-    `rows` are its keys in a link of a scenario, of which the first one is read into `settings`
-    where it is there; `reader` and `writer` do it where that is not all. A link without the model
-    has None. `layer` makes its layer; `place` is where that stands over the others', and `kinds`
-    are the links that it is for. `summary` are its keys and a few words about its settings.
-    `transitions` says what happened between two states of a link, by what the model alone
-    changes in them, and `happenings` are the kinds that it says. `access_points` are the names of
-    those that the client may be attached to.
+    Attributes:
+        settings: class of its settings. A link without the model has None.
+        rows: its keys in a link of a scenario. The first one is read into `settings` if present.
+        layer: makes its layer.
+        place: position of its layer in the stack.
+        summary: returns its keys, each with a few words about the settings.
+        kinds: link kinds that it is for.
+        reader, writer: read and write the settings if the first row is not enough.
+        transitions: returns what happened between two states of a link, by the values that only this
+            model changes.
+        happenings: the kinds that `transitions` returns.
+        access_points: returns the names of its access points.
     """
 
     settings: type[S]
@@ -108,7 +111,7 @@ class Model(Generic[S]):
     access_points: Callable[[S], tuple[str, ...]] = lambda settings: ()
 
     def read(self, link: Mapping, around: Around) -> S | None:
-        """The settings that a link has in a file. Raises ScenarioError."""
+        """Reads the model's settings of a link. Raises ScenarioError."""
         if self.reader is not None:
             return self.reader(link, around)
         row = self.rows[0]
@@ -116,7 +119,7 @@ class Model(Generic[S]):
         return found
 
     def write(self, settings: S | None) -> Mappings:
-        """The model's keys in the canonical form of a link."""
+        """Writes the model's keys in the canonical form of a link."""
         if self.writer is not None:
             return self.writer(settings)
         row = self.rows[0]

@@ -1,4 +1,4 @@
-"""A link that another hand slows down and lets go again, at random times (eMPTCP 4.3). Pure."""
+"""Slows a link down and releases it at random times (eMPTCP 4.3). Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from linklab.schema.rows import Row, Table
 
 @dataclass(frozen=True, slots=True)
 class OnOffSettings:
-    """How slow the link is while it is off, and how long it stays on and off on average.
+    """The settings of an on-off link.
 
-    `off_rate_bps` (1000 to 10^10 bit/s) limits both directions while off; on, the link is as
-    the layers below say. Both times are exponential with means of `on_s` and `off_s` (1 ms to
-    86400 s): 40 s in eMPTCP 4.3, where off is at most 1 Mbit/s and on at least 10.
+    Attributes:
+        off_rate_bps: limit of both directions while off (1000 to 10^10 bit/s).
+        on_s, off_s: mean durations, exponentially distributed (1 ms to 86400 s). eMPTCP 4.3 has
+            40 s, at most 1 Mbit/s while off and at least 10 Mbit/s while on.
     """
 
     off_rate_bps: int
@@ -32,8 +33,9 @@ class OnOffSettings:
 
 
 class OnOff:
-    """A two-state Markov process over a link's rates; at the start it is on with the share of
-    time that it is on in the long run.
+    """A two-state Markov process that limits a link's rates.
+
+    At the start it is on with its long-term probability.
     """
 
     wants_load = False
@@ -50,7 +52,7 @@ class OnOff:
         return draws.exponential(self._random, mean_s)
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """The state, slowed down while off."""
+        """Returns the state, limited while off."""
         while self._changes_s <= t_s:
             self._on = not self._on
             self._changes_s += self._lasts_s()
@@ -64,7 +66,7 @@ class OnOff:
         )
 
     def next_s(self) -> float:
-        """When it goes on or off next, exactly."""
+        """Returns the exact time of the next change."""
         return self._changes_s
 
 

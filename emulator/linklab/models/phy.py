@@ -1,8 +1,8 @@
-"""Wi-Fi's physical layer: from signal strength to PHY rate. Pure.
+"""Computes Wi-Fi's PHY rate from the signal strength. Pure.
 
 A PHY rate is data subcarriers x coded bits each x code rate / symbol time (IEEE 802.11
-17.3.2.2 for 802.11a/g, 19.5 for n, 21.5 for ac), with the long guard interval. Streams multiply
-it. Which modulation works follows from the signal-to-noise ratio; the thresholds are assumption 2.
+17.3.2.2 for 802.11a/g, 19.5 for n, 21.5 for ac), with the long guard interval, times the number of
+streams. The signal-to-noise ratio decides which modulation works. The thresholds are assumption 2.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from linklab.core.bit_exact_math import exp2
 Standard = Literal["g", "n", "ac"]
 
 WIDTHS_MHZ: dict[Standard, tuple[int, ...]] = {"g": (20,), "n": (20, 40), "ac": (20, 40, 80)}
-"""Channel widths that each standard has here."""
+"""The supported channel widths of each standard."""
 
 MAX_STREAMS: dict[Standard, int] = {"g": 1, "n": 4, "ac": 8}
 
 NOISE_DBM = -94.0
-"""Noise in 20 MHz: -174 dBm/Hz, 73 dB for the width, 7 dB for the receiver. A channel twice as
-wide has 3 dB more, which the thresholds include."""
+"""Noise in 20 MHz: -174 dBm/Hz, 73 dB for the width, 7 dB for the receiver. Doubling the width adds
+3 dB, which the thresholds include."""
 
 _SYMBOL_S = 4e-6
 _SUBCARRIERS = {20: 52, 40: 108, 80: 234}
@@ -69,21 +69,21 @@ _LAST_MCS_N = 7
 _EXCLUDED = frozenset(
     [(20, 9, streams) for streams in (1, 2, 4, 5, 7, 8)] + [(80, 6, 3), (80, 6, 7), (80, 9, 6)]
 )
-"""(width, MCS, streams) that 802.11ac lacks: bits per symbol would not be whole (21.5)."""
+"""(width, MCS, streams) that 802.11ac lacks, because bits per symbol would not be whole (21.5)."""
 
 
 def snr_db(signal_dbm: float) -> float:
-    """Signal over the noise of 20 MHz, which is what all thresholds here are about."""
+    """Returns the signal-to-noise ratio for the noise of 20 MHz, to which all thresholds refer."""
     return signal_dbm - NOISE_DBM
 
 
 def lowest_snr_db(width_mhz: int) -> float:
-    """Below this ratio even the slowest rate of a channel this wide fails."""
+    """Returns the least ratio at which the slowest rate of a channel of this width works."""
     return _MCS[0].snr_db + wider_db(width_mhz)
 
 
 def phy_rate_bps(standard: Standard, width_mhz: int, streams: int, snr_db: float) -> float:
-    """The fastest rate that works at `snr_db` (over the noise of 20 MHz), 0 if none does.
+    """Returns the fastest rate that works at `snr_db` (for the noise of 20 MHz), 0 if none does.
 
     Raises ValueError for a width (20; n: 40; ac: 40, 80) or a number of streams (g: 1; n: up to
     4; ac: up to 8) that the standard does not have.
@@ -94,7 +94,7 @@ def phy_rate_bps(standard: Standard, width_mhz: int, streams: int, snr_db: float
 
 @functools.cache
 def phy_rates(standard: Standard, width_mhz: int, streams: int) -> tuple[tuple[float, float], ...]:
-    """All rates of a channel, slowest first: (least SNR in dB, bit/s). Raises as `phy_rate_bps`."""
+    """Returns a channel's rates, slowest first: (least SNR in dB, bit/s). Raises as `phy_rate_bps`."""
     if width_mhz not in WIDTHS_MHZ[standard]:
         widths = ", ".join(str(width) for width in WIDTHS_MHZ[standard])
         raise ValueError(f"802.11{standard} with {width_mhz} MHz; allowed: {widths} MHz")
@@ -121,15 +121,15 @@ def _codings(standard: Standard, width_mhz: int, streams: int) -> tuple[_Coding,
 
 
 def wider_db(width_mhz: int) -> float:
-    """What a channel that wide has more of noise than one of 20 MHz: 3 dB per doubling."""
+    """Returns the additional noise compared with 20 MHz: 3 dB per doubling of the width."""
     return 3.0 * ((width_mhz // 20).bit_length() - 1)
 
 
 def delivered_share(snr_db: float, width_mhz: int) -> float:
-    """What retries leave of the slowest rate below its threshold: half of it per missing dB.
+    """Returns the share of the slowest rate that retries leave: halved per dB below its threshold.
 
-    So a link fades over the last decibels before it is lost: in 20 MHz hundreds of kbit/s for
-    the 5 to 10 s that it takes to walk through them, as GreenBag saw at the edge. The
-    slope is an assumption; 1 from the threshold on.
+    So a link fades over the last decibels before it is lost. In 20 MHz it carries hundreds of kbit/s
+    during a walk of 5 to 10 s, as GreenBag saw at the edge. The slope is an assumption. From the
+    threshold on the share is 1.
     """
     return exp2(min(0.0, snr_db - lowest_snr_db(width_mhz)))

@@ -1,4 +1,4 @@
-"""Every link model, one line each. Pure."""
+"""Lists the link models, one line each. Pure."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ MODELS: Final[tuple[AnyModel, ...]] = (
     carriers.MODEL,
     rrc.MODEL,
 )
-"""In the order in which files and lists have them; their layers' is that of `stacked`."""
+"""In the order of files and lists. `stacked` has the order of their layers."""
 
 HAPPENINGS: Final = (*events.HAPPENINGS, *(kind for model in MODELS for kind in model.happenings))
-"""Kinds of everything that can happen to a link."""
+"""The kinds of all that can happen to a link."""
 
 _OF_SETTINGS: Final = {model.settings: model for model in MODELS}
 
 
 def of_kind(kind: LinkKind) -> tuple[AnyModel, ...]:
-    """The models that a link of a kind may have."""
+    """Returns the models that a link of this kind may have."""
     return tuple(model for model in MODELS if kind in model.kinds)
 
 
 def of_settings(settings: object) -> AnyModel:
-    """Whose settings these are. Raises KeyError for a class that is no model's."""
+    """Returns the model of these settings. Raises KeyError for other classes."""
     return _OF_SETTINGS[type(settings)]
 
 
 def ordered(settings: Iterable[Any]) -> tuple[Any, ...]:
-    """Settings of several models in the order of `MODELS`."""
+    """Sorts the settings of several models in the order of `MODELS`."""
     return tuple(sorted(settings, key=lambda one: MODELS.index(of_settings(one))))
 
 
 def stacked(settings: Iterable[Any]) -> tuple[Any, ...]:
-    """The same in the order in which their layers lie over each other, the lowest first."""
+    """Sorts the settings of several models in the order of their layers, lowest first."""
     return tuple(sorted(ordered(settings), key=lambda one: of_settings(one).place))
 
 
 def transitions(before: LinkState, after: LinkState) -> list[Happening]:
-    """What a person would note down, seeing a link go from one state to the other.
+    """Returns what happened to a link between two states.
 
-    Rates, delays and losses that a model moves all the time are not among it.
+    Rates, delays and losses that a model changes all the time are left out.
     """
     found = events.transitions(before, after)
     for model in MODELS:

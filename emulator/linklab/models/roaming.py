@@ -1,9 +1,9 @@
-"""A walk past access points: signal strength, association, and handover. Pure.
+"""Models a walk past access points: signal strength, association, and handover. Pure.
 
-The signal falls with the logarithm of the distance (ITU-R P.1238). The client stays with its
-access point until another one is stronger by more than a hysteresis, or until it is lost; then
-nothing passes for as long as the handover takes (break before make). What it has just joined it
-keeps until the next beacon at least.
+The signal falls with the logarithm of the distance (ITU-R P.1238). The client keeps its access point
+until another one is stronger by more than a hysteresis, or until it is lost. During the handover
+nothing passes (break before make). The client keeps a new access point at least until the next
+beacon.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from linklab.schema.quantities import measure, number, one_named
 from linklab.schema.rows import Listed, Row, Table
 
 BEACON_S = 0.1024
-"""How often an access point is heard: 100 time units of 1024 µs, the interval that all use."""
+"""The usual beacon interval: 100 time units of 1024 µs."""
 
 _HALVINGS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """How long going to another access point takes, and what survives it.
+    """The outage of a handover, and what survives it.
 
-    Where the carrier does not, the client sees its link go down; where the address does not, it
-    gets another one and its sockets die.
+    If the carrier does not survive, the client sees its link go down. If the address does not, the
+    client gets another one, and its sockets break.
     """
 
     outage_s: float
@@ -47,13 +47,13 @@ HANDOVERS = {
     "full-scan": Handover(1.5, keeps_carrier=False, keeps_address=True),
     "full-scan-dhcp": Handover(3.0, keeps_carrier=False, keeps_address=False),
 }
-"""802.11r; without it but within known channels; with every channel scanned, which is over 90 %
-of the outage; and into another network besides. The lengths are assumption 3."""
+"""In order: 802.11r; without it, within known channels; with a scan of every channel, which is over
+90 % of the outage; the same into another network. The durations are assumption 3."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessPoint:
-    """An access point at a place in metres, or one that is `signal_dbm` strong everywhere."""
+    """An access point at a position in metres, or with the signal `signal_dbm` everywhere."""
 
     name: str
     x_m: float = 0.0
@@ -63,7 +63,7 @@ class AccessPoint:
 
 @dataclass(frozen=True, slots=True)
 class Waypoint:
-    """Where the client is at a time."""
+    """The client's position at a time."""
 
     t_s: float
     x_m: float = 0.0
@@ -72,14 +72,20 @@ class Waypoint:
 
 @dataclass(frozen=True, slots=True)
 class RoamingSettings:
-    """Access points, and the way past them.
+    """The access points, and the client's path past them.
 
-    `access_points` has one or more with different names, `path` one or more waypoints in time
-    order; between them the client walks straight, before and after it stands. `handover` and
-    `hysteresis_db` (0 to 30) are how it changes. The signal is `power_dbm` (-20 to 40) less
-    `loss_1m_db` (0 to 100) at one metre, less 10 `exponent` (1 to 8) per decade of distance: the
-    defaults are an indoor access point at 5 GHz, where free space has 47 dB at one metre, P.1238
-    has an exponent of 3.1 for an office, and walls add to it.
+    The signal is `power_dbm` - `loss_1m_db` - 10 `exponent` · log10(distance in m). The defaults are
+    for an indoor access point at 5 GHz. There free space has 47 dB at 1 m, P.1238 has an exponent of
+    3.1 for an office, and walls add to it.
+
+    Attributes:
+        access_points: one or more, with different names.
+        path: one or more waypoints in order of time. The client walks straight between them, and
+            stands before and after.
+        hysteresis_db: 0 to 30.
+        power_dbm: -20 to 40.
+        loss_1m_db: 0 to 100.
+        exponent: 1 to 8.
     """
 
     access_points: tuple[AccessPoint, ...]
@@ -93,10 +99,10 @@ class RoamingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Where the client is attached, and how well.
+    """The client's access point and signal.
 
-    `access_point` is "" and `signal_dbm` None while it is not: then `carrier` says whether its
-    link seems up to it all the same. `lease` counts the addresses it got from 0.
+    While it has none, `access_point` is "" and `signal_dbm` None; `carrier` then tells whether its
+    link still seems up. `lease` is the number of its address, from 0.
     """
 
     access_point: str
@@ -106,13 +112,16 @@ class Attachment:
 
 
 class Roaming:
-    """Follows the path; the run begins attached to the strongest access point in reach.
+    """Follows the path. The run begins with the strongest access point in reach.
 
-    `join_dbm` is the least signal at which an access point can be joined, `leave_dbm` (at most
-    that) the one below which it is lost. `forced` has handovers that happen whatever the
-    signals are: (time, name of the access point, or None for the strongest other one). After
-    one of them the access point that was forced keeps its advantage: it is left for one that
-    is by the hysteresis *more* ahead than at that time, or when it is lost.
+    After a forced handover the client keeps the forced access point longer. It leaves when the lead
+    of another one has grown by the hysteresis since then, or when the forced one is lost.
+
+    Args:
+        join_dbm: the least signal for joining an access point.
+        leave_dbm: an access point is lost below this signal; at most `join_dbm`.
+        forced: handovers whatever the signals are: (time, name of the access point, or None for
+            the strongest other one).
 
     Raises ValueError for a forced handover to an unknown access point.
     """
@@ -141,10 +150,10 @@ class Roaming:
             self.force(t_s, target)
 
     def force(self, t_s: float, target: str | None = None) -> None:
-        """A handover at `t_s`, or at once if that is past, to `target` or the strongest other.
+        """Starts a handover at `t_s`, or now if that is past, to `target` or the strongest other.
 
-        Where there is no other in reach it rejoins the one it has; one that is under way is
-        given up for it. Raises ValueError for an unknown access point.
+        If no other is in reach, the client joins its access point again. The handover replaces one
+        in progress. Raises ValueError for an unknown access point.
         """
         if target is not None and target not in self._points:
             raise ValueError(
@@ -154,7 +163,7 @@ class Roaming:
         self._due_s = min(self._due_s, t_s)
 
     def at(self, t_s: float) -> Attachment:
-        """The attachment from `t_s` seconds after the start on; `t_s` never decreases."""
+        """Returns the attachment from `t_s` seconds after the start on. `t_s` must never decrease."""
         while self._due_s <= t_s:
             self._now_s = max(self._now_s, self._due_s)
             self._happen()
@@ -166,11 +175,11 @@ class Roaming:
         return Attachment(self._at, self._signal_dbm(self._at, t_s), True, self._lease)
 
     def next_s(self) -> float:
-        """The beginning or end of a handover, exactly, or the next beacon while walking."""
+        """Returns the exact start or end of the next handover, or the next beacon while walking."""
         return self._due_s
 
     def _look_ahead(self) -> float:
-        """The next thing to happen, as seen from now: at the next beacon at the latest."""
+        """Returns the time of the next change, at most the next beacon."""
         times = [self._forced[0][0]] if self._forced else []
         if self._breaking:
             return min([*times, self._breaking[0]])
@@ -184,7 +193,7 @@ class Roaming:
         return min([*times, until_s])
 
     def _moves_until_s(self) -> float:
-        """The next beacon if the client walks now, else when it begins to; inf for never."""
+        """Returns the next beacon if the client walks now, else when it starts; inf for never."""
         path = self._settings.path
         index = bisect.bisect_right(path, self._now_s, key=lambda point: point.t_s)
         for last, following in zip(path[max(index - 1, 0) :], path[max(index, 1) :], strict=False):
@@ -226,7 +235,7 @@ class Roaming:
         self._advantage_db = max(0.0, ahead_db) if forced else 0.0
 
     def _wanted(self, t_s: float) -> str | None:
-        """The access point to go to, "" for none in reach, None to stay where it is."""
+        """Returns the access point to go to; "" if none is in reach, None to stay."""
         other = self._strongest(t_s, but=self._at)
         if not self._at:
             return other
@@ -237,7 +246,7 @@ class Roaming:
         return other if ahead_db > self._settings.hysteresis_db + self._advantage_db else None
 
     def _strongest(self, t_s: float, but: str = "") -> str | None:
-        """The strongest access point that can be joined; among equals the first."""
+        """Returns the strongest access point that can be joined; the first of equals."""
         signals = {name: self._signal_dbm(name, t_s) for name in self._points if name != but}
         best = max(signals, key=signals.__getitem__, default=None)
         return best if best is not None and signals[best] >= self._join_dbm else None
@@ -253,7 +262,7 @@ class Roaming:
 
 
 def position_m(path: tuple[Waypoint, ...], t_s: float) -> tuple[float, float]:
-    """Where on the path the client is: straight between waypoints, at an end outside them."""
+    """Returns the client's position: on a line between waypoints, at an end outside them."""
     index = bisect.bisect_right(path, t_s, key=lambda point: point.t_s)
     if index in (0, len(path)):
         end = path[0 if index == 0 else -1]
@@ -267,7 +276,10 @@ def position_m(path: tuple[Waypoint, ...], t_s: float) -> tuple[float, float]:
 
 
 def _first(happens: Callable[[float], bool], before_s: float, after_s: float) -> float:
-    """The first time at which it happens, to less than a nanosecond: it does at `after_s`."""
+    """Returns the first time at which `happens` is true, to less than 1 ns, by bisection.
+
+    It must be true at `after_s`.
+    """
     for _ in range(_HALVINGS):
         middle_s = (before_s + after_s) / 2
         if happens(middle_s):
@@ -320,7 +332,7 @@ def _check_order(radio: Mapping, points: list[tuple[Mapping, Waypoint]]) -> None
 
 
 def check_names(radio: Mapping, settings: RoamingSettings, taken: set[str]) -> None:
-    """Access points are nodes of the lab: refuses a name that is in `taken`, and adds the others."""
+    """Refuses access points with a name in `taken`, and adds the other names. They are lab nodes."""
     items = radio.items("access_points", ACCESS_POINT.keys)
     for item, point in zip(items, settings.access_points, strict=True):
         if point.name in taken:

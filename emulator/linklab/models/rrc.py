@@ -1,10 +1,10 @@
-"""The LTE radio's states: what sleeps between transfers, and how long waking takes. Pure.
+"""Models the LTE radio's states: sleep between transfers, and the time to wake. Pure.
 
     idle ──backlog──▶ promotion ──▶ connected ──inactivity──▶ drx ──tail──▶ idle
                                         ▲───────traffic────────┘
 
-3GPP TS 36.331 (RRC_IDLE, RRC_CONNECTED) and TS 36.321, 5.7 (discontinuous reception, DRX). The
-times are those that Huang measured: promotion 260 ms, DRX after 100 ms in cycles of 40 ms; the
+The states follow 3GPP TS 36.331 (RRC_IDLE, RRC_CONNECTED) and TS 36.321, 5.7 (discontinuous
+reception, DRX). Huang measured the times: promotion 260 ms, DRX after 100 ms in cycles of 40 ms. The
 tail of 11.2 s is from GreenBag IV.C.
 """
 
@@ -27,13 +27,14 @@ DRX = "drx"
 
 @dataclass(frozen=True, slots=True)
 class RrcSettings:
-    """The radio's timers in seconds.
+    """The radio's timers.
 
-    `promotion_s` (0 to 10) is what it takes from the first waiting packet to the connected
-    state, `inactivity_s` (1 ms to 10 s) how long after the last packet DRX begins,
-    `drx_cycle_s` (10 ms to 10.24 s, as in TS 36.331) how far apart the instants are at
-    which the network can reach a phone in DRX, `tail_s` (more than `inactivity_s`, to 600) how
-    long after the last packet the radio is idle.
+    Attributes:
+        promotion_s: from the first queued packet to the connected state (0 to 10 s).
+        inactivity_s: from the last packet to DRX (1 ms to 10 s).
+        drx_cycle_s: interval at which the network can reach a phone in DRX (10 ms to 10.24 s, as in
+            TS 36.331).
+        tail_s: from the last packet to idle (more than `inactivity_s`, to 600 s).
     """
 
     promotion_s: float = 0.26
@@ -43,11 +44,11 @@ class RrcSettings:
 
 
 class Rrc:
-    """Holds the queues of a radio that is not awake; the run begins in idle.
+    """Stops the queues of a radio that is not awake. The run begins in idle.
 
     In idle both directions wait, and a packet in either queue starts the promotion. In DRX the
-    downlink waits for the next on-instant (a whole multiple of the cycle) at which there is a
-    backlog; the uplink passes at once and wakes the radio.
+    downlink waits for the next multiple of the cycle with queued packets. The uplink passes at once
+    and wakes the radio.
     """
 
     wants_load = True
@@ -65,7 +66,7 @@ class Rrc:
         self._carried = (0, 0)
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """The state as the radio lets it through."""
+        """Returns the state with the radio's stopped queues."""
         carried = (load.down_packets, load.up_packets)
         sent = load.up_packets != self._carried[1] or load.up_backlog_bytes > 0
         moved = carried != self._carried
@@ -100,9 +101,9 @@ class Rrc:
         )
 
     def next_s(self) -> float:
-        """The next transition, or the next look at the load that may cause one.
+        """Returns the time of the next transition, or of the next look at the load.
 
-        While connected that is twice per `inactivity_s`, so DRX begins at most half of it late.
+        While connected it looks twice per `inactivity_s`, so DRX begins at most half of it late.
         """
         if self._mode == PROMOTION:
             return self._awake_s

@@ -1,4 +1,4 @@
-"""Seeds from names. Pure."""
+"""Derives seeds from names. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import random
 from typing import Final
 
 BLOCK: Final = 10
-"""So many seeds in a row draw evenly: as many as there are runs of each kind in thesis 3.3."""
+"""This many consecutive seeds draw evenly. Thesis 3.3 has as many runs of each kind."""
 
 
 def seed_for(run_seed: int, *names: str) -> int:
-    """A 64-bit seed for the part of a run that `names` describe, such as ("wifi", "loss").
+    """Returns a 64-bit seed for the part of a run that `names` describe, such as ("wifi", "loss").
 
-    Derived from the names and not from an order, so that a further link or layer leaves
-    everybody else's randomness as it was (the way of the Shadow simulator's host seeds).
+    It depends on the names and not on an order. So a further link or layer does not change the
+    random numbers of others (like the Shadow simulator's host seeds).
     """
     digest = hashlib.sha256(f"linklab seed {run_seed}".encode())
     for name in names:
@@ -24,16 +24,16 @@ def seed_for(run_seed: int, *names: str) -> int:
 
 
 def random_for(run_seed: int, *names: str) -> random.Random:
-    """A generator with the seed of `seed_for`."""
+    """Returns a random generator with the seed of `seed_for`."""
     return random.Random(seed_for(run_seed, *names))
 
 
 def quantile_for(run_seed: int, *names: str) -> float:
-    """A number from 0 to below 1, of which the seeds 1 to 10 have one in every tenth.
+    """Returns a number from 0 to below 1; the seeds 1 to 10 have one in every tenth.
 
-    So have 11 to 20 and every further `BLOCK`, in an order of chance: Latin hypercube sampling
-    (McKay). Ten runs then stand for what many would show; each by itself is as random as any, and
-    numbers for other names are independent of it.
+    So do 11 to 20 and every further `BLOCK`, in random order: Latin hypercube sampling (McKay). Ten
+    runs then represent many. Each number by itself is uniformly random, and independent of the
+    numbers for other names.
     """
     block, place = divmod(run_seed - 1, BLOCK)
     order = random_for(block, *names, "order")

@@ -1,4 +1,4 @@
-"""Other stations on the same Wi-Fi channel, which come and go (eMPTCP 4.4). Pure."""
+"""Models other stations on the same Wi-Fi channel, which come and go (eMPTCP 4.4). Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from linklab.schema.rows import Row, Table
 
 @dataclass(frozen=True, slots=True)
 class StationSettings:
-    """How many others there are and how often they begin and end.
+    """The number of other stations, and how often they begin and end.
 
-    `count` is 2 or 3 in eMPTCP 4.4 (allowed: 0 to 100). Each is off for an exponential time with
-    the rate `begins_per_s`, .025 or .05 per second there, and then busy for one with the rate
-    `ends_per_s`, .05 per second (both 0.0001 to 100). That λ_off is the rate of *leaving* off
-    follows from its results: a larger one makes Wi-Fi slower.
+    Stations are off, then busy, each for an exponential time. They send full packets. In eMPTCP 4.4
+    λ_off is the rate of *leaving* off. That follows from its results: a larger one makes Wi-Fi
+    slower.
 
-    They send full packets at the PHY rate `rate_bps` (1 Mbit/s to 10 Gbit/s), None: at the client's.
+    Attributes:
+        count: 0 to 100; 2 or 3 in eMPTCP 4.4.
+        begins_per_s: rate of leaving off (0.0001 to 100); 0.025 or 0.05 in eMPTCP 4.4.
+        ends_per_s: rate of leaving busy (0.0001 to 100); 0.05 in eMPTCP 4.4.
+        rate_bps: PHY rate (1 Mbit/s to 10 Gbit/s); None for the client's.
     """
 
     count: int
@@ -32,13 +35,14 @@ class StationSettings:
 
 
 ALONE = StationSettings(0)
-"""Nobody else on the channel."""
+"""No other station."""
 
 
 class Stations:
-    """How many other stations are busy. Each is an on-off Markov process with its own seed,
-    so a further one leaves the others as they were; at the start it is busy with the share of
-    time that it is busy in the long run.
+    """Counts the busy stations. Each is an on-off Markov process.
+
+    Each has its own seed, so a further station does not change the others. At the start a station is
+    busy with its long-term probability.
     """
 
     def __init__(self, settings: StationSettings, random: Random) -> None:
@@ -55,7 +59,7 @@ class Stations:
         return draws.exponential(self._randoms[station], 1 / rate)
 
     def busy(self, t_s: float) -> int:
-        """How many are busy from `t_s` seconds after the start on; `t_s` never decreases."""
+        """Returns the number of busy stations from `t_s` on. `t_s` must never decrease."""
         while self._changes and self._changes[0][0] <= t_s:
             changed_s, station = self._changes[0]
             self._busy[station] = not self._busy[station]
@@ -63,7 +67,7 @@ class Stations:
         return sum(self._busy)
 
     def next_s(self) -> float:
-        """When the next one begins or ends, exactly; inf without any."""
+        """Returns the exact time at which the next station begins or ends; inf without stations."""
         return self._changes[0][0] if self._changes else math.inf
 
 

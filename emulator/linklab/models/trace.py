@@ -1,4 +1,4 @@
-"""A link whose capacity is a trace: recorded or generated, scaled, from any of its moments. Pure."""
+"""Plays a capacity trace on a link, scaled and from any start. Pure."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ ENDS: Final = ("loop", "hold", "stop")
 class TraceSettings:
     """How a trace is played.
 
-    `down_mean_bps` and `up_mean_bps` (1000 to 10^10 bit/s) are what the means over the whole
-    trace are scaled to; a direction without one is scaled by `factor` (above 0; 1 is as
-    recorded). `start_s` is the moment of the trace that the run begins with, 0 up to its length;
-    None draws one from the seed. `end` is one of `ENDS`: after its last sample the trace begins
-    anew, stays as it is, or carries nothing any more.
+    Attributes:
+        down_mean_bps, up_mean_bps: the trace is scaled to these means (1000 to 10^10 bit/s).
+        factor: scales a direction without a mean (above 0; 1 is as recorded).
+        start_s: the time of the trace at which the run begins, 0 to its length; None draws it from
+            the seed.
+        end: one of `ENDS`. After its last sample the trace repeats, keeps that sample, or carries
+            nothing.
     """
 
     down_mean_bps: int | None = None
@@ -44,7 +46,7 @@ class TraceSettings:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A trace that a link plays: the file it comes from, what is in it, and how it is played."""
+    """A trace that a link plays: its file, its samples, and its settings."""
 
     file: Path
     samples: tuple[TraceSample, ...]
@@ -52,13 +54,13 @@ class Trace:
 
     @property
     def rate(self) -> str:
-        """Whether its means are the link's rates ("scaled") or as they were ("recorded")."""
+        """ "scaled" if its means are the link's rates, "recorded" if they are unchanged."""
         return "recorded" if self.settings.down_mean_bps is None else "scaled"
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a sample makes of the link; None leaves it as it is."""
+    """A sample's values for the link; None leaves the link's value."""
 
     down_bps: int
     up_bps: int | None
@@ -67,11 +69,11 @@ class _Change:
 
 
 class TracePlayback:
-    """Replaces a link's rates, and its delay and loss where the trace tells them.
+    """Plays a recorded or generated capacity trace. If it has delay or loss, they are applied, too.
 
-    What the trace does not tell stays as the layers below say. Below 1 kbit/s the queue of a
-    direction is held: nothing leaves it, nothing in it is lost. Times are kept in whole
-    nanoseconds, so that a trace that is played over and over does not drift.
+    Other values stay those of the layers below. Below 1 kbit/s a direction's queue is stopped:
+    nothing leaves it, and nothing in it is lost. Times are in whole nanoseconds, so that a repeated
+    trace does not drift.
 
     Raises ValueError for settings or samples that cannot be played.
     """
@@ -92,7 +94,7 @@ class TracePlayback:
         self._next_s = 0.0
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """The state with the sample of that moment."""
+        """Returns the state with the sample of that time."""
         laps, position_ns = divmod(self._start_ns + round(t_s * NS_PER_S), self._length_ns)
         if laps and self._end != "loop":
             self._next_s = math.inf
@@ -104,7 +106,7 @@ class TracePlayback:
         return _apply(self._changes[index], state)
 
     def next_s(self) -> float:
-        """When the next sample begins; inf where nothing changes any more."""
+        """Returns when the next sample begins; inf if nothing changes any more."""
         return self._next_s
 
     def _end_s(self, laps: int, index: int) -> float:
@@ -157,7 +159,7 @@ def _scale(
     mean_bps: int | None,
     factor: float,
 ) -> float:
-    """What a direction's rates are multiplied by; where the trace is silent nothing is."""
+    """Returns the factor for a direction's rates: for its mean if given, else `factor`."""
     if mean_bps is None:
         return factor
     known = [(rate, sample.length_ns) for sample in trace if (rate := rate_of(sample)) is not None]
@@ -168,7 +170,7 @@ def _scale(
 
 
 def _merged(changes: list[_Change], lengths_ns: list[int]) -> tuple[list[_Change], list[int]]:
-    """The changes and the time at which each ends, equal neighbours taken together."""
+    """Returns the changes and their end times. Equal neighbours become one."""
     kept: list[_Change] = []
     ends_ns: list[int] = []
     for change, end_ns in zip(changes, accumulate(lengths_ns), strict=True):
@@ -256,7 +258,7 @@ def _read(link: Mapping, around: Around) -> Trace | None:
     except ValueError as error:
         mapping.fail("file", str(error))
     losses = [one.loss_ratio for one in samples if one.loss_ratio is not None]
-    some = max((one for one in losses if one < 1), default=0.0)  # Who loses all has no bursts.
+    some = max((one for one in losses if one < 1), default=0.0)  # A loss of 100 % has no bursts.
     check_bursts(mapping, "file", some, around.loss_burst_packets)
     return Trace(file, samples, settings)
 

@@ -1,4 +1,4 @@
-"""A Wi-Fi link: where the client is attached, what the channel carries there, who shares it. Pure.
+"""Models a Wi-Fi link: access points, the channel's rate, other stations. Pure.
 
 path → signal → PHY rate → air time ← other stations, own uplink
                               ↓
@@ -26,20 +26,23 @@ from linklab.schema.quantities import choice, count, measure, number, one_named,
 from linklab.schema.rows import Inner, Mappings, Row, Table
 
 EDGE_DB = 5.0
-"""How far below the slowest rate's threshold an access point is still heard: an assumption, at
-which `phy.delivered_share` leaves a few hundred kbit/s."""
+"""An access point is lost at this distance below the slowest rate's threshold, an assumption. There
+`phy.delivered_share` leaves a few hundred kbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
 class WifiSettings:
-    """A Wi-Fi network and the client's radio.
+    """A Wi-Fi network and the client's radio. The loss defaults are assumption 4.
 
-    `standard` is "g", "n" or "ac"; `width_mhz` and `streams` are what `phy.phy_rates` allows.
-    `access` is what a packet costs besides its bytes, by default the standard's. Packets are
-    lost with `loss_ratio`, or with `edge_loss_ratio` where the signal is below `edge_snr_db`
-    over the noise of the channel (-5 to 40), in bursts of `loss_burst_packets` (1 to 1000; both
-    ratios 0 to 1, together as `loss.gemodel` allows). The defaults are assumption 4;
-    that the edge is where only BPSK and 1/2-rate QPSK work is one of ours.
+    Attributes:
+        standard: "g", "n" or "ac".
+        width_mhz, streams: as `phy.phy_rates` allows.
+        access: air time of a packet besides its bytes; None for the standard's.
+        loss_ratio: share of packets lost (0 to 1).
+        edge_loss_ratio: the same if the signal-to-noise ratio is below `edge_snr_db`.
+        edge_snr_db: -5 to 40. Below the default only BPSK and 1/2-rate QPSK work, which is our
+            assumption for the edge.
+        loss_burst_packets: 1 to 1000, as `loss.gemodel` allows.
     """
 
     standard: phy.Standard
@@ -55,11 +58,10 @@ class WifiSettings:
 
 
 class Wifi:
-    """Caps the rates below at what the air carries, adds its losses and its handovers.
+    """Limits the rates of the layers below to the channel's, and adds losses and handovers.
 
-    `forced` has handovers at stated times as `Roaming` takes them; `force` brings in another
-    one while the link is running. The constructor raises ValueError as `phy.phy_rates` and
-    `Roaming` do.
+    `forced` has handovers at given times, as for `Roaming`. `force` adds one while the link is
+    running. Raises ValueError as `phy.phy_rates` and `Roaming` do.
     """
 
     wants_load = True
@@ -83,11 +85,11 @@ class Wifi:
         self._phy_bps = 0.0
 
     def force(self, t_s: float, target: str | None = None) -> None:
-        """A handover as `Roaming.force` makes it."""
+        """Starts a handover as `Roaming.force` does."""
         self._roaming.force(t_s, target)
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """The state as the Wi-Fi passes it on."""
+        """Returns the state with the Wi-Fi's rates, losses and handovers."""
         attached = self._roaming.at(t_s)
         busy = self._stations.busy(t_s)
         self._air.observe(t_s, load, self._phy_bps)
@@ -116,12 +118,15 @@ class Wifi:
         )
 
     def next_s(self) -> float:
-        """The next handover, station, beacon while walking, or step of the air."""
+        """Returns the time of the next change: handover, station, beacon while walking, or step."""
         return min(self._roaming.next_s(), self._stations.next_s(), self._air.next_s())
 
     def _available(self, busy: int) -> float:
-        """The part of the time that `busy` other stations leave: all get at the air equally often, so
-        that who sends slowly has more of it (Heusse, section II)."""
+        """Returns the share of the time that `busy` other stations leave.
+
+        All stations access the channel equally often, so slow stations use more air time (Heusse,
+        section II).
+        """
         others_bps = self._settings.stations.rate_bps
         if others_bps is None:
             return 1 / (1 + busy)

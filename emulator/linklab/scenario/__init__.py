@@ -1,16 +1,15 @@
-"""Scenarios: what a run emulates, read from YAML and checked down to the line.
+"""Reads scenarios, which describe what a run emulates, from YAML, and checks every line.
 
-A scenario is the single description of a run that both places, host and guest, and the
-oracle work from. Whatever is wrong with a file is said as one ScenarioError:
+Guest, host and oracle all work from the scenario. A wrong file raises one ScenarioError:
 
     profiles/x.yaml:12: links.wifi.down: '80' has no unit; allowed: a rate such as '80 Mbit/s'
 
-Each file here holds one mapping of it: the settings class, and a row for every key. Link models
-bring their own (`linklab.models.registry`). `profiles/README.md` lists all keys, and is made from
-the rows (`reference.py`).
+Each file of this folder defines one mapping: its settings class, and a row for every key. Link models
+define their own keys (`linklab.models.registry`). `reference.py` makes `profiles/README.md`, which
+lists all keys, from the rows.
 
-YAML anchors, aliases and merge keys work; a key given twice is refused, and so is a file that
-stands for more than a scenario can need (`document.py`).
+YAML anchors, aliases and merge keys work. Duplicate keys are refused, and so are files that expand to
+more than a scenario can need (`document.py`).
 """
 
 from linklab.scenario.client import ClientSettings

@@ -1,4 +1,4 @@
-"""The keys of `client`: what multilink is told. Pure."""
+"""Defines the keys of `client`, which are options of multilink. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from linklab.schema.rows import Row, Table
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Constants of the thesis' algorithms, the same in all scenarios unless said otherwise.
+    """Constants of the algorithms. The defaults are multilink's, which names their sources.
 
-    `upper_limit_bytes` U of algorithm 1 (thesis 4.3.3), `padding` f of padded algorithm 3
-    (4.3.5), `overlap` the share of a request after which the next is issued, `window_s` over
-    which throughput is taken, `first_request_bytes` the initial size that the links share,
-    `segment_bytes` Z of GreenBag (GreenBag IV-B). The defaults are those of multilink, which says where they come from.
+    Attributes:
+        upper_limit_bytes: U of algorithm 1 (thesis 4.3.3).
+        padding: f of padded algorithm 3 (thesis 4.3.5).
+        overlap: share of a request after which the next one is issued.
+        window_s: time over which throughput is measured.
+        first_request_bytes: initial size that the links share.
+        segment_bytes: Z of GreenBag (GreenBag IV-B).
     """
 
     upper_limit_bytes: int = DEFAULTS.upper_limit_bytes
@@ -30,12 +33,14 @@ class ClientSettings:
 
     @property
     def flags(self) -> frozenset[str]:
-        """The flags of multilink that a scenario sets."""
+        """Returns the flags of multilink that a scenario sets."""
         return frozenset(_flag(row) for row in TABLE.flat)
 
     def flag(self, name: str) -> str:
-        """The value of multilink's flag of that name, a key with dashes. Raises KeyError for
-        one that is no key."""
+        """Returns the value of multilink's flag `name`, which is a key with dashes.
+
+        Raises KeyError if it is no key.
+        """
         row = next((row for row in TABLE.flat if _flag(row) == name), None)
         if row is None:
             raise KeyError(name)
@@ -48,7 +53,7 @@ def _flag(row: Row) -> str:
 
 
 _UNITS: Final = {"bytes": "B", "s": "s"}
-"""What multilink calls the units in which attributes are."""
+"""multilink's units, by the units of attributes."""
 
 _WINDOW: Final = duration(1e-3, 3600.0)
 

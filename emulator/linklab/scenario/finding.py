@@ -1,4 +1,4 @@
-"""Scenario files: by path, by name, all of them; over the links of one, another workload."""
+"""Finds scenario files by path or name, and combines a scenario's links with another workload."""
 
 from __future__ import annotations
 
@@ -21,28 +21,27 @@ _FILES: Final = NamedFiles("scenario", _ENDINGS, ScenarioError)
 _WORKLOADS: Final = NamedFiles("workload", _ENDINGS, ScenarioError)
 
 WORKLOADS: Final = PROFILES / "workloads"
-"""Where the workloads are that ship."""
+"""The directory of the shipped workloads."""
 
 
 def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
-    """The scenario in a file. Raises ScenarioError.
+    """Reads a scenario from a file. Raises ScenarioError.
 
-    `any_name` lifts the rule that the file is called after the scenario, for the copy in a
-    run directory.
+    `any_name` is for the copy in a run directory, whose file is not named like the scenario.
     """
     file = Path(path)
-    shown = _shown(file)
+    file_name = _display_path(file)
     if any_name:
-        text = document.read(file, shown, opener=plain_file.opened)
-        return parse(text, shown, path=file, of_a_run=True)
-    return parse(document.read(file, shown), shown, path=file, stem=file.stem)
+        text = document.read(file, file_name, opener=plain_file.opened)
+        return parse(text, file_name, path=file, of_a_run=True)
+    return parse(document.read(file, file_name), file_name, path=file, stem=file.stem)
 
 
 def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
-    """The scenario of a name in `directory`, or of a path; of `SCENARIO+WORKLOAD`, that workload over
-    that scenario's links. Raises ScenarioError.
+    """Finds a scenario, by name in `directory` or by path. Raises ScenarioError.
 
-    Anything with a slash or the ending .yaml or .yml is a path, of a workload too.
+    `SCENARIO+WORKLOAD` gives that workload over that scenario's links. A text with a slash, or with
+    the ending .yaml or .yml, is a path, also for workloads.
     """
     base, joined, workload = _parted(name_or_path)
     in_directory = "/" in workload and Path(name_or_path).parent.is_dir()
@@ -51,18 +50,20 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
     return load(_FILES.find(name_or_path, directory))
 
 
-def with_workload(scenario: Scenario, workload: str, shown: str) -> Scenario:
-    """The workload of a name or path over a scenario's links; `shown` names both in errors. Raises
-    ScenarioError."""
+def with_workload(scenario: Scenario, workload: str, full_name: str) -> Scenario:
+    """Returns the scenario's links with a workload, by name or path.
+
+    `full_name` names both in errors. Raises ScenarioError.
+    """
     made = _workload(_WORKLOADS.find(workload, WORKLOADS)).over(scenario)
     why = made.workload.misfit(made.payload.size_bytes)
     if why is not None:
-        raise ScenarioError(f"{shown}: payload.size: {why}")
+        raise ScenarioError(f"{full_name}: payload.size: {why}")
     return made
 
 
 def _parted(name: str) -> tuple[str, str, str]:
-    """What stands before and after the last `JOINED` that belongs to no directory of a workload."""
+    """Splits a name at the last `JOINED` that is not in a directory of the workload's path."""
     parts = name.split(JOINED)
     for begin in range(len(parts) - 1, 0, -1):
         workload = JOINED.join(parts[begin:])
@@ -72,17 +73,17 @@ def _parted(name: str) -> tuple[str, str, str]:
 
 
 def _workload(file: Path) -> WorkloadFile:
-    shown = _shown(file)
-    return workload_file.parse(document.read(file, shown), shown, file.stem)
+    file_name = _display_path(file)
+    return workload_file.parse(document.read(file, file_name), file_name, file.stem)
 
 
 def workload_names() -> list[str]:
-    """The names of the workloads that ship, sorted."""
+    """Lists the names of the shipped workloads, sorted."""
     return _WORKLOADS.names(WORKLOADS)
 
 
 def ships(name: str) -> bool:
-    """Whether a scenario of that name ships, or one and a workload of which it is made."""
+    """Tells whether a scenario of that name ships, or its scenario and its workload do."""
     base, joined, workload = name.rpartition(JOINED)
     if joined:
         return base in names_in() and workload in workload_names()
@@ -90,17 +91,17 @@ def ships(name: str) -> bool:
 
 
 def names_in(directory: Path = PROFILES) -> list[str]:
-    """The names of the scenarios in `directory`, sorted, without reading them."""
+    """Lists the names of the scenarios in `directory`, sorted, without reading them."""
     return _FILES.names(directory)
 
 
 def list_all(directory: Path = PROFILES) -> list[Scenario]:
-    """Every scenario in `directory`, by name. Raises ScenarioError at the first bad one."""
+    """Reads all scenarios in `directory`, ordered by name. Raises ScenarioError at the first error."""
     return [load(directory / f"{name}.yaml") for name in names_in(directory)]
 
 
-def _shown(path: Path) -> str:
-    """A path as messages give it: relative to the working directory where it lies below."""
+def _display_path(path: Path) -> str:
+    """Returns a path for messages: relative to the working directory if it lies below."""
     try:
         return str(path.resolve().relative_to(Path.cwd().resolve()))
     except (OSError, ValueError):

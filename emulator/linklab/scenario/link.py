@@ -1,4 +1,4 @@
-"""The keys of a link: what it is before its models and its first event. Pure."""
+"""Defines the keys of a link: its state before its models and its first event. Pure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ S = TypeVar("S")
 class LinkSettings:
     """A link before its first event.
 
-    `jitter_s` is the standard deviation of the one-way delay, whose mean is rtt_s/2. `loss_ratio`
-    is the share of downlink packets that are lost before the queue. `queue_discipline` has the
-    settings of one of `linklab.queues.registry`. `bandwidth_bps` is B_x of thesis 4.3.4 and 4.3.5, what the algorithms take
-    for the link's capacity; 1.3 times the true rate reproduces the thesis' link Δ.
-    `models` has the settings of each model that the scenario gives the link, in the order of
-    `linklab.models.registry`.
+    Attributes:
+        jitter_s: standard deviation of the one-way delay, whose mean is rtt_s/2.
+        loss_ratio: share of downlink packets lost before the queue.
+        queue_discipline: settings of one of `linklab.queues.registry`.
+        bandwidth_bps: B_x of thesis 4.3.4 and 4.3.5, the capacity that algorithms assume. 1.3 times
+            the true rate reproduces the thesis' link Δ.
+        models: settings of the link's models, in the order of `linklab.models.registry`.
     """
 
     kind: LinkKind
@@ -49,12 +50,12 @@ class LinkSettings:
 
     @property
     def queue_bytes(self) -> int:
-        """The queue of both directions where they are the same; else the downlink's."""
+        """The queue size of both directions if equal, else the downlink's."""
         return self.queue_down_bytes
 
     @property
     def access_points(self) -> tuple[str, ...]:
-        """The names of the access points that the client may be attached to."""
+        """The names of the link's access points."""
         return tuple(
             name
             for settings in self.models
@@ -62,31 +63,31 @@ class LinkSettings:
         )
 
     def model(self, settings: type[S]) -> S | None:
-        """The settings of one model, by their class; None where the link does not have it."""
+        """Returns a model's settings by their class; None if the link does not have the model."""
         return next((one for one in self.models if isinstance(one, settings)), None)
 
     def having(self, settings: object) -> LinkSettings:
-        """The link with these settings of a model instead of those that it has, if any."""
+        """Returns the link with these settings of a model, in place of its own."""
         others = [one for one in self.models if type(one) is not type(settings)]
         return replace(self, models=registry.ordered([*others, settings]))
 
     def without(self, settings: type[object]) -> LinkSettings:
-        """The link without the model of these settings."""
+        """Returns the link without a model, by the class of its settings."""
         return replace(
             self, models=tuple(one for one in self.models if not isinstance(one, settings))
         )
 
 
 def default_queue_bytes(rate_bps: int) -> int:
-    """Queue of max(1 MB, 0.4 s of the rate), an assumption for LTE and Wi-Fi.
+    """Returns max(1 MB, 0.4 s of the rate) for a queue, an assumption for LTE and Wi-Fi.
 
-    Not more than 1 GB, which only rates above 20 Gbit/s would ask for.
+    The result is at most 1 GB, which only rates above 20 Gbit/s would exceed.
     """
     return min(max(1_000_000, rate_bps * 4 // 10 // 8), MAX_QUEUE_BYTES)
 
 
 def default_bandwidth_bps(down_rate_bps: int) -> int:
-    """1.3 times the true rate: reproduces the link Δ of 2.6-4.6 s of thesis table 5.10."""
+    """Returns 1.3 times the true rate, which reproduces the link Δ of 2.6-4.6 s in thesis table 5.10."""
     return down_rate_bps * 13 // 10
 
 
@@ -152,11 +153,11 @@ TABLE: Final = Table(
     ),
     about="A link before its models and its first event.",
 )
-"""`bandwidth` is only what algorithms believe, so it may exceed what can be shaped."""
+"""`bandwidth` is only an assumption of algorithms, so it may exceed the rates that can be shaped."""
 
 
 def keys_of(kind: LinkKind) -> Keys:
-    """The keys of a link of this kind."""
+    """Returns the keys of a link of this kind."""
     models = (row for model in registry.of_kind(kind) for row in model.rows)
     return keys((*TABLE.flat, *models))
 
@@ -164,13 +165,13 @@ def keys_of(kind: LinkKind) -> Keys:
 ANY_KEYS: Final = Keys(
     (), tuple(dict.fromkeys(key for kind in KINDS.values() for key in keys_of(kind).all))
 )
-"""Those of a link of which the kind is not known yet."""
+"""The keys of a link whose kind is not known yet."""
 
 
 def read(
     link: Mapping, kind: LinkKind, device: str, find_trace: FindTrace, nodes: set[str]
 ) -> LinkSettings:
-    """The settings of a link. Raises ScenarioError."""
+    """Reads the settings of a link. Raises ScenarioError."""
     values = TABLE.values(link, without=("kind",))
     down, up = values["down_rate_bps"], values["up_rate_bps"]
     queue = values.pop("queue_bytes", None)
@@ -186,7 +187,7 @@ def read(
 
 
 def write(name: str, link: LinkSettings) -> Mappings:
-    """The canonical form of a link."""
+    """Writes the canonical form of a link."""
     same = link.queue_down_bytes == link.queue_up_bytes
     without = {"queue_down", "queue_up"} if same else {"queue"}
     if name == link.kind.name:
@@ -198,7 +199,7 @@ def write(name: str, link: LinkSettings) -> Mappings:
 
 
 def check_jitter(where: Mapping, jitter_s: float, rtt_s: float) -> None:
-    """A one-way delay of rtt/2 cannot stray below zero."""
+    """Refuses a jitter that would make the one-way delay of rtt/2 negative."""
     if jitter_s > rtt_s / 2:
         where.fail(
             "jitter" if where.has("jitter") else "rtt",

@@ -1,4 +1,4 @@
-"""How scenarios, suites and whatever else has a name are called. Pure."""
+"""Defines the allowed names of scenarios, suites and the like. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of `payload`: what is downloaded. Pure."""
+"""Defines the keys of `payload`, the file that is downloaded. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linklab.schema.rows import Row, Table
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The file that is downloaded: bytes generated from `seed` (see linklab.lab.programs.payload)."""
+    """The downloaded file, whose bytes are generated from `seed` (linklab.lab.programs.payload)."""
 
     size_bytes: int
     seed: int = 1

@@ -1,4 +1,4 @@
-"""From a scenario's YAML to its settings. Pure, but for the traces that it names."""
+"""Reads a scenario's settings from YAML, and the traces that it names."""
 
 from __future__ import annotations
 
@@ -30,31 +30,30 @@ NODES: Final = (
     "air",
     *(node for kind in KINDS.values() for node in (kind.access, kind.core)),
 )
-"""The lab's nodes: no access point may be called so."""
+"""The names of the lab's nodes. No access point may have one of them."""
 
 
 RETIRED: Final = ("published", "findings")
-"""Keys that scenarios had before publications got files of their own: run directories of then have
-them."""
+"""Former keys of scenarios, which old run directories contain. Publications now have their own files."""
 
 
 def parse(
     text: str,
-    shown: str = "<text>",
+    file_name: str = "<text>",
     *,
     path: Path | None = None,
     stem: str | None = None,
     of_a_run: bool = False,
 ) -> Scenario:
-    """The scenario in YAML text. `shown` names the file in errors, `stem` must be its name. That of
-    a run may have keys that are not used any more.
+    """Reads a scenario from YAML text.
 
-    Raises ScenarioError.
+    `file_name` names the file in errors. If `stem` is given, the scenario's name must equal it. With
+    `of_a_run`, former keys are allowed. Raises ScenarioError.
     """
-    root = document.compose(text, shown, ", ".join(TABLE.keys.needed), canonical=of_a_run)
+    root = document.compose(text, file_name, ", ".join(TABLE.keys.needed), canonical=of_a_run)
     if of_a_run and isinstance(root, MappingNode):
         root.value = [pair for pair in root.value if pair[0].value not in RETIRED]
-    top = Mapping(shown, root, "", TABLE.keys)
+    top = Mapping(file_name, root, "", TABLE.keys)
     values = TABLE.values(top, without=("links", "events"))
     if stem is not None and values["name"] != stem:
         top.fail("name", f"{values['name']!r} differs from the file's name; allowed: {stem!r}")
@@ -76,8 +75,8 @@ def check_size(top: Mapping, read: Payload, workload: Workload) -> None:
 
 
 def _check_energy(top: Mapping, name: str, path: Path | None) -> None:
-    """A user's file names a model that is there; a run directory has its own copy."""
-    from linklab.energy import library as models  # A guest does without.
+    """Checks that a user's file names an existing energy model. A run directory has its own copy."""
+    from linklab.energy import library as models  # A guest does not need it.
 
     try:
         models.find(name, None if path is None else path.parent)
@@ -104,7 +103,7 @@ def _links(maps: Mapping, base: Path | None) -> dict[str, LinkSettings]:
 
 
 def _kind_of(maps: Mapping, name: str) -> LinkKind:
-    """What a link says it is, or is called."""
+    """Returns a link's kind: by its key `kind`, else by its name."""
     mapping = maps.sub(name, link.keys_of(KINDS[name]) if name in KINDS else link.ANY_KEYS)
     allowed = ", ".join(KINDS)
     if not mapping.has("kind"):
@@ -126,7 +125,7 @@ def _find_trace(base: Path | None, name: str) -> tuple[Path, tuple[TraceSample, 
 
 @functools.lru_cache(maxsize=8)
 def _samples(file: Path, _changed_ns: int) -> tuple[TraceSample, ...]:
-    """A trace is read once for all the scenarios that play it."""
+    """Reads a trace once for all scenarios that play it."""
     return plain.load(file)
 
 

@@ -1,6 +1,6 @@
-"""All keys of a scenario as a document, from the rows that read and write them. Pure.
+"""Makes the document of all scenario keys from the rows that read and write them. Pure.
 
-`linklab scenarios --keys` prints it; `profiles/README.md` holds it.
+`linklab scenarios --keys` prints it. `profiles/README.md` is a copy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ A link costs the same mJ per Mbit as it draws mW per Mbit/s.
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A mapping: where it stands, what it is, its rows with their defaults in words."""
+    """A mapping: its path, its description, and its rows with their defaults in words."""
 
     path: str
     about: str
@@ -61,14 +61,14 @@ class _Section:
 
 
 def markdown() -> str:
-    """The document."""
+    """Returns the document."""
     scenario = (one.markdown() for one in _sections("", settings.TABLE))
     energy = (one.markdown() for one in _sections("", model.TABLE))
     return "\n".join([_HEAD, *scenario, _ENERGY_HEAD, *energy])
 
 
 def _sections(path: str, table: AnyTable) -> Iterator[_Section]:
-    """A table's mapping and those within it."""
+    """Yields a table's mapping and its nested mappings."""
     yield _Section(path, table.about, [(row, table.default(row)) for row in table.flat])
     for row in table.flat:
         yield from _behind(path, row)
@@ -106,7 +106,7 @@ def _link(path: str) -> Iterator[_Section]:
 
 
 def _of_kinds(row: Row, one: AnyModel) -> Row:
-    """A model's row that says for which links it is, if not for all."""
+    """Returns a model's row with the link kinds that it is for, if not for all."""
     if set(one.kinds) == set(KINDS.values()):
         return row
     kinds = ", ".join(kind.name for kind in one.kinds)

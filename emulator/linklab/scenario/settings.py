@@ -1,4 +1,4 @@
-"""The keys of a scenario: what stands at the top, and what it consists of. Pure."""
+"""Defines the top-level keys of a scenario. Pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from linklab.schema.quantities import TEXT, WORDS, duration
 from linklab.schema.rows import Listed, Row, Table
 
 SAMPLE_S: Final = 0.5
-"""How often the queues' counters are written down unless a scenario says otherwise."""
+"""The default interval of the queues' samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A validated scenario; `path` is the file it was read from and not part of equality."""
+    """A validated scenario. `path` is its file, and does not count in comparisons."""
 
     name: str
     title: str = ""
@@ -46,7 +46,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class LinkMapping:
-    """A mapping of links by name; `reading.py` reads it, which knows where files are."""
+    """Writes the mapping of links by name. `reading.py` reads it, because it finds the traces."""
 
     allowed: str = "one to eight links by name, see below"
 
@@ -54,7 +54,7 @@ class LinkMapping:
         raise NotImplementedError
 
     def write(self, links: dict[str, LinkSettings]) -> dict[str, Any]:
-        """The links as the file has them."""
+        """Returns the links' mapping for the file."""
         return {name: link.write(name, one) for name, one in links.items()}
 
 

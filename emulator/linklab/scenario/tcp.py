@@ -1,4 +1,4 @@
-"""The keys of `tcp`: the kernels of both end hosts. Pure."""
+"""Defines the keys of `tcp`, settings of both end hosts' kernels. Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CONGESTION_CONTROLS: Final = ("reno", "cubic", "bbr", "dctcp", "vegas", "westwoo
 class TcpSettings:
     """Kernel settings of both end hosts.
 
-    The defaults are those under which the peers were measured: cubic, tcp_rmem and
-    tcp_wmem up to 16 MiB, nothing remembered between connections, plain TCP.
+    The defaults are those of the measurements with peers: cubic, tcp_rmem and tcp_wmem up to 16 MiB,
+    no metrics kept between connections, no Multipath TCP.
     """
 
     congestion_control: str = "cubic"
@@ -26,7 +26,7 @@ class TcpSettings:
     mptcp: bool = False
 
     def sysctls(self) -> dict[str, str]:
-        """What an end host's kernel is told. Multipath TCP is a matter of its sockets instead."""
+        """Returns an end host's sysctls. Multipath TCP is set on its sockets instead."""
         return {
             "net.ipv4.tcp_congestion_control": self.congestion_control,
             "net.ipv4.tcp_rmem": f"4096 131072 {self.rmem_max_bytes}",

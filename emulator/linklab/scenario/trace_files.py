@@ -1,4 +1,4 @@
-"""A scenario whose traces lie elsewhere. Pure."""
+"""Changes the paths of a scenario's traces. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linklab.scenario.settings import Scenario
 
 
 def with_trace_files(scenario: Scenario, moved: Callable[[str, Path], Path]) -> Scenario:
-    """The scenario with `moved(link, file)` instead of each trace's file."""
+    """Returns the scenario with `moved(link, file)` instead of each trace's file."""
     links = {
         name: link
         if (trace := link.model(Trace)) is None

@@ -1,4 +1,4 @@
-"""The keys of `workload`: what is done with the payload, beside downloading it as a file. Pure."""
+"""Defines the keys of `workload`: what the client does with the payload. Pure."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ UPLOAD: Final = "upload"
 _SENT: Final = units.format_size(MAX_SENT_BYTES)
 
 WHOLE_FILE: Final = "file"
-"""What a scenario's workload is called that says nothing of it."""
+"""The name of the workload of a scenario that does not set one."""
 
 
 @dataclass(frozen=True, slots=True)
 class MediaPlayer:
-    """The payload is a stream that plays while it arrives in order (GreenBag II-B): at `rate_bps` on
-    average, or for `length_s`; one of them is None.
+    """The payload is a stream that plays while it arrives in order (GreenBag II-B).
 
-    Playing begins, and goes on after the buffer ran empty, with `start_bytes` in it (as
-    `low_bytes` if None). With `high_bytes` the player stops to read, with `low_bytes` it reads on:
-    the defaults are those of Android's media framework (GreenBag IV). It asks for segments, one
-    after the other, of `segment_bytes` or of what plays for `segment_s`, or for the whole at once.
-    `variation` is the standard deviation by mean of the bytes of the stream's seconds, log-normal,
-    from `seed`; 0 for a constant rate.
+    The player requests segments one after the other, of `segment_bytes` or of `segment_s`, or the
+    whole stream at once. The defaults are those of Android's media framework (GreenBag IV).
+
+    Attributes:
+        rate_bps, length_s: the mean rate or the duration; the other is None.
+        start_bytes: buffered bytes with which playing begins, and resumes after a stall; None means
+            `low_bytes`.
+        low_bytes: the player reads on below this buffer level.
+        high_bytes: the player stops reading above this buffer level.
+        variation: standard deviation / mean of the bytes per second of the stream, log-normal, from
+            `seed`; 0 for a constant rate.
     """
 
     rate_bps: int | None = None
@@ -46,7 +50,7 @@ class MediaPlayer:
     seed: int = 1
 
     def mean_rate_bps(self, size_bytes: int) -> float:
-        """At which so many bytes play."""
+        """Returns the mean rate of a stream of this size."""
         if self.rate_bps is not None:
             return self.rate_bps
         assert self.length_s is not None
@@ -54,7 +58,7 @@ class MediaPlayer:
 
     @property
     def starts_with_bytes(self) -> int:
-        """What is buffered when it begins to play."""
+        """The buffered bytes at which playing begins."""
         return self.low_bytes if self.start_bytes is None else self.start_bytes
 
 
@@ -71,9 +75,11 @@ def _check_player(mapping: Mapping, player: MediaPlayer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The payload is cut into `objects` of a page: first its document, then what that names, over up
-    to `connections` at a time (eMPTCP, 4.5: 107 over 6). Their sizes are log-normal, from `seed`,
-    with a standard deviation of `variation` means."""
+    """The payload is divided into `objects` of a web page: first the document, then the others.
+
+    Up to `connections` are used at the same time (eMPTCP, 4.5: 107 objects over 6). The sizes are
+    log-normal, from `seed`, with a standard deviation of `variation` means.
+    """
 
     objects: int = 107
     connections: int = 6
@@ -83,8 +89,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The payload is cut into answers of `answer_bytes`, each to a message of `request_bytes`, which
-    is sent `think_s` after the answer to the last."""
+    """The payload is divided into answers of `answer_bytes`.
+
+    Each answers a message of `request_bytes`, which is sent `think_s` after the answer before.
+    """
 
     answer_bytes: int
     request_bytes: int
@@ -93,8 +101,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Paced:
-    """The payload is a stream of `rate_bps`, of which so much is asked for `every_s` as plays
-    meanwhile."""
+    """The payload is a stream of `rate_bps`. Every `every_s` the client requests that time's bytes."""
 
     rate_bps: int
     every_s: float = 1.0
@@ -107,7 +114,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One of these, or none of them for a download of the file."""
+    """The workload: one attribute is set, or none for a file download."""
 
     player: MediaPlayer | None = None
     page: Page | None = None
@@ -117,16 +124,16 @@ class Workload:
 
     @property
     def name(self) -> str:
-        """The key of that which is done, or `WHOLE_FILE`."""
+        """The key of the workload, or `WHOLE_FILE`."""
         return next((row.key for row in TABLE.flat if getattr(self, row.attribute)), WHOLE_FILE)
 
     @property
     def sends(self) -> bool:
-        """Whether the server gets more than requests for the file."""
+        """Whether the client sends more than requests for the file."""
         return self.rounds is not None or self.upload is not None
 
     def misfit(self, size_bytes: int) -> str | None:
-        """Why it cannot be done with a payload of this size, or None."""
+        """Returns why the workload does not fit a payload of this size, or None."""
         if not self.sends or size_bytes <= MAX_SENT_BYTES:
             return None
         given = units.format_size(size_bytes)
@@ -134,12 +141,14 @@ class Workload:
 
     @property
     def takes_its_time(self) -> bool:
-        """Whether it lasts as long as something plays or somebody thinks, however fast the links are:
-        the least time for its bytes is no yardstick for it."""
+        """Whether playing or thinking limits the duration, however fast the links are.
+
+        Then the oracle's time for the bytes is no reference.
+        """
         return any((self.player, self.rounds, self.paced))
 
     def own_s(self, size_bytes: int) -> float:
-        """How long it plays or somebody thinks in all, with a payload of this size."""
+        """Returns the total playing or thinking time for a payload of this size."""
         if self.player is not None:
             return size_bytes * 8 / self.player.mean_rate_bps(size_bytes)
         if self.paced is not None:
@@ -150,7 +159,7 @@ class Workload:
 
     @property
     def direction(self) -> Direction:
-        """Where most of the payload goes."""
+        """The direction of most of the payload."""
         return "down" if self.upload is None else "up"
 
 
@@ -160,7 +169,7 @@ def _check_one(mapping: Mapping, workload: Workload) -> None:
 
 
 _VARIATION: Final = number(0, 2)
-"""Of a player, as far as the client lets one vary."""
+"""A player's variation, within the client's limits."""
 _OBJECTS_VARIATION: Final = number(0, 4)
 _SEED: Final = count(0, 2**63 - 1)
 
@@ -264,4 +273,4 @@ TABLE: Final = Table(
 _NAMES: Final = ", ".join(row.key for row in TABLE.flat)
 
 NAMES: Final = (WHOLE_FILE, *(row.key for row in TABLE.flat))
-"""What workloads are called."""
+"""The names of the workloads."""

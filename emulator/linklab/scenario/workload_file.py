@@ -1,7 +1,7 @@
-"""Workloads in files of their own, for any scenario: `SCENARIO+WORKLOAD`. Pure but for reading them.
+"""Reads workload files, which combine with any scenario: `SCENARIO+WORKLOAD`.
 
-The file (keys marked * are needed): `name*`, `title`, `description`, `source` and `payload` as in a
-scenario, and `workload*`. What it says takes the place of what the scenario says; the links stay.
+The file's keys (* means required) are `name*`, `title`, `description`, `source` and `payload` as in a
+scenario, and `workload*`. They replace the scenario's; the links stay.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from linklab.schema.quantities import TEXT
 from linklab.schema.rows import Row, Table
 
 JOINED: Final = "+"
-"""What stands between a scenario's name and a workload's."""
+"""The separator between a scenario's name and a workload's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFile:
-    """A workload with its words and, if it brings one, its payload."""
+    """A workload with its title and description, and with its payload if it has one."""
 
     name: str
     title: str = ""
@@ -36,7 +36,7 @@ class WorkloadFile:
     workload: Workload
 
     def over(self, scenario: Scenario) -> Scenario:
-        """This workload over a scenario's links."""
+        """Returns this workload over a scenario's links."""
         return replace(
             scenario,
             name=f"{scenario.name}{JOINED}{self.name}",
@@ -61,11 +61,14 @@ TABLE: Final = Table(
 )
 
 
-def parse(text: str, shown: str, stem: str) -> WorkloadFile:
-    """The workload in YAML text. `shown` names the file in errors, `stem` must be its name. Raises
-    ScenarioError."""
-    root = document.compose(text, shown, ", ".join(TABLE.keys.needed))
-    top = Mapping(shown, root, "", TABLE.keys)
+def parse(text: str, file_name: str, stem: str) -> WorkloadFile:
+    """Reads a workload from YAML text.
+
+    `file_name` names the file in errors. The workload's name must equal `stem`. Raises
+    ScenarioError.
+    """
+    root = document.compose(text, file_name, ", ".join(TABLE.keys.needed))
+    top = Mapping(file_name, root, "", TABLE.keys)
     found = TABLE.of(top)
     if found.name != stem:
         top.fail("name", f"{found.name!r} differs from the file's name; allowed: {stem!r}")

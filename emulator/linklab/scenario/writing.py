@@ -1,4 +1,4 @@
-"""A scenario's canonical form: every value written out, defaults too. Pure."""
+"""Writes a scenario's canonical form, with every value and default. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from linklab.scenario.settings import TABLE, Scenario
 
 
 class _Flow(dict[str, object]):
-    """A mapping that is written on one line."""
+    """A mapping that is written on one line (YAML's flow style)."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block style at the top, _Flow mappings on one line, lists indented."""
+    """Writes block style at the top, _Flow mappings on one line, and indented lists."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -32,7 +32,7 @@ _Dumper.add_representer(
 
 
 def to_yaml(scenario: Scenario) -> str:
-    """The canonical form: every value written out, defaults too; loads to the same scenario."""
+    """Writes the canonical form, with every value and default. It loads to the same scenario."""
     document = {
         key: {name: _flowing(link) for name, link in value.items()}
         if key == "links"
