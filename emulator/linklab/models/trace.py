@@ -212,7 +212,9 @@ _PLAYED: Final = Table(
             ),
             "the moment of the trace that the run begins with; random: one by the seed",
         ),
-        Row("end", "end", choice(*ENDS), "after the last sample: anew, as it is, or nothing"),
+        Row(
+            "end", "end", choice(*ENDS), "after the last sample: repeat, keep it, or carry nothing"
+        ),
     ),
 )
 

@@ -186,7 +186,7 @@ RADIO: Final = Table(
         Inner("roaming", roaming.TABLE),
     ),
     _check,
-    about="Where the client is attached, what the channel carries there, who shares it.",
+    about="The access points, the channel, and other stations.",
 )
 
 _ROW: Final = Row(

@@ -81,7 +81,7 @@ TABLE: Final = Table(
         Row("step", "step_s", _STEP, "how often models that follow load or movement are asked"),
         Row("sample", "sample_s", _STEP, "how often the queues' counters are written down"),
         Row("tcp", "tcp", tcp.TABLE, "the kernels of both end hosts"),
-        Row("client", "client", client.TABLE, "what multilink is told"),
+        Row("client", "client", client.TABLE, "options of multilink"),
         Row(
             "energy",
             "energy",

@@ -49,7 +49,7 @@ def make_guest() -> None:
 
         stopped = threading.Event()
 
-        def shown(what: str) -> kernel.Progress:
+        def showing(what: str) -> kernel.Progress:
             task = bar.add_task(what, total=100)
 
             def show(what: str, fraction: float) -> None:
@@ -61,10 +61,10 @@ def make_guest() -> None:
 
             return show
 
-        of_image = other.submit(image.ensure, "guest", shown("the guest's image"))
+        of_image = other.submit(image.ensure, "guest", showing("the guest's image"))
         of_image.add_done_callback(lambda done: stopped.set() if done.exception() else None)
         try:
-            kernel.ensure(shown("the guest kernel"))
+            kernel.ensure(showing("the guest kernel"))
         except _Stopped:
             pass  # The image has failed, and its error says why.
         except BaseException:

@@ -121,7 +121,7 @@ def _moved(work: Path | None, there: Path) -> Iterator[None]:
     if work is None:
         yield
         return
-    shutil.rmtree(there, ignore_errors=True)  # Of one who was killed.
+    shutil.rmtree(there, ignore_errors=True)  # It is left by a killed process.
     work.rename(there)
     try:
         yield
@@ -136,7 +136,7 @@ def _with_devices(root: Path) -> Iterator[None]:
     try:
         for name, minor in (("null", 3), ("zero", 5), ("urandom", 9)):
             path = root / "dev" / name
-            path.unlink(missing_ok=True)  # Of one who was killed.
+            path.unlink(missing_ok=True)  # It is left by a killed process.
             try:
                 os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
             except PermissionError as error:
