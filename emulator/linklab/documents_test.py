@@ -12,10 +12,12 @@ import pytest
 
 from linklab import scenario
 from linklab.commands import cli
+from linklab.core import algorithms
 from linklab.core.link_state import LinkState
 from linklab.models.layer import NO_LOAD
 from linklab.models.model import Making
 from linklab.report import publication
+from linklab.runs.clients import multilink, registry
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -188,6 +190,17 @@ def test_sentences_are_told_apart() -> None:
 @pytest.mark.parametrize("page", SHORT, ids=lambda path: path.name)
 def test_sentences_have_at_most_25_words(page: Path) -> None:
     assert [one for one in sentences(page.read_text()) if len(one.split()) > 25] == []
+
+
+def test_the_table_of_names_has_every_client_of_multilink() -> None:
+    text = (ROOT / "emulator" / "handbook" / "reference" / "algorithms.md").read_text()
+    table = text.partition("## With or without rescue")[2].partition("What happens when")[0]
+    named = set(re.findall(r"`([a-z0-9-]+)`", table))
+    plain = {one.name for one in algorithms.TABLE if not one.one_link and not one.rescue}
+    rescued = {f"{name}-rescue" for name in plain}
+    clients = {one.name for one in multilink.FAMILY.on_all}
+    assert clients - plain - rescued <= named
+    assert {"single-wifi", "single-lte", *registry.GROUPS} <= named
 
 
 def test_tests_named_in_security_exist() -> None:
