@@ -134,7 +134,7 @@ var constants = []chosen{
 	{of: saving, what: "the rate of a new link does not count for", name: "startupTrips", unit: "round trips", from: "ours"},
 	{of: saving, what: "shortest window of a mean rate", name: "shortestMean", unit: "s", from: "ours"},
 	{of: saving, what: "all sets are compared for at most", name: "mostSets", unit: "links", from: "ours"},
-	{of: saving, what: "time allowed beyond that of all links", name: "UsualSlowdown", unit: "times that", from: "ours: one of two equal links"},
+	{of: saving, what: "extra time allowed, default of `--slowdown`", name: "UsualSlowdown", unit: "times the time of all links, so twice as long in all", from: "ours: of two equally fast links, one alone needs twice the time"},
 
 	{of: greenbag, what: "α of the predicted goodput", name: "goodputWeight", from: "GreenBag IV.B"},
 	{of: greenbag, what: "w_r: recovery if w_r · time to play is at most what the part takes", name: "recoveryWeight", from: notSaid},
@@ -210,7 +210,8 @@ func (c chosen) row(t *testing.T, known goConstants) string {
 
 func numberText(t *testing.T, value constant.Value, unit string) string {
 	number, _ := constant.Float64Val(constant.ToFloat(value))
-	kind, rest, _ := strings.Cut(unit, " ")
+	words := strings.IndexAny(unit+" ", " ,;:.") // Where the unit ends and text follows.
+	kind, rest := unit[:words], unit[words:]
 	text := ""
 	switch kind {
 	case "s":
@@ -225,7 +226,28 @@ func numberText(t *testing.T, value constant.Value, unit string) string {
 		}
 		return strings.TrimSpace(fmt.Sprintf("%g %s", number, unit))
 	}
-	return strings.TrimSpace(text + " " + rest)
+	return text + rest
+}
+
+// TestConstantsHaveTheirUnit checks that text behind a unit hides no unit: a time is a count
+// of nanoseconds, which nobody reads.
+func TestConstantsHaveTheirUnit(t *testing.T) {
+	for _, c := range []struct{ unit, want string }{
+		{"s", "5 s"}, {"s, later more", "5 s, later more"}, {"s or 8 round trips", "5 s or 8 round trips"}, {"s; more", "5 s; more"},
+	} {
+		if got := numberText(t, constant.MakeInt64(int64(5*time.Second)), c.unit); got != c.want {
+			t.Errorf("5 s with the unit %q is %q instead of %q", c.unit, got, c.want)
+		}
+	}
+	if got := numberText(t, constant.MakeInt64(3), "round trips"); got != "3 round trips" {
+		t.Errorf("3 round trips are %q", got)
+	}
+	known := readConstants(t)
+	for _, c := range constants {
+		if row := c.row(t, known); strings.Contains(row, "e+0") {
+			t.Errorf("a number without its unit: %s", row)
+		}
+	}
 }
 
 func timeText(d time.Duration) string {
