@@ -3,6 +3,7 @@ package partfile
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,17 @@ const (
 	swapEnding  = ".older"
 )
 
-func (f *File) asideName() string { return f.part.Name() + asideEnding }
+// aside is the part that is set aside.
+type aside struct {
+	// part is the part in use.
+	part *part
+	// exists is true if there is a part that is set aside.
+	exists bool
+	// log may be nil.
+	log *slog.Logger
+}
+
+func (a *aside) name() string { return a.part.name() + asideEnding }
 
 // stateOf returns the name of a part's state.
 func stateOf(part string) string { return part + ".state" }
@@ -52,7 +63,7 @@ func (s state) proven() (bytes int64) {
 
 // Fits reports whether a part from an earlier download belongs to the resource.
 func (f *File) Fits(resource transport.Resource) bool {
-	for _, name := range []string{f.part.Name(), f.asideName()} {
+	for _, name := range []string{f.part.name(), f.aside.name()} {
 		if s, ok := found(name); ok && f.fits(s, resource) {
 			return true
 		}
@@ -61,59 +72,59 @@ func (f *File) Fits(resource transport.Resource) bool {
 }
 
 // resume finds the part to continue, and returns its ranges. It sets any other part aside.
-func (f *File) resume() ([]ranges.Range, error) {
-	here, isHere := found(f.part.Name())
-	old, isOld := found(f.asideName())
-	f.aside = isOld
-	if isHere && f.fits(here, f.resource) {
+func (f *File) resume(resource transport.Resource) ([]ranges.Range, error) {
+	here, isHere := found(f.part.name())
+	old, isOld := found(f.aside.name())
+	f.aside.exists = isOld
+	if isHere && f.fits(here, resource) {
 		if have := f.continueWith(here); have != nil {
 			return have, nil
 		}
-	} else if isOld && f.fits(old, f.resource) {
-		if err := f.exchange(here, isHere, old); err != nil {
+	} else if isOld && f.fits(old, resource) {
+		if err := f.aside.exchange(here, isHere, old); err != nil {
 			return nil, err
 		}
 		if have := f.continueWith(old); have != nil {
 			return have, nil
 		}
 		here, isHere = old, true
-		old, isOld = found(f.asideName())
+		old, isOld = found(f.aside.name())
 	}
-	info, err := f.part.Stat()
+	info, err := f.part.file.Stat()
 	switch {
 	case err != nil:
 		return nil, err
 	case info.Size() == 0:
-		return nil, f.clear()
+		return nil, f.part.clear()
 	case isOld && old.proven() >= here.proven():
 		// If two parts match nothing, the one with more bytes stays.
-		return nil, f.clear()
+		return nil, f.part.clear()
 	}
 	if !isHere {
 		here = state{Format: stateFormat, Size: info.Size(), Written: [][2]int64{}}
 	}
-	return nil, f.setAside(here)
+	return nil, f.aside.set(here)
 }
 
-// setAside gives NAME.part its other name, and begins an empty NAME.part.
-func (f *File) setAside(here state) error {
-	if f.aside {
-		if err := f.dropAside(); err != nil {
+// set gives NAME.part its other name, and begins an empty NAME.part.
+func (a *aside) set(here state) error {
+	if a.exists {
+		if err := a.drop(); err != nil {
 			return err
 		}
 	}
-	if err := move(f.part.Name(), f.asideName(), here); err != nil {
-		return fmt.Errorf("set %s aside: %w", f.part.Name(), err)
+	if err := move(a.part.name(), a.name(), here); err != nil {
+		return fmt.Errorf("set %s aside: %w", a.part.name(), err)
 	}
-	f.aside = true
-	f.log("the part that an earlier call left is not of this file: it is set aside until this one is whole", f.asideName())
-	return f.reopen()
+	a.exists = true
+	a.tell("the part that an earlier call left is not of this file: it is set aside until this one is whole", a.name())
+	return a.part.reopen()
 }
 
 // exchange continues the part that was set aside. It sets NAME.part aside unless that is empty.
-func (f *File) exchange(here state, isHere bool, old state) error {
-	name, other := f.part.Name(), f.part.Name()+swapEnding
-	info, err := f.part.Stat()
+func (a *aside) exchange(here state, isHere bool, old state) error {
+	name, other := a.part.name(), a.part.name()+swapEnding
+	info, err := a.part.file.Stat()
 	if err != nil {
 		return err
 	}
@@ -122,39 +133,39 @@ func (f *File) exchange(here state, isHere bool, old state) error {
 		here = state{Format: stateFormat, Size: info.Size(), Written: [][2]int64{}}
 	}
 	if isEmpty {
-		err = f.remove()
+		err = a.part.remove()
 	} else {
 		err = move(name, other, here)
 	}
 	if err != nil {
 		return err
 	}
-	if err := move(f.asideName(), name, old); err != nil {
+	if err := move(a.name(), name, old); err != nil {
 		return err
 	}
-	if f.aside = !isEmpty; f.aside {
-		if err := move(other, f.asideName(), here); err != nil {
+	if a.exists = !isEmpty; a.exists {
+		if err := move(other, a.name(), here); err != nil {
 			return err
 		}
 	}
-	f.log("the part that was set aside is of this file: it goes on", name)
-	return f.reopen()
+	a.tell("the part that was set aside is of this file: it goes on", name)
+	return a.part.reopen()
 }
 
 // restore gives the part that was set aside its name back.
-func (f *File) restore() error {
-	old, ok := found(f.asideName())
+func (a *aside) restore() error {
+	old, ok := found(a.name())
 	if !ok {
 		return nil
 	}
-	return move(f.asideName(), f.part.Name(), old)
+	return move(a.name(), a.part.name(), old)
 }
 
-// dropAside removes the part that was set aside.
-func (f *File) dropAside() error {
-	f.aside = false
+// drop removes the part that was set aside.
+func (a *aside) drop() error {
+	a.exists = false
 	// The part goes first: a part without a state could belong to another program, and would stay.
-	return errors.Join(unlink(f.asideName()), unlink(stateOf(f.asideName())))
+	return errors.Join(unlink(a.name()), unlink(stateOf(a.name())))
 }
 
 // move renames a part with its state. The new name must be free. Even if the process is
@@ -181,9 +192,9 @@ func unlink(name string) error {
 	return &os.PathError{Op: "remove", Path: name, Err: err}
 }
 
-// log logs what happened to a part.
-func (f *File) log(what, name string) {
-	if f.Log != nil {
-		f.Log.Warn(what, "part", name)
+// tell logs what happened to a part.
+func (a *aside) tell(what, name string) {
+	if a.log != nil {
+		a.log.Warn(what, "part", name)
 	}
 }

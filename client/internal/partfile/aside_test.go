@@ -168,8 +168,8 @@ func TestAnotherFileWithTheSameValidators(t *testing.T) {
 	theirs := o
 	theirs.URL = "https://h/g"
 	f, have := begin(t, theirs, resourceOf(other, `"1"`))
-	parts := missing(f.resource.Size, have)
-	f.checked = f.checked.Add(-checkpointTime)
+	parts := missing(f.record.resource.Size, have)
+	f.record.checked = f.record.checked.Add(-checkpointTime)
 	write(t, f, other, parts[len(parts)-1]) // This range follows the earlier part.
 	if _, err := f.WriteAt(other[parts[0].Offset:parts[0].End()], int64(parts[0].Offset)); err == nil || !strings.Contains(err.Error(), "is of another file") {
 		t.Errorf("the write ends with %v", err)
@@ -214,7 +214,7 @@ func TestThePartComesBack(t *testing.T) {
 		"no size":            {nil, transport.Resource{Size: -1}, func(f *File) error { f.WriteAt(other, 0); return f.Abort(false) }},
 		"not to be resumed":  {func(o *Options) { o.Resume = false }, resourceOf(content, `"1"`), func(f *File) error { f.WriteAt(other, 0); return f.Abort(false) }},
 		"a full disk":        {nil, transport.Resource{Size: 1 << 60, ETag: `"1"`}, func(f *File) error { return f.Abort(false) }},
-		"a sync that failed": {nil, resourceOf(other, `"2"`), func(f *File) error { f.flush = failingOnce(); f.WriteAt(other, 0); f.Abort(false); return nil }},
+		"a sync that failed": {nil, resourceOf(other, `"2"`), func(f *File) error { f.part.flush = failingOnce(); f.WriteAt(other, 0); f.Abort(false); return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := interrupted(t, content, nil)
@@ -267,8 +267,8 @@ func TestTwoFilesTakeTurns(t *testing.T) {
 				}
 				var err error
 				if killed {
-					err = f.checkpoint(f.snapshot())
-					f.part.Close() // As the kernel does.
+					err = f.record.checkpoint(f.record.snapshot())
+					f.part.file.Close() // As the kernel does.
 				} else if turn < 4 {
 					err = f.Abort(false)
 				}

@@ -21,7 +21,7 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.allocate(6); err != nil {
+	if err := f.part.allocate(6); err != nil {
 		t.Fatal(err)
 	}
 	for offset, text := range map[quantity.Bytes]string{3: "def", 0: "abc"} {
@@ -116,7 +116,7 @@ func TestThePartOfAnotherDownloadIsLeftAlone(t *testing.T) {
 		"abort":              {true, true, func(f *File) error { return f.Abort(false) }},
 		"abort, distrusted":  {true, false, func(f *File) error { return f.Abort(true) }},
 		"abort, not begun":   {false, false, func(f *File) error { return f.Abort(false) }},
-		"checkpoint, commit": {true, true, func(f *File) error { f.checkpoint(f.snapshot()); _, err := f.Commit(); return err }},
+		"checkpoint, commit": {true, true, func(f *File) error { f.record.checkpoint(f.record.snapshot()); _, err := f.Commit(); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
@@ -200,7 +200,7 @@ func TestAllocateRefusesMoreThanTheDiskHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Abort(true)
-	if err := f.allocate(1 << 60); err == nil || !strings.Contains(err.Error(), "reserve 1152921504606846976 bytes") {
+	if err := f.part.allocate(1 << 60); err == nil || !strings.Contains(err.Error(), "reserve 1152921504606846976 bytes") {
 		t.Errorf("allocate returns %v", err)
 	}
 }

@@ -63,21 +63,6 @@ func nameOfPart(name string) (string, error) {
 	return directory + base + ".part", nil
 }
 
-// takeName uses the name that the server proposes, with ServerName.
-func (f *File) takeName(proposed string) error {
-	if !f.ServerName {
-		return nil
-	}
-	f.NoReplace = true
-	if proposed != "" && CheckName(proposed) == nil {
-		name := filepath.Join(filepath.Dir(f.Name), proposed)
-		if _, err := os.Lstat(name); !errors.Is(err, unix.ENAMETOOLONG) {
-			f.Name = name
-		}
-	}
-	return CheckFree(f.Name)
-}
-
 // CheckFree returns an error unless a file can get the name without replacing another one.
 func CheckFree(name string) error {
 	_, err := os.Lstat(name)

@@ -2,12 +2,11 @@ package partfile
 
 import (
 	"bytes"
-	"encoding/hex"
 	"fmt"
+	"os"
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // Two files may have the same size, date and ETag, because many servers make the ETag from date
@@ -20,35 +19,21 @@ const (
 	sampleTries  = 64
 )
 
-// fits reports whether the state belongs to the resource. An equal checksum is enough, because
-// it is compared at the end.
-func (f *File) fits(s state, r transport.Resource) bool {
-	switch {
-	case !f.canResume(r), s.Size != int64(r.Size), s.proven() == 0:
-		return false
-	case f.isChecksum(s):
-		return true
-	}
-	return s.ETag == r.ETag && s.LastModified == r.LastModified && (s.URL == f.URL || r.HasValidator())
-}
-
-// isChecksum reports whether the state has the same checksum.
-func (f *File) isChecksum(s state) bool {
-	return f.Checksum != nil && s.Checksum == hex.EncodeToString(f.Checksum)
-}
+// sample holds the ranges of a part that are compared with the bytes that arrive.
+type sample []ranges.Range
 
 // continueWith prepares to continue the part, whose state fits, and returns its ranges. It returns nil
 // if no sample could prove the part.
 func (f *File) continueWith(s state) []ranges.Range {
 	have := ranges.NewSet(s.ranges()...)
 	if s.URL != f.URL && !f.isChecksum(s) {
-		f.sample = f.sampled(s)
+		f.sample = sampled(f.part.file, s)
 		if len(f.sample) == 0 {
 			return nil
 		}
 		for _, r := range f.sample {
 			have.Remove(r)
-			f.unproven.Add(r)
+			f.record.unproven.Add(r)
 		}
 	}
 	f.earlier = s
@@ -56,7 +41,7 @@ func (f *File) continueWith(s state) []ranges.Range {
 }
 
 // sampled chooses blocks across the written ranges.
-func (f *File) sampled(s state) (sample []ranges.Range) {
+func sampled(part *os.File, s state) (chosen sample) {
 	var memory [sampleSize]byte
 	proven, from := s.proven(), int64(0)
 	for spot := range int64(sampleBlocks) {
@@ -68,16 +53,16 @@ func (f *File) sampled(s state) (sample []ranges.Range) {
 			}
 			from += int64(block.Length)
 			text := memory[:block.Length]
-			if _, err := f.part.ReadAt(text, int64(block.Offset)); err != nil {
+			if _, err := part.ReadAt(text, int64(block.Offset)); err != nil {
 				return nil
 			}
 			if bytes.Count(text, text[:1]) < len(text) {
-				sample = append(sample, block)
+				chosen = append(chosen, block)
 				break
 			}
 		}
 	}
-	return sample
+	return chosen
 }
 
 // block returns the block after skip bytes of the written ranges.
@@ -92,23 +77,19 @@ func (s state) block(skip int64) ranges.Range {
 }
 
 // compare returns an error if arriving bytes of the sample differ from the part.
-func (f *File) compare(p []byte, offset int64) error {
-	for _, r := range f.sample {
+func (s sample) compare(part *os.File, p []byte, offset int64) error {
+	for _, r := range s {
 		from, to := max(offset, int64(r.Offset)), min(offset+int64(len(p)), int64(r.End()))
 		if from >= to {
 			continue
 		}
 		there := make([]byte, to-from)
-		if _, err := f.part.ReadAt(there, from); err != nil {
+		if _, err := part.ReadAt(there, from); err != nil {
 			return err
 		}
 		if !bytes.Equal(there, p[from-offset:to-offset]) {
-			return fmt.Errorf("%s is of another file, though size, date and ETag are the same: give another name, or remove it", f.part.Name())
+			return fmt.Errorf("%s is of another file, though size, date and ETag are the same: give another name, or remove it", part.Name())
 		}
 	}
 	return nil
 }
-
-// isSampleProven reports whether the whole sample has arrived; f.mu is held, or nothing is written.
-// Until then the state stays as it was.
-func (f *File) isSampleProven() bool { return f.unproven.First().Length == 0 }

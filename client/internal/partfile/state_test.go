@@ -163,18 +163,18 @@ func TestAnUnusablePartIsRemoved(t *testing.T) {
 func TestACheckpointListsOnlyWrittenBytes(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	f, _ := begin(t, o, resource)
-	f.checked = f.checked.Add(-checkpointTime)
+	f.record.checked = f.record.checked.Add(-checkpointTime)
 	for _, offset := range []quantity.Bytes{100, 600} {
 		if _, err := f.WriteAt([]byte("text"), int64(offset)); err != nil {
 			t.Fatal(err)
 		}
-		f.settle()
+		f.record.settle()
 	}
 	s, err := readState(o.Name + ".part.state")
 	if want := []ranges.Range{{Offset: 100, Length: 4}}; err != nil || !reflect.DeepEqual(s.ranges(), want) {
 		t.Errorf("the state tells of %+v (%v), want %+v", s.ranges(), err, want)
 	}
-	f.part.Close() // As the kernel does for a killed process.
+	f.part.file.Close() // As the kernel does for a killed process.
 	f, have := begin(t, o, resource)
 	defer f.Abort(true)
 	if len(have) != 1 {
@@ -202,14 +202,14 @@ func TestAFailedSyncIsNotForgotten(t *testing.T) {
 			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 			leave(t, o, resource)
 			f, _ := begin(t, o, resource)
-			f.flush = failingOnce()
+			f.part.flush = failingOnce()
 			if test.checkpoint {
-				f.checked = f.checked.Add(-checkpointTime)
+				f.record.checked = f.record.checked.Add(-checkpointTime)
 			}
 			if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
 				t.Fatal(err)
 			}
-			f.settle()
+			f.record.settle()
 			if err := test.end(f); !errors.Is(err, unix.EIO) {
 				t.Errorf("the error is %v, want that of the sync", err)
 			}
@@ -236,11 +236,11 @@ func TestALostPartIsNoticedAtTheCheckpoint(t *testing.T) {
 	if err := os.Remove(o.Name + ".part"); err != nil {
 		t.Fatal(err)
 	}
-	f.checked = f.checked.Add(-checkpointTime)
+	f.record.checked = f.record.checked.Add(-checkpointTime)
 	if _, err := f.WriteAt([]byte("text"), 0); err != nil {
 		t.Fatal(err)
 	}
-	f.settle()
+	f.record.settle()
 	if _, err := f.WriteAt([]byte("text"), 4); err == nil || err.Error() != o.Name+".part was removed or replaced during the download" {
 		t.Errorf("the next write ends with %v", err)
 	}
