@@ -84,6 +84,14 @@ bench: setup ## repeatability, sensitivity, fidelity, speed, peers, the client's
 bench-fidelity: setup ## links and their models against what a scenario states
 	@PYTHONPATH=tests $(PYTHON) -m bench fidelity models
 
+.PHONY: generate
+generate: setup ## make anew what is made from the code: pages, tables, dashboards, golden files
+	@$(SETUP)/client generate
+	@$(LINKLAB) scenarios --keys > build/keys.md && mv build/keys.md profiles/README.md
+	@$(PYTHON) dashboards/generate.py
+	@$(PYTHON) emulator/handbook/commands.py
+	@$(PYTHON) emulator/handbook/modules.py
+
 .PHONY: notebook
 notebook: setup ## execute the example notebook anew, which shows figures of runs
 	@PYTHONPATH=tests $(PYTHON) -m notebooks emulator/examples/*.ipynb
