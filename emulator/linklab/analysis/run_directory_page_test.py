@@ -1,0 +1,38 @@
+"""The page of the run directory has the fields of its main files."""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from linklab.core.records import LinkRecord, QueueRecord
+from linklab.runs.run_figures import LinkFigures, RunFigures
+
+PAGE = Path(__file__).parents[2] / "handbook" / "reference" / "run-directory.md"
+
+
+def fields(kind: Any) -> list[str]:
+    found = (
+        dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else msgspec.structs.fields(kind)
+    )
+    return [one.name for one in found]
+
+
+@pytest.mark.parametrize(
+    ("before", "kind"),
+    [
+        ("## Fields of summary.json\n", RunFigures),
+        ("| field of a link | meaning |\n", LinkFigures),
+        ("## Fields of links.jsonl\n", LinkRecord),
+        ("## Fields of queues.jsonl\n", QueueRecord),
+    ],
+)
+def test_a_table_has_the_fields_of_the_type(before: str, kind: Any) -> None:
+    rest = PAGE.read_text().partition(before)[2]
+    table = re.search(r"(?:^\|.*\n)+", rest, re.M)
+    assert table
+    rows = [line.split("|")[1] for line in table[0].splitlines()]
+    assert re.findall(r"`(\w+)`", "".join(rows)) == fields(kind)
