@@ -74,7 +74,7 @@ ROW: Final = Row(
     "between_runs",
     "relative_sd",
     ratio(0.0, MAX_RELATIVE_SD),
-    "standard deviation of the rates from run to run over their mean",
+    "how much rates differ between runs: standard deviation / mean",
     default="0 %",
 )
 

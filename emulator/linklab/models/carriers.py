@@ -188,34 +188,60 @@ class Carriers:
 TABLE: Final = Table(
     CarrierSettings,
     (
-        Row("count", "count", count(1, 32), "carriers at full aggregation", needed=True),
+        Row("count", "count", count(1, 32), "number of carriers when all are added", needed=True),
         Row(
             "first",
             "first_share",
             ratio(0.001, 1.0),
-            "share of the rate that comes with the first one",
+            "part of the rate that the first carrier has",
         ),
         Row(
             "delay",
             "delay_median_s",
             duration(1e-3, 600.0),
-            "from the trigger to the last carrier, the median",
+            "median time from the trigger until all carriers are added",
         ),
         Row(
-            "sigma", "delay_sigma", number(0.0, 3.0), "standard deviation of that time's logarithm"
-        ),
-        Row("slow", "slow_probability", ratio(), "ramps that take 10 to 20 s instead"),
-        Row("never", "never_probability", ratio(), "runs that stay with the first carrier"),
-        Row("trigger", "trigger_bytes", size(1, 100_000_000), "so much queued begins a ramp"),
-        Row(
-            "trigger_time", "trigger_s", duration(0.0, 10.0), "once it has been queued for so long"
+            "sigma",
+            "delay_sigma",
+            number(0.0, 3.0),
+            "how much `delay` varies: standard deviation of its logarithm",
         ),
         Row(
-            "idle", "idle_s", duration(0.02, 60.0), "after so long without traffic all begins anew"
+            "slow",
+            "slow_probability",
+            ratio(),
+            "share of cases in which it takes 10 to 20 s instead",
         ),
-        Row("key", "key", choice("device", "connection"), "whose ramp it is"),
+        Row(
+            "never", "never_probability", ratio(), "share of runs that keep the first carrier only"
+        ),
+        Row(
+            "trigger",
+            "trigger_bytes",
+            size(1, 100_000_000),
+            "bytes in the queue from which carriers are added",
+        ),
+        Row(
+            "trigger_time",
+            "trigger_s",
+            duration(0.0, 10.0),
+            "how long these bytes must be in the queue",
+        ),
+        Row(
+            "idle",
+            "idle_s",
+            duration(0.02, 60.0),
+            "time without traffic after which only the first carrier is left",
+        ),
+        Row(
+            "key",
+            "key",
+            choice("device", "connection"),
+            "device: carriers are added once for the device; connection: for each TCP connection anew",
+        ),
     ),
-    about="Downlink carriers that come with load, one after the other, and go with idleness.",
+    about="Load adds downlink carriers one after the other. Idle time removes them.",
 )
 
 

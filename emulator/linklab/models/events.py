@@ -207,36 +207,54 @@ def transitions(before: LinkState, after: LinkState) -> list[Happening]:
 _LINK: Final = Quantity(str, str, "the name of a link")
 
 _MOMENT: Final = (
-    Row("at", "at_s", TIME, "when it begins; or `after`", unset=None),
+    Row("at", "at_s", TIME, "when the event begins; either `at` or `after` is needed", unset=None),
     Row(
         "after",
         "after_bytes",
         SIZE,
-        "begins when so much payload has come over all links; or `at`",
+        "the event begins after these bytes of the payload, over all links",
         unset=None,
     ),
     Row("link", "link", _LINK, "which link it happens to", needed=True),
-    Row("for", "duration_s", LENGTH, "for how long; else for good", unset=math.inf),
+    Row(
+        "for",
+        "duration_s",
+        LENGTH,
+        "how long the event lasts; without it, to the end",
+        unset=math.inf,
+    ),
 )
 
 _CHANGES: Final = (
-    Row("carrier", "carrier", choice("up", "down"), "the client sees it go and come", unset=None),
+    Row(
+        "carrier",
+        "carrier",
+        choice("up", "down"),
+        "down: nothing passes, and the client sees that",
+        unset=None,
+    ),
     Row("down", "down_rate_bps", RATE, "downlink rate", unset=None),
     Row("up", "up_rate_bps", RATE, "uplink rate", unset=None),
     Row("rtt", "rtt_s", ROUND_TRIP, "round-trip time", unset=None),
     Row("jitter", "jitter_s", ROUND_TRIP, "standard deviation of the one-way delay", unset=None),
     Row("loss", "loss_ratio", SHARE, "downlink packets lost", unset=None),
-    Row("fade", "fade_ratio", SHARE, "what is left of both rates", unset=None),
-    Row("cap", "cap_bps", RATE, "what both rates are at most", unset=None),
-    Row("cross", "cross_bps", RATE, "what others' traffic takes of the downlink", unset=None),
+    Row("fade", "fade_ratio", SHARE, "both rates are multiplied by this", unset=None),
+    Row("cap", "cap_bps", RATE, "highest rate of both directions", unset=None),
+    Row("cross", "cross_bps", RATE, "downlink rate used by other traffic", unset=None),
     Row(
         "outage",
         "outage",
         BOOLEAN,
-        "all that waits or comes is lost, and the client is not told",
+        "all packets are lost, and the client does not see that",
         unset=False,
     ),
-    Row("handover", "handover", NODE_NAME, "the access point to go to, or next", unset=None),
+    Row(
+        "handover",
+        "handover",
+        NODE_NAME,
+        "name of the access point to change to, or next",
+        unset=None,
+    ),
 )
 
 

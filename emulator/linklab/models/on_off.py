@@ -77,13 +77,13 @@ TABLE: Final = Table(
             "rate",
             "off_rate_bps",
             rate(MIN_RATE_BPS, MAX_RATE_BPS),
-            "the most that it carries while off, in either direction",
+            "highest rate while off, in each direction",
             needed=True,
         ),
-        Row("on", "on_s", LENGTH, "how long it is on, on average"),
-        Row("off", "off_s", LENGTH, "how long it is off, on average"),
+        Row("on", "on_s", LENGTH, "mean time at full rate"),
+        Row("off", "off_s", LENGTH, "mean time at the lower rate"),
     ),
-    about="The link is slowed down and let go again at exponential times.",
+    about="The link is slow at random times. Both times are exponentially distributed.",
 )
 
 MODEL: Final = Model(

@@ -294,14 +294,14 @@ _PLACE: Final = measure("m", -100_000.0, 100_000.0)
 ACCESS_POINT: Final = Table(
     AccessPoint,
     (
-        Row("name", "name", NODE_NAME, "no other node of the lab is called so", needed=True),
+        Row("name", "name", NODE_NAME, "its name, which no other node of the lab has", needed=True),
         Row("x", "x_m", _PLACE, "where it is"),
         Row("y", "y_m", _PLACE, "where it is"),
         Row(
             "signal",
             "signal_dbm",
             measure("dBm", -120.0, 0.0),
-            "its signal, the same everywhere, instead of a place",
+            "a constant signal, instead of `x` and `y`",
             unset=None,
         ),
     ),
@@ -314,7 +314,7 @@ WAYPOINT: Final = Table(
         Row("x", "x_m", _PLACE, "where it is"),
         Row("y", "y_m", _PLACE, "where it is"),
     ),
-    about="Between two of them the client walks straight; before and after it stands.",
+    about="The client walks straight from one point to the next, and stands before and after.",
 )
 
 
@@ -353,16 +353,23 @@ TABLE: Final = Table(
             "hysteresis",
             "hysteresis_db",
             measure("dB", 0.0, 30.0),
-            "how much stronger another one must be",
+            "how much stronger another access point must be before the client changes",
         ),
-        Row("power", "power_dbm", measure("dBm", -20.0, 40.0), "of the access points"),
+        Row(
+            "power", "power_dbm", measure("dBm", -20.0, 40.0), "transmit power of the access points"
+        ),
         Row("loss_1m", "loss_1m_db", measure("dB", 0.0, 100.0), "path loss at one metre"),
-        Row("exponent", "exponent", number(1.0, 8.0), "of the path loss over distance"),
+        Row(
+            "exponent",
+            "exponent",
+            number(1.0, 8.0),
+            "how fast the signal fades: exponent of the path loss",
+        ),
         Row(
             "access_points",
             "access_points",
             Listed(ACCESS_POINT, _check_some),
-            "one or more",
+            "one or more access points",
             needed=True,
         ),
         Row("path", "path", Listed(WAYPOINT, _check_order), "where the client walks"),

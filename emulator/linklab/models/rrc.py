@@ -124,12 +124,26 @@ class Rrc:
 TABLE: Final = Table(
     RrcSettings,
     (
-        Row("promotion", "promotion_s", duration(0.0, 10.0), "from the first packet to connected"),
-        Row("inactivity", "inactivity_s", duration(1e-3, 10.0), "without traffic until DRX"),
-        Row("drx_cycle", "drx_cycle_s", duration(0.01, 10.24), "how often DRX listens"),
-        Row("tail", "tail_s", duration(1e-3, 600.0), "without traffic until idle"),
+        Row(
+            "promotion",
+            "promotion_s",
+            duration(0.0, 10.0),
+            "time that waking takes, from the first packet",
+        ),
+        Row(
+            "inactivity",
+            "inactivity_s",
+            duration(1e-3, 10.0),
+            "time without traffic until DRX, the saving mode",
+        ),
+        Row(
+            "drx_cycle", "drx_cycle_s", duration(0.01, 10.24), "how often the radio listens in DRX"
+        ),
+        Row(
+            "tail", "tail_s", duration(1e-3, 600.0), "time without traffic until the radio is idle"
+        ),
     ),
-    about="The radio's states: what sleeps between transfers, and how long waking takes.",
+    about="The radio sleeps between transfers, and needs time to wake.",
 )
 
 

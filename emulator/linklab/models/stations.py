@@ -76,14 +76,14 @@ _FREQUENCY: Final = measure("/s", 0.0001, 100.0)
 TABLE: Final = Table(
     StationSettings,
     (
-        Row("count", "count", count(0, 100), "how many", needed=True),
-        Row("begins", "begins_per_s", _FREQUENCY, "how often one that is off begins"),
-        Row("ends", "ends_per_s", _FREQUENCY, "how often one that is busy ends"),
+        Row("count", "count", count(0, 100), "number of stations", needed=True),
+        Row("begins", "begins_per_s", _FREQUENCY, "how often an idle station begins to send"),
+        Row("ends", "ends_per_s", _FREQUENCY, "how often a sending station stops"),
         Row(
             "rate",
             "rate_bps",
             rate(1_000_000, 10_000_000_000),
-            "the PHY rate at which they send; else the client's",
+            "PHY rate of the stations; without it the client's",
             unset=None,
         ),
     ),

@@ -232,7 +232,7 @@ TABLE: Final = Table(
             "rate",
             "rate",
             choice("scaled", "recorded"),
-            "scaled: the link's `down` and `up` are its means",
+            "scaled: so that `down` and `up` are the trace's means; recorded: as it is",
             default="scaled",
         ),
         Inner("settings", _PLAYED),

@@ -160,27 +160,33 @@ def _check(radio: Mapping, settings: WifiSettings) -> None:
 RADIO: Final = Table(
     WifiSettings,
     (
-        Row("standard", "standard", choice("g", "n", "ac"), "of 802.11", needed=True),
+        Row(
+            "standard",
+            "standard",
+            choice("g", "n", "ac"),
+            "802.11g, 802.11n or 802.11ac",
+            needed=True,
+        ),
         Row(
             "width",
             "width_mhz",
             one_named({20: "20 MHz", 40: "40 MHz", 80: "80 MHz"}),
-            "of the channel: n has 20 and 40, ac all",
+            "width of the channel: n has 20 and 40 MHz, ac all",
         ),
         Row("streams", "streams", count(1, 8), "spatial streams: n has up to 4, ac up to 8"),
         Row(
             "cell",
             "access",
             one_named({None: "pure", ACCESS_BG: "mixed"}),
-            "mixed: 802.11g that 802.11b shares",
+            "mixed: 802.11b devices share the channel of 802.11g",
         ),
-        Row("loss", "loss_ratio", ratio(), "downlink packets lost besides the link's"),
-        Row("edge_loss", "edge_loss_ratio", ratio(), "the same at the edge"),
+        Row("loss", "loss_ratio", ratio(), "downlink packets lost, added to the link's loss"),
+        Row("edge_loss", "edge_loss_ratio", ratio(), "the same where the signal is weak"),
         Row(
             "edge_snr",
             "edge_snr_db",
             measure("dB", -5.0, 40.0),
-            "the edge begins where the signal is below this over the noise",
+            "the signal is weak below this ratio to the noise",
         ),
         Row("loss_burst", "loss_burst_packets", number(1.0, 1000.0), "mean packets lost in a row"),
         Inner("roaming", roaming.TABLE),
@@ -194,7 +200,7 @@ _ROW: Final = Row(
 )
 
 _STATIONS: Final = Row(
-    "stations", "stations", stations.TABLE, "others on the channel; needs a radio"
+    "stations", "stations", stations.TABLE, "other stations on the channel; needs `radio`"
 )
 
 

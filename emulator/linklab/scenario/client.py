@@ -60,15 +60,15 @@ _WINDOW: Final = duration(1e-3, 3600.0)
 TABLE: Final = Table(
     ClientSettings,
     (
-        Row("upper_limit", "upper_limit_bytes", SIZE, "U of algorithm 1"),
-        Row("padding", "padding", SHARE, "f of padded algorithm 3"),
-        Row("overlap", "overlap", SHARE, "share of a request after which the next one is issued"),
-        Row("window", "window_s", _WINDOW, "over which throughput is taken"),
+        Row("upper_limit", "upper_limit_bytes", SIZE, "U of `alg1`"),
+        Row("padding", "padding", SHARE, "f of `alg3`"),
+        Row("overlap", "overlap", SHARE, "part of a request after which the next one is sent"),
+        Row("window", "window_s", _WINDOW, "time over which throughput is averaged"),
         Row(
             "first_request",
             "first_request_bytes",
             SIZE,
-            "size of the first request, which the links share",
+            "sum of the links' first requests",
         ),
         Row(
             "segment",

@@ -26,12 +26,12 @@ TABLE: Final = Table(
     Payload,
     (
         Row("size", "size_bytes", SIZE, "how large the file is", needed=True),
-        Row("seed", "seed", _SEED, "its bytes follow from it"),
+        Row("seed", "seed", _SEED, "decides the bytes of the file"),
         Row(
             "sha256",
             "sha256",
             pattern("[0-9a-f]{64}", "SHA-256", "64 digits of 0-9 and a-f"),
-            "what its bytes must come to",
+            "SHA-256 that the file must have",
             unset=None,
         ),
     ),

@@ -23,9 +23,11 @@ _HEAD = f"""\
 
 A scenario is one YAML file, called after its `name`. Values have units: `80 Mbit/s`, `10 ms`,
 `250 MB`, `0.3 %`. Anchors, aliases and merge keys (`<<`) work; a key given twice is refused.
-Links are in a mapping by name (up to 12 of a-z and 0-9, a letter first): one to eight, of kind {_KINDS};
-one that is called so is of that kind. `linklab scenarios --keys` prints this document:
-edit the rows in `emulator/linklab`.
+A scenario has one to eight links. Their names have up to 12 characters of a-z and 0-9, a letter first. A link is of
+kind {_KINDS}. The names `wifi` and `lte` say the kind already.
+
+`linklab scenarios` lists the scenarios that ship, with one line each, and `linklab scenarios NAME` describes one.
+`linklab scenarios --keys` prints this document: edit the rows in `emulator/linklab`.
 """
 
 

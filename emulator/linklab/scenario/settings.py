@@ -67,20 +67,22 @@ TABLE: Final = Table(
         Row("title", "title", TEXT, "one line", unset=""),
         Row("description", "description", TEXT, "what it is about", unset=""),
         Row("source", "source", TEXT, "where the figures come from", unset=""),
-        Row("payload", "payload", payload.TABLE, "what is downloaded", needed=True),
+        Row("payload", "payload", payload.TABLE, "the file", needed=True),
         Row(
             "workload",
             "workload",
             workload.TABLE,
-            "what is done with it",
+            "what the client does with the payload",
             unset=Workload(),
             default="a download of the file",
         ),
-        Row("links", "links", LinkMapping(), "what it is downloaded over", needed=True),
+        Row("links", "links", LinkMapping(), "one to eight links", needed=True),
         Row("events", "events", Listed(events.TABLE), "what happens to the links", unset=()),
-        Row("step", "step_s", _STEP, "how often models that follow load or movement are asked"),
-        Row("sample", "sample_s", _STEP, "how often the queues' counters are written down"),
-        Row("tcp", "tcp", tcp.TABLE, "the kernels of both end hosts"),
+        Row(
+            "step", "step_s", _STEP, "how often models that depend on load or movement are updated"
+        ),
+        Row("sample", "sample_s", _STEP, "how often the queues' counters are recorded"),
+        Row("tcp", "tcp", tcp.TABLE, "TCP settings of both end hosts"),
         Row("client", "client", client.TABLE, "options of multilink"),
         Row(
             "energy",
