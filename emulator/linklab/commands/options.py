@@ -128,8 +128,18 @@ def add_out(parser: argparse.ArgumentParser, holds: str) -> None:
 def add_run(parser: argparse.ArgumentParser) -> None:
     """What all have that run once: seed, place, clock, directory, limit, shift, JSON."""
     add_seed(parser)
-    parser.add_argument("--place", choices=PLACES, default="auto")
-    parser.add_argument("--clock", choices=CLOCKS, default="auto")
+    parser.add_argument(
+        "--place",
+        choices=PLACES,
+        default="auto",
+        help="where the lab runs; auto: in the guest, or on the host if there is no guest here",
+    )
+    parser.add_argument(
+        "--clock",
+        choices=CLOCKS,
+        default="auto",
+        help="auto: virtual in the guest, real on the host",
+    )
     add_out(parser, "parent of run directories (runs/)")
     add_timeout(parser)
     add_shift(parser, "start the client later by S seconds")
