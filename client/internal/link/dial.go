@@ -82,7 +82,7 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn.open(d, by, rest, time.Since(started))
+	conn.wires.open(d, by, rest, time.Since(started))
 	return conn, nil
 }
 

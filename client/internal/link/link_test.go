@@ -46,7 +46,7 @@ func pair(t *testing.T) (*Conn, *net.TCPConn) {
 func TestFewAcksAreSent(t *testing.T) {
 	for _, few := range []bool{false, true} {
 		c, server := pair(t)
-		c.fewAcks = few
+		c.reader.fewAcks = few
 		if _, err := server.Write(noise(100_000)); err != nil {
 			t.Fatal(err)
 		}
@@ -120,25 +120,25 @@ func TestMemoryIsHeldWhileDataAreUnread(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := make([]byte, 600)
-	if n, err := c.Read(p); n != 600 || err != nil || c.block == nil {
-		t.Fatalf("read %d bytes, %v, block %p, want 600 and a block with the rest", n, err, c.block)
+	if n, err := c.Read(p); n != 600 || err != nil || c.reader.block == nil {
+		t.Fatalf("read %d bytes, %v, block %p, want 600 and a block with the rest", n, err, c.reader.block)
 	}
-	if n, err := c.Read(p); n != 400 || err != nil || c.block != nil {
-		t.Fatalf("read %d bytes, %v, block %p, want 400 and no block", n, err, c.block)
+	if n, err := c.Read(p); n != 400 || err != nil || c.reader.block != nil {
+		t.Fatalf("read %d bytes, %v, block %p, want 400 and no block", n, err, c.reader.block)
 	}
-	if n, err := c.read(uintptr(descriptor(t, c))); n != 0 || err != unix.EAGAIN || c.block != nil {
-		t.Fatalf("read %d bytes, %v, block %p of a socket that holds nothing", n, err, c.block)
+	if n, err := c.reader.read(uintptr(descriptor(t, c))); n != 0 || err != unix.EAGAIN || c.reader.block != nil {
+		t.Fatalf("read %d bytes, %v, block %p of a socket that holds nothing", n, err, c.reader.block)
 	}
 	server.Close()
-	if _, err := c.Read(p); err != io.EOF || c.block != nil {
-		t.Fatalf("%v, block %p at the end", err, c.block)
+	if _, err := c.Read(p); err != io.EOF || c.reader.block != nil {
+		t.Fatalf("%v, block %p at the end", err, c.reader.block)
 	}
 }
 
 // descriptor returns the file descriptor of the connection's socket.
 func descriptor(t *testing.T, c *Conn) (number int) {
 	t.Helper()
-	if err := c.wire.Load().raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
+	if err := c.wires.now.Load().raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
 		t.Fatal(err)
 	}
 	return number
@@ -205,9 +205,9 @@ func TestFlowThatStopsAndGoesOn(t *testing.T) {
 	flow(t, c, server)
 	done := readable(c)
 	marked := func() int {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.mark
+		c.reader.mu.Lock()
+		defer c.reader.mu.Unlock()
+		return c.reader.mark
 	}
 	eventually.Is(t, "there is no low-water mark while nothing comes", func() bool { return marked() == 0 })
 	if _, err := server.Write([]byte("again")); err != nil {
@@ -388,7 +388,7 @@ func TestFillSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		info, err := c.info()
+		info, err := c.wires.now.Load().info()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -487,7 +487,7 @@ func TestCloseWriteLeavesTheAnswer(t *testing.T) {
 // if it sends none.
 func keepAlive(t *testing.T, c *Conn) (idle time.Duration) {
 	t.Helper()
-	if err := c.wire.Load().raw.Control(func(fd uintptr) {
+	if err := c.wires.now.Load().raw.Control(func(fd uintptr) {
 		asks, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
 		seconds, idleErr := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
 		if err != nil || idleErr != nil {
@@ -510,7 +510,7 @@ func TestOnlyWhoOwesSomethingIsAskedWhetherItIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var patience int
-	if err := c.wire.Load().raw.Control(func(fd uintptr) {
+	if err := c.wires.now.Load().raw.Control(func(fd uintptr) {
 		patience, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
 	}); err != nil || patience != 10_000 {
 		t.Errorf("unacknowledged data waits for %d ms, %v", patience, err)

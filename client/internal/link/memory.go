@@ -26,8 +26,8 @@ type Memory struct {
 	// late holds the addresses that others have overtaken. blackHoles holds the addresses that
 	// only small segments reach.
 	late, blackHoles map[netip.Addr]bool
-	// young holds the connections that have received few bytes.
-	young map[*Conn]bool
+	// young holds the wires of the connections that have received few bytes.
+	young map[*wires]bool
 }
 
 // Moved tells that the link may be in another network. Names are resolved again. Older answers
@@ -80,8 +80,8 @@ func alternating(addresses []netip.Addr) (mixed []netip.Addr) {
 func (m *Memory) way(address netip.Addr, port string) way {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for c := range m.young {
-		if c.address == address && c.isBlackHole(blackHoleAfter) {
+	for ws := range m.young {
+		if ws.address == address && ws.now.Load().isBlackHole(blackHoleAfter) {
 			note(&m.blackHoles, address)
 		}
 	}
@@ -114,45 +114,31 @@ func note(in *map[netip.Addr]bool, address netip.Addr) {
 }
 
 // add adds a new connection.
-func (m *Memory) add(c *Conn) {
+func (m *Memory) add(ws *wires) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.young == nil {
-		m.young = map[*Conn]bool{}
+		m.young = map[*wires]bool{}
 	}
-	m.young[c] = true
+	m.young[ws] = true
 }
 
 // remove removes a connection that has received many bytes, and works.
-func (m *Memory) remove(c *Conn) {
+func (m *Memory) remove(ws *wires) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.young, c)
+	delete(m.young, ws)
 }
 
 // closing checks a connection before it is closed.
-func (m *Memory) closing(c *Conn) {
+func (m *Memory) closing(ws *wires) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.young[c] {
+	if !m.young[ws] {
 		return
 	}
-	delete(m.young, c)
-	if c.isBlackHole(blackHoleAfter) {
-		note(&m.blackHoles, c.address)
+	delete(m.young, ws)
+	if ws.now.Load().isBlackHole(blackHoleAfter) {
+		note(&m.blackHoles, ws.address)
 	}
-}
-
-// isBlackHole reports whether small segments get through and full ones do not: for so many
-// milliseconds only later bytes arrived, in small segments, or only later bytes were
-// acknowledged, in spite of retransmissions.
-func (c *Conn) isBlackHole(silence uint32) bool {
-	info, err := c.info()
-	if err != nil {
-		return false
-	}
-	receives := info.Advmss > smallSegment && info.Rcv_mss <= smallSegment &&
-		info.Rcv_ooopack > 0 && info.Unacked == 0 && info.Last_data_sent >= silence
-	sends := info.Snd_mss > smallSegment && info.Sacked > 0 && info.Last_ack_recv >= silence && info.Retransmits > 0
-	return receives || sends
 }

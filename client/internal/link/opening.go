@@ -29,7 +29,7 @@ const (
 // up to the first bytes). Only the beginning of a TLS handshake may be sent twice, because a
 // server does nothing for it but answer.
 type opening struct {
-	conn   *Conn
+	wires  *wires
 	dialer Dialer
 	// first is the way of the connection's first wire.
 	first    way
@@ -51,50 +51,6 @@ type opening struct {
 	over     bool
 }
 
-// open starts to watch a connection that took so long to connect.
-func (c *Conn) open(d Dialer, by way, rest []way, took time.Duration) {
-	o := &opening{conn: c, dialer: d, first: by, patience: max(leastSilence, silentTrips*took)}
-	if o.rest = slices.Clone(rest); !by.small {
-		small := by
-		small.small = true
-		o.rest = append(o.rest, small)
-	}
-	if len(o.rest) > 0 {
-		o.dialing, o.cancel = context.WithCancel(context.Background())
-		c.opening.Store(o)
-	}
-}
-
-// apply sets an option of the connection's wire, and of the wires that may replace it.
-func (c *Conn) apply(set func(*wire) error) error {
-	if o := c.opening.Load(); o != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if !o.over {
-			o.set = append(o.set, set)
-			for _, other := range o.others {
-				_ = set(other) // A wire that fails does not answer.
-			}
-		}
-	}
-	return set(c.wire.Load())
-}
-
-// stays ends the opening, and reports whether the wire is that of the connection.
-func (c *Conn) stays(w *wire) bool {
-	c.settle()
-	return c.wire.Load() == w
-}
-
-// settle ends the opening: no other wire replaces the present one.
-func (c *Conn) settle() {
-	if o := c.opening.Load(); o != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.end()
-	}
-}
-
 // end closes the other wires; o.mu is held.
 func (o *opening) end() {
 	if o.over {
@@ -109,7 +65,7 @@ func (o *opening) end() {
 		other.tcp.Close()
 	}
 	o.others, o.sent, o.set = nil, nil, nil
-	o.conn.opening.Store(nil)
+	o.wires.opening.Store(nil)
 }
 
 // write writes to all wires. It returns done false and writes nothing if the opening is over.
@@ -130,7 +86,7 @@ func (o *opening) write(p []byte) (n int, err error, done bool) {
 	for _, other := range o.others {
 		_, _ = other.tcp.Write(p) // A wire that fails does not answer.
 	}
-	n, err = o.conn.wire.Load().tcp.Write(p)
+	n, err = o.wires.now.Load().tcp.Write(p)
 	return n, err, true
 }
 
@@ -163,7 +119,7 @@ func (o *opening) silent() {
 	}
 	o.silences++
 	next := o.rest[0]
-	if next.small && next.address == o.first.address && o.silences < smallAfter && !o.conn.isBlackHole(0) {
+	if next.small && next.address == o.first.address && o.silences < smallAfter && !o.wires.now.Load().isBlackHole(0) {
 		o.timer.Reset(o.patience)
 		return
 	}
@@ -237,12 +193,12 @@ func (o *opening) win(other *wire, by way) {
 	switch memory := o.dialer.Memory; {
 	case by.small:
 		memory.noteBlackHole(by.address)
-	case o.conn.isBlackHole(0):
+	case o.wires.now.Load().isBlackHole(0):
 		memory.noteBlackHole(o.first.address)
 	default:
 		memory.noteLate(o.first.address)
 	}
 	o.others = slices.DeleteFunc(o.others, func(w *wire) bool { return w == other })
-	o.conn.wire.Swap(other).tcp.Close()
+	o.wires.now.Swap(other).tcp.Close()
 	o.end()
 }

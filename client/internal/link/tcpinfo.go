@@ -4,8 +4,6 @@ import (
 	"net"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
@@ -58,7 +56,7 @@ type RoundTrip struct {
 // RoundTrip asks the kernel (TCP_INFO). A receiver sends few segments of its own, so tcpi_rtt is
 // rarely updated. tcpi_rcv_rtt is measured from arriving data and preferred if it is set.
 func (c *Conn) RoundTrip() (RoundTrip, error) {
-	info, err := c.info()
+	info, err := c.wires.now.Load().info()
 	if err != nil {
 		return RoundTrip{}, err
 	}
@@ -80,7 +78,7 @@ func (c *Conn) RoundTrip() (RoundTrip, error) {
 // Acknowledged returns how many bytes the other end's kernel has acknowledged, and whether
 // these are all. Programs at the other end do not matter.
 func (c *Conn) Acknowledged() (bytes uint64, all bool, err error) {
-	info, err := c.info()
+	info, err := c.wires.now.Load().info()
 	if err != nil {
 		return 0, false, err
 	}
@@ -89,37 +87,9 @@ func (c *Conn) Acknowledged() (bytes uint64, all bool, err error) {
 
 // Answered asks the kernel (TCP_INFO).
 func (c *Conn) Answered() (ago time.Duration, all bool, err error) {
-	info, err := c.info()
+	info, err := c.wires.now.Load().info()
 	if err != nil {
 		return 0, false, err
 	}
 	return time.Duration(info.Last_ack_recv) * time.Millisecond, info.Unacked == 0 && info.Notsent_bytes == 0, nil
-}
-
-// LimitUnsent limits how many bytes the kernel takes that it cannot send yet. Then the bytes
-// that it has taken are in flight.
-func (c *Conn) LimitUnsent(bytes int) error {
-	return c.apply(func(w *wire) error { return w.set(unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes) })
-}
-
-// FillSegments with always true sends no partial segment while bytes are in flight (RFC 896).
-// With false, the default, every write is sent at once.
-func (c *Conn) FillSegments(always bool) error {
-	return c.apply(func(w *wire) error { return w.tcp.SetNoDelay(!always) })
-}
-
-// DiscardUnsent makes Close discard the bytes that the other end's kernel does not have. By
-// default the kernel continues to send them.
-func (c *Conn) DiscardUnsent() error {
-	return c.apply(func(w *wire) error { return w.tcp.SetLinger(0) })
-}
-
-func (c *Conn) info() (info *unix.TCPInfo, err error) {
-	controlErr := c.wire.Load().raw.Control(func(fd uintptr) {
-		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	})
-	if controlErr != nil {
-		return nil, controlErr
-	}
-	return info, err
 }
