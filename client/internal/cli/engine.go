@@ -2,26 +2,16 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"io"
-	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/ownfile"
-	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -143,13 +133,6 @@ func namesOf(fit func(schedule.Algorithm) bool) string {
 		return strings.Join(names[:last], ", ") + " and " + names[last]
 	}
 	return strings.Join(names, "")
-}
-
-func (f *engineFlags) capForm() string {
-	if f.capPeriod == quota.Always {
-		return "NAME=SIZE such as lte=500MB"
-	}
-	return fmt.Sprintf("NAME=SIZE or NAME=SIZE/PERIOD such as lte=500MB/day, with day, week or month (default %s)", f.capPeriod)
 }
 
 // options checks the flags. flags tells which of them were given. quotas has the quotas of
@@ -299,203 +282,6 @@ func (f *engineFlags) energyModel(links []transfer.Link, kinds []energy.Kind) (*
 		}
 	}
 	return model, nil
-}
-
-func (f *engineFlags) parseLinks() (links []transfer.Link, err error) {
-	if len(f.links) == 0 {
-		return nil, errors.New("at least one --link is needed, as NAME=DEVICE or DEVICE")
-	}
-	for _, text := range f.links {
-		name, device, ok := strings.Cut(text, "=")
-		if !ok {
-			device = name
-		}
-		if name == "" || device == "" || !utf8.ValidString(name) {
-			return nil, invalid("link", text, "allowed is NAME=DEVICE or DEVICE, the name in UTF-8")
-		}
-		if err := link.CheckDevice(device); err != nil && !f.resident {
-			return nil, invalid("link", text, "%w", err)
-		}
-		if slices.ContainsFunc(links, func(l transfer.Link) bool { return l.Name == name }) {
-			return nil, invalid("link", text, "the name %s is taken, every link needs its own", name)
-		}
-		links = append(links, transfer.Link{Name: name, Device: device})
-	}
-	family, err := f.family()
-	if err != nil {
-		return nil, err
-	}
-	var devices []string
-	for _, l := range links {
-		devices = append(devices, l.Device)
-	}
-	for i, l := range links {
-		servers, err := f.nameServers(links, i)
-		if err != nil {
-			return nil, err
-		}
-		memory := new(link.Memory)
-		links[i].Dial = link.Dialer{
-			Device: l.Device, Siblings: devices, NameServers: servers, Family: family, Memory: memory, FewAcks: f.algorithm == energySaving,
-		}.Dial
-		if !f.rescue || f.noRescue {
-			continue
-		}
-		watch := link.Watcher{Device: l.Device, WirelessFile: f.wireless}.Watch
-		links[i].Watch = func(ctx context.Context, report func(link.Change)) {
-			watch(ctx, func(c link.Change) {
-				if c == link.Up {
-					memory.Moved()
-				}
-				report(c)
-			})
-		}
-	}
-	return links, nil
-}
-
-// family returns the only family of addresses to use, "" for both.
-func (f *engineFlags) family() (string, error) {
-	switch {
-	case f.ipv4 && f.ipv6:
-		return "", invalid("ipv4", "", "it and --ipv6 exclude each other")
-	case f.ipv4:
-		return link.IPv4, nil
-	case f.ipv6:
-		return link.IPv6, nil
-	}
-	return "", nil
-}
-
-// nameServers returns the name servers for link i.
-func (f *engineFlags) nameServers(links []transfer.Link, i int) (servers []netip.AddrPort, err error) {
-	for _, text := range f.dns {
-		of, address := i, text
-		if strings.Contains(text, "=") {
-			if of, address, err = ofLink(links, "dns", text, "NAME=ADDRESS or ADDRESS"); err != nil {
-				return nil, err
-			}
-		}
-		server, err := link.ParseNameServer(address)
-		if err != nil {
-			return nil, invalid("dns", text, "%w", err)
-		}
-		if of == i {
-			servers = append(servers, server)
-		}
-	}
-	return servers, nil
-}
-
-func (f *engineFlags) parseBandwidths(links []transfer.Link) error {
-	for _, text := range f.bandwidths {
-		i, rate, err := ofLink(links, "bandwidth", text, "NAME=RATE such as wifi=80Mbit/s")
-		if err != nil {
-			return err
-		}
-		bandwidth, err := quantity.ParseRate(rate)
-		if err != nil {
-			return invalid("bandwidth", text, "%w", err)
-		}
-		links[i].Bandwidth = bandwidth
-	}
-	return nil
-}
-
-// ofLink parses NAME=VALUE and finds the link with this name.
-func ofLink(links []transfer.Link, flag, text, form string) (i int, value string, err error) {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok {
-		return 0, "", invalid(flag, text, "allowed is %s", form)
-	}
-	names := make([]string, len(links))
-	for i, l := range links {
-		if l.Name == name {
-			return i, value, nil
-		}
-		names[i] = l.Name
-	}
-	return 0, "", invalid(flag, text, "there is no link %q, the links are %s", name, strings.Join(names, ", "))
-}
-
-// limit applies --cap and --rate-limit to the links.
-func (f *engineFlags) limit(links []transfer.Link) (quotas []*quota.Link, err error) {
-	limits := make([]quota.Link, len(links))
-	for i, l := range links {
-		limits[i].Name, limits[i].Period = l.Name, f.capPeriod
-	}
-	for _, text := range f.caps {
-		i, volume, err := ofLink(links, "cap", text, f.capForm())
-		if err != nil {
-			return nil, err
-		}
-		if limits[i].Cap, limits[i].Period, err = quota.ParseCap(volume); err != nil {
-			return nil, invalid("cap", text, "%w", err)
-		}
-		switch {
-		case limits[i].Period == quota.Always:
-			limits[i].Period = f.capPeriod
-		case f.capPeriod == quota.Always:
-			return nil, invalid("cap", text, "only multilink serve keeps accounts over a period: allowed is %s", f.capForm())
-		}
-	}
-	for _, text := range f.rates {
-		from, to, value := 0, len(links), text
-		if strings.Contains(text, "=") {
-			if from, value, err = ofLink(links, "rate-limit", text, "NAME=RATE or RATE"); err != nil {
-				return nil, err
-			}
-			to = from + 1
-		}
-		limit, err := quantity.ParseRate(value)
-		if err != nil {
-			return nil, invalid("rate-limit", text, "%w", err)
-		}
-		limiter := quota.NewRate(limit)
-		for i := from; i < to; i++ {
-			limits[i].Rates = append(limits[i].Rates, limiter)
-		}
-	}
-	for i := range limits {
-		l := &limits[i]
-		if l.Cap > 0 || len(l.Rates) > 0 || f.capPeriod != quota.Always {
-			links[i].Dial = l.Dialer(links[i].Dial)
-			quotas = append(quotas, l)
-		}
-	}
-	return quotas, nil
-}
-
-// mostAuthorities limits the size of a file of certificates, in bytes.
-const mostAuthorities = 16 << 20
-
-// tlsConfig trusts only the authorities in a PEM file, or the system's without a file. If the
-// environment variable SSLKEYLOGFILE names a file, the keys to decrypt the connections are
-// appended to it, as browsers and curl do.
-func tlsConfig(caFile string) (*tls.Config, error) {
-	config := &tls.Config{}
-	if name := os.Getenv("SSLKEYLOGFILE"); name != "" {
-		keys, err := ownfile.OpenOrCreate(name, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("SSLKEYLOGFILE: %w", err)
-		}
-		if _, err := keys.Seek(0, io.SeekEnd); err != nil {
-			return nil, fmt.Errorf("SSLKEYLOGFILE: %w", err)
-		}
-		config.KeyLogWriter = keys
-	}
-	if caFile == "" {
-		return config, nil
-	}
-	pem, err := plainfile.Read(caFile, mostAuthorities)
-	if err != nil {
-		return nil, invalid("ca-file", caFile, "%w", err)
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, invalid("ca-file", caFile, "there is no certificate in it, PEM is needed")
-	}
-	return config, nil
 }
 
 // startEvent records the options on which the algorithm depends.
