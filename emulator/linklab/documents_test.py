@@ -14,8 +14,10 @@ from linklab import scenario
 from linklab.commands import cli
 from linklab.core import algorithms
 from linklab.core.link_state import LinkState
+from linklab.models.events import BY_HAND, BY_HAND_END
 from linklab.models.layer import NO_LOAD
 from linklab.models.model import Making
+from linklab.models.registry import HAPPENINGS
 from linklab.report import publication
 from linklab.runs.clients import multilink, registry
 
@@ -159,6 +161,18 @@ def test_the_link_model_in_the_handbook_works() -> None:
     assert layer.apply(2.0, NO_LOAD, state) == replace(state, up_rate_bps=5_000_000)
     assert layer.next_s() == 3.0
     assert [row.key for row in module.TABLE.flat] == ["rate", "every", "lasts"]
+
+
+def test_the_run_directory_s_page_lists_every_kind_of_event() -> None:
+    page = (ROOT / "emulator" / "handbook" / "reference" / "run-directory.md").read_text()
+    table = page.partition("## Kinds of events.jsonl")[2].partition("\n## ")[0]
+    first_cells = "".join(row.split("|")[1] for row in table.splitlines() if row.startswith("|"))
+    sources = (path for path in (ROOT / "emulator/linklab/lab").rglob("*.py"))
+    texts = "".join(path.read_text() for path in sources if not path.name.endswith("_test.py"))
+    of_lab = re.findall(r'Happening\("([\w-]+)"', texts)
+    assert {"refused", "next", "subflow"} <= set(of_lab)
+    kinds = {*HAPPENINGS, BY_HAND, BY_HAND_END, *of_lab}
+    assert set(re.findall(r"`([\w-]+)`", first_cells)) == kinds
 
 
 def test_the_handbook_s_contents_list_every_page() -> None:
