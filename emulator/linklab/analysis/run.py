@@ -1,6 +1,6 @@
 """Reads a run directory as an object: its job, figures and time series.
 
-    runs = linklab.load("runs/hs-s7-compare")
+    runs = linklab.load("runs/20260101-120000-compare")
     runs[0].figures.download_s
 
 Files are read on first access. Units are those of the files: seconds, bytes, bit/s, ratios.

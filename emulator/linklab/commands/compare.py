@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "scenarios",
         nargs="+",
         metavar="scenario",
-        help="or directories with real downloads: those beside the lab's over links made of them",
+        help="scenarios, or directories of real downloads: the lab repeats them and shows both",
     )
     add_kind(parser)
     parser.add_argument(

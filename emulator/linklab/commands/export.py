@@ -19,7 +19,7 @@ model is named), processes (what client and server used, on the real clock),
 process-samples
 
 examples:
-  linklab export runs/hs-s7-compare -o runs.parquet
+  linklab export runs/20260101-120000-compare -o runs.parquet
   linklab export runs/* --table requests -o requests.csv
   python -c 'import linklab; print(linklab.load("runs").frame("links"))'"""
 

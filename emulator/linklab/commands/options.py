@@ -159,7 +159,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="show your programs in the guest this of your home, too (repeatable)",
+        help="show DIR of your home to your programs in the guest (repeatable)",
     )
     parser.add_argument(
         "--port", type=_port, metavar="N", help="what it listens on, by TCP or UDP (default 443)"

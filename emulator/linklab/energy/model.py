@@ -171,7 +171,12 @@ TABLE: Final = Table(
         Row("description", "description", TEXT, "what to know of it", unset=""),
         Row("base", "base_mw", _POWER, "as long as the download lasts"),
         Row("shared", "shared_mw", _POWER, "while any link is active"),
-        Row("both", "both_mw", _SIGNED_POWER, "for each link that is active beside another one"),
+        Row(
+            "both",
+            "both_mw",
+            _SIGNED_POWER,
+            "for each active link after the first: once for two links",
+        ),
         Row(
             "processor",
             "processor_mw",
