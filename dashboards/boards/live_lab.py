@@ -246,9 +246,9 @@ def _events() -> Any:
     panel = described(
         table.Panel(),
         "Events",
-        "What happened to the links in the time shown, the newest first, and how many times since the "
-        "step before, which is a second where some minutes are shown; what models do all the time "
-        "(radio states, rates, delays) is left out.",
+        "What happened to the links in the time shown, newest first. The number counts events since the "
+        "graph's point before. Over some minutes, points are one second apart. Radio states, rates and "
+        "delays that models change all the time are left out.",
         units.NoUnit,
     )
     what = f'label_replace({happened}, "what", "$1", "kind", "(.*)")'
