@@ -146,7 +146,7 @@ var Algorithms = []Algorithm{
 	{
 		Name: "adaptive", Alias: "", About: "0.25 s of work for each connection. A link gets more connections, up to `--connections`, while they make it faster and no queue forms", Source: "",
 		From:    []string{"throughput of each connection", "round trip time and its minimum", "bytes received", "bytes outstanding on each link"},
-		Wins:    "random loss, long round trips, small files, links that come and go",
+		Wins:    "all links, steady ones too. It gains most with random loss, long round trips, small files, links that come and go",
 		Options: []string{"connections"}, Needs: []string{}, Rescue: true,
 		Scheduler: func(Parameters) Scheduler { return Adaptive{} },
 	},
