@@ -14,6 +14,7 @@ from shlex import split
 
 import pytest
 from conftest import REPOSITORY, Linklab
+from linklab.core import shared_tables
 from linklab.core.paths import cache_dir
 
 ScenarioFile = Callable[..., Path]
@@ -50,7 +51,8 @@ def elsewhere() -> Iterator[Path]:
 
 def checkout(directory: Path) -> Path:
     """linklab's files and a Python environment of their own; returns its Python."""
-    for name in ("emulator", "profiles", "server", "client/internal/schedule"):
+    tables = (str(file.parent.relative_to(REPOSITORY)) for file in shared_tables.FILES)
+    for name in ("emulator", "profiles", "server", *tables):
         shutil.copytree(
             REPOSITORY / name, directory / name, ignore=shutil.ignore_patterns("__pycache__")
         )

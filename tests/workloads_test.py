@@ -1,5 +1,6 @@
 """Players, pages and the like over emulated links: what they measure, that it repeats, how it fails."""
 
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,12 +86,18 @@ def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Sc
 
 def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab) -> None:
     """Wi-Fi drops to 314 kbit/s four times. While nobody asked it again after the second of them, the
-    film was interrupted nine times, for 95.8 s."""
-    done = linklab("run", "greenbag-drops-4+greenbag-110s", "-a", "adaptive", "--seed", 4, "--json")
-    assert done.code == 0, done.err
-    film = done.json["figures"]["workload"]
-    assert film["interruptions"] == 2
-    assert film["interrupted_s"] == pytest.approx(16.4, abs=0.5)
+    film was interrupted nine times, for 95.8 s. A start some µs later moves single films by seconds."""
+    interrupted_s = []
+    for shift_s in (0, 7e-6, 37e-6, 100e-6):
+        done = linklab(
+            *("run", "greenbag-drops-4+greenbag-110s", "-a", "adaptive", "--seed", 4),
+            *("--shift", f"{shift_s:f}", "--json"),
+        )
+        assert done.code == 0, done.err
+        film = done.json["figures"]["workload"]
+        assert film["interruptions"] == 2
+        interrupted_s.append(film["interrupted_s"])
+    assert statistics.median(interrupted_s) == pytest.approx(16.4, abs=1.0)
     sent = {
         one["t_s"]: one["sent_bytes"] for one in queue(Path(done.json["run_dir"]), "wifi", "down")
     }
