@@ -348,19 +348,26 @@ except KeyboardInterrupt:
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
+def words_of(script: str) -> set[str]:
+    """The words that a Python of its own prints, which runs the script."""
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", script],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+        ).stdout.split()
+    )
+
+
 @pytest.mark.parametrize(
     "module", ["linklab.commands.run", "linklab.runs.execution", "linklab.commands.live"]
 )
 def test_what_runs_something_does_not_wait_for_scipy(module: str) -> None:
     if module == "linklab.runs.execution" and importlib.util.find_spec("mininet") is None:
         pytest.skip("Mininet, which the guest has, is not on this machine")
-    loaded = subprocess.run(
-        [sys.executable, "-c", f"import sys, {module}; print(*sys.modules)"],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-    ).stdout.split()
+    loaded = words_of(f"import sys, {module}; print(*sys.modules)")
     assert module in loaded
     assert {"numpy", "scipy", "linklab.core.statistics"}.isdisjoint(loaded)
 
@@ -369,13 +376,7 @@ def test_what_runs_something_does_not_wait_for_scipy(module: str) -> None:
 def test_what_runs_something_needs_no_extra(command: str) -> None:
     """Nor do the modules that a finished run's figures come from."""
     script = f"import sys, linklab.commands.{command}, linklab.report.publication"
-    loaded = subprocess.run(
-        [sys.executable, "-c", f"{script}, linklab.runs.process_figures; print(*sys.modules)"],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-    ).stdout.split()
+    loaded = words_of(f"{script}, linklab.runs.process_figures; print(*sys.modules)")
     assert "linklab.runs.summary" in loaded
     assert {one for extra in extras.MODULES.values() for one in extra}.isdisjoint(loaded)
 
@@ -394,15 +395,7 @@ for module in pkgutil.walk_packages(linklab.__path__, "linklab."):
         except ImportError:
             print(module.name)
 """
-    return set(
-        subprocess.run(
-            [sys.executable, "-c", script],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-        ).stdout.split()
-    )
+    return words_of(script)
 
 
 def test_without_extras_every_command_can_be_imported() -> None:

@@ -12,32 +12,24 @@ from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 PROGRAM: Final = PeerProgram(package="curl", executable="curl")
 
 
-def download(interface: Callable[[Task], str]) -> Command:
-    """curl by the device, or from the address, that `interface` says."""
+_CURL: Final = ("curl", "--silent", "--show-error", "--fail")
 
-    def command(task: Task) -> list[str]:
-        return [
-            "curl",
-            "--silent",
-            "--show-error",
-            "--fail",
-            "--cacert",
-            task.ca_file,
-            "--interface",
-            interface(task),
-            "--output",
-            task.output,
-            task.url,
-        ]
 
-    return command
+def download(task: Task, *options: str) -> list[str]:
+    """Returns the command that downloads the file by curl, with further options."""
+    return [*_CURL, "--cacert", task.ca_file, *options, "--output", task.output, task.url]
+
+
+def download_by(interface: Callable[[Task], str]) -> Command:
+    """Downloads by the device, or from the address, that `interface` names."""
+    return lambda task: download(task, "--interface", interface(task))
 
 
 def upload(task: Task) -> list[str]:
     """curl, sending the payload as a whole: by HTTP/1.1, since over HTTP/2 curl 7.88 may look for the
     answer a second after it has come."""
     return [
-        *("curl", "--silent", "--show-error", "--fail", "--http1.1", "--cacert", task.ca_file),
+        *(*_CURL, "--http1.1", "--cacert", task.ca_file),
         *("--upload-file", task.payload, task.url),
     ]
 
@@ -49,7 +41,7 @@ def _alone(link: str) -> ClientUnderTest:
     def send(task: Task) -> list[str]:
         return [*upload(task), "--interface", device(task)]
 
-    commands = {WHOLE_FILE: download(device), UPLOAD: send}
+    commands = {WHOLE_FILE: download_by(device), UPLOAD: send}
     return ClientUnderTest(f"curl-{link}", commands, program=PROGRAM)
 
 

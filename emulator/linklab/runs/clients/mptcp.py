@@ -15,19 +15,7 @@ PROGRAM: Final = PeerProgram(package="mptcpize", executable="mptcpize")
 
 
 def _download(task: Task) -> list[str]:
-    return [
-        "mptcpize",
-        "run",
-        "curl",
-        "--silent",
-        "--show-error",
-        "--fail",
-        "--cacert",
-        task.ca_file,
-        "--output",
-        task.output,
-        task.url,
-    ]
+    return ["mptcpize", "run", *curl.download(task)]
 
 
 def _upload(task: Task) -> list[str]:

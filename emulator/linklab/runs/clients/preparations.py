@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from linklab.lab.multipath.path_control import Control
     from linklab.lab.network.lab import Lab
     from linklab.lab.player.player import Player
+    from linklab.lab.super_aggregation.ack_offload import AckOffload
+    from linklab.lab.super_aggregation.blackout_freeze import BlackoutFreeze
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +52,29 @@ Preparation = Callable[[ReadyLab], AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
-def acks_over_lte(ready: ReadyLab) -> Iterator[None]:
-    """Leads the acknowledgements of Wi-Fi's connections over LTE."""
+def _followed(control: AckOffload | BlackoutFreeze, player: Player) -> Iterator[None]:
+    """Has the player ask what decides, and closes that at the end."""
     from linklab.lab.multipath import path_control  # Loads Mininet.
-    from linklab.lab.super_aggregation.ack_offload import AckOffload
+
+    with contextlib.closing(control):
+        path_control.follow(control, player)
+        yield
+
+
+def acks_over_lte(ready: ReadyLab) -> AbstractContextManager[None]:
+    """Leads the acknowledgements of Wi-Fi's connections over LTE."""
+    from linklab.lab.super_aggregation.ack_offload import AckOffload  # Loads Mininet.
 
     control = AckOffload(ready.lab, ready.player, of=ready.wifi, over=ready.lte)
-    with contextlib.closing(control):
-        path_control.follow(control, ready.player)
-        yield
+    return _followed(control, ready.player)
 
 
-@contextlib.contextmanager
-def silence_told_over_lte(ready: ReadyLab) -> Iterator[None]:
+def silence_told_over_lte(ready: ReadyLab) -> AbstractContextManager[None]:
     """Tells the senders of Wi-Fi's connections over LTE when Wi-Fi is silent."""
-    from linklab.lab.multipath import path_control  # Loads Mininet.
-    from linklab.lab.super_aggregation.blackout_freeze import BlackoutFreeze
+    from linklab.lab.super_aggregation.blackout_freeze import BlackoutFreeze  # Loads Mininet.
 
     control = BlackoutFreeze(ready.lab, ready.player, of=ready.wifi, over=ready.lte)
-    with contextlib.closing(control):
-        path_control.follow(control, ready.player)
-        yield
+    return _followed(control, ready.player)
 
 
 @contextlib.contextmanager

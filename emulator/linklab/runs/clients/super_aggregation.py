@@ -28,7 +28,7 @@ def _loss_fetching(task: Task) -> list[str]:
     return loss_fetching.command(url, _wifi_address(task), lte, task.output, task.sha256)
 
 
-_OVER_WIFI = {WHOLE_FILE: curl.download(_wifi_address)}
+_OVER_WIFI = {WHOLE_FILE: curl.download_by(_wifi_address)}
 
 FAMILY: Final = ClientFamily(
     (
