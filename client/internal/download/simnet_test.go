@@ -267,10 +267,12 @@ func newDirection(rate quantity.Rate, delay time.Duration, c *cable) *direction 
 			}
 			select {
 			case <-d.frozen:
-				<-d.aborted
-				return
 			case <-time.After(time.Until(free)):
 			case <-d.aborted:
+				return
+			}
+			if d.isFrozen() { // Where both are ready, select chooses at random.
+				<-d.aborted
 				return
 			}
 			line <- inTransit{data, free.Add(delay)}
@@ -287,6 +289,16 @@ func newDirection(rate quantity.Rate, delay time.Duration, c *cable) *direction 
 		}
 	}()
 	return d
+}
+
+// isFrozen reports whether nothing passes any more.
+func (d *direction) isFrozen() bool {
+	select {
+	case <-d.frozen:
+		return true
+	default:
+		return false
+	}
 }
 
 // simConn is one end of a connection through a simLink.
@@ -393,12 +405,7 @@ func (s *simSocket) Ask() error {
 // isUp reports whether anything passes.
 func (s *simSocket) isUp() bool {
 	factor, _ := s.cable.now()
-	select {
-	case <-s.in.frozen:
-		return false
-	default:
-		return factor > 0
-	}
+	return factor > 0 && !s.in.isFrozen()
 }
 
 // Answered says that what was sent has arrived, as it has where the link is cut: only
