@@ -43,7 +43,7 @@ PARTS = {
         "internal/download/connection.go", "return min(most, c.startRoom())", "return most"
     ),
     "a bound on the queue": Change(
-        "internal/transfer/rates.go", "\tMostQueue = 2\n", "\tMostQueue = 1e6\n"
+        "internal/transfer/rates.go", "\tMostFirstByte = 2\n", "\tMostFirstByte = 1e6\n"
     ),
     "late bytes twice": Change(
         "internal/download/hedge.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"

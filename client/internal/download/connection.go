@@ -107,7 +107,7 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 		return min(most, c.startRoom())
 	}
 	if c.link.HasSeveral() {
-		delay = min(delay, transfer.MostQueue*c.idle())
+		delay = min(delay, transfer.MostFirstByte*c.idle())
 	}
 	return min(transfer.Ahead(rate, delay, 0), most)
 }

@@ -50,13 +50,17 @@ const (
 	// ahead is how many times what a connection transfers in its delay it has to do at
 	// least.
 	ahead = 1.25
-	// MostQueue is how many times as long as without a queue the delay of a download
-	// counts at most. What is ordered ahead fills the link's queue, which makes the delay
-	// longer, by which more would be ordered ahead until packets are lost.
-	MostQueue = 2
-	// MostUploadQueue is the same for an upload. Its delay is the round trip of TCP
-	// alone, where that of a download has the server's time in it.
-	MostUploadQueue = 4
+
+	// What is ordered ahead fills the link's queue. The queue makes the delay longer, for
+	// which more would be ordered ahead, until packets are lost. So a delay counts for at
+	// most a multiple of what it is without a queue.
+
+	// MostFirstByte is this multiple for the time from a request to its first byte, which
+	// has the server's time in it. Downloads order ahead by it.
+	MostFirstByte = 2
+	// MostRoundTrip is this multiple for the round trip time of TCP. Uploads order ahead
+	// by it.
+	MostRoundTrip = 4
 )
 
 // Ahead returns how many bytes a connection should have to transfer so that it is never

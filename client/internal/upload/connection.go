@@ -336,7 +336,7 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	if schedule.IsStarting(c.pace.Total(), rate, c.leastRTT) {
 		return min(most, schedule.StartRoom(c.link.Shown.Most(), len(c.link.connections), c.rtt))
 	}
-	return min(most, transfer.Ahead(rate, min(c.rtt, transfer.MostUploadQueue*c.leastRTT), transfer.CheckInterval))
+	return min(most, transfer.Ahead(rate, min(c.rtt, transfer.MostRoundTrip*c.leastRTT), transfer.CheckInterval))
 }
 
 // work is what it has to do.
