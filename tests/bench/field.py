@@ -11,8 +11,8 @@ from pathlib import Path
 from linklab.core.link_kinds import KINDS
 from linklab.field import capacity, capture, files, making, recording
 from linklab.field.capacity import CapacityStep
-from linklab.runs import courses
-from linklab.runs.courses import Course
+from linklab.runs import time_series
+from linklab.runs.time_series import TimeSeries
 from linklab.scenario.trace_files import with_trace_files
 
 from bench.common import Bench, Done, Result, percent, table, target, variant
@@ -125,7 +125,7 @@ def _made(bench: Bench, replay: _Replay, run_dir: Path) -> list[float]:
     kinds = {one.link: KINDS[one.link.rstrip("2")] for one in recorded.histories}
     made = making.scenario(replay.name, [recorded], kinds)
     files.write(made, bench.work / f"{replay.name}.yaml", [run_dir.name], overwrite=True)
-    true = courses.capacities_bps(run_dir, recorded.length_s, 1.0, "down")
+    true = time_series.capacities_bps(run_dir, recorded.length_s, 1.0, "down")
     return [
         error
         for one in recorded.histories
@@ -136,7 +136,7 @@ def _made(bench: Bench, replay: _Replay, run_dir: Path) -> list[float]:
     ]
 
 
-def _errors(steps: Iterable[CapacityStep], true: Course, length_s: float) -> Iterable[float]:
+def _errors(steps: Iterable[CapacityStep], true: TimeSeries, length_s: float) -> Iterable[float]:
     steps = tuple(steps)
     for begin_s, true_bps in true:
         parts = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from linklab.energy import library
 from linklab.energy.model import EnergyModel
 from linklab.runs import run_energy
-from linklab.runs.evidence import Evidence, Reader, found_in
+from linklab.runs.loaded_runs import LoadedRun, Reader, found_in
 from linklab.scenario import Scenario, find, ships
 
 
@@ -34,13 +34,13 @@ class EnergyModels:
         text = run_energy.model_for(scenario, self.instead)
         return None if text is None else library.parse(text)
 
-    def of_run(self, run: Evidence) -> EnergyModel | None:
+    def of_run(self, run: LoadedRun) -> EnergyModel | None:
         """The model by which a run's energy was counted. Raises ScenarioError."""
         own = run_energy.model_of(run.run_dir) if self.instead is None else None
         return own or self.of_scenario(run.scenario)
 
 
-def read(paths: Iterable[Path], models: EnergyModels) -> list[Evidence]:
-    """The runs in directories; EvidenceError where there are none, or half ones."""
+def read(paths: Iterable[Path], models: EnergyModels) -> list[LoadedRun]:
+    """The runs in directories; RunDirectoryError where there are none, or half ones."""
     reader = Reader(models.of_scenario, instead=models.instead is not None)
     return [reader.read(path) for path in found_in(paths)]

@@ -18,7 +18,7 @@ from linklab.commands.cli import main
 from linklab.commands.report_test import HOSTILE, made
 from linklab.core import records
 from linklab.core.records import FILES, ClientRecord, QueueRecord
-from linklab.runs.courses_test import EVENTS
+from linklab.runs.time_series_test import EVENTS
 from linklab.scenario import Scenario
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

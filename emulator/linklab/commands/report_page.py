@@ -23,15 +23,15 @@ from linklab.regression.figures import Cell
 from linklab.report import html, page, publication, reproduction
 from linklab.report.page import Group, History, Over
 from linklab.report.reproduction import CheckedStatement
-from linklab.runs import clients, courses, evidence, job, process_figures, run_energy
-from linklab.runs.courses import Course
-from linklab.runs.evidence import Evidence
+from linklab.runs import clients, job, loaded_runs, process_figures, run_energy, time_series
+from linklab.runs.loaded_runs import LoadedRun
+from linklab.runs.time_series import TimeSeries
 from linklab.scenario import Scenario, find, ships
 
 Predictions = dict[str, tuple[Scenario, Prediction]]
 
 
-def complain_of_failed(found: Sequence[Evidence]) -> int:
+def complain_of_failed(found: Sequence[LoadedRun]) -> int:
     """Says of each run without figures why there are none; returns how many there are."""
     failed = [one for one in found if one.failure]
     for one in failed:
@@ -40,7 +40,7 @@ def complain_of_failed(found: Sequence[Evidence]) -> int:
 
 
 def written(
-    found: Sequence[Evidence],
+    found: Sequence[LoadedRun],
     output: Path,
     models: EnergyModels,
     baseline: Path | None = None,
@@ -60,7 +60,7 @@ def written(
 
 
 def context(
-    found: Sequence[Evidence],
+    found: Sequence[LoadedRun],
     models: EnergyModels,
     baseline: Path | None = None,
     predictions: Predictions | None = None,
@@ -102,11 +102,11 @@ def _history(path: Path, groups: Sequence[Group]) -> History:
     )
 
 
-def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
+def grouped(found: Iterable[LoadedRun]) -> tuple[list[Group], list[str]]:
     """The runs by scenario, place and clock, never those of different ones together; what is to be
     said of that. Raises UsageError where the same run is there twice."""
     hashes = fingerprint.Hashes()
-    variants: dict[str, dict[tuple[str, str, str], list[Evidence]]] = {}
+    variants: dict[str, dict[tuple[str, str, str], list[LoadedRun]]] = {}
     warnings, live = [], 0
     for one in found:
         if one.job.live:
@@ -150,7 +150,7 @@ def grouped(found: Iterable[Evidence]) -> tuple[list[Group], list[str]]:
             f"{bare} of the runs lack {FILES[QueueRecord]}: nothing is known of their links over "
             "time, nor of their energy"
         )
-    if warning := evidence.different_builds(used):
+    if warning := loaded_runs.different_builds(used):
         warnings.append(warning)
     return groups, warnings
 
@@ -170,14 +170,14 @@ def _check_different(group: Group) -> None:
 def _over(group: Group, who: str, models: EnergyModels) -> Over:
     middle = group.middle(who)
     end_s = max(one.figures.download_s + one.job.shift_s for one in group.runs[who] if one.figures)
-    step_s = courses.step_s(end_s)
+    step_s = time_series.step_s(end_s)
     assert middle.figures is not None
     middle_s = middle.figures.download_s + middle.job.shift_s
     direction = group.scenario.workload.direction
     rates = {
         one.job.seed: _used(
             one,
-            courses.rates_bps(
+            time_series.rates_bps(
                 one.run_dir, one.figures.download_s + one.job.shift_s, step_s, direction
             ),
         )
@@ -186,8 +186,8 @@ def _over(group: Group, who: str, models: EnergyModels) -> Over:
     }
     return Over(
         rates=rates,
-        capacities=courses.capacities_bps(middle.run_dir, middle_s, step_s, direction),
-        ranges=courses.requests(middle.run_dir, middle.job.shift_s, middle_s),
+        capacities=time_series.capacities_bps(middle.run_dir, middle_s, step_s, direction),
+        ranges=time_series.requests(middle.run_dir, middle.job.shift_s, middle_s),
         step_s=step_s,
         middle_seed=middle.job.seed,
         end_s=middle_s,
@@ -196,7 +196,7 @@ def _over(group: Group, who: str, models: EnergyModels) -> Over:
     )
 
 
-def _power(run: Evidence, models: EnergyModels) -> list[tuple[float, float, dict[str, float]]]:
+def _power(run: LoadedRun, models: EnergyModels) -> list[tuple[float, float, dict[str, float]]]:
     """What the device drew over time, where an energy model is named."""
     if run.figures is None or run.figures.energy is None:
         return []
@@ -214,10 +214,10 @@ def _power(run: Evidence, models: EnergyModels) -> list[tuple[float, float, dict
     return [(one.t_s, one.power_w, one.links_w) for one in account.power]
 
 
-def _used(run: Evidence, rates: dict[str, Course]) -> dict[str, Course]:
-    """The courses of the links over which the file came."""
+def _used(run: LoadedRun, rates: dict[str, TimeSeries]) -> dict[str, TimeSeries]:
+    """The time series of the links over which the file came."""
     links = run.figures.links if run.figures else {}
-    return {name: course for name, course in rates.items() if name in links and links[name].bytes}
+    return {name: series for name, series in rates.items() if name in links and links[name].bytes}
 
 
 def _verdicts(groups: Sequence[Group]) -> dict[str, list[CheckedStatement]]:

@@ -23,7 +23,7 @@ from linklab.regression.figures import Cell
 from linklab.regression.fingerprint import Fingerprint
 from linklab.report import publication, vega
 from linklab.report.page import all_charts
-from linklab.runs import evidence, evidence_test, job, summary
+from linklab.runs import job, loaded_runs, loaded_runs_test, summary
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 from linklab.scenario import Scenario
 from linklab.scenario.workload import Page, Upload, Workload
@@ -41,7 +41,7 @@ def made(
     parent: Path, who: str, seed: int, of: Scenario, download_s: float, **versions: str
 ) -> Path:
     """A run directory."""
-    run_dir = evidence_test.made(
+    run_dir = loaded_runs_test.made(
         parent, f"{of.name}-{len(who)}{who[:6]}-{seed}".replace("/", ""), of
     )
     manifest = job.read(run_dir)
@@ -468,7 +468,7 @@ def test_energy_by_another_model_and_never_by_several(tmp_path: Path) -> None:
         lines = [LinkRecord.of(state, t_s=0.0, late_s=0.0, link=link) for link in of.links]
         (run_dir / FILES[LinkRecord]).write_bytes(b"".join(map(records.line, lines)))
         (run_dir / job.ENERGY_FILE).write_text(to_yaml(library.get(own)))
-        figures = evidence.Reader(lambda _, own=own: library.get(own)).read(run_dir).figures  # type: ignore[misc]
+        figures = loaded_runs.Reader(lambda _, own=own: library.get(own)).read(run_dir).figures  # type: ignore[misc]
         (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
     text = page(tmp_path / "runs")
     assert "counted by several models (nexus-5, galaxy-s7) and is not compared" in words(text)

@@ -27,8 +27,8 @@ from linklab.energy import library
 from linklab.regression import fingerprint
 from linklab.report import publication, reproduction, reproduction_showing
 from linklab.report.publication import Publication
-from linklab.runs import beginning, clients, evidence, run_energy
-from linklab.runs.evidence import Evidence
+from linklab.runs import clients, first_seconds, loaded_runs, run_energy
+from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.matrix import Campaign
 from linklab.runs.run_figures import FigureError
 from linklab.runs.runner import RunRequest
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     report.require_place(options.report, out)
     found, failures, line = _given(options) if options.there else _made(options, stated, out)
     used = _only_these(stated, found)
-    begun = _beginnings(stated, used, options.energy_model)
+    begun = _first_seconds(stated, used, options.energy_model)
     try:
         checked = reproduction.check(stated, reproduction.by_cell([*used, *begun]))
     except ValueError as error:
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _made(
     options: argparse.Namespace, stated: Publication, out: Path
-) -> tuple[list[Evidence], list[str], str]:
+) -> tuple[list[LoadedRun], list[str], str]:
     """The runs that the statements need, made as a campaign; why some failed; in one line."""
     running.require([cell.contestant for cell in stated.cells], "guest", "virtual")
     scenarios = {cell.scenario: stated.scenario(cell.scenario) for cell in stated.cells}
@@ -136,37 +136,39 @@ def _made(
     done = campaign.complete(
         planned, out, options.timeout, lambda: campaign.on_this_machine(planned, options.jobs)
     )
-    reader = evidence.Reader()
+    reader = loaded_runs.Reader()
     found = [reader.read(out / label) for label in done.results if label not in done.failures]
     failures = [f"{label}: {why}" for label, why in done.failures.items()]
     return found, failures, f"{campaign.in_one_line(done)}; run directories: {out}"
 
 
-def _beginnings(
-    stated: Publication, used: Iterable[Evidence], energy_model: str | None
-) -> list[Evidence]:
+def _first_seconds(
+    stated: Publication, used: Iterable[LoadedRun], energy_model: str | None
+) -> list[LoadedRun]:
     """What runs did in the first seconds that statements are about; says of which it cannot tell."""
     model = None if energy_model is None else library.get(energy_model)
-    wanted = dict.fromkeys((one.scenario, one.contestant, one.first_s) for one in stated.beginnings)
+    wanted = dict.fromkeys(
+        (one.scenario, one.contestant, one.first_s) for one in stated.first_seconds_cells
+    )
     found = []
     for one in used:
         for scenario, contestant, first_s in wanted:
             if (one.scenario.name, one.who) == (scenario, contestant) and one.figures is not None:
                 try:
-                    found.append(beginning.of(one, first_s, model))
+                    found.append(first_seconds.of(one, first_s, model))
                 except FigureError as error:
                     report_error(str(error))
     return found
 
 
-def _given(options: argparse.Namespace) -> tuple[list[Evidence], list[str], str]:
+def _given(options: argparse.Namespace) -> tuple[list[LoadedRun], list[str], str]:
     """The run directories that are there; why some came to nothing; in one line."""
     found = existing.read(options.there, existing.EnergyModels(options.energy_model))
     failures = [f"{one.run_dir}: {one.failure}" for one in found if one.failure]
     return found, failures, f"{len(found)} run directories, as they were there"
 
 
-def _only_these(stated: Publication, found: Iterable[Evidence]) -> list[Evidence]:
+def _only_these(stated: Publication, found: Iterable[LoadedRun]) -> list[LoadedRun]:
     """The runs of the publication's contestants in its scenarios as they are now; says what it
     leaves out, and where runs were made with different programs."""
     cells = {(cell.scenario, cell.contestant) for cell in stated.cells}
@@ -181,6 +183,6 @@ def _only_these(stated: Publication, found: Iterable[Evidence]) -> list[Evidence
                 used.append(one)
     if others:
         report_error(f"{others} runs are left out: their scenarios are not what they are now")
-    if warning := evidence.different_builds(used):
+    if warning := loaded_runs.different_builds(used):
         report_error(warning)
     return used

@@ -12,7 +12,7 @@ from linklab.commands.cli import main
 from linklab.commands.conftest import printed
 from linklab.core import statistics
 from linklab.report import publication
-from linklab.runs import evidence_test, job
+from linklab.runs import job, loaded_runs_test
 from linklab.runs.matrix import Campaign
 from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
@@ -40,7 +40,7 @@ def ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def made(parent: Path, who: str, seed: int, of: Scenario, **versions: str) -> Path:
     """A run directory, of 2 s."""
-    run_dir = evidence_test.made(parent, f"{of.name}-{who}-seed{seed}", of)
+    run_dir = loaded_runs_test.made(parent, f"{of.name}-{who}-seed{seed}", of)
     manifest = job.read(run_dir)
     job.write(
         msgspec.structs.replace(
@@ -143,7 +143,7 @@ def test_what_statements_need_is_run_as_a_campaign(
         results: dict[str, Any] = {}
         for one in planned.requests:
             made(out, str(one.contestant), one.seed, one.scenario)
-            results[one.label] = evidence_test.FIGURES
+            results[one.label] = loaded_runs_test.FIGURES
         results[asked[-1].label] = "hung"
         return campaign.Completed(results, 1, {"a": 2, "b": 1}, 12.0)
 

@@ -14,8 +14,8 @@ from linklab.core.link_kinds import link_title
 from linklab.core.statistics import Interval
 from linklab.field.prediction import LinkPrediction
 from linklab.report.link_styles import link_styles
-from linklab.runs.courses import Course, Range
 from linklab.runs.run_figures import ProcessFigures
+from linklab.runs.time_series import Range, TimeSeries
 from linklab.scenario import Scenario
 
 Spec = dict[str, Any]
@@ -274,14 +274,14 @@ def loads(contestants: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> 
     )
 
 
-def processes(courses: Mapping[str, Course], title: str) -> Spec:
+def processes(loads_or_memory: Mapping[str, TimeSeries], title: str) -> Spec:
     """What processes took over time, load or memory, a line for each."""
     values = [
         {"p": process, "t": round(t, 2), "v": round(value, 2)}
-        for process, course in courses.items()
-        for t, value in course
+        for process, series in loads_or_memory.items()
+        for t, value in series
     ]
-    color = {**_n("p"), "scale": _of_processes(courses), "legend": _LEGEND}
+    color = {**_n("p"), "scale": _of_processes(loads_or_memory), "legend": _LEGEND}
     return _spec(
         values,
         _SERIES,
@@ -312,26 +312,26 @@ def _links(scenario: Scenario, used: Collection[str]) -> dict[str, Any]:
     }
 
 
-def courses(
+def link_rates(
     scenario: Scenario,
-    runs: Mapping[int, Mapping[str, Course]],
-    capacities: Mapping[str, Course],
+    runs: Mapping[int, Mapping[str, TimeSeries]],
+    capacities: Mapping[str, TimeSeries],
     step_s: float,
 ) -> Spec:
     """What each link carried over time: every run (by seed) thin, the median of the runs that still
     go on thick, and what the run in the middle could have carried dashed."""
     values: list[dict[str, Any]] = []
     for seed, links in runs.items():
-        for link, course in links.items():
+        for link, series in links.items():
             values += [
                 {"l": link_title(link), "k": seed, "t": round(t, 2), "r": round(rate / 1e6, 2)}
-                for t, rate in course
+                for t, rate in series
             ]
     used = {link for links in runs.values() for link in links}
     for link in (one for one in scenario.links if one in used):
         values += [
             {"l": link_title(link), "m": round(rate / 1e6, 2), "t": round(t, 2)}
-            for t, rate in _middle([one[link] for one in runs.values() if link in one], step_s)
+            for t, rate in _median([one[link] for one in runs.values() if link in one], step_s)
         ]
         values += [
             {"l": link_title(link), "c": round(rate / 1e6, 2), "t": round(t, 2)}
@@ -388,16 +388,16 @@ def _rates(field: str, color: Mapping[str, Any], **mark: Any) -> dict[str, Any]:
     }
 
 
-def _middle(courses: Sequence[Course], step_s: float) -> Course:
+def _median(several: Sequence[TimeSeries], step_s: float) -> TimeSeries:
     """The median of several, as long as half of them go on."""
     steps: dict[int, list[float]] = {}
-    for course in courses:
-        for t, value in course:
+    for series in several:
+        for t, value in series:
             steps.setdefault(round(t / step_s), []).append(value)
     return [
         (number * step_s, statistics.median(found))
         for number, found in sorted(steps.items())
-        if 2 * len(found) >= len(courses)
+        if 2 * len(found) >= len(several)
     ]
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from linklab.core import units
 from linklab.core.statistics import Numbers
 from linklab.energy.account import EnergyFigures
-from linklab.runs.evidence import Evidence
 from linklab.runs.figures import DOWNLOAD, EFFICIENCY, GOODPUT, RunFigure
+from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.process_figures import ONCE_A_SECOND
 from linklab.runs.run_figures import ProcessFigures
 from linklab.runs.workload_figures import FIGURES
@@ -35,7 +35,7 @@ class Measure:
     words: str
     quantity: Quantity
     say: Callable[[float], str]
-    columns: Callable[[Evidence, str], Columns | None] | None = None
+    columns: Callable[[LoadedRun, str], Columns | None] | None = None
     of_many: Callable[..., Any] = np.median
     more_is_better: bool = False
     per_link: bool = False
@@ -59,17 +59,17 @@ def _in(unit: str, digits: int = 2) -> Callable[[float], str]:
     return lambda value: f"{value:.{digits}f} {unit}"
 
 
-def _of(figure: RunFigure) -> Callable[[Evidence, str], Columns | None]:
+def _of(figure: RunFigure) -> Callable[[LoadedRun, str], Columns | None]:
     """One figure of runs that have it."""
 
-    def columns(run: Evidence, _: str) -> Columns | None:
+    def columns(run: LoadedRun, _: str) -> Columns | None:
         found = None if run.figures is None else figure.of(run.figures)
         return None if found is None else (found,)
 
     return columns
 
 
-def _ends(run: Evidence, _: str) -> Columns | None:
+def _ends(run: LoadedRun, _: str) -> Columns | None:
     """When each link finished, in the scenario's order; None unless several did."""
     if run.figures is None:
         return None
@@ -82,7 +82,7 @@ def _between_medians(*ends: Numbers, axis: int = -1) -> Any:
     return np.max(medians, axis=0) - np.min(medians, axis=0)
 
 
-def _link_rate(run: Evidence, link: str) -> Columns | None:
+def _link_rate(run: LoadedRun, link: str) -> Columns | None:
     rate_bps = (run.rates_bps or {}).get(link)
     return None if rate_bps is None else (rate_bps,)
 
@@ -93,12 +93,12 @@ def _deviation(values: Numbers, axis: int = -1) -> Any:
     return np.std(values, axis=axis, ddof=1)
 
 
-def _link_bytes(run: Evidence, link: str) -> Columns | None:
+def _link_bytes(run: LoadedRun, link: str) -> Columns | None:
     found = None if run.figures is None else run.figures.links.get(link)
     return None if found is None else (float(found.bytes),)
 
 
-def _link_share(run: Evidence, link: str) -> Columns | None:
+def _link_share(run: LoadedRun, link: str) -> Columns | None:
     if run.figures is None or link not in run.scenario.links:
         return None
     found = run.figures.links.get(link)
@@ -116,7 +116,7 @@ def _of_workload(key: str) -> Measure:
     """One of a workload's own figures. None of runs of another workload."""
     figure = FIGURES[key]
 
-    def columns(run: Evidence, _: str) -> Columns | None:
+    def columns(run: LoadedRun, _: str) -> Columns | None:
         own = None if run.figures is None else run.figures.workload
         return None if own is None or key not in own else (own[key],)
 
@@ -135,7 +135,7 @@ def _energy(
 ) -> Measure:
     """None of runs without an energy model."""
 
-    def columns(run: Evidence, _: str) -> Columns | None:
+    def columns(run: LoadedRun, _: str) -> Columns | None:
         energy = None if run.figures is None else run.figures.energy
         return None if energy is None else (of(energy),)
 
@@ -147,7 +147,7 @@ def _processor(
 ) -> Measure:
     """Of the client. None of runs in virtual time."""
 
-    def columns(run: Evidence, _: str) -> Columns | None:
+    def columns(run: LoadedRun, _: str) -> Columns | None:
         processes = None if run.figures is None else run.figures.processes
         looked = (processes or {}).get("client", {}).get(ONCE_A_SECOND)
         value = None if looked is None else of(looked)

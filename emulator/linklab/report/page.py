@@ -18,11 +18,11 @@ from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
 from linklab.report.reproduction import CheckedStatement
-from linklab.runs.courses import Course, Range
-from linklab.runs.evidence import Evidence
 from linklab.runs.figures import Column, RunFigure, shown
+from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures, RunFigures
+from linklab.runs.time_series import Range, TimeSeries
 from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
 
@@ -40,7 +40,7 @@ class Group:
     scenario: Scenario
     place: str
     clock: str
-    runs: dict[str, list[Evidence]]
+    runs: dict[str, list[LoadedRun]]
     failures: dict[str, list[str]] = field(default_factory=dict)
 
     def downloads(self, who: str) -> list[float]:
@@ -52,7 +52,7 @@ class Group:
         """Who brought the whole file in each run: how long others took says nothing beside them."""
         return [who for who, found in self.runs.items() if all(map(self._brought, found))]
 
-    def _brought(self, run: Evidence) -> bool:
+    def _brought(self, run: LoadedRun) -> bool:
         figures = run.figures
         if figures is None or figures.goodput_bps is None:
             return False
@@ -71,7 +71,7 @@ class Group:
                     found.setdefault(process, []).append(looked[ONCE_A_SECOND])
         return found
 
-    def middle(self, who: str) -> Evidence:
+    def middle(self, who: str) -> LoadedRun:
         """The run whose download is nearest to the median."""
         middle = statistics.median(self.downloads(who))
         return min(
@@ -85,8 +85,8 @@ class Over:
     """What the runs of a contestant did over time: the rates of each by seed; capacity, requests,
     power (time, W, W of each link) and processes of the one in the middle, which ended at `end_s`."""
 
-    rates: dict[int, dict[str, Course]]
-    capacities: dict[str, Course]
+    rates: dict[int, dict[str, TimeSeries]]
+    capacities: dict[str, TimeSeries]
     ranges: list[Range]
     step_s: float
     middle_seed: int
@@ -218,7 +218,7 @@ def all_charts(shown: Mapping[str, Any]) -> list[Chart]:
     found = []
     for group in shown["groups"]:
         found += [one for one in (group["times"], group["energy"], group["loads"]) if one]
-        found += [one for part in group["courses"] for one in part["charts"]]
+        found += [one for part in group["time_series"] for one in part["charts"]]
     return found + [one["chart"] for one in shown["predictions"]]
 
 
@@ -286,7 +286,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         "loads": _loads(group),
         "model": ", ".join(_models(group)),
         "counted_alike": len(_models(group)) < 2,
-        "courses": [
+        "time_series": [
             part
             for who in group.runs
             if (one := over.get((group.title, who))) is not None
@@ -349,14 +349,14 @@ def _loads(group: Group) -> Chart | None:
 def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
     scenario = group.scenario
     made = []
-    if any(course for links in one.rates.values() for course in links.values()):
+    if any(series for links in one.rates.values() for series in links.values()):
         made.append(
             Chart(
                 f"{group.title}/{who}/rates",
                 f"{who}: throughput of each link",
                 "every run thin, their median thick; dashed what the links of seed "
                 f"{one.middle_seed} could have carried",
-                charts.courses(scenario, one.rates, one.capacities, one.step_s),
+                charts.link_rates(scenario, one.rates, one.capacities, one.step_s),
             )
         )
     if one.ranges:
@@ -392,8 +392,8 @@ def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
     return {"who": who, "charts": made}
 
 
-def _times(factor: float, course: Course) -> Course:
-    return [(t, factor * value) for t, value in course]
+def _times(factor: float, series: TimeSeries) -> TimeSeries:
+    return [(t, factor * value) for t, value in series]
 
 
 def _became(ranges: Sequence[Range], figures: RunFigures | None) -> str:

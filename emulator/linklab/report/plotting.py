@@ -96,7 +96,7 @@ class Plot:
     finishes_s: dict[str, float]
 
 
-class _Course:
+class _LinkSeries:
     """Collects a link's states one after the other."""
 
     def __init__(self, link: str) -> None:
@@ -141,10 +141,10 @@ class _Course:
 
 
 def _panels(
-    courses: Iterable[_Course], down: Iterable[Series], up: Iterable[Series]
+    link_series: Iterable[_LinkSeries], down: Iterable[Series], up: Iterable[Series]
 ) -> list[Panel]:
     """The panels, with what was used of each direction."""
-    made = list(courses)
+    made = list(link_series)
     panels = [
         Panel("capacity, downlink", "Mbit/s", [*(one.down for one in made), *down]),
         Panel("capacity, uplink", "Mbit/s", [*(one.up for one in made), *up]),
@@ -165,15 +165,15 @@ def of_scenario(scenario: Scenario, seed: int, seconds: float | None = None) -> 
     for link in scenario.links:
         finishes_s[f"{link_title(link)} alone"] = oracle.single_link_s(scenario, link, seed)
     end_s = seconds or min(1.2 * least_s, MAX_SECONDS)
-    courses = {link: _Course(link) for link in scenario.links}
+    link_series = {link: _LinkSeries(link) for link in scenario.links}
     for span in spans(scenario, seed, scenario.links):
         if span.start_s >= end_s:
             break
         for link, state in span.states.items():
-            courses[link].add(span.start_s, state)
+            link_series[link].add(span.start_s, state)
     title = f"{scenario.name}, seed {seed}, links kept full"
     kinds = {link: settings.kind for link, settings in scenario.links.items()}
-    return _plot(title, end_s, courses, kinds, finishes_s)
+    return _plot(title, end_s, link_series, kinds, finishes_s)
 
 
 def of_run(
@@ -188,10 +188,10 @@ def of_run(
     direction of the payload, and the kind of each link. `download_s` is None where the run has no
     figure. Raises ValueError for a link without a kind.
     """
-    courses: dict[str, _Course] = {}
+    link_series: dict[str, _LinkSeries] = {}
     last_s = 0.0 if download_s is None else download_s
     for t_s, link, state in states:
-        courses.setdefault(link, _Course(link)).add(t_s, state)
+        link_series.setdefault(link, _LinkSeries(link)).add(t_s, state)
         last_s = max(last_s, t_s)
     used = []
     for link, samples in sent_bytes.items():
@@ -204,30 +204,30 @@ def of_run(
             last_s = max(last_s, t_s)
         used.append(series)
     finishes_s = {} if download_s is None else {"download": download_s}
-    return _plot(title, last_s, courses, kinds, finishes_s, **{direction: used})
+    return _plot(title, last_s, link_series, kinds, finishes_s, **{direction: used})
 
 
 def _plot(
     title: str,
     end_s: float,
-    courses: dict[str, _Course],
+    link_series: dict[str, _LinkSeries],
     kinds: Mapping[str, LinkKind],
     finishes_s: dict[str, float],
     down: Sequence[Series] = (),
     up: Sequence[Series] = (),
 ) -> Plot:
-    for course in courses.values():
-        course.end(end_s)
-    for link in courses:
+    for one in link_series.values():
+        one.end(end_s)
+    for link in link_series:
         if link not in kinds:
             raise ValueError(f"{title}: of what kind is the link {link!r}? The scenario has none")
     return Plot(
         title=title,
         end_s=end_s,
-        styles=link_styles({link: kinds[link] for link in courses}),
-        panels=_panels(courses.values(), down, up),
-        outages=[outage for one in courses.values() for outage in one.outages],
-        marks=sorted((mark for one in courses.values() for mark in one.marks), key=_when),
+        styles=link_styles({link: kinds[link] for link in link_series}),
+        panels=_panels(link_series.values(), down, up),
+        outages=[outage for one in link_series.values() for outage in one.outages],
+        marks=sorted((mark for one in link_series.values() for mark in one.marks), key=_when),
         finishes_s={what: t_s for what, t_s in finishes_s.items() if math.isfinite(t_s)},
     )
 

@@ -205,7 +205,7 @@ class Publication:
         return list(dict.fromkeys(cells))
 
     @property
-    def beginnings(self) -> list[RunGroup]:
+    def first_seconds_cells(self) -> list[RunGroup]:
         """The cells of which a part of each run is needed."""
         cells = (cell for one in self.checkable for cell in one.cells)
         return list(dict.fromkeys(cell for cell in cells if cell.first_s))

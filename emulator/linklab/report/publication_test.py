@@ -77,7 +77,10 @@ def test_of_the_first_seconds_alone() -> None:
     assert made.title == "ratio of goodput in the first 250 s"
     assert one(asked) != one(asked.replace(" first: 250 s,", ""))
     both = read(asked, f"metric: download, source: s, {PAIR}, is: less")
-    assert both.beginnings == [RunGroup("ts", "alg3", 250.0), RunGroup("ts", "naive", 250.0)]
+    assert both.first_seconds_cells == [
+        RunGroup("ts", "alg3", 250.0),
+        RunGroup("ts", "naive", 250.0),
+    ]
     assert both.cells == [RunGroup("ts", "alg3"), RunGroup("ts", "naive")]
     with pytest.raises(
         ScenarioError, match="first: download is of whole runs; allowed: with goodput"

@@ -17,14 +17,14 @@ from linklab.core import statistics
 from linklab.core.statistics import Interval, Numbers
 from linklab.report.measures import MEASURES
 from linklab.report.publication import Publication, RunGroup, Statement
-from linklab.runs.evidence import Evidence
+from linklab.runs.loaded_runs import LoadedRun
 
 Verdict = Literal["holds", "fails", "no runs", "not applicable", "not there yet"]
 
 LEVEL: Final = 0.95
 """Of the intervals."""
 
-Runs = Mapping[RunGroup, Sequence[Evidence]]
+Runs = Mapping[RunGroup, Sequence[LoadedRun]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +79,10 @@ class Count:
         return self.holds + self.fails
 
 
-def by_cell(runs: Iterable[Evidence]) -> dict[RunGroup, list[Evidence]]:
+def by_cell(runs: Iterable[LoadedRun]) -> dict[RunGroup, list[LoadedRun]]:
     """Runs with figures, those of a cell in the order of their seeds. Raises ValueError where two
     are the same run, which would count twice."""
-    found: dict[RunGroup, dict[tuple[int, str, str], Evidence]] = {}
+    found: dict[RunGroup, dict[tuple[int, str, str], LoadedRun]] = {}
     for one in sorted(runs, key=lambda one: one.job.seed):
         if one.figures is not None:
             seeds = found.setdefault(RunGroup(one.scenario.name, one.who, one.first_s), {})
@@ -248,11 +248,11 @@ class _Table:
         return np.mean(np.stack(compared), axis=0)
 
 
-def _clock_and_place(run: Evidence) -> tuple[str, str]:
+def _clock_and_place(run: LoadedRun) -> tuple[str, str]:
     return run.job.clock, run.job.place
 
 
-def _of_run(run: Evidence, metric: str, link: str) -> tuple[float, ...] | None:
+def _of_run(run: LoadedRun, metric: str, link: str) -> tuple[float, ...] | None:
     columns = MEASURES[metric].columns
     return None if columns is None else columns(run, link if MEASURES[metric].per_link else "")
 

@@ -15,8 +15,8 @@ from linklab.report import publication, reproduction, reproduction_showing
 from linklab.report.publication import Publication, RunGroup
 from linklab.report.reproduction import CheckedStatement
 from linklab.runs import clients
-from linklab.runs.evidence import Evidence
 from linklab.runs.job_test import JOB
+from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 
 TEXT = """\
@@ -46,7 +46,7 @@ def stated() -> Publication:
     return publication.parse(TEXT, "x.yaml")
 
 
-def run(who: str, seed: int, download_s: float, ends_s: Sequence[float] = ()) -> Evidence:
+def run(who: str, seed: int, download_s: float, ends_s: Sequence[float] = ()) -> LoadedRun:
     figures = RunFigures(
         download_s=download_s,
         goodput_bps=1e9 / download_s,
@@ -58,7 +58,7 @@ def run(who: str, seed: int, download_s: float, ends_s: Sequence[float] = ()) ->
             for name, end in zip(("wifi", "lte"), ends_s, strict=False)
         },
     )
-    return Evidence(
+    return LoadedRun(
         Path(f"{who}-{seed}"),
         msgspec.structs.replace(JOB, contestant=who, seed=seed),
         scenario.find("ts"),
@@ -67,7 +67,7 @@ def run(who: str, seed: int, download_s: float, ends_s: Sequence[float] = ()) ->
     )
 
 
-def runs() -> list[Evidence]:
+def runs() -> list[LoadedRun]:
     made = []
     for seed, slow in ((1, 0.0), (2, 1.0), (3, 3.0), (4, 0.0), (5, 3.0)):
         made += [
@@ -79,8 +79,8 @@ def runs() -> list[Evidence]:
     return made
 
 
-def checked(stated: Publication, evidence: list[Evidence]) -> list[CheckedStatement]:
-    return reproduction.check(stated, reproduction.by_cell(evidence))
+def checked(stated: Publication, runs: list[LoadedRun]) -> list[CheckedStatement]:
+    return reproduction.check(stated, reproduction.by_cell(runs))
 
 
 def test_each_statement_has_its_verdict(stated: Publication) -> None:
@@ -150,7 +150,7 @@ def test_processor_load_is_of_the_real_clock_alone() -> None:
     assert reproduction.check(stated, reproduction.by_cell([*virtual, *real])) == found
 
 
-def on_the_real_clock(run: Evidence) -> Evidence:
+def on_the_real_clock(run: LoadedRun) -> LoadedRun:
     return replace(run, job=msgspec.structs.replace(run.job, clock="real"))
 
 
@@ -168,7 +168,7 @@ def test_the_clocks_never_come_together(stated: Publication) -> None:
 
 
 def test_the_places_never_come_together_either(stated: Publication) -> None:
-    def host(run: Evidence) -> Evidence:
+    def host(run: LoadedRun) -> LoadedRun:
         return replace(run, job=msgspec.structs.replace(run.job, place="host"))
 
     guest = [on_the_real_clock(one) for one in runs()]

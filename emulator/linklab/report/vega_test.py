@@ -6,8 +6,8 @@ import vl_convert
 from linklab import scenario
 from linklab.core.statistics import Interval
 from linklab.report import charts, vega
-from linklab.runs.courses import Range
 from linklab.runs.run_figures import ProcessFigures
+from linklab.runs.time_series import Range
 
 HS = scenario.find("hs-s7")
 RANGE = Range(1, "wifi", 0.5, 2.0, 0, 500_000, 400_000, 1_000, "taken over", "")
@@ -17,7 +17,7 @@ SPECS = {
         {"alg3": [(1, 2.0), (2, 9.5)], "x": [(1, 3.0)]}, {"alg3": Interval(2, 9.5)}
     ),
     "few": charts.times({"alg3": [(1, 2.0)], "x": [(1, 3.0)]}, {"alg3": None, "x": None}),
-    "courses": charts.courses(
+    "link rates": charts.link_rates(
         HS,
         {1: {"wifi": [(0, 8e7), (0.5, 7e7)]}, 2: {"wifi": [(0, 6e7)]}},
         {"wifi": [(0.0, 5e7)], "lte": [(0.0, 1e7)]},
@@ -63,7 +63,7 @@ def test_of_few_runs_no_interval_is_said() -> None:
 
 
 def test_the_median_is_of_the_runs_that_go_on() -> None:
-    values = SPECS["courses"]["data"]["values"]
+    values = SPECS["link rates"]["data"]["values"]
     assert [(row["t"], row["m"]) for row in values if "m" in row] == [(0, 70), (0.5, 70)]
     assert [row["c"] for row in values if "c" in row] == [50], "LTE was not used"
 

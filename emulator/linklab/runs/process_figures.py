@@ -14,8 +14,8 @@ from typing import Final
 
 from linklab.core import statistics
 from linklab.core.records import ProcessRecord
-from linklab.runs.courses import Course
 from linklab.runs.run_figures import ProcessFigures
+from linklab.runs.time_series import TimeSeries
 
 ONCE_A_SECOND: Final = "1 Hz"
 """How often the thesis looked (3.4)."""
@@ -34,8 +34,8 @@ _LEAST_SAMPLES = 3
 class Usage:
     """A process over time, in seconds since the scenario began: its loads and its memory."""
 
-    loads: Course
-    memory_bytes: Course
+    loads: TimeSeries
+    memory_bytes: TimeSeries
 
 
 def of_records(records: Iterable[ProcessRecord]) -> dict[str, dict[str, ProcessFigures]]:
@@ -67,14 +67,14 @@ def _by_process(records: Iterable[ProcessRecord]) -> dict[str, list[ProcessRecor
     return found
 
 
-def _loads(samples: Sequence[ProcessRecord]) -> Course:
+def _loads(samples: Sequence[ProcessRecord]) -> TimeSeries:
     return [
         (before.t_s, (after.cpu_s - before.cpu_s) / (after.t_s - before.t_s))
         for before, after in itertools.pairwise(samples)
     ]
 
 
-def _memory(samples: Sequence[ProcessRecord]) -> Course:
+def _memory(samples: Sequence[ProcessRecord]) -> TimeSeries:
     return [(one.t_s, float(one.rss_bytes)) for one in samples if one.rss_bytes is not None]
 
 

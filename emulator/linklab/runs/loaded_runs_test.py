@@ -11,9 +11,9 @@ from linklab.core.records import QueueRecord
 from linklab.energy import library
 from linklab.energy.model import EnergyModel
 from linklab.models.trace import Trace
-from linklab.runs import evidence, job, summary
-from linklab.runs.evidence import EvidenceError
+from linklab.runs import job, loaded_runs, summary
 from linklab.runs.job_test import JOB
+from linklab.runs.loaded_runs import RunDirectoryError
 from linklab.runs.run_figures import LinkFigures, RunFigures
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.workload import Upload, Workload
@@ -55,16 +55,18 @@ def test_a_run_without_energy_model_is_given_one(tmp_path: Path, small: Scenario
         asked.append(of.name)
         return library.get("galaxy-s7")
 
-    figures = evidence.Reader(model_of).read(run_dir).figures
+    figures = loaded_runs.Reader(model_of).read(run_dir).figures
     assert figures is not None
     assert figures.energy is not None
     assert asked == [small.name]
     assert figures.energy.links["wifi"].active_s == pytest.approx(2.0)
     assert replace(figures, energy=None) == FIGURES
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
-    again = evidence.Reader(lambda _: library.get("nexus-5"))
+    again = loaded_runs.Reader(lambda _: library.get("nexus-5"))
     assert again.read(run_dir).figures == figures, "its own"
-    instead = evidence.Reader(lambda _: library.get("nexus-5"), instead=True).read(run_dir).figures
+    instead = (
+        loaded_runs.Reader(lambda _: library.get("nexus-5"), instead=True).read(run_dir).figures
+    )
     assert instead is not None
     assert instead.energy is not None
     assert instead.energy.model == "nexus-5"
@@ -72,7 +74,7 @@ def test_a_run_without_energy_model_is_given_one(tmp_path: Path, small: Scenario
 
 def test_a_run_is_read_from_its_directory_alone(tmp_path: Path, small: Scenario) -> None:
     run_dir = made(tmp_path, "a", small)
-    reader = evidence.Reader()
+    reader = loaded_runs.Reader()
     read = reader.read(run_dir)
     assert read.figures == FIGURES
     assert read.rates_bps == pytest.approx({"wifi": 4.8e6})
@@ -83,7 +85,7 @@ def test_a_run_is_read_from_its_directory_alone(tmp_path: Path, small: Scenario)
 
 def test_of_an_upload_the_rates_are_those_of_what_went_up(tmp_path: Path, small: Scenario) -> None:
     upload = replace(small, workload=Workload(upload=Upload()))
-    read = evidence.Reader().read(made(tmp_path, "a", upload))
+    read = loaded_runs.Reader().read(made(tmp_path, "a", upload))
     assert read.rates_bps == pytest.approx({"wifi": 4.8e6})
 
 
@@ -92,12 +94,12 @@ def test_programs_of_the_user_s_are_told_apart(tmp_path: Path, small: Scenario) 
     for program in ("/usr/bin/curl", "./own"):
         run_dir = made(tmp_path, Path(program).name, small)
         job.write(msgspec.structs.replace(JOB, contestant=None, command=[program]), run_dir)
-        who.append(evidence.Reader().read(run_dir).who)
+        who.append(loaded_runs.Reader().read(run_dir).who)
     assert who == ["curl", "own"]
 
 
 def test_traces_of_one_name_are_the_same_by_their_content(tmp_path: Path, small: Scenario) -> None:
-    reader = evidence.Reader()
+    reader = loaded_runs.Reader()
     read = []
     for name, rate in (("a", "8"), ("b", "80"), ("c", "8")):
         run_dir = made(tmp_path, name, small)
@@ -120,38 +122,40 @@ def test_directories_are_found_in_given_ones(tmp_path: Path, small: Scenario) ->
     first, second = made(tmp_path, "b", small), made(tmp_path, "a", small)
     (tmp_path / "campaign.json").write_text("{}")
     (tmp_path / "c").mkdir()
-    assert evidence.found_in([tmp_path]) == [second, first]
-    assert evidence.found_in([first, tmp_path]) == [first, second]
-    with pytest.raises(EvidenceError, match="no run directory, and none in it"):
-        evidence.found_in([tmp_path / "c"])
-    with pytest.raises(EvidenceError, match="cannot be read: No such file"):
-        evidence.found_in([tmp_path / "d"])
+    assert loaded_runs.found_in([tmp_path]) == [second, first]
+    assert loaded_runs.found_in([first, tmp_path]) == [first, second]
+    with pytest.raises(RunDirectoryError, match="no run directory, and none in it"):
+        loaded_runs.found_in([tmp_path / "c"])
+    with pytest.raises(RunDirectoryError, match="cannot be read: No such file"):
+        loaded_runs.found_in([tmp_path / "d"])
 
 
 def test_half_a_directory_and_another_format_are_refused(tmp_path: Path, small: Scenario) -> None:
     run_dir = made(tmp_path, "a", small)
     (run_dir / job.SCENARIO_FILE).unlink()
     with pytest.raises(
-        EvidenceError, match=r"/a: is half a run directory: scenario.yaml is missing"
+        RunDirectoryError, match=r"/a: is half a run directory: scenario.yaml is missing"
     ):
-        evidence.Reader().read(run_dir)
+        loaded_runs.Reader().read(run_dir)
     run_dir = made(tmp_path, "b", small)
     written = json.loads((run_dir / job.FILE).read_bytes())
     (run_dir / job.FILE).write_text(json.dumps({**written, "format": 2}))
-    with pytest.raises(EvidenceError, match=r"/b/run.json: cannot be read: .*reads format 1"):
-        evidence.Reader().read(run_dir)
+    with pytest.raises(RunDirectoryError, match=r"/b/run.json: cannot be read: .*reads format 1"):
+        loaded_runs.Reader().read(run_dir)
     (run_dir / job.FILE).unlink()
     made(tmp_path, "c", small)
-    with pytest.raises(EvidenceError, match=r"/b: is half a run directory: run.json is missing"):
-        evidence.found_in([tmp_path])
+    with pytest.raises(
+        RunDirectoryError, match=r"/b: is half a run directory: run.json is missing"
+    ):
+        loaded_runs.found_in([tmp_path])
 
 
 def test_a_run_that_failed_says_why(tmp_path: Path, small: Scenario) -> None:
     run_dir = made(tmp_path, "a", small)
     (run_dir / summary.FILE).unlink()
-    read = evidence.Reader().read(run_dir)
+    read = loaded_runs.Reader().read(run_dir)
     assert read.figures is None
     assert "outcome.json" in read.failure
     run_dir = made(tmp_path, "b", small)
     (run_dir / summary.FILE).write_text("{}")
-    assert "summary.json" in evidence.Reader().read(run_dir).failure
+    assert "summary.json" in loaded_runs.Reader().read(run_dir).failure

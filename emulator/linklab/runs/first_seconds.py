@@ -10,11 +10,11 @@ from linklab.core.frames import goodput_ratio
 from linklab.core.records import QueueRecord, Tail
 from linklab.energy.model import EnergyModel
 from linklab.runs import run_energy
-from linklab.runs.evidence import Evidence
+from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.run_figures import FigureError, LinkFigures
 
 
-def of(run: Evidence, first_s: float, model: EnergyModel | None = None) -> Evidence:
+def of(run: LoadedRun, first_s: float, model: EnergyModel | None = None) -> LoadedRun:
     """The run as if it had ended after `first_s`: payload by what the links' counters had then, and
     energy until then, without a tail; by `model`, or by the run's own.
 

@@ -6,24 +6,24 @@ import pytest
 
 from linklab.core.frames import goodput_ratio
 from linklab.energy import library
-from linklab.runs import beginning, evidence, job
-from linklab.runs.evidence import Evidence
-from linklab.runs.evidence_test import made
+from linklab.runs import first_seconds, job, loaded_runs
+from linklab.runs.loaded_runs import LoadedRun
+from linklab.runs.loaded_runs_test import made
 from linklab.runs.run_figures import FigureError
 from linklab.scenario import Scenario
 from linklab.scenario.workload import Upload, Workload
 
 
-def read(parent: Path, scenario: Scenario) -> Evidence:
+def read(parent: Path, scenario: Scenario) -> LoadedRun:
     """A run of 2 s, whose client starts with its scenario."""
     run_dir = made(parent, "a", scenario)
     job.write(msgspec.structs.replace(job.read(run_dir), shift_s=0.0), run_dir)
-    return evidence.Reader().read(run_dir)
+    return loaded_runs.Reader().read(run_dir)
 
 
 def test_the_first_second_of_two(tmp_path: Path, small: Scenario) -> None:
     run = read(tmp_path, small)
-    begun = beginning.of(run, 1.0, library.get("galaxy-s7"))
+    begun = first_seconds.of(run, 1.0, library.get("galaxy-s7"))
     assert (begun.who, begun.first_s) == (run.who, 1.0)
     assert begun.figures is not None
     payload_bytes = round(400_000 * goodput_ratio())
@@ -34,7 +34,7 @@ def test_the_first_second_of_two(tmp_path: Path, small: Scenario) -> None:
     assert energy.tail_j == 0
     assert energy.joules == energy.main_j == pytest.approx(energy.joules_per_byte * payload_bytes)
     assert energy.links["wifi"].active_s == pytest.approx(1.0)
-    assert beginning.of(run, 1.0).figures.energy is None  # type: ignore[union-attr]
+    assert first_seconds.of(run, 1.0).figures.energy is None  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_between_two_samples_it_is_in_proportion(
     tmp_path: Path, small: Scenario, first_s: float, sent_bytes: int
 ) -> None:
     """Also where the sample that is due at the end comes some µs later."""
-    begun = beginning.of(read(tmp_path, small), first_s)
+    begun = first_seconds.of(read(tmp_path, small), first_s)
     assert begun.figures is not None
     assert begun.figures.links["wifi"].bytes == round(sent_bytes * goodput_ratio())
 
 
 def test_of_an_upload_what_went_up_counts(tmp_path: Path, small: Scenario) -> None:
     upload = replace(small, workload=Workload(upload=Upload()))
-    begun = beginning.of(read(tmp_path, upload), 1.0)
+    begun = first_seconds.of(read(tmp_path, upload), 1.0)
     assert begun.figures is not None
     assert begun.figures.links["wifi"].bytes == round(400_000 * goodput_ratio())
 
@@ -59,4 +59,4 @@ def test_of_an_upload_what_went_up_counts(tmp_path: Path, small: Scenario) -> No
 def test_what_is_over_before_has_no_such_beginning(tmp_path: Path, small: Scenario) -> None:
     run = read(tmp_path, small)
     with pytest.raises(FigureError, match=r"over after 2\.0 s, before the 3 s .* larger payload"):
-        beginning.of(run, 3.0)
+        first_seconds.of(run, 3.0)

@@ -17,7 +17,7 @@ from linklab.scenario import Scenario, ScenarioError
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class LoadedRun:
     """One run. `figures` is None where the run came to none, and `failure` says why. `rates_bps` has
     the links' typical rates on the wire (`link_rates.py`). Where `first_s` is not 0, the figures are
     of so many seconds (`beginning.py`)."""
@@ -36,21 +36,21 @@ class Evidence:
         return self.job.title
 
 
-class EvidenceError(RuntimeError):
+class RunDirectoryError(RuntimeError):
     """A directory that is no run directory, or none of this format; the message says which."""
 
 
 def found_in(paths: Iterable[Path]) -> list[Path]:
     """The run directories among the paths and directly in them, sorted, each once. Raises
-    EvidenceError where a path has none, or a half one."""
+    RunDirectoryError where a path has none, or a half one."""
     found: dict[Path, None] = {}
     for path in paths:
         entries = [] if _is_run(path) else sorted(_entries(path))
         for half in (one for one in entries if _is_half(one)):
-            raise EvidenceError(f"{half}: is half a run directory: {job.FILE} is missing")
+            raise RunDirectoryError(f"{half}: is half a run directory: {job.FILE} is missing")
         inside = [path] if _is_run(path) else [one for one in entries if _is_run(one)]
         if not inside:
-            raise EvidenceError(
+            raise RunDirectoryError(
                 f"{path}: no run directory, and none in it; needed: directories with {job.FILE}"
             )
         found.update(dict.fromkeys(inside))
@@ -61,7 +61,7 @@ def _entries(path: Path) -> list[Path]:
     try:
         return [one for one in path.iterdir() if one.is_dir() and not one.is_symlink()]
     except OSError as error:
-        raise EvidenceError(f"{path}: cannot be read: {error.strerror}") from error
+        raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _is_run(path: Path) -> bool:
@@ -86,31 +86,31 @@ class Reader:
         self._instead = instead
         self._scenarios: dict[tuple[tuple[str, bytes], ...], Scenario] = {}
 
-    def read(self, run_dir: Path) -> Evidence:
-        """A run, also one that failed. Raises EvidenceError for half a directory or another
+    def read(self, run_dir: Path) -> LoadedRun:
+        """A run, also one that failed. Raises RunDirectoryError for half a directory or another
         format."""
         try:
             made = job.read(run_dir)
         except OSError as error:
-            raise EvidenceError(f"{error}; this linklab reads format {job.FORMAT}") from error
+            raise RunDirectoryError(f"{error}; this linklab reads format {job.FORMAT}") from error
         try:
             scenario = self._scenario(run_dir)
         except FileNotFoundError as error:
             missing = Path(error.filename).name
-            raise EvidenceError(
+            raise RunDirectoryError(
                 f"{run_dir}: is half a run directory: {missing} is missing"
             ) from error
         except (OSError, ScenarioError) as error:
-            raise EvidenceError(f"{run_dir}: cannot be read: {error}") from error
-        evidence = Evidence(run_dir, made, scenario, None)
+            raise RunDirectoryError(f"{run_dir}: cannot be read: {error}") from error
+        run = LoadedRun(run_dir, made, scenario, None)
         try:
             figures = self._with_energy(
                 run_dir, summary.kept_or_made(run_dir), scenario, made.shift_s
             )
-            rates = _rates_bps(evidence, figures)
+            rates = _rates_bps(run, figures)
         except (FigureError, OSError) as error:
-            return replace(evidence, failure=str(error))
-        return replace(evidence, figures=figures, rates_bps=rates)
+            return replace(run, failure=str(error))
+        return replace(run, figures=figures, rates_bps=rates)
 
     def _with_energy(
         self, run_dir: Path, figures: RunFigures, scenario: Scenario, shift_s: float
@@ -133,7 +133,7 @@ class Reader:
         return self._scenarios[key]
 
 
-def different_builds(runs: Iterable[Evidence]) -> str | None:
+def different_builds(runs: Iterable[LoadedRun]) -> str | None:
     """In words that runs were made with different builds of multilink, or None."""
     builds = {one.job.versions.get("multilink_sha256") for one in runs}
     if len(builds) > 1:
@@ -141,7 +141,7 @@ def different_builds(runs: Iterable[Evidence]) -> str | None:
     return None
 
 
-def _rates_bps(run: Evidence, figures: RunFigures) -> dict[str, float]:
+def _rates_bps(run: LoadedRun, figures: RunFigures) -> dict[str, float]:
     start_s = run.job.shift_s
     ends_s = {
         name: start_s + (figures.download_s if link.finish_s is None else link.finish_s)

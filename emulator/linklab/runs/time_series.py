@@ -12,9 +12,9 @@ from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, Tail
 from linklab.runs.requests import RangeRequest, of_records
 
 MOST_STEPS: Final = 150
-"""How many points a course has at most: as many as can be told apart on a screen."""
+"""How many points a series has at most: as many as can be told apart on a screen."""
 
-Course = list[tuple[float, float]]
+TimeSeries = list[tuple[float, float]]
 """Times in seconds and values, from each time to the next."""
 
 
@@ -40,7 +40,7 @@ class Range:
 
 def rates_bps(
     run_dir: Path, end_s: float, step_s: float, direction: Direction
-) -> dict[str, Course]:
+) -> dict[str, TimeSeries]:
     """Of each link what it carried in a direction, headers included, as the means of steps that begin
     at their times. Raises RecordError."""
     sent: dict[str, list[tuple[float, int]]] = {}
@@ -51,25 +51,25 @@ def rates_bps(
 
 
 def step_s(end_s: float) -> float:
-    """How long the steps of a course up to `end_s` are: as the lab's samples or longer."""
+    """How long the steps of a series up to `end_s` are: as the lab's samples or longer."""
     return max(0.5, end_s / MOST_STEPS)
 
 
-def _means(counts: Sequence[tuple[float, int]], end_s: float, step_s: float) -> Course:
-    course: Course = []
+def _means(counts: Sequence[tuple[float, int]], end_s: float, step_s: float) -> TimeSeries:
+    series: TimeSeries = []
     begin_s, begin = counts[0]
     for t_s, total in counts[1:]:
         if t_s - begin_s >= step_s * 0.99:
-            course.append((begin_s, (total - begin) * 8 / (t_s - begin_s)))
+            series.append((begin_s, (total - begin) * 8 / (t_s - begin_s)))
             begin_s, begin = t_s, total
         if begin_s >= end_s:
             break
-    return course
+    return series
 
 
 def capacities_bps(
     run_dir: Path, end_s: float, step_s: float, direction: Direction
-) -> dict[str, Course]:
+) -> dict[str, TimeSeries]:
     """Of each link what it could have carried in a direction, at the starts of steps. Raises
     RecordError."""
     states: dict[str, list[tuple[float, float]]] = {}
@@ -78,9 +78,9 @@ def capacities_bps(
     return {link: _sampled(changes, end_s, step_s) for link, changes in states.items()}
 
 
-def _sampled(changes: Sequence[tuple[float, float]], end_s: float, step_s: float) -> Course:
+def _sampled(changes: Sequence[tuple[float, float]], end_s: float, step_s: float) -> TimeSeries:
     """The mean of what held in each step."""
-    course: Course = []
+    series: TimeSeries = []
     index, value = 0, 0.0
     for number in range(int(end_s / step_s) + 1):
         begin_s, last_s = number * step_s, (number + 1) * step_s
@@ -90,8 +90,8 @@ def _sampled(changes: Sequence[tuple[float, float]], end_s: float, step_s: float
             area += value * (at_s - since_s)
             since_s, value = at_s, changes[index][1]
             index += 1
-        course.append((begin_s, (area + value * (last_s - since_s)) / step_s))
-    return course
+        series.append((begin_s, (area + value * (last_s - since_s)) / step_s))
+    return series
 
 
 def requests(run_dir: Path, shift_s: float, end_s: float) -> list[Range]:
