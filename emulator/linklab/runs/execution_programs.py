@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from linklab.core.placeholders import filled
-from linklab.lab.network.lab import Host, Lab, LabError
+from linklab.lab.network.hosts import Host, LabError
+from linklab.lab.network.lab import Lab
 from linklab.lab.player.player import Player
 from linklab.lab.programs import own_server, program_root, server, terminal
 from linklab.lab.programs.server import Server

@@ -5,7 +5,8 @@ from typing import cast
 
 import pytest
 
-from linklab.lab.network.lab import Lab, LabError
+from linklab.lab.network.hosts import LabError
+from linklab.lab.network.lab import Lab
 from linklab.lab.network.services import OwnServer
 from linklab.runs import execution_programs
 from linklab.runs.execution_plan import Plan

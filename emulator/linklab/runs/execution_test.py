@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from linklab.lab.kernel.netlink import NetlinkError
-from linklab.lab.network.lab import LabError
+from linklab.lab.network.hosts import LabError
 from linklab.runs import execution
 from linklab.scenario import ScenarioError
 

@@ -3,7 +3,7 @@ subflows have carried.
 
 The client's path manager opens subflows from its endpoints, one address per link; the server has
 one address, so that a full mesh is one subflow per link. The first subflow takes the link of the
-client's best default route (`lab/network/lab.py`).
+client's best default route (`lab/network/routes.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from linklab.lab.multipath import path_manager, sock_diag
 from linklab.lab.multipath.path_manager import Endpoint, Opened
 from linklab.lab.multipath.path_use import NO_COUPLING
 from linklab.lab.multipath.sock_diag import Carried, Subflow
-from linklab.lab.network.lab import Host, Lab, LabError
+from linklab.lab.network.hosts import Host, LabError
+from linklab.lab.network.lab import Lab
 
 FILE: Final = "mptcp.json"
 """In a run directory: what the kernels' Multipath TCP is, and what it has counted."""

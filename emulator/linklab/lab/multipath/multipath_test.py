@@ -10,7 +10,8 @@ import pytest
 from linklab.lab.kernel.netlink import NetlinkError
 from linklab.lab.multipath import multipath
 from linklab.lab.multipath.multipath import Multipath
-from linklab.lab.network.lab import Lab, LabError
+from linklab.lab.network.hosts import LabError
+from linklab.lab.network.lab import Lab
 
 
 class Refusing:

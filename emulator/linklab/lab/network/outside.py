@@ -24,8 +24,11 @@ from typing import Final
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside, write_sysctls
 from linklab.lab.kernel.netlink import Channel
-from linklab.lab.network.lab import EVERYWHERE, LOOPBACK, Host, Lab, connect, start_host
+from linklab.lab.network.cables import connect
+from linklab.lab.network.hosts import LOOPBACK, Host, start_host
+from linklab.lab.network.lab import Lab
 from linklab.lab.network.nodes import Router
+from linklab.lab.network.routes import EVERYWHERE
 from linklab.lab.network.services import Outside
 from linklab.lab.network.topology import SERVER, Port
 from linklab.relay import relay

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 from linklab.lab.kernel import socket_options
 from linklab.lab.kernel.namespace import inside
-from linklab.lab.network.lab import LabError
+from linklab.lab.network.hosts import LabError
 
 SUFFIX: Final = ".pcap"
 """What stands behind a link's name in its file's."""

@@ -11,7 +11,7 @@ from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.netlink import Channel
 from linklab.lab.network import packets
-from linklab.lab.network.lab import LabError
+from linklab.lab.network.hosts import LabError
 
 FRAME = bytes(12) + b"\x88\xb5"
 """Nowhere, and the type for experiments (IEEE 802)."""

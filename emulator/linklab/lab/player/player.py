@@ -26,7 +26,9 @@ from linklab.core.limits import MAX_LATE_S
 from linklab.core.link_state import LinkState
 from linklab.core.records import FILES, EventRecord, LinkRecord, QueueRecord, line
 from linklab.lab.kernel.timer import Timer
-from linklab.lab.network.lab import Lab, LabError, ShapedLink
+from linklab.lab.network.hosts import LabError
+from linklab.lab.network.lab import Lab
+from linklab.lab.network.shaped_link import ShapedLink
 from linklab.lab.player import control
 from linklab.lab.player.connections import OpenConnections
 from linklab.lab.player.control import Command, Inbox

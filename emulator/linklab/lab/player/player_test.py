@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 
 from linklab.core.link_state import Direction, LinkState
-from linklab.lab.network.lab import Lab, LabError
+from linklab.lab.network.hosts import LabError
+from linklab.lab.network.lab import Lab
 from linklab.lab.player import control, player
 from linklab.lab.player.control import Command, Inbox
 from linklab.lab.player.player import Player

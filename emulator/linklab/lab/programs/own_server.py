@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab.lab.network.lab import Host, LabError
+from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.topology import SERVER_ADDRESS
 from linklab.lab.programs.server import START_TIMEOUT_S, Server
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from linklab.lab.network.lab import Host, LabError
+from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.programs import own_server
 from linklab.lab.programs.own_server import Listening, all_listening, listening
 from linklab.lab.programs.server import Server

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from linklab.lab.network.lab import Host
+from linklab.lab.network.hosts import Host
 
 _MOUNTS = "/run/linklab/mounts-"
 """How the mount namespace of a host is called. In the guest, which has one lab."""

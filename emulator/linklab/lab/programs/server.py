@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linklab.lab.kernel.namespace import inside
-from linklab.lab.network.lab import Host, LabError
+from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.services import HTTP_PORT, HTTPS_PORT
 from linklab.lab.network.topology import SERVER_ADDRESS
 from linklab.lab.programs.h2o import configuration

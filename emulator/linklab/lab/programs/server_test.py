@@ -8,7 +8,7 @@ from typing import IO, cast
 
 import pytest
 
-from linklab.lab.network.lab import Host, LabError
+from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.programs import server
 from linklab.lab.programs.server import Server, least_user
 

@@ -22,7 +22,7 @@ PERIOD_S: Final = 0.1
 """How often it is looked for a connection that receives a download."""
 
 _PRIORITY: Final = 50
-"""Before the rules of the links (`lab/network/lab.py`)."""
+"""Before the rules of the links (`lab/network/routes.py`)."""
 
 
 class AckOffload:

@@ -1,0 +1,60 @@
+"""Joins the client to one of a link's access points at a time, by a bridge."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.network import topology
+from linklab.lab.network.cables import add_neighbour, index_of
+from linklab.lab.network.hosts import Host, LabError
+from linklab.lab.network.topology import Access, LinkPath
+
+_BRIDGE: Final = "air"
+_BRIDGE_LISTENING, _BRIDGE_FORWARDING = 1, 3  # linux/if_bridge.h
+"""States of a bridge's port. A port in the state `disabled` would not stay shut: the kernel opens
+it as soon as its device changes (net/bridge/br_if.c, br_port_carrier_check)."""
+
+
+def set_attached(hosts: dict[str, Host], access: Access, *, attached: bool) -> None:
+    """Opens or shuts the bridge's port between the client and an access point, if there is one."""
+    port = access.air
+    if port is None:
+        return
+    bridge = hosts[port.node]
+    state = _BRIDGE_FORWARDING if attached else _BRIDGE_LISTENING
+    index = bridge.indices[port.interface]
+    bridge.channel.request(rtnetlink.set_port_state(index, state))
+
+
+def _wait_until_up(host: Host, index: int) -> None:
+    """Waits for an interface to come up: before, a bridge refuses to open the port
+    (br_set_port_state). Raises LabError after a second."""
+    for _ in range(1000):
+        answer = host.channel.request(rtnetlink.get_interface(index))
+        if rtnetlink.interface(answer).operational_state == rtnetlink.IS_UP:
+            return
+        time.sleep(0.001)
+    raise LabError(f"an interface of {host.name} does not come up")
+
+
+def join(hosts: dict[str, Host], path: LinkPath) -> None:
+    """Makes a link's `air` node a bridge between the client and its access points.
+
+    All access points have the same IP address and MAC, the gateway's. Ports towards them learn no
+    MAC, so packets for the gateway reach the access point that the client is attached to.
+    """
+    air = hosts[path.carrier.node]
+    air.channel.request(rtnetlink.add_bridge(_BRIDGE))
+    bridge = index_of(air, _BRIDGE)
+    air.channel.request(rtnetlink.set_up(bridge, up=True))
+    for access in path.accesses:
+        assert access.air is not None
+        index = air.indices[access.air.interface]
+        air.channel.request(rtnetlink.set_master(index, bridge))
+        air.channel.request(rtnetlink.set_port_learning(index, learns=False))
+        _wait_until_up(air, index)
+    air.channel.request(rtnetlink.set_master(air.indices[path.carrier.interface], bridge))
+    client, gateway = hosts[topology.CLIENT], path.accesses[0].down
+    add_neighbour(client, path.client, gateway)

@@ -1,0 +1,69 @@
+"""Routes between the client and the server through a link."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.network import topology
+from linklab.lab.network.hosts import Host
+from linklab.lab.network.topology import SERVER_ADDRESS, LinkPath, Port
+
+EVERYWHERE: Final = "0.0.0.0/0"
+_SERVICE_PORTS, _ASKING_PORTS = (1, 32767), (32768, 60999)
+"""Ports of services, and ports that Linux gives sockets without one (ip_local_port_range)."""
+
+
+def route_client(client: Host, path: LinkPath) -> None:
+    """Sets the client's routes through a link: default routes in the link's own table and, with the
+    link's priority, in the main table, and one to the server's end of the link (`_route_server`)."""
+    gateway = path.accesses[0].down.address
+    index = client.indices[path.client.interface]
+    for message in (
+        rtnetlink.set_route(EVERYWHERE, gateway, index, table=path.table),
+        rtnetlink.set_route(EVERYWHERE, gateway, index, priority=path.priority),
+        rtnetlink.set_route(f"{path.server.address}/32", gateway, index),
+    ):
+        client.channel.request(message)
+
+
+def _route_server(server: Host, path: LinkPath) -> None:
+    """Sets the server's routes to the client through a link.
+
+    A UDP socket on all addresses answers from the source address of its route, whichever address
+    was asked. For answers, the source is the server's one address. For requests to the client, it
+    is the server's end of the link, so that the client answers by the same link. A request is UDP
+    from a port that Linux chose to the port of a service.
+    """
+    gateway, index = path.core_up.address, server.indices[path.server.interface]
+    network = path.client_network
+    for message in (
+        rtnetlink.set_route(network, gateway, index, source=SERVER_ADDRESS),
+        rtnetlink.set_route(network, gateway, index, table=path.table),
+        rtnetlink.add_rule_by_udp_ports(
+            network, _ASKING_PORTS, _SERVICE_PORTS, path.table, path.table
+        ),
+    ):
+        server.channel.request(message)
+
+
+def route(hosts: dict[str, Host], path: LinkPath) -> None:
+    """Sets the routes between the client and the server's one address through a link."""
+
+    def add(host: Host, port: Port, gateway: Port, network: str) -> None:
+        index = host.indices[port.interface]
+        host.channel.request(rtnetlink.set_route(network, gateway.address, index))
+
+    client = hosts[topology.CLIENT]
+    route_client(client, path)
+    for rule in (
+        rtnetlink.add_rule_by_source(path.client_network, path.table, path.table),
+        rtnetlink.add_rule_by_device(path.device, path.table, path.table + 100),
+    ):
+        client.channel.request(rule)
+    for access in path.accesses:
+        for address in (SERVER_ADDRESS, path.server.address):
+            add(hosts[access.node], access.up, access.core, f"{address}/32")
+    add(hosts[path.core], path.core_up, path.server, f"{SERVER_ADDRESS}/32")
+    add(hosts[path.core], path.accesses[0].core, path.accesses[0].up, path.client_network)
+    _route_server(hosts[topology.SERVER], path)

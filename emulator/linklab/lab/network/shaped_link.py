@@ -1,0 +1,199 @@
+"""One link of the lab in the kernel: its queues and delays, its carrier, its access point."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import astuple, replace
+
+from linklab.core.link_state import Direction, LinkState
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.kernel.namespace import inside
+from linklab.lab.kernel.offload import CHECKSUMS, switch_off
+from linklab.lab.network.access_points import set_attached
+from linklab.lab.network.cables import add_neighbour
+from linklab.lab.network.hosts import Host
+from linklab.lab.network.routes import route_client
+from linklab.lab.network.topology import Access, LinkPath, Port
+from linklab.lab.shaping.delay import Delay, Transit
+from linklab.lab.shaping.rate_queue import RateQueue
+from linklab.lab.shaping.tc import Counters
+from linklab.models.seeds import seed_for
+from linklab.scenario import LinkSettings
+
+
+class _Leg:
+    """The queues of one access node, and the downlink delay of the core's port towards it."""
+
+    def __init__(
+        self,
+        access: Access,
+        hosts: dict[str, Host],
+        state: LinkState,
+        settings: LinkSettings,
+        seed: int,
+        slack_s: float,
+    ) -> None:
+        self.access = access
+
+        def rate_queue(port: Port, rate_bps: int, queue_bytes: int) -> RateQueue:
+            host = hosts[port.node]
+            index = host.indices[port.interface]
+            discipline = settings.queue_discipline
+            return RateQueue(host.channel, index, rate_bps, queue_bytes, discipline, slack_s)
+
+        self.queues = {
+            "down": rate_queue(access.down, state.down_rate_bps, settings.queue_down_bytes),
+            "up": rate_queue(access.up, state.up_rate_bps, settings.queue_up_bytes),
+        }
+        core = hosts[access.core.node]
+        self.delay = Delay(
+            core.channel, core.indices[access.core.interface], _transit(state, "down"), seed
+        )
+
+    def apply(self, state: LinkState, *, is_attached: bool) -> None:
+        """Sets rates and delay that differ from the present ones.
+
+        Shuts a queue while the client is not attached or the link loses every packet.
+        """
+        rates = {"down": state.down_rate_bps, "up": state.up_rate_bps}
+        held = {"down": state.hold_down, "up": state.hold_up}
+        for direction, queue in self.queues.items():
+            is_shut = not is_attached or state.loses_all(direction)
+            queue.set(rates[direction], is_held=held[direction], is_shut=is_shut)
+        self.delay.set(_transit(state, "down"))
+
+
+def _transit(state: LinkState, direction: str) -> Transit:
+    """Returns delay, jitter and loss of a direction. Only the downlink loses at random."""
+    if direction == "up":
+        return Transit(state.delay_s, state.jitter_s)
+    return Transit(state.delay_s, state.jitter_s, state.loss_ratio, state.loss_burst_packets)
+
+
+class ShapedLink:
+    """The qdiscs of one link, its carrier, and which access point the client is attached to."""
+
+    def __init__(
+        self,
+        path: LinkPath,
+        hosts: dict[str, Host],
+        state: LinkState,
+        settings: LinkSettings,
+        seed: int,
+        slack_s: float,
+    ) -> None:
+        self.path = path
+        self._hosts = hosts
+        self._legs = {}
+        for number, access in enumerate(path.accesses):
+            names = () if number == 0 else (access.node,)
+            self._legs[access.node] = _Leg(
+                access, hosts, state, settings, seed_for(seed, path.name, "down", *names), slack_s
+            )
+        self._leg = next(iter(self._legs.values()))
+        self._roams = len(self._legs) > 1
+        core = hosts[path.core]
+        self._up_delay = Delay(
+            core.channel,
+            core.indices[path.core_up.interface],
+            _transit(state, "up"),
+            seed_for(seed, path.name, "up"),
+        )
+        self.state = replace(state, up=True, lease=0, access_point="")
+        for leg in self._legs.values():
+            set_attached(self._hosts, leg.access, attached=False)
+            leg.apply(state, is_attached=not self._roams)
+        self.apply(state)
+
+    def apply(self, state: LinkState) -> None:
+        """Puts the link into `state`. Sends the kernel only what differs from the present state.
+
+        A carrier goes before the new rate and delay are set, and comes after.
+        """
+        before = self.state
+        if before.up and not state.up:
+            self._set_carrier(up=False)
+        if state.access_point != before.access_point and before.access_point in self._legs:
+            set_attached(self._hosts, self._leg.access, attached=False)
+            self._leg.apply(before, is_attached=False)
+        self._leg = self._legs.get(state.access_point, self._leg)
+        is_attached = not self._roams or state.access_point in self._legs
+        self._leg.apply(state, is_attached=is_attached)
+        self._up_delay.set(_transit(state, "up"))
+        if state.access_point != before.access_point and state.access_point in self._legs:
+            self._route_down()
+            set_attached(self._hosts, self._leg.access, attached=True)
+        if state.lease != before.lease:
+            self._renumber(before.lease, state.lease)
+        if state.up and not before.up:
+            self._set_carrier(up=True)
+        if state.up and (True, state.access_point, state.lease) != (
+            before.up,
+            before.access_point,
+            before.lease,
+        ):
+            self._add_client_neighbour(state.lease)
+        self.state = state
+
+    def _set_carrier(self, *, up: bool) -> None:
+        host = self._hosts[self.path.carrier.node]
+        index = host.indices[self.path.carrier.interface]
+        host.channel.request(rtnetlink.set_up(index, up=up))
+
+    def fill_checksums(self) -> None:
+        """Makes packets on the client's device carry checksums, as on a wire.
+
+        By default the kernel leaves them out between the lab's hosts.
+        """
+        for port in (self.path.client, self.path.carrier):
+            with inside(self._hosts[port.node].node.namespace):
+                switch_off(port.interface, CHECKSUMS)
+
+    def _route_down(self) -> None:
+        """Routes packets for the client to its access point."""
+        core = self._hosts[self.path.core]
+        index = core.indices[self._leg.access.core.interface]
+        gateway = self._leg.access.up.address
+        core.channel.request(rtnetlink.set_route(self.path.client_network, gateway, index))
+
+    def _add_client_neighbour(self, lease: int) -> None:
+        access = self._leg.access
+        add_neighbour(
+            self._hosts[access.node], access.down, self.path.client, self.path.lease(lease)
+        )
+
+    def _renumber(self, old: int, new: int) -> None:
+        """Gives the client another address and aborts its old sockets, as Android does."""
+        client = self._hosts[self.path.client.node]
+        index = client.indices[self.path.client.interface]
+        client.channel.request(rtnetlink.delete_address(index, self.path.lease(old), 24))
+        client.channel.request(rtnetlink.add_address(index, self.path.lease(new), 24))
+        route_client(client, self.path)
+        client.run(["ss", "--kill", "--tcp", "src", self.path.lease(old)])
+
+    def settle(self) -> None:
+        """Lets rate queues finish a change; call it from time to time."""
+        for leg in self._legs.values():
+            for queue in leg.queues.values():
+                queue.settle()
+
+    def own_counters(self, direction: str) -> Mapping[str, int]:
+        """Returns the counters of a direction's queue discipline, summed over all access points."""
+        counted = Counter[str]()
+        for leg in self._legs.values():
+            counted.update(leg.queues[direction].own_counters())
+        return counted
+
+    def counters(self) -> dict[Direction, tuple[Counters, int]]:
+        """Returns each direction's counters of the rate queues, and its lost packets."""
+        down, up = self.queue_counters("down"), self.queue_counters("up")
+        at_random = sum(leg.delay.counters().dropped_packets for leg in self._legs.values())
+        return {"down": (down, down.lost_packets + at_random), "up": (up, up.lost_packets)}
+
+    def queue_counters(self, direction: str) -> Counters:
+        """Returns the counters of a direction's rate queues, summed over all access points."""
+        counted = [leg.queues[direction].counters() for leg in self._legs.values()]
+        if len(counted) == 1:
+            return counted[0]
+        return Counters(*(sum(values) for values in zip(*map(astuple, counted), strict=True)))
