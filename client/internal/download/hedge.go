@@ -4,14 +4,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
-
-// duplicateTime is how much of its time a connection spends on bytes that another
-// one may deliver first.
-const duplicateTime = 250 * time.Millisecond
 
 // hedger has ranges requested twice.
 type hedger struct{ d *download }
@@ -25,10 +21,8 @@ func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Durati
 	if thief.Rate == 0 || len(c.active) > 0 {
 		return
 	}
-	var late *request
-	var of *connection
-	latest := 0.0
-	most := max(schedule.FirstOrder, quantity.Bytes(thief.Rate.Over(duplicateTime)))
+	var latest transfer.Latest[victim]
+	most := transfer.MostDuplicate(thief.Rate)
 	for _, other := range h.d.connections {
 		if other == c || other.link == c.link && !other.isSilent(now) {
 			continue
@@ -38,25 +32,30 @@ func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Durati
 			if r.left() == 0 || r.left() > most || !h.mayDuplicate(r, other, c) {
 				continue
 			}
-			due := r.received > 0 || now-r.issued < 2*max(other.delay(), other.rtt.Last)
-			owing := works[other.link.index]
-			end := owing.Late(due && !other.isSilent(now))
-			if r.received == 0 && owing.Arrived == 0 {
-				end = max(end, owing.First(r.left())-(now-r.issued).Seconds())
-			}
-			end = max(end, r.session.hole.filled(now, other.rtt.Last).Seconds())
-			if end > latest {
-				late, of, latest = r, other, end
-			}
+			latest.Offer(victim{other, r}, r.left(), other.owed(r, works[other.link.index], now).End())
 		}
 	}
-	if late == nil || !thief.Sooner(late.left(), latest) {
+	if !latest.IsWorth(thief) {
 		return
 	}
-	if late.duplicate != nil {
-		h.endDuplicate(late.duplicate, now)
+	late := latest.Request
+	if late.r.duplicate != nil {
+		h.endDuplicate(late.r.duplicate, now)
 	}
-	h.requestTwice(c, of, late, now)
+	h.requestTwice(c, late.of, late.r, now)
+}
+
+// owed is what the rules for free connections may know of a request of the connection,
+// whose link has that work.
+func (c *connection) owed(r *request, link schedule.Work, now time.Duration) transfer.Owed {
+	age := now - r.issued
+	isDue := r.received > 0 || age < 2*max(c.delay(), c.rtt.Last)
+	return transfer.Owed{
+		Work: link, Left: r.left(), Age: age, Comes: isDue && !c.isSilent(now),
+		// Where no rate is known, there is none by which slow start could be judged.
+		IsFirst: r.received == 0 && link.Arrived == 0 && link.Rate > 0,
+		Least:   r.session.hole.filled(now, c.rtt.Last),
+	}
 }
 
 // requestTwice has a connection request what another one's request still owes.

@@ -11,27 +11,27 @@ import (
 
 // thief takes work over from a connection that would end later.
 type thief struct {
-	d *download
-	// largest and of are memory of decisions, which the next one overwrites.
-	largest []quantity.Bytes
-	of      []victim
+	d       *download
+	victims transfer.Victims[victim]
+}
+
+// victim is a request of which others may take a part.
+type victim struct {
+	of *connection
+	r  *request
 }
 
 // steal takes over a part of what the link that ends last has to deliver.
 func (t *thief) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
-	victims := t.victims(len(works))
+	t.victims.Reset(len(works))
 	for _, other := range t.d.connections {
 		x := other.link.index
 		for _, r := range other.active {
-			victims.add(x, victim{other, r, r.left()}, works[x], now)
+			t.offer(x, victim{other, r}, r.left(), works[x], now)
 		}
 	}
-	return t.takeOver(c, c.link.index, victims, works, now)
+	return t.takeOver(c, c.link.index, works, now)
 }
-
-// onItsWay is how many round trips' worth of bytes the server may have sent
-// already, or is about to, and a connection of the same link would bring later.
-const onItsWay = 4
 
 // balance is as steal, between the connections of a link; each is the work of every connection.
 // Where packets wait at the link, each brings what the others do not.
@@ -39,61 +39,43 @@ func (t *thief) balance(c *connection, each []schedule.Work, now time.Duration) 
 	if c.link.isQueued(now) {
 		return ranges.Range{}, "", false
 	}
-	victims := t.victims(len(each))
+	t.victims.Reset(len(each))
 	for x, other := range t.d.connections {
 		if other.link != c.link {
 			continue
 		}
-		sent := quantity.Bytes((onItsWay * each[x].Rate).Over(other.rtt.Last))
+		sent := transfer.OnItsWay(each[x].Rate, other.rtt.Last)
 		for _, r := range other.active {
-			victims.add(x, victim{other, r, r.left() - sent}, each[x], now)
+			t.offer(x, victim{other, r}, r.left()-sent, each[x], now)
 		}
 	}
-	return t.takeOver(c, c.index, victims, each, now)
+	return t.takeOver(c, c.index, each, now)
 }
 
-// victim is a request of which others may take so much.
-type victim struct {
-	of    *connection
-	r     *request
-	bytes quantity.Bytes
-}
-
-// victims is the largest of each that has work.
-type victims struct {
-	largest []quantity.Bytes
-	of      []victim
-}
-
-func (t *thief) victims(n int) victims {
-	return victims{cleared(&t.largest, n), cleared(&t.of, n)}
-}
-
-// add offers a request of x, which has to do that.
-func (v victims) add(x int, offered victim, work schedule.Work, now time.Duration) {
+// offer offers so many bytes of a request of x, which has that work, unless another
+// connection duplicates the request.
+func (t *thief) offer(x int, v victim, bytes quantity.Bytes, work schedule.Work, now time.Duration) {
 	// A request that is just sent is not taken over because nothing came yet: it
 	// would be taken back for the same reason.
-	c, age := offered.of, now-offered.r.issued
+	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
-	if offered.r.received == 0 && (unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay()) {
-		return
-	}
-	if offered.bytes > v.largest[x] && offered.r.duplicate == nil {
-		v.largest[x], v.of[x] = offered.bytes, offered
+	isYoung := v.r.received == 0 && (unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
+	if !isYoung && v.r.duplicate == nil {
+		t.victims.Offer(x, v, bytes)
 	}
 }
 
 // takeOver gives the connection, which is x, a part of what the one that ends last has
 // to deliver.
-func (t *thief) takeOver(c *connection, x int, from victims, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
-	y, bytes := schedule.Steal(x, works, from.largest)
+func (t *thief) takeOver(c *connection, x int, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+	chosen, y, bytes := t.victims.Choose(x, works)
 	if bytes == 0 {
 		return ranges.Range{}, "", false
 	}
 	if c.onTrial() {
 		bytes = min(bytes, trial)
 	}
-	other, r := from.of[y].of, from.of[y].r
+	other, r := chosen.of, chosen.r
 	if c.link.takesLong && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {
 		// It would be taken back before it came, or how fast the other one is, is not
 		// known yet.
@@ -167,7 +149,7 @@ func (t *thief) urgent(c *connection, now time.Duration) (ranges.Range, string, 
 // a reader would miss it.
 func (t *thief) isSooner(c *connection, r *request, now time.Duration) bool {
 	came, due := r.coming()
-	late := schedule.Work{Rate: came.Per(now - r.issued), Left: due}
-	end, thief := late.Late(true), t.d.estimates.works(now)[c.index]
+	late := transfer.Owed{Work: schedule.Work{Rate: came.Per(now - r.issued), Left: due}, Comes: true}
+	end, thief := late.End(), t.d.estimates.works(now)[c.index]
 	return end >= t.d.waits && thief.Rate > 0 && thief.Sooner(r.left(), end)
 }

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -18,7 +17,7 @@ type estimates struct {
 
 // measured is what the links have to do, and how fast they have been.
 func (e *estimates) measured(now time.Duration) []schedule.Work {
-	works := cleared(&e.of, len(e.d.connections))
+	works := transfer.Cleared(&e.of, len(e.d.connections))
 	for x, c := range e.d.connections {
 		w := &works[x]
 		*w = schedule.Work{
@@ -92,10 +91,3 @@ func (e *estimates) works(now time.Duration) []schedule.Work {
 // isFresh reports whether the link does nothing by which its rate could be
 // known.
 func (c *connection) isFresh() bool { return len(c.active) == 0 || c.pace.Total() == 0 }
-
-// cleared is a slice of n zeros in the memory of another.
-func cleared[T any](memory *[]T, n int) []T {
-	*memory = slices.Grow((*memory)[:0], n)[:n]
-	clear(*memory)
-	return *memory
-}

@@ -115,8 +115,8 @@ var constants = []chosen{
 	{of: "adaptive", what: "nothing changes while a link becomes", name: "steady", unit: "times as fast in a round", from: "ours"},
 	{of: "adaptive", what: "pause after a doubling without effect", value: "8 rounds, then twice as many each time", file: "adaptive.go", expression: "g.lastPause = max(8, 2*g.lastPause)", from: "ours"},
 	{of: "adaptive", what: "retry on a silent link after", value: "half a round trip, later 1/32 of its silence", file: "../transfer/dial.go", expression: "askedAgain = 32", from: "ours, compared"},
-	{of: "adaptive", what: "largest hedged request, as work", name: "download.duplicateTime", unit: "s", from: "ours"},
-	{of: "adaptive", what: "not taken from a connection of the same link: what arrives within", name: "download.onItsWay", unit: "round trips", from: "ours, compared"},
+	{of: "adaptive", what: "largest hedged request, as work", name: "transfer.duplicateTime", unit: "s", from: "ours"},
+	{of: "adaptive", what: "not taken from a connection of the same link: what arrives within", name: "transfer.onItsWay", unit: "round trips", from: "ours, compared"},
 	{of: "adaptive", what: "proxy and serve keep idle connections for", name: "download.keepTime", unit: "s", from: "ours"},
 	{of: "adaptive", what: "unwanted bytes that may still arrive on a connection that is reused", name: "download.mostKeptStale", unit: "B", from: "ours"},
 

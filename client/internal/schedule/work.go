@@ -67,8 +67,9 @@ func ConnectionShare(connection, link Work, share quantity.Bytes) quantity.Bytes
 // idle returns the time until the link can start to deliver further bytes, in seconds.
 func (w Work) idle() float64 { return max(w.after(w.Left+w.Tail), w.Delay.Seconds()) }
 
-// end returns the time until the link has delivered its outstanding bytes, in seconds.
-func (w Work) end() float64 { return w.after(w.Left) }
+// End returns the time until the link has delivered its outstanding bytes, in seconds. It is
+// infinite if the rate is 0.
+func (w Work) End() float64 { return w.after(w.Left) }
 
 // after returns how long the link needs for bytes in flight, in seconds.
 func (w Work) after(bytes quantity.Bytes) float64 {
@@ -109,13 +110,13 @@ func (w Work) First(bytes quantity.Bytes) float64 { return w.RTT.Seconds() + w.s
 // bytes, in seconds: a link in slow start becomes faster.
 func (w Work) soonest() float64 {
 	if !w.isStarting() {
-		return w.end()
+		return w.End()
 	}
 	soonest := w.slowStart(w.Left)
 	if w.Bandwidth > 0 {
 		soonest = max(soonest, float64(w.Left)/w.Bandwidth.BytesPerSecond())
 	}
-	return min(w.end(), soonest)
+	return min(w.End(), soonest)
 }
 
 // takes returns how long the link needs to deliver further bytes, in seconds.
@@ -134,15 +135,6 @@ const (
 	leastSteal = MinimumRequest
 	leastGain  = 20 * time.Millisecond
 )
-
-// Late returns the time until the link has delivered its outstanding bytes, in seconds.
-// It returns infinity if comes is false, because then no outstanding byte arrives.
-func (w Work) Late(comes bool) float64 {
-	if !comes {
-		return math.Inf(1)
-	}
-	return w.end()
-}
 
 // Sooner reports whether the link, idle otherwise, can deliver the bytes at least
 // leastGain before than, a time in seconds.
@@ -203,8 +195,8 @@ func Steal(x int, works []Work, largest []quantity.Bytes) (victim int, bytes qua
 	}
 	latest := 0.0
 	for y, w := range works {
-		if y != x && largest[y] > 0 && w.end() > latest {
-			victim, latest = y, w.end()
+		if y != x && largest[y] > 0 && w.End() > latest {
+			victim, latest = y, w.End()
 		}
 	}
 	if latest == 0 {

@@ -145,7 +145,7 @@ func TestRescueProperties(t *testing.T) {
 			switch {
 			case bytes < 0 || bytes > largest[victim]:
 				t.Fatalf("%+v: %d bytes stolen of %d", works, bytes, largest[victim])
-			case bytes > 0 && w.idle()+float64(bytes)/w.Rate.BytesPerSecond() > works[victim].end():
+			case bytes > 0 && w.idle()+float64(bytes)/w.Rate.BytesPerSecond() > works[victim].End():
 				t.Fatalf("%+v: stealing %d bytes from %d puts its end off", works, bytes, victim)
 			}
 		}

@@ -102,21 +102,23 @@ func (s shares) late(c *connection, now time.Duration) (r ranges.Range, from str
 	if thief.Rate == 0 {
 		thief.Rate = s.works(now)[c.link.index].Rate / quantity.Rate(len(c.link.connections))
 	}
-	latest := 0.0
+	var latest transfer.Latest[*request]
 	for _, l := range s.u.links {
 		for _, other := range l.connections {
 			for _, one := range other.active {
 				if l == c.link && !other.isStalled(now) && !other.isLost(one, now) {
 					continue
 				}
-				end := s.ends(one.Range, c, now)
-				if end > latest && thief.Sooner(one.Length, end) {
-					latest, r, from, ok = end, one.Range, l.Name, true
+				if end := s.ends(one.Range, c, now); thief.Sooner(one.Length, end) {
+					latest.Offer(one, one.Length, end)
 				}
 			}
 		}
 	}
-	return r, from, ok
+	if late := latest.Request; late != nil {
+		return late.Range, late.connection.link.Name, true
+	}
+	return r, "", false
 }
 
 // ends is in how many seconds the first of those that send a range has brought it;
@@ -164,16 +166,14 @@ func (c *connection) ends(number int, now time.Duration) float64 {
 	for _, later := range c.active[number+1:] {
 		left -= later.Length
 	}
-	left = max(left, 0)
-	switch {
-	case c.isStalled(now), c.isUnanswered(now), c.isLost(one, now):
-		return math.Inf(1)
-	case c.pace.Rate(now) == 0:
-		first, age := c.work(now).First(left), (now - one.issued).Seconds()
-		if age > 2*first {
-			return math.Inf(1)
-		}
-		return max(c.leastRTT.Seconds(), first-age)
-	}
-	return c.leastRTT.Seconds() + float64(left)/c.pace.Rate(now).BytesPerSecond()
+	work := c.work(now)
+	work.Left, work.Rate = max(left, 0), c.pace.Rate(now)
+	age := now - one.issued
+	isOverdue := work.Rate == 0 && age.Seconds() > 2*work.First(work.Left)
+	return transfer.Owed{
+		Work: work, Left: work.Left, Age: age,
+		Comes:   !isOverdue && !c.isStalled(now) && !c.isUnanswered(now) && !c.isLost(one, now),
+		IsFirst: work.Rate == 0,
+		Least:   c.leastRTT, Trip: c.leastRTT, // It has come when the server has said so.
+	}.End()
 }
