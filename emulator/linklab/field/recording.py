@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+import msgspec.structs
 
 from linklab.core import records
 from linklab.core.bounded import ByName, Bytes, Few, Figure, Name, Nanoseconds, Rate
@@ -59,14 +61,9 @@ class _Device(msgspec.Struct, frozen=True):
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The algorithm's options. The lab's defaults stand for those that were not given."""
+    """The options that are no keys of a scenario's `client`."""
 
     bandwidth_bps: ByName[Rate] = {}
-    first_request_bytes: Bytes = ClientSettings().first_request_bytes
-    upper_limit_bytes: Bytes = ClientSettings().upper_limit_bytes
-    padding: Figure = ClientSettings().padding
-    overlap: Figure = ClientSettings().overlap
-    window_ns: Nanoseconds = round(ClientSettings().window_s * 1e9)
     rescue: bool = False
 
 
@@ -76,6 +73,47 @@ class _Start(msgspec.Struct, frozen=True, kw_only=True):
     algorithm: Name
     links: Annotated[list[_Device], Few]
     options: _Options
+
+
+def _recorded(setting: str, default: float) -> tuple[str, object, float]:
+    """Returns the recorded option of a client setting: name, type and default.
+
+    multilink records seconds as nanoseconds.
+    """
+    quantity, _, unit = setting.rpartition("_")
+    if unit == "s":
+        return f"{quantity}_ns", Nanoseconds, round(default * 1e9)
+    return setting, Bytes if unit == "bytes" else Figure, default
+
+
+_SETTINGS_START: Final = msgspec.defstruct(
+    "_SettingsStart",
+    [
+        (
+            "options",
+            msgspec.defstruct(
+                "_Settings",
+                [_recorded(*one) for one in dataclasses.asdict(ClientSettings()).items()],
+            ),
+        )
+    ],
+)
+"""The first line of `client.jsonl`, with the options that are settings of the client.
+
+Settings that it does not record have their defaults.
+"""
+
+
+def _settings(start: Any) -> ClientSettings:
+    """Returns the client's settings that a `_SETTINGS_START` holds."""
+    recorded: list[Any] = list(msgspec.structs.astuple(start.options))
+    settings = dataclasses.fields(ClientSettings)
+    return ClientSettings(
+        **{
+            one.name: value / 1e9 if one.name.endswith("_s") else value
+            for one, value in zip(settings, recorded, strict=True)
+        }
+    )
 
 
 def is_in(directory: Path) -> bool:
@@ -95,6 +133,7 @@ def read(directory: Path) -> Recording:
         summary = records.document(directory / SUMMARY_FILE, ClientSummary)
         events = Tail(directory, ClientRecord).read()
         start = records.first_line(directory / EVENTS_FILE, _Start)
+        client = _settings(records.first_line(directory / EVENTS_FILE, _SETTINGS_START))
     except RecordError as error:
         raise RecordingError(str(error)) from error
     except OSError as error:
@@ -106,7 +145,6 @@ def read(directory: Path) -> Recording:
             f"{directory}: the download ended before anything was sampled; needed: one of a second "
             "or more"
         )
-    options = start.options
     resumed = sum(one.resumed_bytes for one in events if one.event == "size")
     peaks = {name: link.peak_bps for name, link in summary.links.items() if link.peak_bps}
     return Recording(
@@ -118,14 +156,8 @@ def read(directory: Path) -> Recording:
         histories=tuple(
             link_history.of_records(events, one.link, one.device, length_s) for one in start.links
         ),
-        client=ClientSettings(
-            upper_limit_bytes=options.upper_limit_bytes,
-            padding=options.padding,
-            overlap=options.overlap,
-            window_s=options.window_ns / 1e9,
-            first_request_bytes=options.first_request_bytes,
-        ),
-        bandwidths_bps={**peaks, **options.bandwidth_bps},
+        client=client,
+        bandwidths_bps={**peaks, **start.options.bandwidth_bps},
     )
 
 

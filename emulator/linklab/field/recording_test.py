@@ -1,12 +1,15 @@
+import dataclasses
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from linklab.field import capacity, recording, simulated
 from linklab.field.recording import RecordingError
 from linklab.field.simulated import SimulatedLink
+from linklab.scenario import ClientSettings
 
 BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0"))
 
@@ -22,6 +25,21 @@ def test_a_download_is_read_back(tmp_path: Path) -> None:
     assert (found.contestant, found.is_complete) == ("alg3-rescue", True)
     assert (found.length_s, found.size_bytes) == (5.0, 10_000_000)
     assert found.client.upper_limit_bytes == 7
+
+
+@pytest.mark.parametrize(("setting", "default"), dataclasses.asdict(ClientSettings()).items())
+def test_every_option_that_a_scenario_sets_is_read_back(
+    tmp_path: Path, setting: str, default: float
+) -> None:
+    option: str = setting
+    recorded: Any = default * 2
+    if setting.endswith("_s"):
+        option, recorded = setting.removesuffix("_s") + "_ns", round(default * 2e9)
+    found = recording.read(simulated.run_dir(tmp_path, BOTH, **{option: recorded}))
+    assert dataclasses.asdict(found.client) == {
+        **dataclasses.asdict(ClientSettings()),
+        setting: default * 2,
+    }
 
 
 @pytest.mark.parametrize(

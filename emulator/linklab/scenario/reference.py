@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from linklab.core.link_kinds import KINDS
 from linklab.energy import model
@@ -16,22 +17,22 @@ from linklab.queues import registry as disciplines
 from linklab.scenario import link, settings
 from linklab.schema.rows import AnyTable, Listed, Row, Table
 
-_KINDS = " or ".join(f"`{name}`" for name in KINDS)
+_KINDS: Final = " or ".join(f"`{name}`" for name in KINDS)
 
-_HEAD = f"""\
+_HEAD: Final = f"""\
 # Keys of a scenario
 
 A scenario is one YAML file, called after its `name`. Values have units: `80 Mbit/s`, `10 ms`,
 `250 MB`, `0.3 %`. Anchors, aliases and merge keys (`<<`) work; a key given twice is refused.
 A scenario has one to eight links. Their names have up to 12 characters of a-z and 0-9, a letter first. A link is of
-kind {_KINDS}. The names `wifi` and `lte` say the kind already.
+kind {_KINDS}. A link called {_KINDS} needs no `kind`.
 
 `linklab scenarios` lists the scenarios that ship, with one line each, and `linklab scenarios NAME` describes one.
 `linklab scenarios --keys` prints this document: edit the rows in `emulator/linklab`.
 """
 
 
-_ENERGY_HEAD = """\
+_ENERGY_HEAD: Final = """\
 # Keys of an energy model
 
 An energy model is one YAML file in `profiles/energy`, or anywhere else, called after its `name`. A
