@@ -105,7 +105,7 @@ site: build/site-python/.installed ## web site of the documents in build/site/ht
 	@build/site-python/bin/python emulator/handbook/website.py build/site
 
 build/site-python/.installed: emulator/site.txt | packages
-	@echo "linklab: Python environment for the site: 100 MB, a minute"
+	@echo "linklab: Python environment for the site: 150 MB, a minute"
 	@"$$($(SETUP)/python --find)" -m venv --clear build/site-python
 	@build/site-python/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
 		--only-binary :all: -r emulator/site.txt

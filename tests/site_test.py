@@ -51,8 +51,32 @@ def test_pages_load_nothing_from_elsewhere(html: Path) -> None:
         assert [one for one in loaded if "//" in one] == []
 
 
+def test_diagrams_are_drawn(html: Path) -> None:
+    page = (html / "ARCHITECTURE.html").read_text()
+    pictures = re.findall(r'<img alt="How a run flows" src="([^"]+\.svg)"', page)
+    assert len(pictures) == 1
+    svg = (html / pictures[0]).read_text()
+    words = " ".join(re.findall(r">([^<>]+)<", svg)).split()
+    assert "asks the models over time" in " ".join(words)
+    assert [one for one in html.rglob("*.html") if "flowchart TB" in one.read_text()] == []
+
+
 @pytest.mark.parametrize("link", ["(no-such-page.md)", "(virtual-time.md#no-such-heading)"])
 def test_a_broken_link_is_an_error(tmp_path: Path, link: str) -> None:
+    done = build_with(tmp_path, f"[broken]{link}")
+    assert done.returncode == 1
+    assert "the-lab.md" in done.stderr
+    assert "no-such" in done.stderr
+
+
+def test_a_broken_diagram_is_an_error(tmp_path: Path) -> None:
+    done = build_with(tmp_path, "```mermaid\nflowchart TB\n  a[[ -->\n```")
+    assert done.returncode == 1
+    assert "the-lab.md: a Mermaid diagram: " in done.stderr
+
+
+def build_with(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """Builds the site of a repository in which a page ends with `text`."""
     repository = tmp_path / "repository"
     kept = shutil.ignore_patterns("*.py", "*.go", "node_modules", "__pycache__")
     for name in ("emulator/examples", "dashboards/pictures", "emulator/handbook"):
@@ -62,8 +86,5 @@ def test_a_broken_link_is_an_error(tmp_path: Path, link: str) -> None:
     for page in REPOSITORY.glob("*.md"):
         shutil.copy(page, repository)
     page = repository / "emulator/handbook/explanation/the-lab.md"
-    page.write_text(page.read_text() + f"\n[broken]{link}\n")
-    done = build(repository, tmp_path / "site")
-    assert done.returncode == 1
-    assert "the-lab.md" in done.stderr
-    assert "no-such" in done.stderr
+    page.write_text(page.read_text() + f"\n{text}\n")
+    return build(repository, tmp_path / "site")

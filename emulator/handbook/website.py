@@ -1,7 +1,8 @@
 """Makes a web site with search of the documents, by Sphinx and MyST. A broken link is an error.
 
 The site has the pages as they are, at the same places as in the repository. Only pages of contents
-are made: README is the first one, and each heading of the handbook's contents is a part.
+are made: README is the first one, and each heading of the handbook's contents is a part. Mermaid
+diagrams become pictures, so pages need no script. A diagram with an error ends the build.
 
 usage: website.py DIRECTORY
 """
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import mmdr
 from sphinx.application import Sphinx
 
 REPOSITORY: Final = Path(__file__).parents[2]
@@ -46,7 +48,6 @@ SETTINGS: Final[dict[str, Any]] = {
     "html_use_index": False,
     "html_copy_source": False,
     "myst_heading_anchors": 4,
-    "suppress_warnings": ["misc.highlighting_failure"],  # Pygments knows no Mermaid.
     "highlight_language": "text",
 }
 
@@ -59,6 +60,31 @@ CSS: Final = """\
 .bd-article h2 { font-size: 1.5rem; }
 .bd-article h3 { font-size: 1.2rem; }
 """
+
+
+MERMAID: Final = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def draw(page: Path) -> None:
+    """Replaces the Mermaid diagrams of a page by pictures beside it. Ends the build at an error."""
+    drawn = 0
+
+    def picture(diagram: re.Match[str]) -> str:
+        nonlocal drawn
+        drawn += 1
+        file = page.with_name(f"{page.stem}-diagram-{drawn}.svg")
+        try:
+            svg = mmdr.render(diagram[1]).svg()
+        except ValueError as error:
+            raise SystemExit(f"{page}: a Mermaid diagram: {error}") from None
+        # As wide as its text needs, not as wide as the page.
+        file.write_text(
+            re.sub(r' width="100%"(.*?viewBox="\S+ \S+ (\S+))', r' width="\2"\1', svg, count=1)
+        )
+        headings = re.findall(r"^#+ (.+)$", diagram.string[: diagram.start()], re.MULTILINE)
+        return f"![{headings[-1]}]({file.name})"
+
+    page.write_text(MERMAID.sub(picture, page.read_text()))
 
 
 def toctree(pages: list[str]) -> str:
@@ -103,6 +129,7 @@ def stage(source: Path) -> None:
     for page in source.rglob("*.md"):  # They link to README, which is the first page.
         up = "../" * len(page.relative_to(source).parent.parts)
         page.write_text(page.read_text().replace(f"]({up}README.md", f"]({up}index.md"))
+        draw(page)
     (source / "README.md").unlink()
     whole = source / HANDBOOK / "README.md"
     whole.write_text(
