@@ -21,7 +21,7 @@ from linklab.regression import baseline as baselines
 from linklab.regression import fingerprint, history
 from linklab.regression.figures import Cell
 from linklab.report import html, page, publication, reproduction
-from linklab.report.page import Group, History, Over
+from linklab.report.page import Group, History, OverTime
 from linklab.report.reproduction import CheckedStatement
 from linklab.runs import clients, job, loaded_runs, process_figures, run_energy, time_series
 from linklab.runs.loaded_runs import LoadedRun
@@ -68,7 +68,7 @@ def context(
     """What the page of runs shows, and what is to be said of them. `baseline` is that whose history
     stands on it, `predictions` what stands beside recordings."""
     groups, warnings = grouped(found)
-    over = {(group.title, who): _over(group, who, models) for group in groups for who in group.runs}
+    over = {(group.title, client): _over(group, client, models) for group in groups for client in group.runs}
     command = ["linklab", *job.without_credentials(sys.argv[1:])]
     history = None if baseline is None else _history(baseline, groups)
     verdicts = _verdicts(groups)
@@ -82,11 +82,11 @@ def _history(path: Path, groups: Sequence[Group]) -> History:
     revisions = history.of_git(path)
     accepted = baselines.load(path)
     downloads = {
-        Cell(group.scenario.name, who, one.job.seed): one.figures.download_s
+        Cell(group.scenario.name, client, one.job.seed): one.figures.download_s
         for group in groups
         if accepted.fingerprint.scenarios.get(group.scenario.name)
         == fingerprint.of_scenario(group.scenario)
-        for who, runs in group.runs.items()
+        for client, runs in group.runs.items()
         for one in runs
         if one.figures is not None
     }
@@ -140,9 +140,9 @@ def grouped(found: Iterable[LoadedRun]) -> tuple[list[Group], list[str]]:
                     group.runs.setdefault(one.who, []).append(one)
             _check_different(group)
             known = clients.names(group.scenario.links)
-            order = {who: place for place, who in enumerate(known)}
-            ranked = sorted(group.runs, key=lambda who: order.get(who, len(order)))
-            groups.append(replace(group, runs={who: group.runs[who] for who in ranked}))
+            order = {client: place for place, client in enumerate(known)}
+            ranked = sorted(group.runs, key=lambda client: order.get(client, len(order)))
+            groups.append(replace(group, runs={client: group.runs[client] for client in ranked}))
     used = [one for group in groups for runs in group.runs.values() for one in runs]
     bare = sum(not (one.run_dir / FILES[QueueRecord]).exists() for one in used)
     if bare:
@@ -156,23 +156,23 @@ def grouped(found: Iterable[LoadedRun]) -> tuple[list[Group], list[str]]:
 
 
 def _check_different(group: Group) -> None:
-    for who, runs in group.runs.items():
+    for client, runs in group.runs.items():
         seeds: dict[int, Path] = {}
         for one in runs:
             if one.job.seed in seeds:
                 raise UsageError(
-                    f"{group.title} {who}, seed {one.job.seed} is there twice: "
+                    f"{group.title} {client}, seed {one.job.seed} is there twice: "
                     f"{seeds[one.job.seed]} and {one.run_dir}"
                 )
             seeds[one.job.seed] = one.run_dir
 
 
-def _over(group: Group, who: str, models: EnergyModels) -> Over:
-    middle = group.middle(who)
-    end_s = max(one.figures.download_s + one.job.shift_s for one in group.runs[who] if one.figures)
+def _over(group: Group, client: str, models: EnergyModels) -> OverTime:
+    median_run = group.median_run(client)
+    end_s = max(one.figures.download_s + one.job.shift_s for one in group.runs[client] if one.figures)
     step_s = time_series.step_s(end_s)
-    assert middle.figures is not None
-    middle_s = middle.figures.download_s + middle.job.shift_s
+    assert median_run.figures is not None
+    median_end_s = median_run.figures.download_s + median_run.job.shift_s
     direction = group.scenario.workload.direction
     rates = {
         one.job.seed: _used(
@@ -181,18 +181,18 @@ def _over(group: Group, who: str, models: EnergyModels) -> Over:
                 one.run_dir, one.figures.download_s + one.job.shift_s, step_s, direction
             ),
         )
-        for one in group.runs[who]
+        for one in group.runs[client]
         if one.figures is not None
     }
-    return Over(
+    return OverTime(
         rates=rates,
-        capacities=time_series.capacities_bps(middle.run_dir, middle_s, step_s, direction),
-        ranges=time_series.requests(middle.run_dir, middle.job.shift_s, middle_s),
+        capacities=time_series.capacities_bps(median_run.run_dir, median_end_s, step_s, direction),
+        ranges=time_series.requests(median_run.run_dir, median_run.job.shift_s, median_end_s),
         step_s=step_s,
-        middle_seed=middle.job.seed,
-        end_s=middle_s,
-        power=_power(middle, models),
-        processes=process_figures.over_time(Tail(middle.run_dir, ProcessRecord).read(), step_s),
+        median_seed=median_run.job.seed,
+        end_s=median_end_s,
+        power=_power(median_run, models),
+        processes=process_figures.over_time(Tail(median_run.run_dir, ProcessRecord).read(), step_s),
     )
 
 

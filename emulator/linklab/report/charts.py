@@ -1,7 +1,7 @@
-"""What a report draws, as Vega-Lite specifications with their data. Pure.
+r"""Builds the charts of a report as Vega-Lite specifications with their data. Pure.
 
-They state no colour of text or paper and no width: a page fills these in, for light and dark and
-for its own width, and so does who makes a file of one (`vega.py`).
+A specification states no text colour, no background and no width. The page fills these in for its
+light and dark form and its own width. `vega.py` does so for files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 _ROW: Final = 26
 _SERIES: Final = 220
 _WIDE: Final = 4
-"""Values of which the largest is so many times the smallest are drawn on a logarithmic scale."""
+"""A logarithmic axis is used if the largest value is over this many times the smallest."""
 
 _LEGEND: Final = {"orient": "top", "title": None, "symbolOpacity": 1, "symbolStrokeWidth": 3}
 
@@ -53,20 +53,20 @@ def _n(field: str, title: str | None = None, **more: Any) -> dict[str, Any]:
 def times(
     runs: Mapping[str, Sequence[tuple[int, float]]], intervals: Mapping[str, Interval | None]
 ) -> Spec:
-    """Download times: a point for each run (seed and seconds), the median as a line, and where that
-    is known to lie as a bar, contestant below contestant."""
+    """Draws download times, one row per client: a point per run (seed, seconds), a line at the
+    median, and a bar for the median's confidence interval."""
     values: list[dict[str, Any]] = []
-    for who, found in runs.items():
-        values += [{"who": who, "seed": seed, "s": round(s, 3)} for seed, s in found]
-    for who, found in runs.items():
-        one = {"who": who, "median": round(statistics.median(s for _, s in found), 3)}
-        interval = intervals.get(who)
+    for client, found in runs.items():
+        values += [{"client": client, "seed": seed, "s": round(s, 3)} for seed, s in found]
+    for client, found in runs.items():
+        one = {"client": client, "median": round(statistics.median(s for _, s in found), 3)}
+        interval = intervals.get(client)
         if interval is not None:
             one |= {"low": round(interval.low, 3), "high": round(interval.high, 3)}
         values.append(one)
     seconds = [s for found in runs.values() for _, s in found]
     scale = _scale(seconds)
-    tooltip = [_n("who", "who"), _q("median", "median, s")]
+    tooltip = [_n("client", "client"), _q("median", "median, s")]
     bars = {
         "transform": [{"filter": "isValid(datum.low)"}],
         "mark": {"type": "bar", "height": 16, "opacity": 0.25, "color": "#7a7a8c"},
@@ -82,7 +82,7 @@ def times(
         "encoding": {
             "x": _q("s", "download, s", scale=scale),
             "color": {"value": "#3b82c4"},
-            "tooltip": [_n("who", "who"), _q("seed", "seed"), _q("s", "download, s")],
+            "tooltip": [_n("client", "client"), _q("seed", "seed"), _q("s", "download, s")],
         },
     }
     medians = {
@@ -90,7 +90,7 @@ def times(
         "mark": {"type": "tick", "thickness": 3, "size": 18, "color": "#d4483b"},
         "encoding": {"x": _q("median", "download, s", scale=scale), "tooltip": tooltip},
     }
-    y = _n("who", sort=list(runs), axis={"labelLimit": 130, "ticks": False, "domain": False})
+    y = _n("client", sort=list(runs), axis={"labelLimit": 130, "ticks": False, "domain": False})
     is_known = any(one is not None for one in intervals.values())
     return _spec(
         values,
@@ -102,30 +102,30 @@ def times(
 
 
 def energies(runs: Mapping[str, Sequence[tuple[int, float, float]]]) -> Spec:
-    """What a download takes in time and in energy: a small point for each run (seed, seconds,
-    joules), a large one for the medians. A line joins the medians that no other beats in both."""
+    """Draws download time against energy: a small point per run (seed, seconds, joules), a large
+    one per client at its medians. A line joins the medians on the Pareto front."""
     values: list[dict[str, Any]] = []
     medians = {
-        who: (
+        client: (
             statistics.median(s for _, s, _ in found),
             statistics.median(joules for _, _, joules in found),
         )
-        for who, found in runs.items()
+        for client, found in runs.items()
     }
-    for who, found in runs.items():
+    for client, found in runs.items():
         values += [
-            {"who": who, "seed": seed, "s": round(s, 3), "j": round(joules, 2)}
+            {"client": client, "seed": seed, "s": round(s, 3), "j": round(joules, 2)}
             for seed, s, joules in found
         ]
-        s, joules = medians[who]
-        values.append({"who": who, "ms": round(s, 3), "mj": round(joules, 2)})
+        s, joules = medians[client]
+        values.append({"client": client, "ms": round(s, 3), "mj": round(joules, 2)})
     values += [{"fs": round(s, 3), "fj": round(joules, 2)} for s, joules in front(medians.values())]
     seconds = [s for found in runs.values() for _, s, _ in found]
     scale = _scale(seconds)
     drawn = [joules for found in runs.values() for _, _, joules in found]
     upward = _scale(drawn)
-    color = {**_n("who", sort=list(runs)), "legend": {**_LEGEND, "columns": 3}}
-    tooltip = [_n("who", "who"), _q("ms", "median, s"), _q("mj", "median, J")]
+    color = {**_n("client", sort=list(runs)), "legend": {**_LEGEND, "columns": 3}}
+    tooltip = [_n("client", "client"), _q("ms", "median, s"), _q("mj", "median, J")]
     return _spec(
         values,
         _SERIES + 60,
@@ -146,7 +146,7 @@ def energies(runs: Mapping[str, Sequence[tuple[int, float, float]]]) -> Spec:
                     "y": _q("j", "J"),
                     "color": color,
                     "tooltip": [
-                        _n("who", "who"),
+                        _n("client", "client"),
                         _q("seed", "seed"),
                         _q("s", "download, s"),
                         _q("j", "J"),
@@ -168,7 +168,7 @@ def energies(runs: Mapping[str, Sequence[tuple[int, float, float]]]) -> Spec:
 
 
 def front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that no other one beats in both, by the first number (Pareto's front)."""
+    """Returns the points that no other point beats in both values (Pareto front), by time."""
     found: list[tuple[float, float]] = []
     for s, joules in sorted(points):
         if not found or joules < found[-1][1]:
@@ -179,8 +179,8 @@ def front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 def powers(
     scenario: Scenario, power: Sequence[tuple[float, float, Mapping[str, float]]], end_s: float
 ) -> Spec:
-    """What a device drew over time, in all and for each link; from `end_s`, when the download was
-    over, it is tail."""
+    """Draws the device's power over time, in all and per link. A rule at `end_s` marks where the
+    download ends and tail energy begins."""
     values: list[dict[str, Any]] = []
     for t, watts, links in power:
         at = round(t, 2)
@@ -213,16 +213,17 @@ def powers(
 
 
 PROCESSES: Final = {"client": "#3b82c4", "server": "#c4863b"}
-"""The processes that are looked at, with their colours."""
+"""The measured processes and their colours."""
 
 
 def loads(contestants: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> Spec:
-    """How busy client and server kept a core: a bar from the 5th to the 90th percentile of the
-    samples and a line at their median, each the median of the runs; a point for each run's."""
+    """Draws the processor load of client and server in percent of a core. A bar goes from the 5th
+    to the 90th percentile, a line marks the median, each as the median over runs. A point marks the
+    median of each run."""
     values: list[dict[str, Any]] = []
-    for who, processes in contestants.items():
+    for client, processes in contestants.items():
         for process, runs in processes.items():
-            whose = {"who": who, "p": process}
+            whose = {"client": client, "p": process}
             values += [{**whose, "v": round(100 * one.load_median, 2)} for one in runs]
             values.append(
                 {
@@ -232,12 +233,14 @@ def loads(contestants: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> 
                     "high": round(100 * statistics.median(one.load_p90 for one in runs), 2),
                 }
             )
-    y = _n("who", sort=list(contestants), axis={"labelLimit": 130, "ticks": False, "domain": False})
+    y = _n(
+        "client", sort=list(contestants), axis={"labelLimit": 130, "ticks": False, "domain": False}
+    )
     beside = {"field": "p", "sort": list(PROCESSES)}
     color = {**_n("p"), "scale": _of_processes(PROCESSES), "legend": _LEGEND}
     middles = [{"filter": "isValid(datum.median)"}]
     tooltip = [
-        _n("who", "who"),
+        _n("client", "client"),
         _n("p", "process"),
         _q("median", "median, %"),
         _q("low", "5th percentile, %"),
@@ -275,7 +278,7 @@ def loads(contestants: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> 
 
 
 def processes(loads_or_memory: Mapping[str, TimeSeries], title: str) -> Spec:
-    """What processes took over time, load or memory, a line for each."""
+    """Draws load or memory of processes over time, one line each."""
     values = [
         {"p": process, "t": round(t, 2), "v": round(value, 2)}
         for process, series in loads_or_memory.items()
@@ -291,20 +294,20 @@ def processes(loads_or_memory: Mapping[str, TimeSeries], title: str) -> Spec:
 
 
 def _of_processes(named: Collection[str]) -> dict[str, Any]:
-    """The scale that gives processes their colours, those `named`."""
+    """Returns the colour scale of the processes in `named`."""
     known = {name: colour for name, colour in PROCESSES.items() if name in named}
     return {"domain": list(known), "range": list(known.values())}
 
 
 def _scale(values: Sequence[float]) -> dict[str, Any]:
-    """Logarithmic where values are far apart."""
+    """Returns a logarithmic scale if the values are far apart, else a linear one."""
     if min(values) > 0 and max(values) > _WIDE * min(values):
         return {"type": "log", "nice": False, "padding": 12}
     return {"zero": False}
 
 
 def _links(scenario: Scenario, used: Collection[str]) -> dict[str, Any]:
-    """The scale that gives links their colours, those `used` named."""
+    """Returns the colour scale of the links in `used`."""
     styles = link_styles({name: link.kind for name, link in scenario.links.items()})
     return {
         "domain": [link_title(name) for name in styles if name in used],
@@ -318,8 +321,8 @@ def link_rates(
     capacities: Mapping[str, TimeSeries],
     step_s: float,
 ) -> Spec:
-    """What each link carried over time: every run (by seed) thin, the median of the runs that still
-    go on thick, and what the run in the middle could have carried dashed."""
+    """Draws the rate of each link over time. Every run (by seed) is a thin line, the median of the
+    unfinished runs a thick one. The capacity in the median run is dashed."""
     values: list[dict[str, Any]] = []
     for seed, links in runs.items():
         for link, series in links.items():
@@ -353,13 +356,13 @@ def link_rates(
 
 
 def predicted(scenario: Scenario, links: Sequence[LinkPrediction]) -> Spec:
-    """What each link carried over time: recorded thick, in the lab dashed."""
+    """Draws the rate of each link over time: thick as recorded, dashed as in the lab."""
     values = [
         {"l": link_title(one.link), "t": round(at_s, 2), field: round(rate_bps / 1e6, 2)}
         for one in links
         for at_s, step in (
             *((step.start_s, step) for step in one.steps),
-            (one.steps[-1].end_s, one.steps[-1]),  # A line in steps ends where its last point is.
+            (one.steps[-1].end_s, one.steps[-1]),  # A stepped line ends at its last point.
         )
         for field, rate_bps in (("m", step.measured_bps), ("p", step.predicted_bps))
     ]
@@ -375,12 +378,12 @@ def predicted(scenario: Scenario, links: Sequence[LinkPrediction]) -> Spec:
 
 
 def _of_links(scenario: Scenario, used: Collection[str]) -> dict[str, Any]:
-    """Links in their colours, those `used` named."""
+    """Returns the colour encoding of the links in `used`."""
     return {**_n("l"), "scale": _links(scenario, used), "legend": _LEGEND}
 
 
 def _rates(field: str, color: Mapping[str, Any], **mark: Any) -> dict[str, Any]:
-    """A line of rates over time."""
+    """Returns a layer with a line of rates over time."""
     return {
         "transform": [{"filter": f"isValid(datum.{field})"}],
         "mark": {"type": "line", "interpolate": "step-after", "clip": True, **mark},
@@ -389,7 +392,7 @@ def _rates(field: str, color: Mapping[str, Any], **mark: Any) -> dict[str, Any]:
 
 
 def _median(several: Sequence[TimeSeries], step_s: float) -> TimeSeries:
-    """The median of several, as long as half of them go on."""
+    """Returns the median of several time series while at least half of them last."""
     steps: dict[int, list[float]] = {}
     for series in several:
         for t, value in series:
@@ -402,8 +405,8 @@ def _median(several: Sequence[TimeSeries], step_s: float) -> TimeSeries:
 
 
 def requests(scenario: Scenario, ranges: Sequence[Range]) -> Spec:
-    """Which range of the file was asked for when, over which link, and what became of it: a line
-    from when it was asked for to its end, and from its first byte in the file to its last."""
+    """Draws every range request in two views: from request to end in time, and from first to last
+    byte in the file. Colour tells the link, shape the outcome."""
     values = [
         {
             "l": link_title(one.link),

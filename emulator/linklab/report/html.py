@@ -1,4 +1,4 @@
-"""The report's page as text, from its context and the template beside this file."""
+"""Renders the report's page from its context and the template beside this file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _FIGURE = Markup(
 
 
 def render(context: dict[str, Any]) -> str:
-    """The page. Everything in it is escaped but the library and the charts' data, which cannot end
-    the scripts that hold them."""
+    """Returns the page. All text is escaped except the JavaScript library and the charts' data.
+    `Chart.json` makes sure that the data cannot end its script element."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""How links are drawn: colour and letter, told apart within a kind too. Pure."""
+"""Chooses a colour and a letter for each link, different even within a kind. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class LinkStyle:
 
 
 def link_styles(kinds: Mapping[str, LinkKind]) -> dict[str, LinkStyle]:
-    """A style for each link, no two alike. A kind's first link has the kind's first colour; the
-    letter is the first of the link's name that no link before it has, else a number."""
+    """Chooses a style for each link, no two alike. A kind's first link gets the kind's first
+    colour. The letter is the first one of the link's name that is still free, else a number."""
     numbers: Counter[str] = Counter()
     styles: dict[str, LinkStyle] = {}
     letters: set[str] = set()

@@ -1,4 +1,4 @@
-"""Scenarios as a list, one by one, and as JSON: what `linklab scenarios` shows. Pure."""
+"""Writes scenarios as a list, in detail and as JSON, for `linklab scenarios`. Pure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ _GENERATED = "linklab generates the LTE traces that ship. None of them was recor
 
 
 def publication(scenario: Scenario) -> str:
-    """Whose scenario it is: its source up to the first number, comma or colon, else our own."""
+    """Returns the scenario's source up to the first number, comma or colon, else our own name."""
     match = re.match(r"[^\d,:]*[^\d,:\s]", scenario.source)
     return match.group() if match else _OWN
 
 
 def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None = None) -> str:
-    """A line for each, by publication; with `oracles` (seconds by name) their times, too."""
+    """Returns one line per scenario, grouped by publication. `oracles` (seconds by name) adds their
+    times."""
     groups: dict[str, list[Scenario]] = {}
     listed = list(scenarios)
     for one in listed:
@@ -55,8 +56,7 @@ def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None 
 
 
 def details(scenario: Scenario, stated: Sequence[Statement] = ()) -> str:
-    """Everything that one would ask about a scenario before running it, what publications have
-    `stated` about it included."""
+    """Returns all facts about a scenario, including the statements of publications about it."""
     least_s = oracle.oracle_s(scenario)
     alone = [
         f"{link_title(link)} alone {_seconds(oracle.single_link_s(scenario, link))}"
@@ -87,8 +87,8 @@ def to_json(
     oracles: Mapping[str, float] | None = None,
     stated: Mapping[str, Sequence[Statement]] | None = None,
 ) -> list[dict[str, object]]:
-    """The same for machines, base units; `oracle_s` is null unless `oracles` has it finite. What
-    is `stated` is by the scenarios' names."""
+    """Returns the scenarios as plain data in base units. `oracle_s` is null unless `oracles` has a
+    finite value. `stated` has statements by scenario name."""
     return [
         {
             "name": one.name,
@@ -115,7 +115,7 @@ def to_json(
             "published": [
                 {
                     "what": said.title,
-                    "who": said.who,
+                    "who": said.clients,
                     "value": said.expected.said,
                     "source": said.source,
                 }
@@ -129,7 +129,8 @@ def to_json(
 def oracles(
     scenarios: Sequence[Scenario], done: Callable[[int], None] = lambda _: None
 ) -> dict[str, float]:
-    """Every scenario's oracle time by name; `done` is told how many are there after each."""
+    """Returns the oracle time in seconds of every scenario by name. Calls `done` after each with
+    the number finished."""
     times = {}
     for number, one in enumerate(scenarios, 1):
         times[one.name] = oracle.oracle_s(one)
@@ -154,7 +155,7 @@ def _plays_generated(link: LinkSettings) -> bool:
 
 
 def _models(link: LinkSettings) -> list[tuple[str, str]]:
-    """The key and a few words for every model that a link has."""
+    """Returns the key and a short description of every model of a link."""
     return [
         words
         for settings in link.models
@@ -163,10 +164,10 @@ def _models(link: LinkSettings) -> list[tuple[str, str]]:
 
 
 def _stated(stated: Iterable[Statement]) -> list[str]:
-    """What is published, in a line for each measure and place in a publication."""
+    """Returns one line of published values per measure and place in a publication."""
     grouped = itertools.groupby(stated, key=lambda one: (one.title, one.source))
     return [
-        f"{title} ({source}): {', '.join(f'{one.who} {one.expected.said}' for one in those)}"
+        f"{title} ({source}): {', '.join(f'{one.clients} {one.expected.said}' for one in those)}"
         for (title, source), those in grouped
     ]
 
@@ -183,7 +184,7 @@ def _wrapped(label: str, text: str) -> list[str]:
 
 
 def _size(size_bytes: int) -> str:
-    """Unlike in a file, 90.75 MB are not 90750 kB."""
+    """Writes sizes from 1 MB up in MB, so that 90.75 MB does not become 90750 kB."""
     return f"{size_bytes / 1e6:g} MB" if size_bytes >= 1e6 else units.format_size(size_bytes)
 
 

@@ -1,4 +1,4 @@
-"""What publications report of runs: each measure with its unit, and how it follows from runs. Pure.
+r"""Defines the measures that publications report, with units and how runs yield them. Pure.
 
 A *new measure* is an entry of MEASURES.
 """
@@ -22,15 +22,18 @@ from linklab.runs.workload_figures import FIGURES
 from linklab.schema.quantities import Quantity, duration, measure, number, rate, ratio, size
 
 Columns = tuple[float, ...]
-"""What a run contributes: one number, or several that belong together."""
+"""The values that one run contributes: one number, or several that belong together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`columns` takes a run's numbers, for a link where `per_link`; None where the run has none.
-    `of_many` makes one number of the columns of many runs, along an axis. `words` writes a value
-    for people. `more_is_better` says which of several contestants is the best; `near_zero` that
-    errors of it are not to be taken relatively; `real_clock` that only runs on that have it."""
+    r"""Defines one measure.
+
+    `columns` returns a run's values (for one link if `per_link`), or None if the run has none.
+    `of_many` reduces the columns of many runs to one number along an axis. `words` writes a value
+    for people. `more_is_better` decides which of several clients is the best. `near_zero` forbids
+    relative errors. `real_clock` restricts the measure to runs on the real clock.
+    """
 
     words: str
     quantity: Quantity
@@ -60,7 +63,7 @@ def _in(unit: str, digits: int = 2) -> Callable[[float], str]:
 
 
 def _of(figure: RunFigure) -> Callable[[LoadedRun, str], Columns | None]:
-    """One figure of runs that have it."""
+    """Returns a function that reads one figure of a run."""
 
     def columns(run: LoadedRun, _: str) -> Columns | None:
         found = None if run.figures is None else figure.of(run.figures)
@@ -70,7 +73,7 @@ def _of(figure: RunFigure) -> Callable[[LoadedRun, str], Columns | None]:
 
 
 def _ends(run: LoadedRun, _: str) -> Columns | None:
-    """When each link finished, in the scenario's order; None unless several did."""
+    """Returns when each link finished, in the scenario's order. None unless several links did."""
     if run.figures is None:
         return None
     ends = [link.finish_s for link in run.figures.links.values()]
@@ -113,7 +116,7 @@ _RATE: Final = rate(0, 10**12)
 
 
 def _of_workload(key: str) -> Measure:
-    """One of a workload's own figures. None of runs of another workload."""
+    """Returns the measure of a workload's own figure. Runs of other workloads have none."""
     figure = FIGURES[key]
 
     def columns(run: LoadedRun, _: str) -> Columns | None:
@@ -133,7 +136,7 @@ def _energy(
     *,
     near_zero: bool = False,
 ) -> Measure:
-    """None of runs without an energy model."""
+    """Returns a measure of energy. Runs without an energy model have none."""
 
     def columns(run: LoadedRun, _: str) -> Columns | None:
         energy = None if run.figures is None else run.figures.energy
@@ -145,7 +148,7 @@ def _energy(
 def _processor(
     words: str, quantity: Quantity, unit: str, of: Callable[[ProcessFigures], float | None]
 ) -> Measure:
-    """Of the client. None of runs in virtual time."""
+    """Returns a measure of the client's processor use. Runs in virtual time have none."""
 
     def columns(run: LoadedRun, _: str) -> Columns | None:
         processes = None if run.figures is None else run.figures.processes

@@ -1,7 +1,7 @@
-"""A report of runs as one HTML page: the question first, then what answers it. Pure.
+r"""Builds the context of the report's HTML page: first the answer, then the details. Pure.
 
-Everything that comes from a run directory is others' words: the template escapes it, and charts
-get it as data, never as text of a script or an expression.
+Texts from a run directory are untrusted. The template escapes them, and charts get them as data,
+never inside a script or an expression.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
 
 _COLUMNS = shown(lambda one: one.page)
-"""What a scenario's table says of each contestant, behind its times."""
+"""The columns of a scenario's table, behind the download times."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The runs of one scenario in one place and on one clock. Others of the same name have a group
-    of their own, and `title` tells them apart. `runs` have figures; `failures` say why others have
-    none."""
+    """Holds the runs of one scenario in one environment on one clock. Runs of a different scenario
+    with the same name form a group of their own, told apart by `title`. `runs` have figures.
+    `failures` say why other runs have none."""
 
     title: str
     scenario: Scenario
@@ -43,53 +43,59 @@ class Group:
     runs: dict[str, list[LoadedRun]]
     failures: dict[str, list[str]] = field(default_factory=dict)
 
-    def downloads(self, who: str) -> list[float]:
-        """The download times of a contestant, in the order of the seeds."""
-        return [one.figures.download_s for one in self.runs[who] if one.figures is not None]
+    def downloads(self, client: str) -> list[float]:
+        """Returns the download times of a client, in the order of seeds."""
+        return [one.figures.download_s for one in self.runs[client] if one.figures is not None]
 
     @property
     def downloaders(self) -> list[str]:
-        """Who brought the whole file in each run: how long others took says nothing beside them."""
-        return [who for who, found in self.runs.items() if all(map(self._brought, found))]
+        """Lists the clients that delivered the whole file in every run. Times of other clients
+        cannot be compared."""
+        return [
+            client
+            for client, found in self.runs.items()
+            if all(map(self._delivered_whole_file, found))
+        ]
 
-    def _brought(self, run: LoadedRun) -> bool:
+    def _delivered_whole_file(self, run: LoadedRun) -> bool:
         figures = run.figures
         if figures is None or figures.goodput_bps is None:
             return False
         return figures.carried_bytes == self.scenario.payload.size_bytes
 
-    def seeds(self, who: str) -> list[int]:
-        return [one.job.seed for one in self.runs[who]]
+    def seeds(self, client: str) -> list[int]:
+        return [one.job.seed for one in self.runs[client]]
 
-    def process_figures(self, who: str) -> dict[str, list[ProcessFigures]]:
-        """What each process of a contestant's runs used, by samples once a second (thesis 3.4);
-        nothing in virtual time."""
+    def process_figures(self, client: str) -> dict[str, list[ProcessFigures]]:
+        """Returns what each process of a client's runs used, from samples once a second (thesis
+        3.4). Empty in virtual time."""
         found: dict[str, list[ProcessFigures]] = {}
-        for one in self.runs[who]:
+        for one in self.runs[client]:
             for process, looked in ((one.figures and one.figures.processes) or {}).items():
                 if ONCE_A_SECOND in looked:
                     found.setdefault(process, []).append(looked[ONCE_A_SECOND])
         return found
 
-    def middle(self, who: str) -> LoadedRun:
-        """The run whose download is nearest to the median."""
-        middle = statistics.median(self.downloads(who))
+    def median_run(self, client: str) -> LoadedRun:
+        """Returns the run whose download time is nearest to the median."""
+        median_s = statistics.median(self.downloads(client))
         return min(
-            self.runs[who],
-            key=lambda one: abs(one.figures.download_s - middle) if one.figures else float("inf"),
+            self.runs[client],
+            key=lambda one: abs(one.figures.download_s - median_s) if one.figures else float("inf"),
         )
 
 
 @dataclass(frozen=True)
-class Over:
-    """What the runs of a contestant did over time: the rates of each by seed; capacity, requests,
-    power (time, W, W of each link) and processes of the one in the middle, which ended at `end_s`."""
+class OverTime:
+    """Holds the time series of one client's runs: link rates of each run by seed. Capacity,
+    requests, power (time, W, W per link) and processes are of the median run, which ended at
+    `end_s`."""
 
     rates: dict[int, dict[str, TimeSeries]]
     capacities: dict[str, TimeSeries]
     ranges: list[Range]
     step_s: float
-    middle_seed: int
+    median_seed: int
     end_s: float
     power: list[tuple[float, float, dict[str, float]]]
     processes: dict[str, Usage]
@@ -97,9 +103,9 @@ class Over:
 
 @dataclass(frozen=True)
 class History:
-    """Downloads through revisions: each revision's name and what it is about, the newest last; for
-    each download its seconds and changes (ratios) in all of them, the worst first. `base` is the
-    revision that they are compared with."""
+    """Holds download times over revisions. `revisions` has names and subjects, oldest first. `rows`
+    has for each download its seconds and changes (ratios) at all revisions, worst first. `base` is
+    the revision compared with."""
 
     revisions: list[tuple[str, str]]
     rows: list[tuple[str, list[tuple[float | None, float | None]]]]
@@ -108,8 +114,9 @@ class History:
 
 @dataclass(frozen=True)
 class Answer:
-    """Who wins in a scenario. `ratio` is the winner's median by the next one's; `runs` how many the
-    one with the fewest has; `interval` where the ratio lies, None where they are too few to tell."""
+    """Holds the winner of a scenario. `ratio` is the winner's median divided by the next one's.
+    `runs` is the least number of runs. `interval` is the ratio's confidence interval, None if there
+    are too few runs."""
 
     scenario: str
     winner: str
@@ -121,7 +128,7 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """Whether it is more than noise."""
+        """Says whether the difference is more than noise."""
         if self.ratio is None:
             return "nobody else ran"
         if self.interval is None:
@@ -136,35 +143,35 @@ class Answer:
 
 
 def answer(group: Group) -> Answer | None:
-    """Who wins in a group, and by how much; None where nobody brought the file."""
-    medians = {who: statistics.median(group.downloads(who)) for who in group.downloaders}
+    """Finds the winner of a group. None if no client delivered the whole file."""
+    medians = {client: statistics.median(group.downloads(client)) for client in group.downloaders}
     if not medians:
         return None
-    ranked = sorted(medians, key=lambda who: medians[who])
+    ranked = sorted(medians, key=lambda client: medians[client])
     winner = ranked[0]
     if len(ranked) == 1:
         runs = len(group.runs[winner])
         return Answer(group.title, winner, medians[winner], "", None, None, runs)
     second = ranked[1]
-    runs = min(len(group.runs[who]) for who in (winner, second))
+    runs = min(len(group.runs[client]) for client in (winner, second))
     interval = ratio_interval(group, winner, second) if runs >= LEAST_VALUES else None
     ratio = medians[winner] / medians[second]
     return Answer(group.title, winner, medians[winner], second, ratio, interval, runs)
 
 
-def ratio_interval(group: Group, who: str, other: str) -> Interval:
-    """Where the ratio of two medians lies, of at least LEAST_VALUES runs each; those of the same
-    seeds are taken in pairs."""
+def ratio_interval(group: Group, client: str, other: str) -> Interval:
+    """Returns the confidence interval of the ratio of two medians, of at least LEAST_VALUES runs
+    each. Runs with the same seeds are paired."""
     return statistics.median_ratio_interval(
-        group.downloads(who),
+        group.downloads(client),
         group.downloads(other),
-        paired=group.seeds(who) == group.seeds(other),
+        paired=group.seeds(client) == group.seeds(other),
     )
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart's place on the page, its words and its data."""
+    """Holds a chart: its name, title, note and specification."""
 
     name: str
     title: str
@@ -173,7 +180,7 @@ class Chart:
 
     @property
     def json(self) -> str:
-        """The specification, so that nothing in it can end the script that holds it."""
+        """Returns the specification as JSON that cannot end the script element it stands in."""
         text = json.dumps(self.spec, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
         for char in "<>&\u2028\u2029":
             text = text.replace(char, f"\\u{ord(char):04x}")
@@ -182,17 +189,17 @@ class Chart:
 
 def context(
     groups: Sequence[Group],
-    over: Mapping[tuple[str, str], Over],
+    over: Mapping[tuple[str, str], OverTime],
     verdicts: Mapping[str, Sequence[CheckedStatement]],
     warnings: Sequence[str],
     command: Sequence[str],
     history: History | None = None,
     predictions: Mapping[str, tuple[Scenario, Prediction]] | None = None,
 ) -> dict[str, Any]:
-    """What the template shows. `over` is by group title and contestant, `verdicts` by publication,
-    `command` is how the report was made, `predictions` are by the recording's name."""
+    """Returns the template's context. `over` is keyed by group title and client, `verdicts` by
+    publication, `predictions` by recording. `command` is the command that made the report."""
     whole = [group for group in groups if group.runs]
-    contestants = list(dict.fromkeys(who for group in whole for who in group.runs))
+    contestants = list(dict.fromkeys(client for group in whole for client in group.runs))
     return {
         "runs": sum(len(found) for group in groups for found in group.runs.values()),
         "failed": sum(len(found) for group in groups for found in group.failures.values()),
@@ -213,17 +220,17 @@ def context(
     }
 
 
-def all_charts(shown: Mapping[str, Any]) -> list[Chart]:
-    """Every chart of a context, in the order of the page."""
+def all_charts(context_: Mapping[str, Any]) -> list[Chart]:
+    """Lists all charts of a context, in the order of the page."""
     found = []
-    for group in shown["groups"]:
+    for group in context_["groups"]:
         found += [one for one in (group["times"], group["energy"], group["loads"]) if one]
         found += [one for part in group["time_series"] for one in part["charts"]]
-    return found + [one["chart"] for one in shown["predictions"]]
+    return found + [one["chart"] for one in context_["predictions"]]
 
 
 def _prediction(source: str, scenario: Scenario, one: Prediction) -> dict[str, Any]:
-    """A recorded download beside the lab's."""
+    """Returns the section that compares a recorded download with the lab's."""
     return {
         "source": source,
         "one": one,
@@ -238,26 +245,27 @@ def _prediction(source: str, scenario: Scenario, one: Prediction) -> dict[str, A
 
 
 def _heat(groups: Sequence[Group], contestants: Sequence[str]) -> list[dict[str, Any]]:
-    """Efficiencies, a row for each scenario."""
+    """Returns the table of efficiencies, one row per scenario."""
     rows = []
     for group in groups:
         cells = []
-        for who in contestants:
+        for client in contestants:
             cells.append(
-                _median(one.figures.efficiency for one in group.runs.get(who, ()) if one.figures)
+                _median(one.figures.efficiency for one in group.runs.get(client, ()) if one.figures)
             )
         rows.append({"title": group.title, "cells": cells})
     return rows
 
 
-def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> dict[str, Any]:
+def _section(index: int, group: Group, over: Mapping[tuple[str, str], OverTime]) -> dict[str, Any]:
     intervals = {
-        who: statistics.median_interval(downloads) if len(downloads) >= LEAST_VALUES else None
-        for who in group.runs
-        for downloads in [group.downloads(who)]
+        client: statistics.median_interval(downloads) if len(downloads) >= LEAST_VALUES else None
+        for client in group.runs
+        for downloads in [group.downloads(client)]
     }
     paired = {
-        who: list(zip(group.seeds(who), group.downloads(who), strict=True)) for who in group.runs
+        client: list(zip(group.seeds(client), group.downloads(client), strict=True))
+        for client in group.runs
     }
     best = answer(group)
     return {
@@ -268,11 +276,11 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         "size": f"{group.scenario.payload.size_bytes / 1e6:g} MB",
         "figures": [column.heading for _, column in _COLUMNS],
         "own": [figure.title for figure in of_workload(group.scenario.workload.name).values()],
-        "rows": [_row(group, who, intervals[who]) for who in group.runs],
+        "rows": [_row(group, client, intervals[client]) for client in group.runs],
         "matrix": _matrix(group),
         "winner": best.winner if best else None,
-        "failures": [(who, why) for who, found in group.failures.items() for why in found],
-        "seeds": _seeds(sorted({seed for who in group.runs for seed in group.seeds(who)})),
+        "failures": [(client, why) for client, found in group.failures.items() for why in found],
+        "seeds": _seeds(sorted({seed for client in group.runs for seed in group.seeds(client)})),
         "repeat": _repeat(group),
         "times": Chart(
             f"{group.title}/times", "Download times", "", charts.times(paired, intervals)
@@ -288,45 +296,45 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], Over]) -> 
         "counted_alike": len(_models(group)) < 2,
         "time_series": [
             part
-            for who in group.runs
-            if (one := over.get((group.title, who))) is not None
-            for part in [_over(group, who, one)]
+            for client in group.runs
+            if (one := over.get((group.title, client))) is not None
+            for part in [_over(group, client, one)]
         ],
     }
 
 
 def _models(group: Group) -> list[str]:
-    """The energy models by which joules were counted."""
+    """Lists the energy models that the group's runs used."""
     figures = [one.figures for runs in group.runs.values() for one in runs if one.figures]
     return list(dict.fromkeys(one.energy.model for one in figures if one.energy is not None))
 
 
 def _energy(group: Group) -> Chart | None:
-    """Time and energy of all downloads that have both; nothing where they were counted differently."""
+    """Returns the chart of time and energy, None unless all runs used the same energy model."""
     found = {
-        who: [
+        client: [
             (one.job.seed, one.figures.download_s, one.figures.energy.joules)
-            for one in group.runs[who]
+            for one in group.runs[client]
             if one.figures is not None and one.figures.energy is not None
         ]
-        for who in group.downloaders
+        for client in group.downloaders
     }
-    known = {who: points for who, points in found.items() if points}
+    known = {client: points for client, points in found.items() if points}
     if not known or len(_models(group)) > 1:
         return None
     return Chart(f"{group.title}/energy", "Energy against time", "", charts.energies(known))
 
 
 def _process_rows(group: Group) -> list[dict[str, Any]]:
-    """What client and server used, medians of the runs, a row for each that was looked at."""
+    """Returns the processor and memory use of client and server, medians over runs."""
     rows = []
-    for who in group.runs:
-        for process, runs in group.process_figures(who).items():
+    for client in group.runs:
+        for process, runs in group.process_figures(client).items():
             sizes = [one.memory_bytes for one in runs if one.memory_bytes is not None]
             areas = [one.memory_integral_byte_s for one in runs if one.memory_integral_byte_s]
             rows.append(
                 {
-                    "who": who,
+                    "client": client,
                     "process": process,
                     "p05": statistics.median(100 * one.load_p05 for one in runs),
                     "p50": statistics.median(100 * one.load_median for one in runs),
@@ -340,39 +348,39 @@ def _process_rows(group: Group) -> list[dict[str, Any]]:
 
 
 def _loads(group: Group) -> Chart | None:
-    looked = {who: found for who in group.runs if (found := group.process_figures(who))}
+    looked = {client: found for client in group.runs if (found := group.process_figures(client))}
     if not looked:
         return None
     return Chart(f"{group.title}/processor", "Processor", "", charts.loads(looked))
 
 
-def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
+def _over(group: Group, client: str, one: OverTime) -> dict[str, Any]:
     scenario = group.scenario
     made = []
     if any(series for links in one.rates.values() for series in links.values()):
         made.append(
             Chart(
-                f"{group.title}/{who}/rates",
-                f"{who}: throughput of each link",
+                f"{group.title}/{client}/rates",
+                f"{client}: throughput of each link",
                 "every run thin, their median thick; dashed what the links of seed "
-                f"{one.middle_seed} could have carried",
+                f"{one.median_seed} could have carried",
                 charts.link_rates(scenario, one.rates, one.capacities, one.step_s),
             )
         )
     if one.ranges:
         made.append(
             Chart(
-                f"{group.title}/{who}/requests",
-                f"{who}: requests of seed {one.middle_seed}",
-                _became(one.ranges, group.middle(who).figures),
+                f"{group.title}/{client}/requests",
+                f"{client}: requests of seed {one.median_seed}",
+                _outcomes(one.ranges, group.median_run(client).figures),
                 charts.requests(scenario, one.ranges),
             )
         )
     if one.power:
         made.append(
             Chart(
-                f"{group.title}/{who}/power",
-                f"{who}: power of seed {one.middle_seed}",
+                f"{group.title}/{client}/power",
+                f"{client}: power of seed {one.median_seed}",
                 f"by {', '.join(_models(group))}; after the red line it is tail",
                 charts.powers(scenario, one.power, one.end_s),
             )
@@ -383,21 +391,21 @@ def _over(group: Group, who: str, one: Over) -> dict[str, Any]:
         if any(found.values()):
             made.append(
                 Chart(
-                    f"{group.title}/{who}/{name}",
-                    f"{who}: {name} of seed {one.middle_seed}",
+                    f"{group.title}/{client}/{name}",
+                    f"{client}: {name} of seed {one.median_seed}",
                     "",
                     charts.processes(found, unit),
                 )
             )
-    return {"who": who, "charts": made}
+    return {"client": client, "charts": made}
 
 
 def _times(factor: float, series: TimeSeries) -> TimeSeries:
     return [(t, factor * value) for t, value in series]
 
 
-def _became(ranges: Sequence[Range], figures: RunFigures | None) -> str:
-    """What became of a run's requests, in words."""
+def _outcomes(ranges: Sequence[Range], figures: RunFigures | None) -> str:
+    """Describes the outcomes of a run's requests."""
     counts = {outcome: sum(one.outcome == outcome for one in ranges) for outcome in charts.OUTCOMES}
     said = [f"{count} {outcome}" for outcome, count in counts.items() if count]
     if figures is not None and figures.wasted_bytes is not None:
@@ -405,12 +413,12 @@ def _became(ranges: Sequence[Range], figures: RunFigures | None) -> str:
     return ", ".join(said)
 
 
-def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
-    figures = [one.figures for one in group.runs[who] if one.figures is not None]
+def _row(group: Group, client: str, interval: Interval | None) -> dict[str, Any]:
+    figures = [one.figures for one in group.runs[client] if one.figures is not None]
     energies = [one.energy for one in figures if one.energy is not None]
     joules = [one.joules for one in energies] if len(_models(group)) == 1 else []
     return {
-        "who": who,
+        "client": client,
         "runs": len(figures),
         "median": statistics.median(one.download_s for one in figures),
         "interval": interval,
@@ -424,7 +432,7 @@ def _row(group: Group, who: str, interval: Interval | None) -> dict[str, Any]:
 
 
 def _cell(figure: RunFigure, column: Column, runs: Sequence[RunFigures]) -> tuple[str, str]:
-    """The median of a figure as the page writes it, and the unit behind it."""
+    """Returns the median of a figure as text, and its unit."""
     median = _median(map(figure.of, runs))
     if median is None:
         return "-", ""
@@ -433,14 +441,14 @@ def _cell(figure: RunFigure, column: Column, runs: Sequence[RunFigures]) -> tupl
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    """Of what is known; None where nothing is."""
+    """Returns the median of the known values, None if there are none."""
     known = [one for one in values if one is not None]
     return statistics.median(known) if known else None
 
 
 def _matrix(group: Group) -> list[tuple[str, list[float | None]]]:
-    """Each median as percent of each other."""
-    medians = {who: statistics.median(group.downloads(who)) for who in group.downloaders}
+    """Returns each median in percent of each other."""
+    medians = {client: statistics.median(group.downloads(client)) for client in group.downloaders}
     found = statistics.comparison_matrix(medians)
     return [(row, [found[row].get(column) for column in medians]) for row in medians]
 
@@ -452,9 +460,9 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _repeat(group: Group) -> str:
-    """The command that repeats a group's runs, as far as one does."""
-    known = [who for who, found in group.runs.items() if found[0].job.contestant is not None]
-    seeds = [seed for who in known for seed in group.seeds(who)]
+    """Returns the command that repeats a group's runs, "" if none can."""
+    known = [client for client, found in group.runs.items() if found[0].job.contestant is not None]
+    seeds = [seed for client in known for seed in group.seeds(client)]
     if not seeds:
         return ""
     words = ["linklab", "compare", group.scenario.name, "-a", ",".join(known)]
@@ -467,7 +475,7 @@ def _repeat(group: Group) -> str:
 
 
 def _versions(groups: Sequence[Group]) -> list[tuple[str, str]]:
-    """What runs were made with; several where they differ."""
+    """Lists the versions that made the runs, several where they differ."""
     found: dict[str, dict[str, None]] = {}
     for group in groups:
         for runs in group.runs.values():

@@ -1,4 +1,4 @@
-"""A plot as a picture, a Vega-Lite specification drawn by `vega.py`. The same plot gives the same bytes."""
+"""Draws a plot as a picture with Vega-Lite (`vega.py`). The same plot gives the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linklab.report.plotting import Mark, Panel, Plot, envelope
 WIDTH, HEIGHT = 640, 80
 COLUMNS = 1000
 MAX_MARKS = 14
-"""With more there is a line at each, but no text."""
+"""The most marks with text. Beyond it, each mark is a line only."""
 
 Spec = dict[str, Any]
 
@@ -23,14 +23,13 @@ _LABELS: Final = {"type": "text", "fontSize": 8}
 
 
 def draw(plot: Plot, file: Path) -> None:
-    """Writes the plot to `file`: as SVG where its name ends so, else as PNG. Raises OSError where
-    that is not possible."""
+    """Writes the plot to `file`, as SVG if its name ends in .svg, else as PNG. Raises OSError."""
     form = "svg" if file.suffix == ".svg" else "png"
     whole_file.write(file, vega.drawn(spec(plot), form))
 
 
 def spec(plot: Plot) -> Spec:
-    """The panels one below the other, the first twice as high and with the marks."""
+    """Stacks the panels. The first one is twice as high and has the marks."""
     first, *rest = plot.panels
     views = [_panel(first, plot, 2 * HEIGHT, _marks(plot)), *(_panel(one, plot) for one in rest)]
     views[-1]["encoding"]["x"] |= {"title": "seconds", "axis": {}}
@@ -57,7 +56,7 @@ def _panel(panel: Panel, plot: Plot, height: int = HEIGHT, marks: Sequence[Spec]
     colours = [plot.styles[series.link].colour for series in panel.series]
     dashes = [[4, 3] if series.dashed else [1, 0] for series in panel.series]
     y: dict[str, Any] = {"zero": panel.unit != "dBm"}
-    if marks:  # Room for their texts.
+    if marks:  # Room for the marks' texts.
         y["domainMax"] = 1.35 * max(one["v"] or 0 for one in values) or 1
     scale = {"domain": [0, plot.end_s], "nice": False}
     lines = {
@@ -107,7 +106,7 @@ def _by_series(labels: Sequence[str], looks: Sequence[Any], legend: Mapping[str,
 
 
 def _marks(plot: Plot) -> list[Spec]:
-    """A dotted line at each thing that happened, and a black one where something finished."""
+    """Draws a dotted line at each event and a black line where something finished."""
     shown = [mark for mark in plot.marks if mark.t_s <= plot.end_s]
     layers = []
     for mark in shown:
@@ -132,13 +131,13 @@ def _marks(plot: Plot) -> list[Spec]:
 
 
 def _at(t_s: float, mark: Mapping[str, Any], text: str | None = None) -> Spec:
-    """A mark of Vega-Lite's at a time."""
+    """Returns a Vega-Lite mark at a time."""
     encoding = {} if text is None else {"text": {"value": text}}
     return {"data": {"values": [{"t": t_s}]}, "mark": mark, "encoding": encoding}
 
 
 def _grouped(marks: list[Mark], within_s: float) -> list[list[Mark]]:
-    """Marks of a link that follow each other closely, to be named together."""
+    """Groups marks of one link that follow each other within `within_s`, to name them together."""
     groups: list[list[Mark]] = []
     for mark in marks:
         last = groups[-1] if groups else []

@@ -1,4 +1,4 @@
-"""A plot as text, as wide as the terminal."""
+"""Draws a plot as text for a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_MARKS = 12
 
 
 def text(plot: Plot, columns: int) -> str:
-    """The plot in `columns` columns: a link is drawn with the letter of its style."""
+    """Returns the plot in `columns` columns. Each link is drawn with its style's letter."""
     lines = [plot.title, ""]
     for panel in plot.panels[:1]:
         lines += _panel(panel, plot, columns)
@@ -45,14 +45,14 @@ def _panel(panel: Panel, plot: Plot, columns: int) -> list[str]:
             continue
         marker = "." if series.dashed else plot.styles[series.link].letter
         figure.draw(figure.signal(*zip(*known, strict=True), marker=marker))
-    figure.draw(figure.signal([0.0], [0.0], marker=" "))  # The axis begins at nothing.
+    figure.draw(figure.signal([0.0], [0.0], marker=" "))  # Makes the axis begin at 0.
     drawn = plotext.uncolorize(str(figure.build()))
     figure.clear()
     return [f"{panel.title}, {panel.unit}", *drawn.splitlines()]
 
 
 def _ranges(panel: Panel, plot: Plot) -> list[str]:
-    """A panel in one line per series: where most of its values lie."""
+    """Returns one line per series with the range of most of its values."""
     lines = []
     for series in panel.series:
         known = [

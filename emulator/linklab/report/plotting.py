@@ -1,7 +1,7 @@
-"""What there is to draw of a scenario's links, or of a run's: series, spans and marks. Pure.
+r"""Collects what a plot of a scenario or of a run shows: series, outages and marks. Pure.
 
-A scenario is drawn as its links are while all are kept full (`full_load.py`), so with the
-oracle's finishing time. A run is drawn as it was: what the links could carry, and what they did.
+The plot of a scenario shows its links under full load (`full_load.py`), with the oracle's finishing
+time. The plot of a run shows capacity and use of each link as they were.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ MAX_SECONDS: Final = 3600.0
 
 @dataclass(slots=True)
 class Series:
-    """One line of a panel: values that hold from their time on; NaN where there is nothing.
-
-    `dashed` tells a second quantity of the same link from the first, in grey too.
-    """
+    """Holds one line of a panel. Each value holds from its time on. NaN is a gap. `dashed`
+    distinguishes a second quantity of the same link without colour."""
 
     link: str
     label: str
@@ -36,7 +34,7 @@ class Series:
     dashed: bool = False
 
     def add(self, t_s: float, value: float) -> None:
-        """The value from `t_s` on; the same again is left out."""
+        """Appends the value from `t_s` on, unless it equals the last one."""
         if not self.values or not _same(self.values[-1], value):
             self.times_s.append(t_s)
             self.values.append(value)
@@ -56,14 +54,14 @@ class Panel:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing but zero to see."""
+        """Whether all values are 0 or missing."""
         values = (value for series in self.series for value in series.values)
         return all(value == 0 or math.isnan(value) for value in values)
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A time in which a link carried nothing."""
+    """Holds a span of time in which a link carried nothing."""
 
     link: str
     start_s: float
@@ -72,7 +70,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened to a link at one time."""
+    """Holds an event of a link."""
 
     t_s: float
     link: str
@@ -81,10 +79,9 @@ class Mark:
 
 @dataclass(slots=True)
 class Plot:
-    """Everything that a drawing shows, in the order of time, from 0 to `end_s`.
+    r"""Holds everything that a drawing shows, from 0 to `end_s` seconds, in the order of time.
 
-    `styles` are the links' looks, in their order; `finishes_s` are finishing times by what finishes
-    then.
+    `styles` are the links' styles in the order of links. `finishes_s` are finishing times by name.
     """
 
     title: str
@@ -97,7 +94,7 @@ class Plot:
 
 
 class _LinkSeries:
-    """Collects a link's states one after the other."""
+    """Collects the states of one link in the order of time."""
 
     def __init__(self, link: str) -> None:
         name = link_title(link)
@@ -143,7 +140,7 @@ class _LinkSeries:
 def _panels(
     link_series: Iterable[_LinkSeries], down: Iterable[Series], up: Iterable[Series]
 ) -> list[Panel]:
-    """The panels, with what was used of each direction."""
+    """Returns the panels that are not empty. `down` and `up` are the used rates."""
     made = list(link_series)
     panels = [
         Panel("capacity, downlink", "Mbit/s", [*(one.down for one in made), *down]),
@@ -156,9 +153,8 @@ def _panels(
 
 
 def of_scenario(scenario: Scenario, seed: int, seconds: float | None = None) -> Plot:
-    """The links of a scenario under full load: for a fifth longer than the oracle takes, or
-    for `seconds`.
-    """
+    """Returns the plot of a scenario's links under full load, for `seconds` or 1.2 times the
+    oracle's time."""
     least_s = oracle.oracle_s(scenario, seed)
     together = {2: "both links"}.get(len(scenario.links), "all links")
     finishes_s = {together: least_s} if len(scenario.links) > 1 else {}
@@ -184,9 +180,11 @@ def of_run(
     kinds: Mapping[str, LinkKind],
     direction: Direction = "down",
 ) -> Plot:
-    """A run: the states as applied (time, link, state), each link's counter over time in the
-    direction of the payload, and the kind of each link. `download_s` is None where the run has no
-    figure. Raises ValueError for a link without a kind.
+    r"""Returns the plot of a run.
+
+    `states` are (time, link, state) as applied. `sent_bytes` is each link's counter over time in
+    `direction`, the direction of the payload. `download_s` is None if the run failed. Raises
+    ValueError for a link that `kinds` does not have.
     """
     link_series: dict[str, _LinkSeries] = {}
     last_s = 0.0 if download_s is None else download_s
@@ -237,10 +235,10 @@ def _when(mark: Mark) -> float:
 
 
 def envelope(series: Series, end_s: float, columns: int) -> tuple[list[float], list[float]]:
-    """A series as a line of at most 2 × `columns` points up to `end_s`.
+    r"""Returns a series as a line of at most 2 × `columns` points up to `end_s`.
 
-    Where it changes faster than a column is wide, the column has its least and largest value,
-    so that no drop falls between two points. NaN points are gaps.
+    Where the series changes within a column, the column gets its least and its largest value, so
+    that no short drop is lost. NaN points are gaps.
     """
     width_s = end_s / columns
     times: list[float] = []
@@ -266,7 +264,7 @@ def envelope(series: Series, end_s: float, columns: int) -> tuple[list[float], l
 
 
 def to_json(plot: Plot) -> dict[str, Any]:
-    """Everything that is drawn, for machines; NaN becomes null."""
+    """Returns everything that is drawn as plain data. NaN becomes null."""
     return {
         "title": plot.title,
         "end_s": plot.end_s,

@@ -1,4 +1,4 @@
-"""Recorded downloads beside the lab's, as tables and JSON. Pure."""
+"""Writes recorded downloads beside the lab's predictions, as tables and JSON. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from linklab.core.link_kinds import link_title
 from linklab.field.prediction import LinkPrediction, Prediction
 
 MOST_ROWS: Final = 12
-"""How many times a table over time has at most."""
+"""The most rows of a table over time."""
 
 
 def table(source: str, one: Prediction, notes: str) -> RenderableType:
-    """What was recorded, what the lab came to, both over time, and what the record does not tell."""
+    """Returns the figures as recorded and in the lab, both over time, and the notes on the
+    recording."""
     head = Text(source, style="bold")
     head.append(f"  {one.contestant} as recorded, and in the lab over links made of the record", "")
     return Group(head, _figures(one), _over_time(one.links), Text(notes, "dim"))
@@ -73,5 +74,5 @@ def _table(*columns: str) -> Table:
 
 
 def to_json(source: str, one: Prediction, notes: str) -> dict[str, object]:
-    """The same for machines, with every step."""
+    """Returns the same as plain data, with every step."""
     return {"recording": source, **asdict(one), "error_ratio": one.error_ratio, "notes": notes}

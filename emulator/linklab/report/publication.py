@@ -1,4 +1,4 @@
-"""What a publication states, as data that runs can be held against. Pure but for `find` and what calls it.
+"""Reads what a publication states, as data to check runs against. Pure, except `find` and its callers.
 
 The file (keys marked * are needed, the others show their defaults):
 
@@ -35,7 +35,7 @@ The file (keys marked * are needed, the others show their defaults):
         cells: {hs-s7: [alg1, alg3]}   # these
         correlation: -0.91
 
-Whatever is wrong with it is one ScenarioError with file, line and what is allowed.
+Any mistake in the file raises one ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ Form = Literal["value", "ratio", "difference", "correlation"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class RunGroup:
-    """The runs of one contestant in one scenario; where `first_s` is not 0, what they did in so many
-    seconds."""
+    """Identifies the runs of one client in one scenario. If `first_s` is not 0, only their first
+    `first_s` seconds count."""
 
     scenario: str
     contestant: str
@@ -87,8 +87,8 @@ class RunGroup:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Where a measured value has to lie for a statement to hold, ends included, and what stands in
-    the publication. `value` is the single figure, where it is one."""
+    """Holds the limits, both included, between which a measured value agrees with a statement.
+    `said` is the publication's text. `value` is the published number if there is a single one."""
 
     low: float
     high: float
@@ -98,12 +98,12 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Something that a publication states.
+    r"""Holds one statement of a publication.
 
-    `of` and `to` are cells: a *value* has one `of`; a *ratio* or *difference* as many `of` as
-    scenarios, and for each the cells in `to` of the same scenario, the best of which counts; a
-    *correlation* is of `metric` and `other` over all of `of`. `why` is why runs come out otherwise,
-    "" where nobody has said. `missing` are the reasons for which linklab cannot check it yet.
+    `of` and `to` are cells (RunGroup). A *value* has one `of`. A *ratio* or *difference* has one
+    `of` per scenario, and in `to` the cells of the same scenario, the best of which counts. A
+    *correlation* relates `metric` and `other` over all of `of`. `why` explains a known
+    disagreement, or is "". `missing` lists what linklab lacks to check the statement.
     """
 
     line: int
@@ -121,7 +121,7 @@ class Statement:
 
     @property
     def cells(self) -> tuple[RunGroup, ...]:
-        """All whose runs it needs."""
+        """All cells whose runs the statement needs."""
         return tuple(dict.fromkeys((*self.of, *self.to)))
 
     @property
@@ -130,22 +130,22 @@ class Statement:
 
     @property
     def real_clock(self) -> bool:
-        """Whether only runs on the real clock tell."""
+        """Whether only runs on the real clock can check the statement."""
         return any(MEASURES[one].real_clock for one in (self.metric, self.other) if one)
 
     @property
     def words(self) -> str:
         """What is compared, without the measure: `hs-s6 alg3`, `ts, tm, ao: alg3 to naive`."""
-        return f"{self.where}{'' if self.form == 'value' else ':'} {self.who}"
+        return f"{self.where}{'' if self.form == 'value' else ':'} {self.clients}"
 
     @property
     def where(self) -> str:
-        """In which scenarios."""
+        """The statement's scenarios, joined by commas."""
         return ", ".join(dict.fromkeys(one.scenario for one in self.of))
 
     @property
-    def who(self) -> str:
-        """Whose runs are compared: `alg3`, `alg3 to naive`."""
+    def clients(self) -> str:
+        """The clients compared: `alg3`, `alg3 to naive`."""
         who = ", ".join(dict.fromkeys(one.contestant for one in self.of))
         if not self.to:
             return who
@@ -154,7 +154,7 @@ class Statement:
 
     @property
     def title(self) -> str:
-        """The measure in words, with what it is of."""
+        """The measure in words, with its link and time."""
         words = self.measure.words
         if self.link:
             words = f"{words} of {self.link}"
@@ -165,7 +165,7 @@ class Statement:
         return words if self.form == "value" else f"{self.form} of {words}"
 
     def say(self, value: float) -> str:
-        """A value of the statement's form, for people."""
+        """Writes a value in the statement's form, for people."""
         if self.form == "ratio":
             return f"{value * 100:.1f} %"
         if self.form == "correlation":
@@ -175,7 +175,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A file of statements, in its order; `swept` are its campaign's scenarios, by their names."""
+    """Holds the statements of a file, in its order. `swept` has the campaign's scenarios by name."""
 
     name: str
     title: str
@@ -186,27 +186,26 @@ class Publication:
     statements: tuple[Statement, ...]
 
     def scenario(self, name: str) -> Scenario:
-        """The scenario of a cell. Raises ScenarioError."""
+        """Returns the scenario of a cell. Raises ScenarioError."""
         base, joined, workload = name.partition(JOINED)
         found = self.swept.get(base) or find_scenario(base)
         return with_workload(found, workload, name) if joined else found
 
     @property
     def checkable(self) -> tuple[Statement, ...]:
-        """The statements for which nothing is missing."""
+        """The statements that linklab can check."""
         return tuple(one for one in self.statements if not one.missing)
 
     @property
     def cells(self) -> list[RunGroup]:
-        """All that have to be run, in virtual time, each once and to its end, in the order of the
-        statements."""
+        """The cells to run in virtual time, each once and to its end, in the order of statements."""
         stated = [one for one in self.checkable if not one.real_clock]
         cells = (replace(cell, first_s=0.0) for one in stated for cell in one.cells)
         return list(dict.fromkeys(cells))
 
     @property
     def first_seconds_cells(self) -> list[RunGroup]:
-        """The cells of which a part of each run is needed."""
+        """The cells that need figures of the runs' first seconds."""
         cells = (cell for one in self.checkable for cell in one.cells)
         return list(dict.fromkeys(cell for cell in cells if cell.first_s))
 
@@ -228,14 +227,14 @@ def names(directory: Path = DIRECTORY) -> list[str]:
 
 
 def find(name: str, directory: Path = DIRECTORY) -> Publication:
-    """The publication of a name. Raises ScenarioError."""
+    """Returns the publication of a name. Raises ScenarioError."""
     path = directory / f"{name}.yaml"
     return parse(document.read(path, path.name), path.name)
 
 
 def about(scenario: Scenario) -> list[Statement]:
-    """What all publications state about one scenario alone, with whatever workload; nothing unless it
-    is one that ships. Raises ScenarioError."""
+    """Lists what all publications state about one scenario, with any workload. Empty unless linklab
+    ships the scenario. Raises ScenarioError."""
     own = _links_of(scenario.name)
     if scenario.path is None or scenario.path.resolve() != PROFILES / f"{own}.yaml":
         return []
@@ -248,12 +247,12 @@ def about(scenario: Scenario) -> list[Statement]:
 
 
 def _links_of(name: str) -> str:
-    """The name of the scenario whose links one with a workload has."""
+    """Returns a scenario's name without its workload."""
     return name.partition(JOINED)[0]
 
 
 def values(statements: Iterable[Statement], metric: str, link: str = "") -> dict[RunGroup, float]:
-    """The single values of a measure."""
+    """Returns the published single values of a measure."""
     return {
         one.of[0]: one.expected.value
         for one in statements
@@ -264,7 +263,7 @@ def values(statements: Iterable[Statement], metric: str, link: str = "") -> dict
 
 
 def figures_for(scenario: Scenario) -> dict[str, PublishedFigures]:
-    """What is published of each contestant in a scenario, to stand beside what was measured."""
+    """Returns the published figures of each client in a scenario."""
     statements = about(scenario)
     deltas = values(statements, "link-delta")
     return {
@@ -275,7 +274,7 @@ def figures_for(scenario: Scenario) -> dict[str, PublishedFigures]:
 
 
 def parse(text: str, shown: str) -> Publication:
-    """The publication in YAML text; `shown` names the file, in errors too. Raises ScenarioError."""
+    """Parses a publication. `shown` names the file in errors. Raises ScenarioError."""
     root = Mapping(shown, document.compose(text, shown, ", ".join(_ROOT.needed)), "", _ROOT)
     stem = shown.rpartition("/")[2].removesuffix(".yaml")
     name = root.get("name", one_of(stem))
@@ -307,13 +306,13 @@ def parse(text: str, shown: str) -> Publication:
 
 
 def _swept(campaign: str) -> dict[str, Scenario]:
-    """The scenarios of a campaign that ships. Raises ScenarioError."""
+    """Returns the scenarios of a campaign that linklab ships. Raises ScenarioError."""
     found = matrix.load(CAMPAIGNS / f"{campaign}.yaml")
     return {one.name: one for one in found.scenarios}
 
 
 class _Reader:
-    """Reads statements; remembers what of `not_there` they used."""
+    """Reads statements. `used` collects the entries of `not_there` that they name."""
 
     def __init__(self, lacking: dict[str, str], swept: Iterable[str]) -> None:
         self._lacking = lacking
@@ -323,11 +322,11 @@ class _Reader:
         self.used: set[str] = set()
 
     def _scenario(self, text: str) -> str:
-        """The name of a scenario, with the item's workload. ValueError."""
+        """Returns the name of a scenario with the item's workload. Raises ValueError."""
         return f"{self._name(text)}{self._workload}"
 
     def statements(self, item: Mapping) -> Iterator[Statement]:
-        """What an item of the list states. Raises ScenarioError."""
+        """Yields the statements of one item of the list. Raises ScenarioError."""
         known = one_of(*workload_names())
         self._workload = f"{JOINED}{item.get('workload', known)}" if item.has("workload") else ""
         self._first_s = item.get_or("first", LENGTH.parse, 0.0)
@@ -380,7 +379,7 @@ class _Reader:
         return [self._lacking[name] for name in names]
 
     def _contestant(self, text: str) -> str:
-        """A contestant that linklab has, or lacks."""
+        """Checks that a client is known or listed in `not_there`."""
         if text in self._lacking:
             self.used.add(text)
             return text
@@ -459,8 +458,8 @@ class _Reader:
         *,
         points: bool = False,
     ) -> Expected:
-        """What lies from `low` to `high`, or as far from there as `within` says; a single value
-        needs that."""
+        """Returns the limits from `low` to `high`, widened by `within`. A single value needs
+        `within`."""
         if low < high and not item.has("within"):
             return Expected(low, high, said)
         if low == -math.inf:
@@ -494,7 +493,7 @@ class _Reader:
     def _reach(
         self, item: Mapping, who: str, parse_one: Callable[[str], float], *, points: bool = False
     ) -> Callable[[float], float]:
-        """How far from a value is allowed, as `within` says."""
+        """Returns the function that gives the tolerance at a value, from `within`."""
         if not item.has("within"):
             item.fail(None, "'within' is missing: how far may what is measured lie?")
         if isinstance(item.values["within"], MappingNode):
@@ -532,7 +531,7 @@ def _signed(text: str) -> float:
 
 
 def _range(parse_one: Callable[[str], float]) -> Callable[[str], tuple[float, float]]:
-    """A value, two with 'to' between them, or all 'below' one."""
+    """Returns a parser for a value, two values with 'to' between them, or 'below' a value."""
 
     def convert(text: str) -> tuple[float, float]:
         if text.startswith("below "):
@@ -549,7 +548,8 @@ def _range(parse_one: Callable[[str], float]) -> Callable[[str], tuple[float, fl
 def _tolerance(
     parse_one: Callable[[str], float], points: bool
 ) -> Callable[[str], Callable[[float], float]]:
-    """'10 %' of the value (or so many points of it), '1 s', or '10 % or 1 s', the more of both."""
+    """Returns a parser for '10 %' of the value (percentage points if `points`), '1 s', or '10 % or
+    1 s', whichever is larger."""
 
     def convert(text: str) -> Callable[[float], float]:
         relative = absolute = 0.0

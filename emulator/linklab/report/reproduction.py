@@ -1,7 +1,7 @@
-"""What a publication states beside what runs show: statement by statement, with an interval. Pure.
+r"""Checks each statement of a publication against runs, with a confidence interval. Pure.
 
-Runs of one seed have the same links. Where all cells of a scenario have the same seeds, these are
-drawn together for the interval, so that what the cells share is no noise between them.
+Runs of one seed have the same links. If all cells of a scenario have the same seeds, the bootstrap
+draws seeds for all cells together. What the cells share is then no noise between them.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from linklab.runs.loaded_runs import LoadedRun
 Verdict = Literal["holds", "fails", "no runs", "not applicable", "not there yet"]
 
 LEVEL: Final = 0.95
-"""Of the intervals."""
+"""Level of the confidence intervals."""
 
 Runs = Mapping[RunGroup, Sequence[LoadedRun]]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedStatement:
-    """A statement and what runs say of it.
+    r"""Holds a statement and its verdict.
 
-    `measured` is of the same form as the statement, None where there is nothing to measure or it is
-    not defined. `clear` is whether there is an interval and the whole of it is on the verdict's side
-    of the limits; a verdict that is not clear may be another one with other seeds.
+    `measured` has the statement's form. It is None if there are no runs or the value is undefined.
+    `clear` tells whether the whole interval lies on the verdict's side of the limits. Other seeds
+    may change a verdict that is not clear.
     """
 
     statement: Statement
@@ -53,21 +53,21 @@ class CheckedStatement:
 
     @property
     def error(self) -> float | None:
-        """measured - published; None where no single value is published."""
+        """measured - published. None if no single value is published."""
         published = self.statement.expected.value
         return None if self.measured is None or published is None else self.measured - published
 
     @property
     def error_ratio(self) -> float | None:
-        """(measured - published) / published; None where no single value is published, or 0."""
+        """(measured - published) / published. None if no single value is published, or if it is 0."""
         published = self.statement.expected.value
         return self.error / published if self.error is not None and published else None
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of some statements hold, how many fail, and how many of both are clear; of how many
-    that fail it is said why."""
+    """Counts statements that hold and fail, the clear ones of both, and the failures that have an
+    explanation."""
 
     holds: int
     fails: int
@@ -80,8 +80,8 @@ class Count:
 
 
 def by_cell(runs: Iterable[LoadedRun]) -> dict[RunGroup, list[LoadedRun]]:
-    """Runs with figures, those of a cell in the order of their seeds. Raises ValueError where two
-    are the same run, which would count twice."""
+    """Groups runs with figures by cell, in the order of seeds. Raises ValueError if a run occurs
+    twice."""
     found: dict[RunGroup, dict[tuple[int, str, str], LoadedRun]] = {}
     for one in sorted(runs, key=lambda one: one.job.seed):
         if one.figures is not None:
@@ -94,12 +94,12 @@ def by_cell(runs: Iterable[LoadedRun]) -> dict[RunGroup, list[LoadedRun]]:
 
 
 def check(publication: Publication, runs: Runs) -> list[CheckedStatement]:
-    """Every statement of a publication, in its order."""
+    """Checks every statement of a publication, in its order."""
     return [_check(one, runs) for one in publication.statements]
 
 
 def count(checked: Iterable[CheckedStatement]) -> Count:
-    """Of those that could be checked."""
+    """Counts the statements that could be checked."""
     known = [one for one in checked if one.verdict in ("holds", "fails")]
     fails = [one for one in known if one.verdict == "fails"]
     return Count(
@@ -111,13 +111,13 @@ def count(checked: Iterable[CheckedStatement]) -> Count:
 
 
 def median_error(checked: Iterable[CheckedStatement], *, relative: bool) -> float | None:
-    """The median of the errors of published values, signs aside; None where there are none."""
+    """Returns the median absolute error of published values, None if there are none."""
     errors = _errors(checked, relative=relative)
     return statistics.median(map(abs, errors)) if errors else None
 
 
 def rms_error(checked: Iterable[CheckedStatement], *, relative: bool) -> float | None:
-    """The root of the mean square of the errors of published values; None where there are none."""
+    """Returns the root mean square error of published values, None if there are none."""
     errors = _errors(checked, relative=relative)
     return statistics.rms(errors) if errors else None
 
@@ -132,7 +132,7 @@ def _errors(checked: Iterable[CheckedStatement], *, relative: bool) -> list[floa
 
 
 def missing(checked: Iterable[CheckedStatement]) -> dict[str, int]:
-    """What linklab lacks, with how many statements wait for it, most first."""
+    """Returns what linklab lacks and how many statements need it, most first."""
     found: dict[str, int] = {}
     for one in checked:
         for reason in one.statement.missing:
@@ -155,9 +155,12 @@ def _check(statement: Statement, runs: Runs) -> CheckedStatement:
 
 
 class _Table:
-    """The numbers that a statement is about: for each cell and measure, a row for each run. Runs of
-    different places and clocks never come together: those in virtual time unless the statement needs
-    the real clock, or a cell has none; then those in the guest, where every cell has some."""
+    r"""Holds the numbers of one statement: a row per run for each cell and measure.
+
+    Runs in different environments or on different clocks are never mixed. Virtual time is preferred
+    unless the statement needs the real clock or a cell has no such run. Then the guest is preferred
+    if every cell has runs there.
+    """
 
     def __init__(self, statement: Statement, runs: Runs) -> None:
         self._statement = statement
@@ -188,17 +191,17 @@ class _Table:
 
     @property
     def runs(self) -> int:
-        """How many the cell with the fewest has."""
+        """The least number of runs of a cell."""
         return min(map(len, self._seeds.values()), default=0)
 
     def value(self) -> float:
-        """What the statement is about; nan where it is not defined."""
+        """Returns the statement's measured value, NaN where it is undefined."""
         everybody = [np.arange(len(self._seeds[group[0]])) for group in self._groups]
         with np.errstate(all="ignore"):
             return float(self._of(*everybody, axis=-1))
 
     def interval(self) -> Interval | None:
-        """Where that lies; None where a cell has too few runs to tell."""
+        """Returns the value's confidence interval, None if a cell has too few runs."""
         if self.runs < statistics.LEAST_VALUES:
             return None
         samples = [np.arange(len(self._seeds[group[0]])) for group in self._groups]
@@ -208,14 +211,14 @@ class _Table:
 
     @property
     def _groups(self) -> list[list[RunGroup]]:
-        """Cells whose runs belong together: those of a scenario with the same seeds."""
+        """Groups cells of a scenario that have the same seeds."""
         groups: dict[tuple[str, tuple[int, ...]], list[RunGroup]] = {}
         for cell, seeds in self._seeds.items():
             groups.setdefault((cell.scenario, seeds), []).append(cell)
         return list(groups.values())
 
     def _of(self, *drawn: Any, axis: int) -> Any:
-        """The statement's value for runs drawn from each group, by their places."""
+        """Computes the value from drawn runs. Each array of `drawn` has row numbers for one group."""
         which = {
             cell: places.astype(int)
             for group, places in zip(self._groups, drawn, strict=True)
@@ -258,6 +261,7 @@ def _of_run(run: LoadedRun, metric: str, link: str) -> tuple[float, ...] | None:
 
 
 def _pearson(x: Numbers, y: Numbers) -> Any:
-    """Along the first axis, for all draws at once; nan where one does not vary."""
+    """Returns Pearson's correlation along the first axis, for all draws at once. NaN if one side is
+    constant."""
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     return (x * y).sum(axis=0) / np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))

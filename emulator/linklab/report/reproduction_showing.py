@@ -1,4 +1,4 @@
-"""What a publication states beside what runs show, as a table of 80 columns and as JSON. Pure."""
+"""Shows publications' statements beside measured values, as tables of 80 columns and JSON. Pure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from linklab.scenario.workload_file import JOINED
 _WIDTH = 80
 
 _NAME = 30
-"""Columns of a name for which a table has room, whatever the others hold."""
+"""The widest name in characters that a table always has room for."""
 
 _STYLES = {"holds": "green", "fails": "red"}
 
 
 def show(checked: Sequence[CheckedStatement], console: Console) -> None:
-    """Prints the statements that could be checked, in tables by what they are about; then what
-    they come to, and what could not be checked for what reason."""
+    """Prints the checked statements in tables, then a summary, then what could not be checked and
+    why."""
     width = min(console.width, _WIDTH)
     for rows in tables(checked):
         title, source, kind = _heading(rows[0])
-        whose = f": {rows[0].statement.who}" if _of_the_same(rows) else ""
+        whose = f": {rows[0].statement.clients}" if _of_the_same(rows) else ""
         about = f", {kind}" if kind != "outcome" else ""
         console.print(Text(f"{title}{whose} ({source}{about})", style="bold"), width=width)
         console.print(_table(rows), width=width)
@@ -43,21 +43,21 @@ def show(checked: Sequence[CheckedStatement], console: Console) -> None:
 
 
 def tell(line: str, console: Console) -> None:
-    """Prints a line as it is, in columns as narrow as the tables."""
+    """Prints a line unchanged, wrapped to the width of the tables."""
     width = min(console.width, _WIDTH)
     console.print(line, markup=False, highlight=False, width=width)
 
 
 def tables(checked: Sequence[CheckedStatement]) -> list[list[CheckedStatement]]:
-    """The statements that could be checked, those together that follow each other and are about the
-    same."""
+    """Groups consecutive checked statements that have the same heading."""
     known = [one for one in checked if one.verdict in ("holds", "fails")]
     return [list(rows) for _, rows in itertools.groupby(known, key=_heading)]
 
 
 def reasons(rows: Sequence[CheckedStatement]) -> list[str]:
-    """Why statements of a table fail, each reason once, with whose it is unless it is that of all;
-    of those that do not follow also where they hold."""
+    """Lists why statements of a table fail, each reason once. A reason names its statements unless
+    it holds for all. Of statements that are known not to follow, the reason is also given if they
+    hold."""
     found: dict[str, dict[str, None]] = {}
     for one in rows:
         if one.verdict == "fails" or one.statement.kind == "does not follow":
@@ -72,8 +72,8 @@ def _heading(one: CheckedStatement) -> tuple[str, str, str]:
 
 
 def _of_the_same(rows: Sequence[CheckedStatement]) -> bool:
-    """Whether all compare the same contestants: then that is said above them."""
-    return len({one.statement.who for one in rows}) == 1
+    """Whether all rows compare the same clients. The heading then names them."""
+    return len({one.statement.clients for one in rows}) == 1
 
 
 def _label(one: CheckedStatement, rows: Sequence[CheckedStatement]) -> str:
@@ -81,7 +81,7 @@ def _label(one: CheckedStatement, rows: Sequence[CheckedStatement]) -> str:
 
 
 def _in_lines(label: str) -> str:
-    """A long name that has a workload is broken before that, and nowhere else."""
+    """Breaks a long name before its workload."""
     return label.replace(JOINED, f"\n{JOINED}") if len(label) > _NAME else label
 
 
@@ -103,12 +103,12 @@ def _table(rows: Sequence[CheckedStatement]) -> Table:
 
 
 def said(one: CheckedStatement) -> str:
-    """The measured value, for people; a dash where there is none."""
+    """Returns the measured value as text, a dash if there is none."""
     return "-" if one.measured is None else one.statement.say(one.measured)
 
 
 def interval(one: CheckedStatement) -> str:
-    """Its interval, the unit once; a dash where there is none."""
+    """Returns the interval as text with one unit, a dash if there is none."""
     if one.interval is None:
         return "-"
     low, high = (one.statement.say(end) for end in (one.interval.low, one.interval.high))
@@ -116,13 +116,13 @@ def interval(one: CheckedStatement) -> str:
 
 
 def verdict(one: CheckedStatement) -> str:
-    """In a word; with a question mark where it is not clear."""
+    """Returns the verdict as a word, with a question mark if it is not clear."""
     doubt = "?" if one.verdict in ("holds", "fails") and not one.clear else ""
     return one.verdict + doubt
 
 
 def summary(checked: Sequence[CheckedStatement]) -> Iterator[str]:
-    """What the verdicts come to, in lines."""
+    """Yields the lines of the summary."""
     for kind in KINDS:
         of_kind = [one for one in checked if one.statement.kind == kind]
         counted = reproduction.count(of_kind)
@@ -158,7 +158,7 @@ def summary(checked: Sequence[CheckedStatement]) -> Iterator[str]:
 
 
 def _by_metric(checked: Sequence[CheckedStatement]) -> Iterator[str]:
-    """For each measure how many values hold and how far off they are, and how many comparisons."""
+    """Yields for each measure how many values hold, their errors, and how many comparisons hold."""
     for metric, of_metric in _grouped(checked).items():
         values = [one for one in of_metric if one.statement.form == "value"]
         others = reproduction.count(one for one in of_metric if one.statement.form != "value")
@@ -172,7 +172,7 @@ def _by_metric(checked: Sequence[CheckedStatement]) -> Iterator[str]:
 
 
 def _error(values: Sequence[CheckedStatement]) -> str:
-    """How far off they are; nothing where all are ranges."""
+    """Returns the errors as text, "" if only ranges are published."""
     measure = values[0].statement.measure
     relative = not measure.near_zero
     median = reproduction.median_error(values, relative=relative)
@@ -184,7 +184,7 @@ def _error(values: Sequence[CheckedStatement]) -> str:
 
 
 def _grouped(checked: Sequence[CheckedStatement]) -> dict[str, list[CheckedStatement]]:
-    """The statements that could be checked, by measure."""
+    """Groups the checked statements by measure."""
     found: dict[str, list[CheckedStatement]] = {}
     for one in checked:
         if one.verdict in ("holds", "fails"):
@@ -193,8 +193,8 @@ def _grouped(checked: Sequence[CheckedStatement]) -> dict[str, list[CheckedState
 
 
 def to_json(publication: Publication, checked: Sequence[CheckedStatement]) -> dict[str, Any]:
-    """The verdicts as plain data, for json.dump. Keys are stable; values are in base units: s,
-    bit/s, bytes, J, W, ratios.
+    """Returns the verdicts as plain data, for json.dump. Keys are stable. Values are in base units:
+    s, bit/s, bytes, J, W, ratios.
 
     counts{kind}: holds, fails, clear, explained (of those that fail), metrics{metric}: holds, fails,
       and of them values: holds, fails, median_error, median_error_ratio, rms_error, rms_error_ratio

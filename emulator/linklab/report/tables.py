@@ -1,8 +1,8 @@
-"""A comparison as a table for people and as JSON for machines. Pure.
+r"""Shows a comparison as a table for people and as JSON for machines. Pure.
 
-The table fits 80 columns for two links. Of more links it says less where it is too wide: first
-when they ended, then how much they brought goes into lines below it. Text carries everything,
-colour only repeats it, and a console that cannot show block characters gets ASCII.
+The table fits 80 columns for two links. If more links make it too wide, it first moves their end
+times, then their megabytes into lines below it. Text carries all information. Colour only repeats
+it. Consoles without block characters get ASCII.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from linklab.runs.figures import DOWNLOAD, EFFICIENCY, ORACLE, RUN_FIGURES, TAIL
 from linklab.scenario.workload import WHOLE_FILE
 
 _UNITS = {"done": "end s", "MB": "MB"}
-"""What is said of each link: when it was done, and what it brought."""
+"""The columns of each link: end time and megabytes."""
 _COLUMNS = figures.shown(lambda one: one.table)
-"""The time comes first, before what is said of each link; the others come behind the links. A
-workload that has figures of its own shows those in place of the others."""
+"""The first column stands before the links' columns, the others behind. A workload's own figures
+replace the others."""
 _ENERGY = [(one, one.table) for one in figures.ENERGY_FIGURES if one.table]
 _NOTHING = "-"
 _MIN_BAR = 5
@@ -40,7 +40,7 @@ _PUBLISHED_FAIRLY = 0.15
 
 
 class EfficiencyBar:
-    """A bar as wide as its cell allows, filled in the ratio of efficiency; eighths of a cell."""
+    """Draws a bar as wide as its cell, filled in eighths of a character to the ratio of efficiency."""
 
     def __init__(self, ratio: float) -> None:
         self.ratio = min(max(ratio, 0.0), 1.0)
@@ -61,7 +61,7 @@ class EfficiencyBar:
 
 
 def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) -> RenderableType:
-    """The comparison for a console that is `width` columns wide."""
+    """Returns the comparison for a console of `width` columns."""
     size = f"{comparison.size_bytes / 1e6:g} MB"
     if comparison.workload != WHOLE_FILE:
         size = f"{comparison.workload} of {size}"
@@ -74,7 +74,7 @@ def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) 
     if comparison.title:
         head.append(f"  {comparison.title}", style="not bold")
     parts: list[RenderableType] = [head, Text(", ".join(facts), style="dim")]
-    shown = _told(comparison)
+    shown = _link_columns(comparison)
     table = _table(comparison, width, ascii_only, shown)
     while table is None:
         shown.pop(0)
@@ -85,13 +85,13 @@ def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) 
     return Group(*parts)
 
 
-def _told(comparison: Comparison) -> list[str]:
-    """What there is to say of each link: of a workload's requests nobody knows when a link ended."""
+def _link_columns(comparison: Comparison) -> list[str]:
+    """Lists the link columns that apply. A workload of many requests has no end time per link."""
     return ["done", "MB"] if comparison.workload == WHOLE_FILE else ["MB"]
 
 
 def render(comparison: Comparison, *, width: int = 80, color: bool = False) -> str:
-    """The comparison as text; without `color` not one escape sequence."""
+    """Returns the comparison as text, without escape sequences unless `color`."""
     stream = io.StringIO()
     console = Console(
         file=stream,
@@ -105,7 +105,7 @@ def render(comparison: Comparison, *, width: int = 80, color: bool = False) -> s
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """Prints the comparison on `console`, as wide as that is."""
+    """Prints the comparison on `console`, at its width."""
     ascii_only = console.options.ascii_only
     console.print(renderable(comparison, width=console.width, ascii_only=ascii_only))
 
@@ -113,7 +113,7 @@ def show(comparison: Comparison, console: Console) -> None:
 def _table(
     comparison: Comparison, width: int, ascii_only: bool, shown: Sequence[str]
 ) -> Table | None:
-    """The table with what is `shown` of each link; None where less would fit `width` better."""
+    """Returns the table with the link columns in `shown`, None if it is too wide with them."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
 
     def right(header: str) -> None:
@@ -151,7 +151,7 @@ def _table(
 
 
 def _width(table: Table, rows: list[list[Text]]) -> int:
-    """What the columns so far need, with one column between them."""
+    """Returns the width of the columns so far, with one space between them."""
     total = len(table.columns) - 1
     for index, column in enumerate(table.columns):
         header = max(len(line) for line in str(column.header).splitlines())
@@ -199,9 +199,9 @@ def _of_link(link: LinkRow | None, what: str) -> str:
 
 
 def _link_notes(comparison: Comparison, shown: Sequence[str]) -> list[RenderableType]:
-    """What of the links was too wide for the table, a line per row."""
+    """Returns the link columns that the table had no room for, one line per row."""
     notes: list[RenderableType] = []
-    wanted = {what: unit for what, unit in _UNITS.items() if what in _told(comparison)}
+    wanted = {what: unit for what, unit in _UNITS.items() if what in _link_columns(comparison)}
     for what, unit in wanted.items():
         if what not in shown:
             for row in comparison.rows:
@@ -223,7 +223,7 @@ def _error(ratio: float | None) -> Text:
 
 
 def _notes(comparison: Comparison) -> list[RenderableType]:
-    """What has no column: spread over runs, wasted bytes, failures."""
+    """Returns the notes below the table: spread over runs, wasted bytes, failures."""
     notes = []
     spreads = [
         f"{row.algorithm} {time.min:.2f}-{time.max:.2f} (sd {time.sd:.2f})"
@@ -261,11 +261,8 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
     return list(notes)
 
 
-# --- JSON.
-
-
 def to_json(comparison: Comparison) -> dict[str, object]:
-    """The comparison as plain data, for json.dump. Keys are stable; units are in the keys.
+    """Returns the comparison as plain data, for json.dump. Keys are stable. Units are in the keys.
 
     scenario, title, workload   strings
     size_bytes               payload

@@ -1,4 +1,4 @@
-"""Vega-Lite without network: its JavaScript for a page, and files of single charts."""
+"""Provides Vega-Lite without network: its JavaScript for a page, and charts as files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linklab.core.paths import in_cache
 from linklab.core.whole_file import write
 
 VERSION: Final = "6.4"
-"""Of Vega-Lite, of those in vl-convert."""
+"""The version of Vega-Lite, one that vl-convert has."""
 
 FORMATS: Final = ("svg", "png")
 
@@ -19,8 +19,8 @@ _WIDTH: Final = 640
 
 
 def javascript() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, which sets `vegaEmbed` and `vega`. The first
-    call on a machine bundles them, which takes some seconds, and keeps them in the cache."""
+    """Returns Vega, Vega-Lite and Vega-Embed in one script that sets `vegaEmbed` and `vega`. The
+    first call on a machine bundles them, which takes some seconds, and keeps them in the cache."""
     path = in_cache("vega") / f"{importlib.metadata.version('vl-convert-python')}-{VERSION}.js"
     try:
         return path.read_text()
@@ -34,7 +34,8 @@ def javascript() -> str:
 
 
 def drawn(spec: dict[str, Any], form: str) -> bytes:
-    """A chart as a file, `svg` or `png`, black on white; of a paper's width where it states a width."""
+    """Draws a chart as `svg` or `png`, black on white. A chart that states a width gets a fixed
+    one."""
     fixed = {**spec, "background": "white"}
     if "width" in spec:
         fixed["width"] = _WIDTH

@@ -51,8 +51,8 @@ def test_every_run_the_median_and_the_interval_are_drawn() -> None:
     values = SPECS["times"]["data"]["values"]
     assert [row["s"] for row in values if "s" in row] == [2.0, 9.5, 3.0]
     assert [row for row in values if "median" in row] == [
-        {"who": "alg3", "median": 5.75, "low": 2, "high": 9.5},
-        {"who": "x", "median": 3.0},
+        {"client": "alg3", "median": 5.75, "low": 2, "high": 9.5},
+        {"client": "x", "median": 3.0},
     ]
     assert SPECS["times"]["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
 
@@ -75,7 +75,7 @@ def test_a_request_is_a_line_through_the_file() -> None:
 
 def test_loads_are_in_percent_of_a_core() -> None:
     values = SPECS["loads"]["data"]["values"]
-    assert [(row["who"], row["p"], row["v"]) for row in values if "v" in row] == [
+    assert [(row["client"], row["p"], row["v"]) for row in values if "v" in row] == [
         ("alg3", "client", 20),
         ("alg3", "client", 20),
         ("alg3", "server", 20),
