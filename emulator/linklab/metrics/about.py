@@ -1,5 +1,5 @@
-"""A run as a whole, in Prometheus: when, where, of what revision, and whether its figures are the
-scenario's. Pure."""
+"""Defines the metrics of a run as a whole: when, where, of which revision, and whether its figures
+are valid for the scenario. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from linklab.metrics.metric import Metric, Readings, declared, one
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a run happens and of what revision, its algorithm's place in lists, when its scenario
-    begins, in Unix seconds, and where its payload goes, "down" or "up"."""
+    """Holds the run's environment and revision, the algorithm's position in lists, the scenario's
+    start in Unix seconds, and the payload's direction, "down" or "up"."""
 
     place: str = ""
     revision: str = ""
@@ -23,7 +23,7 @@ class Setting:
 
 @dataclass
 class About:
-    """A run as a whole; `ended_s` is when it ended, in Unix seconds."""
+    """Holds the facts about a run as a whole. `ended_s` is its end in Unix seconds."""
 
     setting: Setting
     lab: LabMetrics

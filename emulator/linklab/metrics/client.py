@@ -1,7 +1,8 @@
-"""A download by multilink in Prometheus, with the names that multilink gives itself. Pure.
+r"""Defines the metrics of a transfer by multilink, under the names that multilink itself exports.
+Pure.
 
-`client/internal/metrics` counts the same events in the client's own process; tests of both sides
-hold their metrics beside one golden file.
+`client/internal/metrics` counts the same events in the client's own process. Tests of both sides
+compare their metrics with one golden file.
 """
 
 from __future__ import annotations
@@ -16,31 +17,34 @@ from linklab.metrics.metric import Distribution, Metric, Readings, declared
 
 @dataclass
 class ClientLinkMetrics:
-    """What is known of one link."""
+    """Holds the counters of one link."""
 
     requests: Counter[float] = field(default_factory=Counter)
-    """By the upper bound of the bucket of their size."""
+    """Number of requests by the upper bound of their size's bucket."""
     requested_bytes: int = 0
     in_flight: int = 0
     sampled_bytes: int = 0
     ended_bytes: int = 0
     wasted_bytes: int = 0
-    """Of those that went over the link."""
+    """Wasted bytes that this link carried."""
     late_bytes: int = 0
-    """Of requests that were given up: beside those that arrived, and wasted."""
+    """Bytes of cancelled requests, in addition to the bytes that arrived and were wasted."""
     failovers: int = 0
     rtt_s: float | None = None
 
     @property
     def arrived_bytes(self) -> int:
-        """By the samples, which come during requests, or the ends, which are exact after them."""
+        """Returns the sampled or the final count. Samples come during requests, exact counts at
+        their ends."""
         return max(self.sampled_bytes, self.ended_bytes)
 
 
 class Client:
-    """A download or upload over `links`, from the records that it has been told so far; no series
-    before the first, and none ever of other programs. The file has `size_bytes` unless a record says
-    otherwise; none does in an upload."""
+    r"""Counts the records of a download or upload over `links`.
+
+    There are no series before the first record. So other programs never have any. The file has
+    `size_bytes` unless a record gives a size. Uploads have no such record.
+    """
 
     def __init__(self, links: Sequence[str], size_bytes: int = 0) -> None:
         self.has_begun = False
@@ -49,7 +53,7 @@ class Client:
         self._resumed_bytes = 0
 
     def record(self, record: ClientRecord) -> None:
-        """Takes in a record."""
+        """Counts a record."""
         self.has_begun = True
         if record.event == "size":
             self._size_bytes = record.bytes
@@ -76,7 +80,7 @@ class Client:
 
     @property
     def progress_ratio(self) -> float:
-        """Part of the file that is there, what an earlier call has left included."""
+        """The share of the file that has arrived, including the part that an earlier call left."""
         if self._size_bytes == 0:
             return 0.0
         useful = sum(link.arrived_bytes - link.wasted_bytes for link in self.links.values())

@@ -1,7 +1,7 @@
-"""What of the file has arrived, whoever downloads or uploads it, in Prometheus. Pure.
+r"""Defines the metrics of a transfer's progress, for any program. Pure.
 
-multilink says what it has; of other programs the links' counters tell, which hold what was sent
-twice too.
+multilink reports what it has received. For other programs the links' counters are used. They
+include retransmissions.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from linklab.metrics.metric import Metric, Readings, declared, one
 
 
 class Download:
-    """A file of `size_bytes` that goes over links in a direction, by what `client` was told, or else
-    by the samples of their queues. Where nobody moves one there is no size, and no progress."""
+    """Tracks a file of `size_bytes` in one direction, by `client`'s records or else by the queues'
+    samples. `size_bytes` is None if nothing is transferred. Then there is no progress."""
 
     def __init__(
         self, link_names: Sequence[str], client: Client, size_bytes: int | None, direction: str
@@ -29,19 +29,19 @@ class Download:
         self._last_second = {name: LastSecond(1) for name in link_names}
 
     def record(self, record: Record) -> None:
-        """Takes in a record; the client has it already."""
+        """Counts a record that `client` has counted already."""
         if isinstance(record, QueueRecord) and record.direction == self._direction:
             self._carried_bytes[record.link] = record.sent_bytes * goodput_ratio()
             self._last_second[record.link].read(record.t_s, self._arrived_bytes(record.link))
 
     def goodput_bytes_per_s(self) -> Readings:
-        """By link, in the last second."""
+        """Yields each link's goodput over the last second."""
         for name, last_second in self._last_second.items():
             yield (name,), max(0.0, *last_second.per_second())
 
     @property
     def progress_ratio(self) -> float | None:
-        """Part of the file that is there; None of no file."""
+        """The share of the file that has arrived, None without a file."""
         if self._client.has_begun:
             return self._client.progress_ratio
         if self._size_bytes is None:

@@ -1,4 +1,4 @@
-"""The emulator in Prometheus: what happened, and whether it kept up. Pure."""
+"""Defines the emulator's metrics: its events, and whether it keeps up. Pure."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from linklab.models.events import BY_HAND, BY_HAND_END
 from linklab.models.registry import HAPPENINGS
 
 BUSY_RATIO = 0.97
-"""A core that is busier than this has no time left, and links carry less than they could."""
+"""A core with a higher load has no time left. Links may then carry less than they should."""
 
 BUSY_RECORDS = 3
-"""For so many seconds on end: what begins takes all of a core, too."""
+"""The number of samples, one per second, after which a core counts as busy. Starting programs also
+fill a core for a moment."""
 
 LATENESS_WINDOW_S = 5.0
-"""The lateness is the worst of so many seconds, or a scrape would see only the last change's."""
+"""The lateness is the maximum over this time. Otherwise a scrape would see only the last change's.
+"""
 
 KINDS = (*HAPPENINGS, BY_HAND, BY_HAND_END)
-"""Kinds of events that every link counts from 0: the step from 0 to 1 is what is annotated."""
+"""The kinds of events that every link counts from 0. Dashboards annotate the step from 0 to 1."""
 
 
 FLAWS = ("by hand", "late", "busy")
-"""Why a run's figures are not the scenario's: somebody changed its links, they changed too late, or
-the emulator's core had no time left."""
+"""The reasons why a run's figures are not valid for its scenario: a user changed links, the
+emulator changed links too late, or its core had no time left."""
 
 
 class LabMetrics:
-    """The emulator during a run over `links`, from the records that it has been told so far."""
+    """Counts the records of the emulator during a run over `links`."""
 
     def __init__(self, links: Sequence[str]) -> None:
         self.events = Counter({(link, kind): 0 for link in links for kind in KINDS})
@@ -40,7 +42,7 @@ class LabMetrics:
         self._late: deque[tuple[float, float]] = deque()
 
     def record(self, t_s: float, record: Record) -> None:
-        """Takes in a record of time `t_s`, which is no earlier than the one before."""
+        """Counts a record of time `t_s`. Times must not decrease."""
         match record:
             case LinkRecord() | QueueRecord():
                 self._late.append((t_s, record.late_s))
@@ -57,23 +59,23 @@ class LabMetrics:
         self.flaws["busy"] |= self.is_busy
 
     def pass_time(self, now_s: float) -> None:
-        """It is `now_s` seconds after the scenario's beginning now."""
+        """Moves to `now_s` seconds since the scenario's start."""
         while self._late and self._late[0][0] < now_s - LATENESS_WINDOW_S:
             self._late.popleft()
 
     @property
     def lateness_s(self) -> float:
-        """The worst of the last seconds."""
+        """The worst lateness in the last LATENESS_WINDOW_S."""
         return max((late_s for _, late_s in self._late), default=0.0)
 
     @property
     def is_late(self) -> bool:
-        """Whether the emulator has been so late in the last seconds that a figure suffers."""
+        """Whether the recent lateness is large enough to change results."""
         return self.lateness_s > MAX_LATE_S
 
     @property
     def is_busy(self) -> bool:
-        """Whether its core has had no time left for the last seconds."""
+        """Whether the core has had no time left for the last seconds."""
         return self._busy_records >= BUSY_RECORDS
 
 

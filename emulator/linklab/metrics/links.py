@@ -1,4 +1,5 @@
-"""The emulated links in Prometheus: their states as applied, and what their queues counted. Pure."""
+"""Defines the metrics of the emulated links: their states as applied, and their queues' counters.
+Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +14,19 @@ from linklab.metrics.metric import Metric, Readings, declared
 
 @dataclass
 class Direction:
-    """What is known of one direction of a link."""
+    """Holds the counters of one direction of a link."""
 
     capacity_bytes: float = 0.0
-    """What it could have carried so far."""
+    """The bytes that the link could have carried so far."""
     queue: QueueRecord | None = None
     """The newest sample."""
     last_second: LastSecond = field(default_factory=lambda: LastSecond(3))
-    """Capacity and use in bytes, outages in seconds, as of the samples."""
+    """Capacity and carried bytes, and seconds of outage, at the samples' times."""
 
 
 @dataclass
 class LinkMetrics:
-    """What is known of one link."""
+    """Holds the state and the counters of one link."""
 
     state: LinkRecord | None = None
     access_point: str = ""
@@ -37,18 +38,18 @@ class LinkMetrics:
 
     @property
     def is_out(self) -> bool:
-        """Whether nothing can pass to the client."""
+        """Whether nothing can reach the client."""
         return self.state is not None and self.state.is_out("down")
 
 
 class AllLinkMetrics:
-    """The links of a run, from the records that it has been told so far."""
+    """Counts the records of all links of a run."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.links = {name: LinkMetrics() for name in names}
 
     def record(self, record: Record) -> None:
-        """Takes in a record."""
+        """Counts a record."""
         match record:
             case LinkRecord():
                 link = self._link(record.link)
@@ -65,7 +66,7 @@ class AllLinkMetrics:
                 )
 
     def pass_time(self, seconds: float) -> None:
-        """So much later nothing has changed."""
+        """Advances the time by `seconds` in which no state changed."""
         for link in self.links.values():
             if link.is_out:
                 link.outage_s += seconds
@@ -100,12 +101,12 @@ def _per_direction(
 
 
 def _applied(value: Callable[[LinkRecord], float]) -> Callable[[AllLinkMetrics], Readings]:
-    """Of links whose state is known."""
+    """Returns the series of links whose state is known."""
     return _per_link(lambda link: None if link.state is None else value(link.state))
 
 
 def _counted(value: Callable[[QueueRecord], int]) -> Callable[[AllLinkMetrics], Readings]:
-    """0 before a queue's first sample."""
+    """Returns the series of a queue's counter, 0 before its first sample."""
 
     def of(link: LinkMetrics, direction: str) -> float:
         queue = link.directions[direction].queue

@@ -1,4 +1,4 @@
-"""What a run's manifest says in Prometheus: its label and the labels of its series."""
+"""Derives a run's Prometheus labels from its manifest."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from linklab.scenario import Scenario
 
 
 def run_label(made: Job, run_dir: Path) -> str:
-    """What a run is called in Prometheus: when it was started, and its directory. Sorted, runs are
-    in the order of their starts."""
+    """Returns the run's label: its start time and its directory's name. Labels sort by start."""
     return f"{re.sub('[^0-9T]', '', made.started_at[:19])}-{as_utf8(run_dir.resolve().name)}"
 
 
 def new_metrics(label: str, made: Job, scenario: Scenario, began_s: float) -> RunMetrics:
-    """The metrics of a run that nothing is known of but its manifest. `began_s` is when its
-    scenario begins in Prometheus, in Unix seconds."""
+    """Returns the metrics of a run before its first record. `began_s` is the scenario's start on
+    Prometheus' clock, in Unix seconds."""
     lists = clients.names(scenario.links)
     size_bytes = scenario.payload.size_bytes
     labels = RunLabels(

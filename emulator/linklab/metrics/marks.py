@@ -1,7 +1,7 @@
-"""What is otherwise with a link for some time, in words, for marks in graphs. Pure.
+r"""Defines the metrics that mark spans in graphs: outages and changes by hand. Pure.
 
-A series says what in its labels, and is 1 as long as it is so. What is over before Prometheus has
-looked stays for a second.
+A label describes the change. The value is 1 while it lasts. Shorter changes stay visible for a
+second, because Prometheus scrapes once a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from linklab.metrics.metric import Metric, Readings, declared
 from linklab.models.events import BY_HAND, BY_HAND_END
 
 SHOWN_S = 1.0
-"""At least so long: as often as Prometheus asks."""
+"""The least time that a mark is visible: the scrape interval."""
 
 
 @dataclass
@@ -23,12 +23,12 @@ class _Mark:
     ended_s: float | None = None
 
     def is_shown(self, now_s: float) -> bool:
-        """Whether it is so, or was so for a moment that somebody is to see."""
+        """Whether the change lasts, or ended less than SHOWN_S after its start."""
         return self.ended_s is None or now_s < self.begun_s + SHOWN_S
 
 
 class Marks:
-    """What is otherwise with links now, from the records that it has been told so far."""
+    """Tracks outages and manual changes of links."""
 
     def __init__(self, links: AllLinkMetrics) -> None:
         self._links = links
@@ -36,19 +36,19 @@ class Marks:
         self._out: dict[tuple[str, str], _Mark] = {}
         self._by_hand: dict[tuple[str, str], _Mark] = {}
         self._in_force: dict[tuple[str, str], str] = {}
-        """Somebody's words, by link and what of it was changed."""
+        """The user's command words, by link and by the property that was changed."""
         self._why_out: dict[str, str] = {}
-        """What is the matter with links over which nothing passes."""
+        """The reason for each current outage, by link."""
 
     def event(self, t_s: float, record: EventRecord) -> None:
-        """Takes in something that happened at `t_s`."""
+        """Takes in an event of time `t_s`."""
         if record.kind not in (BY_HAND, BY_HAND_END):
             return
         for words in record.detail.split(", "):
             about = record.link, _about(words)
             before = self._in_force.get(about)
             if record.kind == BY_HAND_END and before != words:
-                continue  # Another has taken its place.
+                continue  # A later change replaced this one.
             if before is not None:
                 del self._in_force[about]
                 self._by_hand[record.link, before].ended_s = t_s
@@ -57,7 +57,7 @@ class Marks:
                 self._by_hand[record.link, words] = _Mark(t_s)
 
     def pass_time(self, now_s: float) -> None:
-        """It is `now_s` seconds after the scenario's beginning now, and links are as they are."""
+        """Moves to `now_s` seconds since the scenario's start, with the links' current states."""
         self._now_s = now_s
         for name, link in self._links.links.items():
             if link.is_out and name not in self._why_out:
@@ -73,24 +73,24 @@ class Marks:
         return "down" if link.state is not None and not link.state.up else "out"
 
     def out(self) -> Readings:
-        """Whether nothing passes over links, and why."""
+        """Yields the outages with their reasons."""
         for names, mark in self._out.items():
             yield names, float(mark.is_shown(self._now_s))
 
     def by_hand(self) -> Readings:
-        """Whether links are as somebody wanted them."""
+        """Yields the changes by hand."""
         for names, mark in self._by_hand.items():
             yield names, float(mark.is_shown(self._now_s))
 
 
 def _about(words: str) -> str:
-    """What a change is of, by its first word: "up" takes "down" back."""
+    """Returns the property that a command changes, its first word. "up" reverts "down"."""
     first = words.partition(" ")[0]
     return "down" if first == "up" else first
 
 
 def _lasts(words: str) -> bool:
-    """Whether it is otherwise than in the scenario for some time: a handover is over at once."""
+    """Whether a command's effect lasts. A handover is over at once."""
     return words.partition(" ")[0] not in ("up", "handover")
 
 

@@ -1,7 +1,7 @@
-"""What a metric is, and where its values come from. Pure.
+r"""Defines what a metric is and where its values come from. Pure.
 
-A metric is one entry in the file of what it is about (`links`, `lab`, `results`, `client`). Runs
-that go on, published runs, dashboards and tests all take it from there.
+A metric is one entry in the file of its subject (`links`, `lab`, `results`, `client`). Live runs,
+published runs, dashboards and tests all use these entries.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
 RUN_LABELS = ("run", "scenario", "size", "algorithm", "seed", "clock")
-"""What every series of a run carries: which one it is, and what its figures hang on."""
+"""The labels of every series of a run."""
 
 S = TypeVar("S")
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """What a histogram holds: how many values by the upper bound of their bucket (infinite for
-    those above all bounds), and their sum."""
+    """Holds a histogram: the number of values by the upper bound of their bucket (infinite above
+    all bounds), and their sum."""
 
     counts: Mapping[float, int]
     total: float
 
 
 Readings = Iterable[tuple[tuple[str, ...], float | Distribution]]
-"""The series of a metric: values of its labels, in its labels' order, and the value."""
+"""The series of a metric: its label values, in the order of its labels, and its value."""
 
 
 @dataclass(frozen=True)
 class Metric(Generic[S]):
-    """One metric.
+    r"""Defines one metric.
 
-    `name` ends in its unit, as Prometheus' conventions have it (`_total` follows that of a
-    counter). `labels` are those besides `RUN_LABELS`. `buckets` are the upper bounds of a
-    histogram. `read` finds the series in what is known of a run.
+    `name` ends in the unit, by Prometheus' conventions. A counter's unit is followed by `_total`.
+    `labels` are those besides `RUN_LABELS`. `buckets` are the upper bounds of a histogram. `read`
+    yields the series from what is known of a run.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Metric(Generic[S]):
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The names that queries know."""
+        """The names that queries use."""
         suffixes = ("_bucket", "_sum", "_count") if self.type == "histogram" else ("",)
         return tuple(self.name + suffix for suffix in suffixes)
 
     def samples(self, source: S, run: Mapping[str, str]) -> Iterator[Sample]:
-        """Its series of a run as they are now; `run` has the run's own labels."""
+        """Yields the metric's current samples. `run` has the run's own labels."""
         for values, value in self.read(source):
             labels = {**run, **dict(zip(self.labels, values, strict=True))}
             if isinstance(value, Distribution):
@@ -65,7 +65,7 @@ class Metric(Generic[S]):
                 yield Sample(self.name, labels, value)
 
     def bucket_of(self, value: float) -> float:
-        """The upper bound of the bucket that a value is counted in."""
+        """Returns the upper bound of the bucket that counts a value."""
         return next((bound for bound in self.buckets if value <= bound), math.inf)
 
     def _distributed(self, value: Distribution, labels: dict[str, str]) -> Iterator[Sample]:
@@ -79,11 +79,11 @@ class Metric(Generic[S]):
 
 
 def one(value: float | None) -> Readings:
-    """The only series of a metric without labels; none where there is no value."""
+    """Yields the only series of a metric without labels, none if `value` is None."""
     if value is not None:
         yield (), value
 
 
 def declared(module: Mapping[str, Any]) -> tuple[Metric[Any], ...]:
-    """The metrics that a module (its `globals()`) declares, in its order."""
+    """Returns the metrics that a module (its `globals()`) declares, in its order."""
     return tuple(entry for entry in module.values() if isinstance(entry, Metric))

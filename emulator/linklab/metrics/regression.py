@@ -1,4 +1,4 @@
-"""What a regression suite says of a run, in Prometheus. Pure."""
+"""Defines the metrics of a regression suite's verdict on a run. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from linklab.metrics.metric import Metric, Readings, declared
 from linklab.runs.beside_baseline import BesideBaseline
 
 Verdict = BesideBaseline | None
-"""None of a run that is in no suite."""
+"""None if the run belongs to no suite."""
 
 
 def _moved(verdict: Verdict) -> Readings:

@@ -1,4 +1,4 @@
-"""What a run came to, in Prometheus. Pure."""
+"""Defines the metrics of a finished run's figures. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from linklab.runs.run_figures import RunFigures
 from linklab.runs.workload_figures import FIGURES
 
 Results = RunFigures | None
-"""A finished run's figures; None of one that failed."""
+"""A finished run's figures, None if it failed."""
 
 
 def _of_run(figure: RunFigure, gauge: Gauge) -> Metric[Results]:
-    """One figure of runs that have it, in Prometheus' unit."""
+    """Returns the metric of one figure, in Prometheus' unit. Runs without the figure have no
+    series."""
 
     def read(results: Results) -> Readings:
         value = None if results is None else figure.of(results)
@@ -56,7 +57,7 @@ RECEIVED = Metric(
 
 
 def _of_workload(unit: str) -> Callable[[Results], Readings]:
-    """A workload's own figures of a unit, by their names without it."""
+    """Yields a workload's own figures of a unit, by their names without the unit."""
 
     def read(results: Results) -> Readings:
         for key, value in ((results.workload if results else None) or {}).items():

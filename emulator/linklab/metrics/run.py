@@ -1,7 +1,6 @@
-"""A run's metrics, from its records: the same while it goes on and once it is over. Pure.
+r"""Computes a run's metrics from its records, both while it goes on and afterwards. Pure.
 
-`linklab live` and `linklab publish` both take them from here, so that the same dashboards show
-both.
+`linklab live` and `linklab publish` both use this module, so that the same dashboards show both.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ CATALOGUE = (
     *results.METRICS,
     *regression.METRICS,
 )
-"""Every metric."""
+"""All metrics."""
 
 _BY_SERIES = {name: metric.name for metric in CATALOGUE for name in metric.series}
 
@@ -38,7 +37,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class RunLabels:
-    """What every series of a run carries."""
+    """Holds the labels of every series of a run."""
 
     run: str
     scenario: str
@@ -49,10 +48,10 @@ class RunLabels:
 
 
 class RunMetrics:
-    """The metrics of one run, from the records that it has been told so far.
+    r"""Computes the metrics of one run from its records so far.
 
-    `link_names` are the scenario's links; their counters stand at 0 before the first record.
-    `size_bytes` is the file's, None where nobody downloads or uploads one.
+    `link_names` are the scenario's links. Their counters are 0 before the first record.
+    `size_bytes` is the file's size, None if nothing is transferred.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class RunMetrics:
         self._now_s = 0.0
 
     def record(self, t_s: float, record: Record) -> None:
-        """Takes in a record of time `t_s`, which is no earlier than the one before."""
+        """Counts a record of time `t_s`. Times must not decrease."""
         self.advance(t_s)
         self._links.record(record)
         self._lab.record(t_s, record)
@@ -82,7 +81,7 @@ class RunMetrics:
         self._marks.pass_time(self._now_s)
 
     def advance(self, t_s: float) -> None:
-        """It is `t_s` seconds after the scenario's beginning now, or later already."""
+        """Moves to `t_s` seconds since the scenario's start, unless that time is past."""
         passed_s = t_s - self._now_s
         if passed_s > 0:
             self._links.pass_time(passed_s)
@@ -92,28 +91,28 @@ class RunMetrics:
 
     @property
     def now_s(self) -> float:
-        """The latest time that it knows of, in seconds since the scenario began."""
+        """The latest known time, in seconds since the scenario's start."""
         return self._now_s
 
     @property
     def lateness_s(self) -> float:
-        """By how much the emulator came late at the worst in the last seconds."""
+        """The emulator's worst lateness in the last seconds."""
         return self._lab.lateness_s
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the emulator is in time, as far as a figure would notice."""
+        """Whether the emulator is punctual enough that no result changes."""
         return not (self._lab.is_late or self._lab.is_busy)
 
     def conclude(
         self, figures: RunFigures | None, ended_s: float, verdict: regression.Verdict = None
     ) -> None:
-        """The run is over since `ended_s` (Unix seconds) and came to `figures`, or failed; and what
-        its suite says of that, if it is in one."""
+        """Ends the run at `ended_s` (Unix seconds) with `figures`, None if it failed, and its
+        suite's verdict, if it belongs to a suite."""
         self._about.ended_s, self._results, self._verdict = ended_s, figures, verdict
 
     def samples(self) -> Iterator[Sample]:
-        """All series of a run that is going on, and its figures once there are any."""
+        """Yields all samples of a run while it goes on, and its figures if there are any."""
         yield from self._of(links.METRICS, self._links)
         yield from self._of(marks.METRICS, self._marks)
         yield from self._of(lab.METRICS, self._lab)
@@ -122,7 +121,7 @@ class RunMetrics:
         yield from self.figures()
 
     def figures(self) -> Iterator[Sample]:
-        """What is to be said of the run as a whole, and what it came to once it is over."""
+        """Yields the samples of the run as a whole, and its figures once it has ended."""
         yield from self._of(about.METRICS, self._about)
         if self._about.ended_s is not None:
             yield from self._of(results.METRICS, self._results)
@@ -135,7 +134,7 @@ class RunMetrics:
 
 
 def families(samples: Iterable[Sample]) -> list[Family]:
-    """The samples under their metrics, in the catalogue's order, series by series."""
+    """Groups samples by metric, in the order of METRICS, and sorts each metric's series."""
     grouped: dict[str, list[Sample]] = {}
     for sample in samples:
         grouped.setdefault(_BY_SERIES[sample.name], []).append(sample)
