@@ -250,7 +250,7 @@ def _figures(
 
 
 def _p90_w(power: list[Power]) -> float:
-    """Returns the least power that is not exceeded for 90 % of the time."""
+    """Returns the least power that the device stayed at or below for 90 % of the time."""
     left_s = 0.9 * sum(one.length_s for one in power)
     ascending = sorted(power, key=lambda one: one.power_w)
     for one in ascending:

@@ -280,7 +280,7 @@ class _Solver:
 
 
 def _least_squares(matrix: Numbers, wanted: Numbers, low: Numbers | float, high: float) -> Numbers:
-    """The values between two bounds with which the matrix comes nearest to what is wanted."""
+    """Returns the values between two bounds that fit `matrix · values = wanted` best."""
     from scipy import optimize  # Slow to load, and an extra.
 
     found = optimize.lsq_linear(matrix, wanted, bounds=(low, high), method="bvls")
