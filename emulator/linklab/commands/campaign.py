@@ -225,7 +225,7 @@ def comparisons(campaign: Campaign, results: Mapping[str, Result]) -> list[Compa
     for scenario in campaign.scenarios:
         requests = [one for one in campaign.requests if one.scenario == scenario]
         found = [(one, results[one.label]) for one in requests]
-        made.append(running.comparison(scenario, [one.who for one in requests], found))
+        made.append(running.comparison(scenario, [one.client_name for one in requests], found))
     return made
 
 

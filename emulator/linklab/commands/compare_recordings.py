@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
             recording.read(series.parent / request.label)
             for request, result in series.results
             if request.scenario == scenario
-            and request.who == one.contestant
+            and request.client_name == one.contestant
             and not isinstance(result, str)
         ]
         if same:

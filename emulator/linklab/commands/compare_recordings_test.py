@@ -32,7 +32,7 @@ def test_a_recording_is_laid_beside_who_was_recorded(
 ) -> None:
     options.runs = 2
     assert compare.run(options) == 0
-    assert [(one.who, one.seed, one.scenario.name) for one in runs.requests] == [
+    assert [(one.client_name, one.seed, one.scenario.name) for one in runs.requests] == [
         ("alg3-rescue", 1, "recorded-my-drive"),
         ("alg3-rescue", 2, "recorded-my-drive"),
     ]
@@ -67,7 +67,7 @@ def test_others_are_predicted(
 ) -> None:
     options.algorithms, options.json = "alg1,alg3-rescue", False
     assert compare.run(options) == 0
-    assert [one.who for one in runs.requests] == ["alg3-rescue", "alg1"]
+    assert [one.client_name for one in runs.requests] == ["alg3-rescue", "alg1"]
     said = " ".join(capsys.readouterr().out.split())
     assert f"{drive} alg3-rescue as recorded" in said
     assert "download, s 10.000 11.000 +10.0" in said

@@ -135,9 +135,9 @@ def grouped(found: Iterable[LoadedRun]) -> tuple[list[Group], list[str]]:
             group = Group(title, runs[0].scenario, place, clock, {}, {})
             for one in sorted(runs, key=lambda one: one.job.seed):
                 if one.figures is None:
-                    group.failures.setdefault(one.who, []).append(one.failure)
+                    group.failures.setdefault(one.client_name, []).append(one.failure)
                 else:
-                    group.runs.setdefault(one.who, []).append(one)
+                    group.runs.setdefault(one.client_name, []).append(one)
             _check_different(group)
             known = clients.names(group.scenario.links)
             order = {client: place for place, client in enumerate(known)}

@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         checked = reproduction.check(stated, reproduction.by_cell([*used, *begun]))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    notes = clients.notes(dict.fromkeys(one.who for one in used))
+    notes = clients.notes(dict.fromkeys(one.client_name for one in used))
     if options.json:
         said = reproduction_showing.to_json(stated, checked)
         counts = {"runs": len(used), "failures": failures, "notes": notes}
@@ -153,7 +153,7 @@ def _first_seconds(
     found = []
     for one in used:
         for scenario, contestant, first_s in wanted:
-            if (one.scenario.name, one.who) == (scenario, contestant) and one.figures is not None:
+            if (one.scenario.name, one.client_name) == (scenario, contestant) and one.figures is not None:
                 try:
                     found.append(first_seconds.of(one, first_s, model))
                 except FigureError as error:

@@ -112,9 +112,9 @@ def comparison(
     for request, result in results:
         if request.scenario == scenario:
             if isinstance(result, str):
-                failures[request.who].append(result)
+                failures[request.client_name].append(result)
             else:
-                runs[request.who].append(result)
+                runs[request.client_name].append(result)
     compared = compare(scenario, runs, failures, publication.figures_for(scenario))
     return replace(compared, notes=tuple(clients.notes(runs)))
 

@@ -109,7 +109,7 @@ class LiveLab:
         return {
             "scenario": self._scenario.name,
             "algorithms": [one.contestant for one in self._turn if one.contestant],
-            "running": running[0].who if running else None,
+            "running": running[0].client_name if running else None,
             "run_dir": str(running[1]) if running else None,
             "runs": self._runs,
             "place": self._where.name,
@@ -150,7 +150,7 @@ class LiveLab:
             self._runs += 1
             if error is not None:
                 failures += 1
-                report_error(f"{request.who} failed: {error}")
+                report_error(f"{request.client_name} failed: {error}")
                 if failures == self._runs >= max(2, len(self._turn)):
                     raise runner.RunError("every run has failed: there is nothing to watch")
                 time.sleep(PATIENCE_S)
@@ -167,7 +167,7 @@ class LiveLab:
         self.exporter.begin(run_dir, job.read(run_dir), self._scenario)
         began = time.monotonic()
         doing = "downloading…" if request.contestant else "the links are there for others"
-        print(f"{request.who}: {doing}", file=sys.stderr)
+        print(f"{request.client_name}: {doing}", file=sys.stderr)
         with contextlib.closing(
             runner.begin(request, run_dir, self._where, float("inf"))
         ) as running:
@@ -179,12 +179,12 @@ class LiveLab:
         figures, error = (None, None) if broken_off else _figures(run_dir, error)
         if broken_off:
             self.exporter.forget()
-            print(f"{request.who}: broken off", file=sys.stderr)
+            print(f"{request.client_name}: broken off", file=sys.stderr)
         else:
             self.exporter.end(figures)
         if figures is not None:
             print(
-                f"{request.who}: {figures.download_s:.2f} s"
+                f"{request.client_name}: {figures.download_s:.2f} s"
                 f"{figures.said_goodput}{figures.said_efficiency}, "
                 f"next after {time.monotonic() - began - figures.download_s:.1f} s",
                 file=sys.stderr,
@@ -261,7 +261,7 @@ def live(
         links = list(turn[0].scenario.links)
         first, last = links[0], links[-1]
         print(
-            f"live: {turn[0].scenario.name}, {', '.join(one.who for one in turn)} in turn; metrics: {server.url}/metrics\n"
+            f"live: {turn[0].scenario.name}, {', '.join(one.client_name for one in turn)} in turn; metrics: {server.url}/metrics\n"
             f"run directories: {directory} (the last {KEPT_RUNS})\n"
             f"change it: linklab link {first} down | linklab link {last} rate 10mbit | linklab next\n"
             f"who commands it needs its token, which `linklab link` of this account finds: {kept}",

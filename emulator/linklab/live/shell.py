@@ -42,7 +42,7 @@ class ShellLab:
         """Returns the lab's status, for people and programs."""
         return {
             "scenario": self._request.scenario.name,
-            "running": self._request.who,
+            "running": self._request.client_name,
             "run_dir": self._run_dir and str(self._run_dir),
             "place": self._where.name,
             "clock": self._where.clock,

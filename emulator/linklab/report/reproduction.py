@@ -85,7 +85,7 @@ def by_cell(runs: Iterable[LoadedRun]) -> dict[RunGroup, list[LoadedRun]]:
     found: dict[RunGroup, dict[tuple[int, str, str], LoadedRun]] = {}
     for one in sorted(runs, key=lambda one: one.job.seed):
         if one.figures is not None:
-            seeds = found.setdefault(RunGroup(one.scenario.name, one.who, one.first_s), {})
+            seeds = found.setdefault(RunGroup(one.scenario.name, one.client_name, one.first_s), {})
             key = one.job.seed, one.job.place, one.job.clock
             if key in seeds:
                 raise ValueError(f"the same run twice: {seeds[key].run_dir} and {one.run_dir}")

@@ -163,7 +163,7 @@ def test_the_clocks_never_come_together(stated: Publication) -> None:
     ]
     assert checked(stated, [*runs(), *slow]) == virtual
     assert checked(stated, slow)[1].measured == 99.0
-    only_naive = [one for one in runs() if one.who == "naive"]
+    only_naive = [one for one in runs() if one.client_name == "naive"]
     assert checked(stated, [*only_naive, *slow])[3].measured == 1.0, "and not 99 / 51"
 
 
@@ -179,7 +179,7 @@ def test_the_places_never_come_together_either(stated: Publication) -> None:
     ]
     assert checked(stated, [*slow, *guest]) == checked(stated, guest)
     assert checked(stated, slow)[1].measured == 99.0
-    only_naive = [one for one in guest if one.who == "naive"]
+    only_naive = [one for one in guest if one.client_name == "naive"]
     assert checked(stated, [*only_naive, *slow])[3].measured == 1.0, "and not 99 / 51"
 
 

@@ -1,1 +1,1 @@
-"""One run: prepared, executed, and what it came to."""
+"""Prepares and executes runs, and computes their figures."""

@@ -1,4 +1,4 @@
-"""What `multilink workload` is told of a scenario's workload. Pure."""
+"""Translates a scenario's workload into flags of `multilink workload`. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from linklab.runs import page_objects
 from linklab.scenario.workload import MediaPlayer, Paced, Page, Rounds, Workload
 
 APPLICATIONS: Final = ("player", "page", "rounds", "paced")
-"""The workloads that it can do."""
+"""The workloads that `multilink workload` can do."""
 
 
 def flags(workload: Workload, size_bytes: int) -> list[str]:
-    """The flags of its command for a workload of so many bytes. Raises ValueError for one that is
-    none of `APPLICATIONS`."""
+    """Returns the flags for a workload of `size_bytes`. Raises ValueError if the workload is none
+    of `APPLICATIONS`."""
     match getattr(workload, workload.name, None):
         case MediaPlayer() as player:
             return _player(player, size_bytes)

@@ -1,4 +1,4 @@
-"""What a regression suite says of a run: how far its figures moved, in its run directory."""
+"""Reads and writes a regression suite's verdict on a run: how far its figures moved."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ FILE: Final = "regression.json"
 
 
 class Movement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A figure beside its baseline, in base units; None is what its program does not tell.
+    r"""Holds a figure and its baseline, in base units. None means that the program does not report
+    the figure.
 
-    `bounds` is the movement by its bound: above 1 is worse, below -1 better. None is worse whatever
-    the bound: the figure is told now and was not before, or the other way round, or the download
-    fails.
+    `bounds` is the change divided by its bound. Above 1 is worse, below -1 better. None counts as
+    worse: the figure appeared or disappeared, or the download failed.
     """
 
     figure: Name
@@ -28,21 +28,21 @@ class Movement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BesideBaseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A download of a suite and all its movements."""
+    """Holds a suite's download and all its movements."""
 
     suite: Name
     movements: Annotated[tuple[Movement, ...], Few]
 
 
 def write(run_dir: Path, found: BesideBaseline) -> None:
-    """Writes it beside the run's manifest."""
+    """Writes the verdict beside the run's manifest."""
     content = msgspec.json.format(msgspec.json.encode(found), indent=2)
     plain_file.write(run_dir / FILE, content + b"\n")
 
 
 def read(run_dir: Path) -> BesideBaseline | None:
-    """What a suite said of a run; None of one that is in no suite. RecordError where the file holds
-    something else."""
+    """Reads the verdict, None if the run belongs to no suite. Raises RecordError for an invalid
+    file."""
     try:
         return records.document(run_dir / FILE, BesideBaseline)
     except FileNotFoundError:

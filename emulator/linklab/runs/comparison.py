@@ -1,4 +1,4 @@
-"""From many runs' figures to a comparison of those who downloaded. Pure."""
+"""Compares clients by the figures of many runs. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from linklab.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Median, extremes and sample standard deviation (0 for one value) of a metric."""
+    """Holds median, extremes and sample standard deviation (0 for one value) of a metric."""
 
     median: float
     min: float
@@ -33,7 +33,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class LinkRow:
-    """A link over all runs of a row; None where no run tells."""
+    """Holds a link's figures over all runs of a row. None if no run has the figure."""
 
     bytes: Spread
     share: Spread
@@ -45,7 +45,7 @@ class LinkRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigures:
-    """What a publication states of a row; None where it does not."""
+    """Holds the published figures of a row. None if not published."""
 
     download_s: float
     link_delta_s: float | None = None
@@ -53,26 +53,26 @@ class PublishedFigures:
 
 @dataclass(frozen=True, slots=True)
 class EnergyRow:
-    """The energy over all runs of a row. `figures` has those of ENERGY_FIGURES by their keys,
-    `links_j` the joules of each link."""
+    """Holds the energy over all runs of a row. `figures` has ENERGY_FIGURES by key, `links_j` the
+    joules of each link."""
 
     model: str
     figures: dict[str, Spread]
     links_j: dict[str, Spread]
 
     def of(self, figure: EnergyFigure) -> Spread:
-        """A figure over all runs."""
+        """Returns a figure over all runs."""
         return self.figures[figure.key]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One algorithm's runs in one scenario. `figures` has those of RUN_FIGURES by their keys, None
-    where no run has the figure.
+    r"""Holds one algorithm's runs in one scenario. `figures` has RUN_FIGURES by key, None if no run
+    has the figure.
 
-    `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons
-    of the runs that yielded no figures. `energy` is None where no energy model is named. `workload`
-    has a workload's own figures by their keys (`workload_figures.py`), none of a file's download.
+    `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons of runs
+    without figures. `energy` is None without an energy model. `workload` has a workload's own
+    figures by key (`workload_figures.py`). It is empty for file downloads.
     """
 
     algorithm: str
@@ -87,17 +87,16 @@ class ComparisonRow:
     workload: dict[str, Spread] = field(default_factory=dict)
 
     def of(self, figure: RunFigure) -> Spread | None:
-        """A figure over all runs."""
+        """Returns a figure over all runs."""
         return self.figures[figure.key]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Algorithms side by side in one scenario, in the order they were asked for.
+    r"""Holds the algorithms of one scenario, in the order asked for.
 
-    `oracle_s` is the median over the runs, whose links differ with the seed; infinite where they
-    never deliver the payload. `notes` are what has to
-    be known of its contestants.
+    `oracle_s` is the median over the runs, because links differ with the seed. It is infinite if
+    the links never deliver the payload. `notes` are remarks on the clients.
     """
 
     scenario: str
@@ -111,17 +110,17 @@ class Comparison:
 
     @property
     def has_published(self) -> bool:
-        """Whether any row has a published figure beside it."""
+        """Whether any row has a published figure."""
         return any(row.published_s is not None for row in self.rows)
 
     @property
     def has_energy(self) -> bool:
-        """Whether any row knows what it cost."""
+        """Whether any row has energy figures."""
         return any(row.energy is not None for row in self.rows)
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """The spread of at least one finite value. Raises ValueError for none."""
+    """Returns the spread of at least one finite value. Raises ValueError if there is none."""
     numbers = [float(value) for value in values]
     if not numbers:
         raise ValueError("no values, no spread")
@@ -144,8 +143,9 @@ def compare(
     failures: Mapping[str, Sequence[str]] | None = None,
     published: Mapping[str, PublishedFigures] | None = None,
 ) -> Comparison:
-    """A row for each algorithm of `runs` and `failures`, beside its `published` figures.
-    `failures` holds the reasons of runs that yielded no figures.
+    r"""Makes a row for each algorithm of `runs` and `failures`, with its `published` figures.
+
+    `failures` has the reasons of runs without figures.
     """
     failed = failures or {}
     stated = published or {}

@@ -1,4 +1,4 @@
-"""What the run in a directory cost: a run of the lab, or one on hardware, as multilink wrote it."""
+"""Computes the energy of the run in a directory, from the lab or from multilink on hardware."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from linklab.runs.run_figures import ClientSummary, FigureError
 
 
 def of_directory(run_dir: Path, model: EnergyModel | None = None) -> Account:
-    """What the run in a directory cost by a model, or by its own. Raises FigureError,
-    ScenarioError, OSError."""
+    """Computes the energy of the run in a directory, by `model` or by the run's own model. Raises
+    FigureError, ScenarioError, OSError."""
     if not run_dir.is_dir():
         raise FigureError(f"{run_dir}: there is no such directory")
     used = model or run_energy.model_of(run_dir)

@@ -1,4 +1,4 @@
-"""What programs in a lab are told: where things are, as words of a command and as environment."""
+"""Tells programs in a lab where things are, in their command's words and in their environment."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from linklab.runs.job import Job
 from linklab.scenario import Scenario
 
 _STEADY_GO: Final = {"GOGC": "off", "GOMEMLIMIT": "256MiB", "GODEBUG": "asyncpreemptoff=1"}
-"""What keeps a Go program's course the same on every processor in virtual time.
-Go collects no garbage before there is 256 MiB: when it would hangs on how much was allocated, and that on
-the processor and the environment. It interrupts no goroutine in the middle either: where a signal may do
-that hangs on the code for the processor. By then goroutines run in another order, and looks at the clock,
-of which the collector takes many, move it on."""
+r"""Settings that keep a Go program's behaviour in virtual time the same on every processor.
+
+Below 256 MiB Go collects no garbage. Otherwise the start of a collection would depend on
+allocations, and these on processor and environment. Go also does not preempt goroutines
+asynchronously, because the points where a signal may do so depend on the machine code. Either would
+change the order of goroutines. The collector's many looks at the clock would also advance virtual
+time.
+"""
 
 TLS_KEYS: Final = "tls-keys.log"
-"""Where in a run directory a client leaves what decrypts its connections, if it is asked to; the
-form is that of NSS' key log, which Wireshark reads."""
+"""The file of a run directory in which a client leaves its TLS keys, if asked to, in the format of
+NSS' key log. Wireshark reads it."""
 
 
 def _port(job: Job) -> int:
@@ -31,7 +34,7 @@ def _port(job: Job) -> int:
 
 
 def task_of(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
-    """What a contestant is told; the URL without the port that HTTPS has anyway."""
+    """Returns the client's task. The URL leaves out HTTPS' default port."""
     port = "" if _port(job) == HTTPS_PORT else f":{_port(job)}"
     return Task(
         scenario=scenario,
@@ -48,7 +51,7 @@ def task_of(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
 
 
 def for_client(job: Job, task: Task) -> dict[str, object]:
-    """What the words of a user's client may name."""
+    """Returns the values for placeholders in the command of a user's client."""
     return {
         "url": task.url,
         "ca": task.ca_file,
@@ -60,7 +63,7 @@ def for_client(job: Job, task: Task) -> dict[str, object]:
 
 
 def for_server(job: Job) -> dict[str, object]:
-    """What the words of a user's server may name."""
+    """Returns the values for placeholders in the command of a user's server."""
     return {
         "address": SERVER_ADDRESS,
         "port": _port(job),
@@ -71,18 +74,18 @@ def for_server(job: Job) -> dict[str, object]:
 
 
 def of_here() -> dict[str, str]:
-    """What the lab's own programs have of this process' environment."""
+    """Returns the environment variables that the lab's own programs inherit from this process."""
     return {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
 
 
 def own(kept: Mapping[str, str], home: Path, values: Mapping[str, object]) -> dict[str, str]:
-    """What is `kept` of an environment, a home, and `LINKLAB_` values."""
+    """Returns an environment of the variables in `kept`, HOME, and `values` as LINKLAB_ variables."""
     named = {f"LINKLAB_{name.upper()}": str(value) for name, value in values.items()}
     return {**kept, "HOME": str(home), **named}
 
 
 def _for_terminal(job: Job) -> dict[str, str]:
-    """What a program on a terminal has besides: where one is stands in the prompt of shells."""
+    """Returns further variables for a program on a terminal, such as a shell's prompt."""
     if job.terminal is None:
         return {}
     prompt = f"[linklab {job.scenario} {job.terminal.on}] "
@@ -96,7 +99,7 @@ def _for_terminal(job: Job) -> dict[str, str]:
 
 
 def of_client(job: Job, task: Task, home: Path) -> dict[str, str]:
-    """The environment of the client's program; `home` is its directory."""
+    """Returns the environment of the client's program. `home` is its home directory."""
     return {
         **own(of_here() if job.contestant else job.environment, home, for_client(job, task)),
         "LINKLAB_SHA256": task.sha256,

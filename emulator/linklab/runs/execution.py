@@ -1,7 +1,7 @@
-"""Executes a prepared run directory in the place where this process is.
+r"""Executes a prepared run directory on the machine that this process runs on.
 
-`python -m linklab.runs.execution RUN_DIR` is what `linklab run` starts on the host and
-what the guest executes after boot: there is no second implementation.
+`linklab run` starts `python -m linklab.runs.execution RUN_DIR` on the host. The guest executes the
+same module after boot.
 """
 
 from __future__ import annotations
@@ -40,13 +40,10 @@ class Interrupted(Exception):
 
 
 def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
-    """Builds the lab that `run_dir` describes, runs its client, writes what came of it.
+    r"""Builds the lab that `run_dir` describes, runs its client, and writes the outcome.
 
-    A user's command has `host_root` as its root: it runs from the host's files, with the host's
-    libraries; all else is this place's own.
-
-    Raises LabError when the lab cannot be built or the server dies; whatever
-    happens, nothing of the lab is left.
+    A user's command has `host_root` as its root, so it uses the host's files and libraries. Raises
+    LabError if the lab cannot be built or the server dies. The lab is removed in any case.
     """
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
@@ -79,7 +76,8 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
 
 @contextlib.contextmanager
 def _lab(plan: Plan, links: dict[str, ScenarioLink]) -> Iterator[Lab]:
-    """The lab with its links as they are at the start, names, and what lies outside."""
+    """Yields the lab with its links in their first state, with host names and connections to the
+    outside."""
     states = {name: model.at(0.0) for name, model in links.items()}
     slack_s = TIMER_SLACK_S if plan.job.clock == "real" else 0.0
     with contextlib.ExitStack() as stack:
@@ -121,7 +119,7 @@ def _go_on() -> NoReturn:
 
 
 def _prepared(plan: Plan, ready: ReadyLab) -> contextlib.AbstractContextManager[None]:
-    """What the client changes in the lab."""
+    """Returns the client's changes to the lab."""
     if plan.client is None or plan.client.prepare is None:
         return contextlib.nullcontext()
     return plan.client.prepare(ready)
@@ -129,7 +127,7 @@ def _prepared(plan: Plan, ready: ReadyLab) -> contextlib.AbstractContextManager[
 
 @contextlib.contextmanager
 def _packets_recorded(plan: Plan, lab: Lab) -> Iterator[None]:
-    """Has the packets of the links that are asked for written into files."""
+    """Records the packets of the links that the job names."""
     if not plan.job.pcap:
         yield
         return
@@ -182,7 +180,7 @@ def _outcome(
 
 
 def _sha256(path: Path) -> str | None:
-    """Of a file, if it is there."""
+    """Returns a file's SHA-256, None if there is no file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -194,13 +192,14 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
 
 def _interrupt(signum: int, _: FrameType | None) -> None:
-    for one in _INTERRUPTS:  # A second one must not disturb the clean-up.
+    for one in _INTERRUPTS:  # A second signal must not disturb the clean-up.
         signal.signal(one, lambda *_: None)
     raise Interrupted(signal.Signals(signum).name)
 
 
 def main(arguments: list[str]) -> int:
-    """Executes the run directory named by the one argument; 0, or 1 with one line of error."""
+    """Executes the run directory that the only argument names. Returns 0, or prints one line of
+    error and returns 1."""
     for signum in _INTERRUPTS:
         signal.signal(signum, _interrupt)
     run_dir = Path(arguments[0])

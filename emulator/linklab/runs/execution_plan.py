@@ -1,4 +1,4 @@
-"""What a run directory asks for, as the place that executes it finds things."""
+"""Reads what a run directory asks for, with paths valid where it is executed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ _SILENCE_S: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run that is to be executed here.
+    r"""Holds a run to be executed here.
 
     The user's programs run from the host's files, with `host_root` as their root. `as_written` is
-    the job with paths as they find them. `job` is the same with paths as the lab's own programs find
-    them. `client_job` is whichever holds for the client. `scratch` is a directory for the time of
-    the run.
+    the job with paths valid for them. `job` is the same with paths valid for the lab's own
+    programs. `scratch` is a directory for the time of the run.
     """
 
     run_dir: Path
@@ -60,52 +59,53 @@ class Plan:
 
     @property
     def path_use(self) -> PathUse | None:
-        """How Multipath TCP is to use the links; None for plain TCP."""
+        """How Multipath TCP uses the links. None for plain TCP."""
         if self.client is not None and self.client.multipath is not None:
             return self.client.multipath
         return PathUse() if self.scenario.tcp.mptcp else None
 
     @property
     def first_link(self) -> str | None:
-        """The link of the first subflow; None for plain TCP."""
+        """The link of the first subflow. None for plain TCP."""
         use = self.path_use
         return None if use is None else use.first_of(self.scenario.links)
 
     @property
     def needs_plain_http(self) -> bool:
-        """Whether the server has to answer without TLS, too."""
+        """Whether the server also has to answer without TLS."""
         return self.client is not None and self.client.plain_http
 
     @property
     def uploads(self) -> Path | None:
-        """Where the server keeps what it gets, if it gets more than requests."""
+        """The directory in which the server keeps uploads. None if nothing is uploaded."""
         return self.scratch / "uploads" if self.scenario.workload.sends else None
 
     @property
     def uploaded(self) -> Path:
-        """Where an uploaded payload lies."""
+        """The path of the uploaded payload."""
         return self.scratch / "uploads" / Path(self.job.payload).name
 
     @property
     def patience_s(self) -> float:
-        """For how long nothing may pass in a download or upload. No TCP of Linux is silent for so
-        long and goes on, for it gives up after 925 s (tcp_retries2). Who watches a film may be."""
+        """The seconds of silence after which a download or upload is ended. Linux' TCP gives up
+        after 925 s of silence (tcp_retries2), so no transfer recovers from that. A player may pause
+        for longer."""
         moves_a_file = self.scenario.workload.name in (WHOLE_FILE, UPLOAD)
         is_timed = self.client is not None and self.job.clock == "virtual"
         return _SILENCE_S if moves_a_file and is_timed else math.inf
 
     @property
     def checks_output(self) -> bool:
-        """Whether the lab compares the file with the payload: where a peer's program writes it, which
-        nobody has told what is in it. multilink compares it with the SHA-256 that it is told. A
-        program of the user's may write what it wants."""
+        """Whether the lab compares the client's file with the payload. That is so for foreign
+        programs, which do not know the payload's hash. multilink compares the SHA-256 itself. A
+        user's program may write any file."""
         return self.client is not None and self.client.program is not None
 
 
 def _held(host_root: Path, job: Job) -> Job:
-    """The job with its files at places that are the same on every machine, where the host's root is
-    another: a client's course may change with the length of a path among its arguments. They are
-    there for programs whose root is the host's, too."""
+    """Returns the job with its files at paths that are the same on every machine, unless the host's
+    root is `/`. The length of a path among a client's arguments may change figures. Programs with
+    the host's root find the files at these paths too."""
     if host_root == Path("/"):
         return job
     held, files = {}, {}
@@ -123,7 +123,7 @@ def _held(host_root: Path, job: Job) -> Job:
 
 
 def _lay_over(files: Mapping[str, Path], roots: set[Path]) -> None:
-    """Has the lab's programs find these files where others lie; this process' mounts are its own."""
+    """Mounts files over those that the lab's programs look for. Only this process' mounts change."""
     for place, file in files.items():
         for root in roots:
             path = root / place.lstrip("/")

@@ -1,4 +1,4 @@
-"""The server and the client of a run: their commands, how they start, how the client ends."""
+"""Builds the commands of a run's server and client, starts both, and ends the client."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Stream = IO[bytes] | int
 
 
 class NextRun(Exception):
-    """Somebody who watches wants the next run."""
+    """A user of a live lab asked for the next run."""
 
 
 def server_starter(plan: Plan, lab: Lab) -> Callable[[], Server]:
-    """Returns what starts the run's server: the user's, or H2O.
+    r"""Returns a function that starts the run's server: the user's, or H2O.
 
-    Raises LabError for a server of the user's that would have to answer without TLS, too.
+    Raises LabError if a user's server would also have to answer without TLS.
     """
     if plan.uploads is not None:
         plan.scratch.chmod(0o711)
         plan.uploads.mkdir()
-        plan.uploads.chmod(0o777)  # For whomever H2O becomes.
+        plan.uploads.chmod(0o777)  # H2O may run as another user.
     if plan.as_written.server is None:
         return functools.partial(
             server.start,
@@ -79,14 +79,14 @@ def client_command(plan: Plan, lab: Lab) -> list[str]:
     if job.terminal is None:
         return [*program_root.at(plan.host_root, lab.client, plan.scratch), *own]
     there = Path(job.terminal.directory)
-    if not (plan.host_root / there.relative_to("/")).is_dir():  # It is hidden.
+    if not (plan.host_root / there.relative_to("/")).is_dir():  # The guest hides it.
         there = plan.scratch
     enter = program_root.at(plan.host_root, _client_host(plan, lab), there)
     return [shutil.which("setsid") or "setsid", "--ctty", *enter, *own]
 
 
 def _client_host(plan: Plan, lab: Lab) -> Host:
-    """The host of the client's program: a terminal may be on the server."""
+    """Returns the host on which the client's program runs. A terminal may be on the server."""
     at = plan.client_job.terminal
     return lab.server if at is not None and at.on == "server" else lab.client
 
@@ -94,9 +94,9 @@ def _client_host(plan: Plan, lab: Lab) -> Host:
 def run_client(
     plan: Plan, lab: Lab, player: Player, argv: list[str], serving: Server
 ) -> tuple[int, int]:
-    """Runs the client to its end while the links change. Returns its exit code and nanoseconds.
+    r"""Runs the client to its end while the links change. Returns its exit code and nanoseconds.
 
-    Raises LabError when the server dies first.
+    Raises LabError if the server dies first.
     """
     if plan.job.shift_s:
         player.play_until(plan.job.shift_s)
@@ -120,7 +120,7 @@ def run_client(
 
 @contextlib.contextmanager
 def _streams(plan: Plan) -> Iterator[tuple[Stream, Stream, Stream]]:
-    """The input, output and errors of the client's program: files, or its terminal."""
+    """Yields the input, output and errors of the client's program: files, or its terminal."""
     if plan.job.terminal is None:
         out_file, err_file = plan.run_dir / "client.out", plan.run_dir / "client.err"
         with out_file.open("wb") as out, err_file.open("wb") as err:
@@ -135,8 +135,9 @@ def _streams(plan: Plan) -> Iterator[tuple[Stream, Stream, Stream]]:
 def _watched(
     plan: Plan, player: Player, client: subprocess.Popen[bytes], serving: Server
 ) -> Iterator[Callable[[], None]]:
-    """Has the player sample what client and server use, where computing takes time. Yields what takes
-    a last sample. In virtual time it does not as much as look at the clock."""
+    """Makes the player sample processor and memory use of client and server on the real clock.
+    Yields a function that takes a last sample. In virtual time nothing is sampled, because even a
+    look at the clock would change figures."""
     if plan.job.clock == "virtual":
         yield lambda: None
         return
@@ -155,7 +156,7 @@ def _play(
     serving: Server,
     last_look: Callable[[], None],
 ) -> None:
-    """Plays until the client ends; LabError when the server dies first."""
+    """Plays until the client ends. Raises LabError if the server dies first."""
     descriptors = [os.pidfd_open(process.pid) for process in (client, serving.process)]
     waiting = list(descriptors)
     try:

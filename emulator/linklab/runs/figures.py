@@ -1,8 +1,8 @@
-"""The figures of a run, one row each: how a figure is called, computed and shown. Pure.
+r"""Defines a run's figures, one row each: name, computation and display. Pure.
 
-Comparison tables, JSON, reports, exported tables, Prometheus and regression baselines go over these
-rows. A *new figure* is a row of this file. If a run directory has to keep the figure, the figure is
-an attribute of `RunFigures`, too.
+Comparison tables, JSON, reports, exported tables, Prometheus and regression baselines iterate over
+these rows. A *new figure* is a row of this file. If a run directory has to keep the figure, it is
+also an attribute of `RunFigures`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from linklab.runs.run_figures import RunFigures
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How people read and write values. `symbol` is `base` base units; `digits` follow the point."""
+    """Defines how people read and write values. One `symbol` is `base` base units. `digits` follow
+    the point."""
 
     symbol: str
     base: float
@@ -39,9 +40,9 @@ COUNT: Final = Unit("", 1, 0, units.parse_number)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, in the figure's unit. `ascii_heading` is for consoles without other
-    characters. `with_unit` puts the unit behind each value. What has a smaller `place` comes first.
-    Figures of the same place are in the order of RUN_FIGURES."""
+    """Holds a column of a table, in the figure's unit. `ascii_heading` is for consoles that only
+    have ASCII. `with_unit` puts the unit behind each value. Columns are sorted by `place`, then by
+    RUN_FIGURES."""
 
     heading: str
     digits: int
@@ -52,10 +53,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How a regression suite compares the figure. `key` is the key of the suite's bounds, `example`
-    an amount for its error. A baseline keeps so many `digits`. By default the figure may move by
-    `relative`, a share of the baseline's value, or by `absolute`, whichever is more. A baseline
-    without a figure that it `needs` is refused."""
+    """Defines how a regression suite compares the figure. `key` is the key of the suite's bounds,
+    `example` an amount for its error message. A baseline keeps `digits` digits. By default the
+    figure may move by `relative`, a share of the baseline's value, or by `absolute`, whichever is
+    more. A baseline that lacks a figure with `needs` is refused."""
 
     key: str
     heading: str
@@ -69,8 +70,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """The figure in Prometheus: name, help, and how many base units Prometheus' unit is. `place` is
-    as a column's."""
+    """Holds the figure's name and help in Prometheus. `base` is the number of base units in
+    Prometheus' unit. `place` is as in Column."""
 
     name: str
     help: str
@@ -83,10 +84,10 @@ View = TypeVar("View", Column, Bounds, Gauge)
 
 @dataclass(frozen=True, slots=True)
 class RunFigure:
-    """A figure of a run. `key` names it in JSON, exported tables and baselines; values are in base
-    units. `of` is None where a run has no such figure. Where a view below is None, the figure is
-    not shown there: `table` of `linklab compare`, `page` of `linklab report`, `bounds` of `linklab
-    regress`, `gauge` of Prometheus, and `in_json` of `linklab compare --json`."""
+    """Defines a figure of a run. `key` names it in JSON, exported tables and baselines. Values are
+    in base units. `of` returns None if a run lacks the figure. The views are `table` (`linklab
+    compare`), `page` (`linklab report`), `bounds` (`linklab regress`), `gauge` (Prometheus) and
+    `in_json` (`linklab compare --json`). A view that is None does not show the figure."""
 
     key: str
     title: str
@@ -100,8 +101,8 @@ class RunFigure:
     in_json: bool = True
 
 
-# 1 % lies above what a start shifted by some µs does to a download: 0.11 % without loss, 0.37 % with
-# 1 % of it (`make bench ARGS=sensitivity`); 20 ms are a step of the link models.
+# A start shifted by some µs changes a download by 0.11 % without loss and by 0.37 % with 1 % loss
+# (`make bench ARGS=sensitivity`). 1 % is above both. 20 ms are a step of the link models.
 DOWNLOAD: Final = RunFigure(
     key="download_s",
     title="download time",
@@ -136,7 +137,7 @@ ORACLE: Final = RunFigure(
         "linklab_run_oracle_seconds",
         "Least time in which the links could have delivered the payload.",
     ),
-    in_json=False,  # A comparison has one for all its rows.
+    in_json=False,  # All rows of a comparison share one.
 )
 EFFICIENCY: Final = RunFigure(
     key="efficiency",
@@ -149,7 +150,7 @@ EFFICIENCY: Final = RunFigure(
     bounds=Bounds("efficiency", "efficiency", "0.02", digits=4, absolute=0.02),
     gauge=Gauge("linklab_run_efficiency_ratio", "Oracle time / time of the download, or upload."),
 )
-# Near zero a share says nothing. 0.2 s is a request's share of the end.
+# A share of a value near zero is meaningless. 0.2 s is about the end of one request.
 LINK_DELTA: Final = RunFigure(
     key="link_delta_s",
     title="link Δ",
@@ -160,7 +161,7 @@ LINK_DELTA: Final = RunFigure(
     bounds=Bounds("link_delta", "link Δ s", "200 ms", digits=4, absolute=0.2),
     gauge=Gauge("linklab_run_link_delta_seconds", "By how much one link finished after the other."),
 )
-# 300 kB is what a cancelled request still brings.
+# A cancelled request still delivers about 300 kB.
 WASTED: Final = RunFigure(
     key="wasted_bytes",
     title="bytes wasted",
@@ -171,9 +172,9 @@ WASTED: Final = RunFigure(
     gauge=Gauge(
         "linklab_run_wasted_bytes", "Bytes that links carried and nobody could use.", place=1
     ),
-    in_json=False,  # There it is said of each link.
+    in_json=False,  # The JSON has it per link.
 )
-# 0.6 s is a sample of the lab's queues, 0.5 s, and a bit.
+# The lab samples queues every 0.5 s. This is a little more.
 STALLED: Final = RunFigure(
     key="stalled_s",
     title="stalls",
@@ -190,8 +191,8 @@ STALLED: Final = RunFigure(
 
 @dataclass(frozen=True, slots=True)
 class EnergyFigure:
-    """A figure of a run's energy, in the joules, watts or joules per byte that its key says.
-    `EnergyFigures` says what each is. `table` is as a run figure's."""
+    """Defines a figure of a run's energy. The key names its unit: joules, watts or joules per byte.
+    `EnergyFigures` describes the values. `table` is as in RunFigure."""
 
     key: str
     of: Callable[[EnergyFigures], float]
@@ -207,13 +208,13 @@ P90_POWER: Final = EnergyFigure("p90_w", lambda one: one.p90_w)
 PEAK_POWER: Final = EnergyFigure("peak_w", lambda one: one.peak_w)
 
 RUN_FIGURES: Final = tuple(one for one in globals().values() if isinstance(one, RunFigure))
-"""Every figure, in the order of this file and of exported tables."""
+"""All figures, in the order of this file and of exported tables."""
 
 ENERGY_FIGURES: Final = tuple(one for one in globals().values() if isinstance(one, EnergyFigure))
-"""Every figure of the energy of runs that name an energy model."""
+"""All energy figures, of runs with an energy model."""
 
 
 def shown(view: Callable[[RunFigure], View | None]) -> list[tuple[RunFigure, View]]:
-    """The figures that a view shows, each with what the view knows of it, in the view's order."""
+    """Returns the figures that a view shows, each with its view, in the view's order."""
     found = [(one, how) for one in RUN_FIGURES if (how := view(one)) is not None]
     return sorted(found, key=lambda each: each[1].place)

@@ -1,5 +1,4 @@
-"""What runs did in their first seconds alone: of publications that watched for a time instead of
-waiting for a file."""
+"""Computes figures of a run's first seconds, for publications that measured for a fixed time."""
 
 from __future__ import annotations
 
@@ -15,10 +14,11 @@ from linklab.runs.run_figures import FigureError, LinkFigures
 
 
 def of(run: LoadedRun, first_s: float, model: EnergyModel | None = None) -> LoadedRun:
-    """The run as if it had ended after `first_s`: payload by what the links' counters had then, and
-    energy until then, without a tail; by `model`, or by the run's own.
+    r"""Returns the run as if it had ended after `first_s`. The payload follows from the links'
+    counters at that time. Energy is counted until then, without a tail, by `model` or by the run's
+    own model.
 
-    Raises FigureError where it came to nothing, or was over before.
+    Raises FigureError if the run failed or ended earlier.
     """
     if run.figures is None:
         raise FigureError(f"{run.run_dir}: {run.failure}")
@@ -68,8 +68,8 @@ def of(run: LoadedRun, first_s: float, model: EnergyModel | None = None) -> Load
 
 
 def _sent_bytes(samples: Iterable[QueueRecord], t_s: float) -> float:
-    """What a queue had sent at a time: between two samples, of which the one that is due then comes
-    some µs later, in proportion."""
+    """Returns the bytes that a queue had sent at `t_s`, by linear interpolation between samples. A
+    sample that is due at `t_s` comes some µs later."""
     from_s, before = 0.0, 0
     for one in samples:
         if one.t_s > t_s:

@@ -24,7 +24,7 @@ def read(parent: Path, scenario: Scenario) -> LoadedRun:
 def test_the_first_second_of_two(tmp_path: Path, small: Scenario) -> None:
     run = read(tmp_path, small)
     begun = first_seconds.of(run, 1.0, library.get("galaxy-s7"))
-    assert (begun.who, begun.first_s) == (run.who, 1.0)
+    assert (begun.client_name, begun.first_s) == (run.client_name, 1.0)
     assert begun.figures is not None
     payload_bytes = round(400_000 * goodput_ratio())
     assert begun.figures.links["wifi"].bytes == payload_bytes

@@ -1,4 +1,4 @@
-"""What runs inside the guest after its init: one execution, then power off."""
+"""Executes one run inside the guest after its init, then powers the guest off."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from linklab.runs.execution import main as execute
 RB_POWER_OFF = 0x4321FEDC
 
 PANIC_ON_OOM = Path("/proc/sys/vm/panic_on_oom")
-"""Where memory runs out the guest ends at once and its console says why (boot.py). Else its kernel
-ends one program after the other, the server first, and what is left may wait for ever."""
+"""If memory runs out, the guest ends at once and its console says why (boot.py). Otherwise the
+kernel would kill one program after the other, the server first, and the rest might wait for ever.
+"""
 
 WRITE_BACK_CS = 10
-"""On the real clock files are watched while they grow: what is written to hostfs reaches the
-host within so many hundredths of a second (the kernel's own 5 to 30 s, sysctl vm.dirty_*)."""
+"""Hundredths of a second after which written files reach the host on the real clock, where they are
+watched while they grow. The kernel's defaults are 5 s to 30 s (sysctl vm.dirty_*)."""
 
 
 def main() -> None:
-    """Executes the run directory, leaves the exit code in `guest-exit`, ends the guest."""
+    """Executes the run directory, writes the exit code to `guest-exit`, and ends the guest."""
     PANIC_ON_OOM.write_text("1\n")
     if job.read(GUEST_RUN_DIR).clock == "real":
         for name in ("dirty_writeback_centisecs", "dirty_expire_centisecs"):

@@ -1,7 +1,7 @@
-"""The manifest of a run directory (`run.json`): what is to be run, where and with what.
+r"""Reads and writes the manifest of a run directory (`run.json`): what runs where, and with what.
 
-Written before the lab starts and read by the process that runs the lab, on the
-host or in the guest, so that both do the same on the same files.
+The manifest is written before the lab starts. The process that runs the lab reads it, on the host
+or in the guest, so both execute the same run.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ SCENARIO_FILE: Final = "scenario.yaml"
 """The scenario as run, beside the manifest."""
 
 TRACES: Final = "traces"
-"""Where the scenario's traces are."""
+"""The directory of the scenario's traces."""
 
 ENERGY_FILE: Final = "energy.yaml"
-"""The energy model, where there is one."""
+"""The energy model, if there is one."""
 
 NOBODY: Final = "nobody"
-"""Who a run is named after in which the links are there for others."""
+"""The client's name in a run without a client, whose links serve other programs."""
 
 _WITH_CREDENTIALS = re.compile(r"([a-z][a-z0-9+.-]*://)[^/?#\s]*@", re.IGNORECASE)
 
 
 def require_no_credentials(command: Sequence[str]) -> None:
-    """ValueError where a user's command holds a URL with a user or password: a manifest is kept,
-    copied and shown. The lab's server asks for none."""
+    """Raises ValueError if a user's command has a URL with a user or password. Manifests are kept,
+    copied and shown. The lab's server needs no credentials."""
     if any(_WITH_CREDENTIALS.search(word) for word in command):
         raise ValueError(
             "a URL in the command holds a user or password, which run.json would keep; allowed: "
@@ -50,12 +50,12 @@ def require_no_credentials(command: Sequence[str]) -> None:
 
 
 def without_credentials(command: Sequence[str]) -> list[str]:
-    """The words of a command, its URLs without user and password, to be shown."""
+    """Returns a command's words for display, without user and password in URLs."""
     return [_WITH_CREDENTIALS.sub(r"\1", word) for word in command]
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a user's command as a shell would read them. ValueError."""
+    """Splits a user's command into words as a shell would. Raises ValueError."""
     try:
         found = tuple(shlex.split(text))
     except ValueError as error:
@@ -67,14 +67,14 @@ def words(text: str) -> tuple[str, ...]:
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run. Paths are absolute on the host.
+    r"""Describes one run. Paths are absolute on the host.
 
-    `contestant` is the name of an algorithm or peer, or None where `command` holds
-    a program of the user's (`linklab exec`), which may have a `name`. `server` is a program of
-    the user's that serves in place of H2O; both get his `environment`; `terminal` is the command's, if it has one; `outside` is
-    what it reaches beyond the lab. `shift_s` delays the client's start. Packets of the links in
-    `pcap` are recorded, and with `tls_keys` what decrypts them. A `live` run is watched, not
-    measured: it goes on where the emulator comes late.
+    `contestant` is the name of an algorithm or peer. It is None if `command` is a user's program
+    (`linklab exec`), which may have a `name`. `server` is a user's program that serves instead of
+    H2O. Both get the user's `environment`. `terminal` is the command's terminal, if any. `outside`
+    is what the command reaches beyond the lab. `shift_s` delays the client's start. Packets of the
+    links in `pcap` are recorded, with `tls_keys` also the keys to decrypt them. A `live` run is
+    watched, not measured. It goes on if the emulator is late.
     """
 
     format: Literal[1] = FORMAT
@@ -105,12 +105,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def title(self) -> str:
-        """Who downloaded: the contestant, or what the user's program is called."""
+        """The client's name, or the name of the user's program."""
         return title(self.contestant, self.name, self.command)
 
 
 def title(contestant: str | None, name: str | None, command: Sequence[str] | None) -> str:
-    """What a run's contestant, or the user's program that takes its place, is called."""
+    """Returns the name of a run's client, or of the user's program in its place."""
     return contestant or name or Path((command or ["exec"])[0]).name
 
 
@@ -121,10 +121,10 @@ def write(job: Job, run_dir: Path) -> None:
 
 
 def read(run_dir: Path) -> Job:
-    """Reads the manifest. Raises OSError, RecordError if it is not one."""
+    """Reads the manifest. Raises OSError, RecordError if it is invalid."""
     return records.document(run_dir / FILE, Job)
 
 
 def scenario_of(run_dir: Path) -> Scenario:
-    """The scenario as run; FileNotFoundError or ScenarioError if there is none."""
+    """Returns the scenario as run. Raises FileNotFoundError or ScenarioError."""
     return load(run_dir / SCENARIO_FILE, any_name=True)

@@ -1,4 +1,4 @@
-"""How fast each link was while it was used: the rate of a typical second. Pure."""
+"""Computes the typical rate of each link while it was used. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def median_rates_bps(
     ends_s: Mapping[str, float],
     direction: Direction,
 ) -> dict[str, float]:
-    """Of each link in `ends_s`, the median of its rates in a direction in the seconds from the
-    client's start until it ended, headers included, from the lab's counters.
+    r"""Returns for each link in `ends_s` the median of its rates per second in a direction, headers
+    included. Only samples from the client's start to the link's end count, from the lab's counters.
 
-    Neither the first second counts, in which a connection is made, nor the last, which is not used
-    up, where there are others. A link that was used for less than a second has no rate.
+    The first second, in which a connection is made, and the last, incomplete one are left out if
+    there are others. A link that was used for less than a second has no rate.
     """
     sent: dict[str, list[tuple[float, int]]] = {link: [(start_s, 0)] for link in ends_s}
     for one in samples:
@@ -34,7 +34,7 @@ def median_rates_bps(
 
 
 def _rates_bps(counts: list[tuple[float, int]]) -> list[float]:
-    """A counter's growth, over seconds or the next longer times between two samples."""
+    """Returns a counter's rates over seconds, or over the next longer times between two samples."""
     rates = []
     begin_s, begin = counts[0]
     for t_s, total in counts[1:]:

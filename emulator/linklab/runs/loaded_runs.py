@@ -1,4 +1,4 @@
-"""What finished runs show, read from their directories alone, wherever they were made."""
+"""Loads finished runs from their directories, wherever they were made."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from linklab.scenario import Scenario, ScenarioError
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """One run. `figures` is None where the run came to none, and `failure` says why. `rates_bps` has
-    the links' typical rates on the wire (`link_rates.py`). Where `first_s` is not 0, the figures are
-    of so many seconds (`beginning.py`)."""
+    """Holds one run. If the run failed, `figures` is None and `failure` says why. `rates_bps` has
+    the links' typical rates on the wire (`link_rates.py`). If `first_s` is not 0, the figures cover
+    only the first `first_s` seconds (`first_seconds.py`)."""
 
     run_dir: Path
     job: Job
@@ -31,18 +31,18 @@ class LoadedRun:
     first_s: float = 0.0
 
     @property
-    def who(self) -> str:
-        """Who downloaded."""
+    def client_name(self) -> str:
+        """The name of the run's client."""
         return self.job.title
 
 
 class RunDirectoryError(RuntimeError):
-    """A directory that is no run directory, or none of this format; the message says which."""
+    """A directory is no run directory, or one of another format. The message says which."""
 
 
 def found_in(paths: Iterable[Path]) -> list[Path]:
-    """The run directories among the paths and directly in them, sorted, each once. Raises
-    RunDirectoryError where a path has none, or a half one."""
+    """Returns the run directories among the paths and directly in them, sorted, each once. Raises
+    RunDirectoryError if a path has none, or an incomplete one."""
     found: dict[Path, None] = {}
     for path in paths:
         entries = [] if _is_run(path) else sorted(_entries(path))
@@ -73,8 +73,8 @@ def _is_half(path: Path) -> bool:
 
 
 class Reader:
-    """Reads run directories; the scenario that many share is parsed once. Energy is counted by the
-    model that `model_of` has for a scenario, of runs that name none themselves; `instead`: of all."""
+    """Reads run directories. Parses a scenario that many runs share only once. `model_of` gives an
+    energy model for the scenario of a run that has none, with `instead` for every run."""
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class Reader:
         self._scenarios: dict[tuple[tuple[str, bytes], ...], Scenario] = {}
 
     def read(self, run_dir: Path) -> LoadedRun:
-        """A run, also one that failed. Raises RunDirectoryError for half a directory or another
-        format."""
+        """Reads a run, also a failed one. Raises RunDirectoryError for an incomplete directory or
+        another format."""
         try:
             made = job.read(run_dir)
         except OSError as error:
@@ -124,7 +124,8 @@ class Reader:
         return replace(figures, energy=cost.figures)
 
     def _scenario(self, run_dir: Path) -> Scenario:
-        """Each run has its own traces, under names that others have too: their content tells."""
+        """Returns the run's scenario. The key includes the traces' contents, because each run has
+        its own copies under common names."""
         traces = (one for one in run_dir.glob(f"{job.TRACES}/*") if one.is_file())
         files = [run_dir / job.SCENARIO_FILE, *sorted(traces)]
         key = tuple((one.name, hashlib.sha256(plain_file.read(one)).digest()) for one in files)
@@ -134,7 +135,7 @@ class Reader:
 
 
 def different_builds(runs: Iterable[LoadedRun]) -> str | None:
-    """In words that runs were made with different builds of multilink, or None."""
+    """Returns a warning if runs were made with different builds of multilink, else None."""
     builds = {one.job.versions.get("multilink_sha256") for one in runs}
     if len(builds) > 1:
         return f"the runs were made with {len(builds)} different builds of multilink"

@@ -1,4 +1,4 @@
-"""A campaign's file: which runs there are to be. Pure but for the scenario files it names.
+"""Reads a campaign's file: the runs to be made. Pure, except for the scenario files it names.
 
 The file (keys marked * are needed, the others show their defaults):
 
@@ -18,7 +18,7 @@ The file (keys marked * are needed, the others show their defaults):
           - {name*: lossy, set*: {links.wifi.loss: 1 %, payload.size: 30 MB}}
                                   # keys of a scenario's file, and their values
 
-Whatever is wrong with the file is one ScenarioError with file, line and what is allowed.
+Any mistake in the file raises one ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _runs = within(integer, 1, MOST_RUNS, f"1 to {MOST_RUNS}")
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A campaign as read: every run once, in the order in which they begin."""
+    """Holds a campaign: every run once, in the order of their starts."""
 
     name: str
     title: str
@@ -60,17 +60,17 @@ class Campaign:
 
     @property
     def scenarios(self) -> list[Scenario]:
-        """Every scenario once, in the order of the file."""
+        """Returns every scenario once, in the order of the file."""
         return list({one.scenario.name: one.scenario for one in self.requests}.values())
 
 
 def load(path: Path) -> Campaign:
-    """The campaign in a file. Raises ScenarioError."""
+    """Loads the campaign in a file. Raises ScenarioError."""
     return expand(document.read(path, str(path)), path)
 
 
 def expand(text: str, path: Path) -> Campaign:
-    """The campaign in YAML text; `path` is where it stands. Raises ScenarioError."""
+    """Parses a campaign's YAML text. `path` is its file. Raises ScenarioError."""
     file = PlanFile(text, path, _ROOT, "campaign")
     root = file.root
     found: dict[str, RunRequest] = {}
@@ -91,7 +91,8 @@ def expand(text: str, path: Path) -> Campaign:
 
 
 def _requests(matrix: Mapping, file: PlanFile) -> list[RunRequest]:
-    """Every seed with every scenario and algorithm: what is done first shows all of them."""
+    """Returns the requests of a matrix, by seed first. So the first runs show all scenarios and
+    algorithms."""
     if matrix.has("runs") and matrix.has("seeds"):
         matrix.fail("seeds", "goes without 'runs', which stands for seeds 1 to so many")
     seeds: Sequence[int] = (
@@ -120,7 +121,7 @@ def _requests(matrix: Mapping, file: PlanFile) -> list[RunRequest]:
 
 
 def _variant(variant: Mapping, file: Path) -> Scenario:
-    """The scenario as its file would say it with the variant's keys."""
+    """Returns the scenario with the variant's keys in place of its file's."""
     name = f"{file.stem}-{variant.get('name', plan_file.name)}"
     changes = variant.sub("set", Keys((), named=_changed))
     if not changes.values:
@@ -138,19 +139,20 @@ def _variant(variant: Mapping, file: Path) -> Scenario:
     named = _with(root, ["name"], ScalarNode(_STRING_TAG, name))
     try:
         return parse(_text(named), str(file), path=file)
-    except ScenarioError as error:  # Too long for a name.
+    except ScenarioError as error:  # The name is too long.
         variant.fail("name", re.sub(r"^[^ ]*:\d+: ", "", str(error)))
 
 
 def _changed(key: str) -> str:
-    """A key that a variant may change. ValueError."""
+    """Checks that a variant may change this key. Raises ValueError."""
     if key == "name":
         raise ValueError("a variant is called SCENARIO-NAME; allowed: the scenario's other keys")
     return key
 
 
 def _with(node: Node, path: Sequence[str], value: Node) -> MappingNode:
-    """The mapping with the value at `path`; what it shares by aliases stays as it is elsewhere."""
+    """Returns the mapping with `value` at `path`. Other places that share parts by YAML aliases do
+    not change."""
     if not isinstance(node, MappingNode):
         raise ValueError(f"there is no {path[0]!r} in a single value")
     first, rest = path[0], path[1:]
@@ -162,7 +164,7 @@ def _with(node: Node, path: Sequence[str], value: Node) -> MappingNode:
 
 
 def _without(node: Node, path: Sequence[str]) -> Node:
-    """The mapping without what is at `path`, if it is there."""
+    """Returns the mapping without the entry at `path`, if there is one."""
     if not isinstance(node, MappingNode):
         return node
     first, rest = path[0], path[1:]

@@ -1,6 +1,7 @@
-"""Host names for the user's programs: the same on every machine, and an answer at once.
+r"""Gives the user's programs host names that are the same on every machine and resolve at once.
 
-By the machine's own files they would ask its name servers over emulated links, where nobody answers.
+With the machine's own files, programs would ask its name servers over emulated links, where none
+answers.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from linklab.places.guest.init import BIND, mount, unmount
 from linklab.runs.job import Job
 
 _HOST_NAME: Final = "linklab"
-"""What the guest's kernel calls itself, too (kernel.config)."""
+"""The guest's kernel has the same name (kernel.config)."""
 
 _RESOLVER: Final = "127.0.1.53"
-"""Where questions are answered on either end host. A user's own name server may have port 53 of
-127.0.0.1; 127.0.0.53 is systemd-resolved to multilink."""
+"""The name server's address on both end hosts. A user's own name server may use port 53 of
+127.0.0.1. multilink takes 127.0.0.53 for systemd-resolved."""
 
 _DNS_PORT: Final = 53
 _READ_ONLY, _RECURSIVE, _PRIVATE = 1, 16384, 1 << 18  # linux/mount.h
 _CACHE: Final = Path("/var/run/nscd")
-"""By a socket here glibc asks the machine's nscd before it looks into any file."""
+"""By a socket in this directory glibc asks the machine's nscd before it reads any file."""
 
 
 def addresses(outside: Outside | None) -> dict[str, str]:
-    """The names that are known, and what they stand for."""
+    """Returns the known names and their addresses."""
     origins = () if outside is None else outside.origins
     return {
         "localhost": "127.0.0.1",
@@ -54,7 +55,7 @@ def _asks_outside(outside: Outside | None) -> bool:
 
 
 def files(outside: Outside | None) -> dict[str, str]:
-    """The files of /etc that have to do with names."""
+    """Returns the contents of the files in /etc that concern names."""
     known: dict[str, list[str]] = {}
     for name, address in addresses(outside).items():
         known.setdefault(address, []).append(name)
@@ -73,8 +74,8 @@ def files(outside: Outside | None) -> dict[str, str]:
 
 
 def _roots(job: Job, host_root: Path) -> set[Path]:
-    """The roots with which programs find the lab's own names: the user's programs' root, and that of
-    proxies, which look for names outside. Nobody else looks for names."""
+    """Returns the roots under which programs look up names: the root of the user's programs, and
+    that of proxies, which look up names outside. No other program looks up names."""
     if job.outside is not None:
         return {Path("/"), host_root}
     is_user_s = job.command is not None or job.server is not None
@@ -82,8 +83,8 @@ def _roots(job: Job, host_root: Path) -> set[Path]:
 
 
 def give(job: Job, host_root: Path, scratch: Path) -> None:
-    """Has the programs that this process starts from now on find the lab's names, if they look for
-    any. The user's have `host_root` as their root. Raises OSError."""
+    """Gives the lab's names to programs that this process starts from now on, if they look up
+    names. The user's programs have `host_root` as their root. Raises OSError."""
     roots = _roots(job, host_root)
     if not roots:
         return
@@ -97,18 +98,18 @@ def give(job: Job, host_root: Path, scratch: Path) -> None:
 
 
 def _lay_over(texts: dict[str, str], place: Path, scratch: Path) -> None:
-    """Mounts the directory anew with these files in it. Not file by file: the machine may lack one,
-    or have a link that leads nowhere in its place."""
+    """Overlays the directory with these files. Single files are not mounted, because the machine
+    may lack one or have a broken link in its place."""
     own = scratch / "names"
     own.mkdir()
-    # Memory, because overlays cannot be stacked higher than two, and a guest's /tmp is one.
+    # A tmpfs, because overlays can be stacked only two high, and a guest's /tmp is one already.
     mount("none", str(own), "tmpfs", 0, "mode=755")
     for name, text in texts.items():
         (own / name).write_text(text)
         (own / name).chmod(0o644)
     below = [one for one in _mounted_in(place) if one.removeprefix(f"{place}/") not in texts]
     held = [os.open(one, os.O_PATH | os.O_CLOEXEC) for one in below]
-    # The first layer counts. A separator in a path is escaped.
+    # The first layer wins. Separators in a path are escaped.
     layers = ":".join(re.sub(r"([\\:,])", r"\\\1", str(one)) for one in (own, place))
     mount("names", str(place), "overlay", _READ_ONLY, f"lowerdir={layers}")
     for one, descriptor in zip(below, held, strict=True):
@@ -119,7 +120,7 @@ def _lay_over(texts: dict[str, str], place: Path, scratch: Path) -> None:
 
 
 def _mounted_in(place: Path) -> list[str]:
-    """What is mounted in a directory, the outer first: a container's volumes, say."""
+    """Returns the mount points in a directory, outer ones first, such as a container's volumes."""
     found = []
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         name = re.sub(r"\\([0-7]{3})", lambda one: chr(int(one[1], 8)), line.split()[4])
@@ -129,8 +130,8 @@ def _mounted_in(place: Path) -> list[str]:
 
 
 def answer(stack: contextlib.ExitStack, lab: Lab, job: Job) -> None:
-    """Answers to programs that ask a name server, on both end hosts, until the stack is left. Where
-    names are asked for outside, the answers come from there."""
+    """Starts name servers on both end hosts, until the stack is left. If names are resolved
+    outside, the answers come from there."""
     if not _roots(job, Path("/")) or _asks_outside(job.outside):
         return
     has_own = job.server is not None and job.server.port == _DNS_PORT

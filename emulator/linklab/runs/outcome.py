@@ -1,4 +1,4 @@
-"""What the lab noted of a run's end: `outcome.json` of a run directory, or `error`."""
+"""Reads and writes how a run ended: `outcome.json` of a run directory, or `error`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from linklab.core.bounded import ByName, Bytes, ExitCode, Name, Nanoseconds
 FILE, _ERROR = "outcome.json", "error"
 
 _ERROR_BYTES = 65536
-"""How much is read of an error, however large a program in the lab made it."""
+"""The most bytes that are read of an error, which a program in the lab may have made large."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`outcome.json`: how the client's process went, as the lab saw it.
+    r"""Describes the end of the client's process as the lab saw it (`outcome.json`).
 
-    `elapsed_ns` is from the client's start to its end; `received_bytes` and `sent_bytes` are what
-    each of its devices took in and sent, headers included; `output_bytes` the size of the file that
-    it was to write, None where there is none; `output_sha256` its SHA-256, None too where that is not
-    for the lab to check; `uploaded_sha256` the SHA-256 of what the server got of it, None where it
-    got no file.
+    `elapsed_ns` is from the client's start to its end. `received_bytes` and `sent_bytes` are each
+    device's bytes, headers included. `output_bytes` is the size of the client's output file, None
+    if there is none. `output_sha256` is its SHA-256, None also if the lab does not check it.
+    `uploaded_sha256` is the SHA-256 of the file that the server received, None if it received none.
     """
 
     exit_code: ExitCode
@@ -36,27 +35,28 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(outcome: Outcome, run_dir: Path) -> None:
-    """Notes how the client's process went."""
+    """Writes the outcome."""
     plain_file.write(run_dir / FILE, msgspec.json.encode(outcome) + b"\n")
 
 
 def read(run_dir: Path) -> Outcome:
-    """What the lab noted of the client's process. Raises OSError, RecordError."""
+    """Reads the outcome. Raises OSError, RecordError."""
     return records.document(run_dir / FILE, Outcome)
 
 
 def write_error(error: str, run_dir: Path) -> None:
-    """Notes why the lab failed, so that there is no outcome."""
+    """Writes why the lab failed, in place of an outcome."""
     (run_dir / _ERROR).write_text(f"{error}\n")
 
 
 def read_error(run_dir: Path) -> str:
-    """Why the lab failed. Raises OSError where that is not noted."""
+    """Returns why the lab failed. Raises OSError if there is no such file."""
     with plain_file.opened(run_dir / _ERROR) as file:
         return file.read(_ERROR_BYTES).decode(errors="replace").strip()
 
 
 def noted(run_dir: Path) -> list[bytes]:
-    """What was noted, as it is written; nothing of a run that goes on. Raises OSError."""
+    """Returns the raw contents of both files that exist, none while the run goes on. Raises
+    OSError."""
     paths = [run_dir / name for name in (FILE, _ERROR)]
     return [plain_file.read(path) for path in paths if os.path.lexists(path)]

@@ -1,4 +1,4 @@
-"""The sizes of a page's objects, drawn from its seed. Pure."""
+"""Draws the sizes of a page's objects from its seed. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from linklab.scenario.workload import Page
 
 
 def sizes_bytes(page: Page, whole_bytes: int) -> list[int]:
-    """The objects' sizes, which come to `whole_bytes`: log-normal, with the page's variation, then
-    scaled. Of fewer bytes than objects each object has one, as far as they go."""
+    """Returns the objects' sizes, which sum to `whole_bytes`: log-normal with the page's variation,
+    then scaled. If there are fewer bytes than objects, the first objects have one byte each."""
     count = min(page.objects, whole_bytes)
     sigma = math.sqrt(bit_exact_math.log(1 + page.variation**2))
     random = Random(page.seed)
     drawn = [draws.lognormal(random, 1.0, sigma) for _ in range(count)]
-    # Each has one byte, and its share of the others.
+    # Each object has one byte, plus its share of the rest.
     ends = [0.0, *accumulate(drawn)]
     spare = whole_bytes - count
     return [

@@ -1,4 +1,4 @@
-"""What the files of suites and campaigns have in common: who downloads what, with which seeds.
+"""Reads what the files of suites and campaigns have in common: clients, scenarios and seeds.
 
     name*: mine                        # the file's name without .yaml
     server: {command*: "{suite}/serve {directory}", port: 443}
@@ -6,7 +6,7 @@
     exec:                              # programs of the user's, as `linklab exec` runs them
       - {name*: own, command*: "{suite}/own {url} {output}", server: {command*: …, port: 443}}
 
-Whatever is wrong is one ScenarioError with file, line and what is allowed.
+Any mistake raises one ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
 
 MOST_RUNS: Final = 100_000
-"""What such a file may hold: more is a slip, and would take months."""
+"""More runs than this are a mistake, and would take months."""
 
 SHARED: Final = ("exec", "server")
 """The keys that all such files may have."""
@@ -42,8 +42,8 @@ _seed = within(integer, 0, 2**63 - 1, "0 to 2^63-1")
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """Who downloads, a contestant by its name or a program of the user's, and from which server of
-    the user's, if it is not H2O. The user's programs are shown what lies `beside` the file."""
+    """Holds a client, by its name or as a user's program, and its server, if that is not H2O. The
+    guest shows the user's programs what lies `beside` the file."""
 
     name: str
     command: tuple[str, ...] | None = None
@@ -51,7 +51,7 @@ class Entrant:
     beside: str | None = None
 
     def request(self, scenario: Scenario, seed: int, shift_s: float = 0.0) -> RunRequest:
-        """The run of this in a scenario."""
+        """Returns the request of a run with this client."""
         own = self.command is not None
         return RunRequest(
             scenario,
@@ -66,13 +66,13 @@ class Entrant:
 
 
 class PlanFile:
-    """A file as far as all have it: its `root`, its `name`, its programs.
+    r"""Reads the parts that suites and campaigns share: `root`, `name` and programs.
 
-    `place` is what commands call the file's directory: `suite` or `campaign`.
+    `place` is the placeholder for the file's directory in commands: `suite` or `campaign`.
     """
 
     def __init__(self, text: str, path: Path, keys: Keys, place: str) -> None:
-        """Raises ScenarioError. `path` is where the text stands."""
+        """Parses the text. `path` is its file. Raises ScenarioError."""
         shown = str(path)
         self.path = path
         self.root = Mapping(shown, document.compose(text, shown, ", ".join(keys.needed)), "", keys)
@@ -92,7 +92,7 @@ class PlanFile:
             self._programs[own] = Entrant(own, one.get("command", self.words), server, self._beside)
 
     def _own_server(self, mapping: Mapping) -> OwnServer | None:
-        """The mapping's `server`, if it has one."""
+        """Returns the mapping's `server`, None if it has none."""
         if not mapping.has("server"):
             return None
         server = mapping.sub("server", _SERVER)
@@ -102,13 +102,13 @@ class PlanFile:
         )
 
     def words(self, text: str) -> tuple[str, ...]:
-        """A command's words, the file's directory filled in. ValueError."""
+        """Returns a command's words with the file's directory filled in. Raises ValueError."""
         here = {self._place: self.path.resolve().parent}
         return tuple(filled(word, here) for word in words(text))
 
     def entrants(self, mapping: Mapping, scenarios: Sequence[Scenario]) -> list[Entrant]:
-        """The mapping's `algorithms`: contestants that fit all these scenarios by their names or
-        aliases, and programs of the file."""
+        """Returns the mapping's `algorithms`: clients that fit all scenarios, by name or alias, and
+        programs of the file."""
         known = clients.known_to(scenarios, self._programs)
 
         def fitting(text: str) -> str:
@@ -126,11 +126,12 @@ class PlanFile:
         ]
 
     def scenario(self, text: str) -> Scenario:
-        """A scenario by its name, or in a file beside this one. ScenarioError."""
+        """Returns a scenario by name, or from a file beside this one. Raises ScenarioError."""
         return find(str(self.path.parent / text) if _is_path(text) else text)
 
     def scenario_file(self, text: str) -> Path:
-        """Where `scenario` reads it. ValueError for one that is made of two files."""
+        """Returns the file that `scenario` reads. Raises ValueError for a scenario that is made of
+        two files."""
         if JOINED in text:
             raise ValueError(f"{text!r} with its workload is no file; allowed: one without")
         return self.path.parent / text if _is_path(text) else PROFILES / f"{text}.yaml"
@@ -147,7 +148,7 @@ def seed(mapping: Mapping) -> int:
 
 
 def name(text: str) -> str:
-    """A name as scenarios have them. ValueError."""
+    """Checks a name by the rule of scenarios' names. Raises ValueError."""
     if not FORM.fullmatch(text):
         raise ValueError(f"{text!r} is no name; allowed: a-z, 0-9 and '-', at most 64")
     return text

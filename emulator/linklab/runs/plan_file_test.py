@@ -31,7 +31,7 @@ def test_a_program_s_run_is_called_by_its_name(small: Scenario) -> None:
     own = Entrant("own", ("/x", "{url}")).request(small, 3, 0.5)
     assert (own.contestant, own.command, own.label) == (None, ("/x", "{url}"), "small-own-seed3")
     alg3 = Entrant("alg3").request(small, 3)
-    assert (alg3.contestant, alg3.command, alg3.who) == ("alg3", None, "alg3")
+    assert (alg3.contestant, alg3.command, alg3.client_name) == ("alg3", None, "alg3")
 
 
 def test_a_server_of_the_user_s_serves_all_but_who_has_another(

@@ -1,8 +1,8 @@
-"""Processor load and memory of a run's processes, as chapter 6 of the thesis tells them. Pure.
+r"""Computes processor load and memory of a run's processes, as chapter 6 of the thesis does. Pure.
 
-What is sampled ten times a second is looked at as it is and once a second, as in the thesis. A load
-is 1 where one core is wholly busy. The percentages of a phone do not transfer to another processor;
-ratios between algorithms may.
+The samples, ten a second, are evaluated as they are and once a second, as in the thesis. A load of
+1 is one busy core. A phone's percentages do not apply to another processor, but ratios between
+algorithms may.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from linklab.runs.run_figures import ProcessFigures
 from linklab.runs.time_series import TimeSeries
 
 ONCE_A_SECOND: Final = "1 Hz"
-"""How often the thesis looked (3.4)."""
+"""The thesis' sampling rate (3.4)."""
 
 EVERY_S: Final = {ONCE_A_SECOND: 1.0, "10 Hz": 0.1}
-"""How far apart samples are, by what that is called."""
+"""Seconds between samples, by the name of the rate."""
 
 _EARLY_S = 0.05
-"""Half of what is between two samples."""
+"""Half the time between two samples."""
 
 _LEAST_SAMPLES = 3
-"""Two loads, and so a deviation."""
+"""Three samples give two loads, and so a deviation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """A process over time, in seconds since the scenario began: its loads and its memory."""
+    """Holds load and memory of a process over time, in seconds since the scenario began."""
 
     loads: TimeSeries
     memory_bytes: TimeSeries
 
 
 def of_records(records: Iterable[ProcessRecord]) -> dict[str, dict[str, ProcessFigures]]:
-    """Each process's figures by how often it was looked at; those that were too short for two
-    loads are left out."""
+    """Returns each process's figures by sampling rate. Processes with fewer than two loads are left
+    out."""
     found: dict[str, dict[str, ProcessFigures]] = {}
     for process, samples in _by_process(records).items():
         for title, every_s in EVERY_S.items():
@@ -52,7 +52,7 @@ def of_records(records: Iterable[ProcessRecord]) -> dict[str, dict[str, ProcessF
 
 
 def over_time(records: Iterable[ProcessRecord], every_s: float) -> dict[str, Usage]:
-    """Each process in steps of so many seconds, nearly."""
+    """Returns the usage of each process in steps of about `every_s` seconds."""
     return {
         process: Usage(_loads(chosen), _memory(chosen))
         for process, samples in _by_process(records).items()
@@ -79,8 +79,9 @@ def _memory(samples: Sequence[ProcessRecord]) -> TimeSeries:
 
 
 def _every(samples: Sequence[ProcessRecord], every_s: float) -> list[ProcessRecord]:
-    """The first sample, and each that is so much later than the one before, or nearly: looks come
-    late, and the next one in time. The last too where it is half of that later."""
+    """Returns the first sample, and each one that is about `every_s` after the one chosen before. A
+    late sample does not delay the next one. The last sample is included if it is at least half of
+    `every_s` later."""
     chosen = list(samples[:1])
     for sample in samples[1:]:
         if sample.t_s - chosen[-1].t_s >= every_s - _EARLY_S:

@@ -1,8 +1,8 @@
-"""The user's own programs: where they lie, and what they get of his environment.
+r"""Finds the user's own programs, and selects what they get of the user's environment.
 
-One rule for clients, servers and shells, in the guest and on the host: the user's PATH, and at its
-end the directory of multilink. A program is looked for once, before the lab is there, because in
-virtual time every directory that is searched in vain takes some of it.
+The rule is the same for clients, servers and shells, in the guest and on the host: the user's PATH,
+then the directory of multilink. A program is located once, before the lab exists. In virtual time,
+every directory searched in vain would take time.
 """
 
 from __future__ import annotations
@@ -19,44 +19,45 @@ from linklab.core.paths import MULTILINK
 from linklab.lab.network.services import OwnServer
 
 _KEPT: Final = ("LANG", "LC_ALL", "TERM", "VIRTUAL_ENV")
-"""What the user's programs get of his environment besides PATH. The rest may hold tokens, and
-run.json keeps what they get."""
+"""The variables besides PATH that the user's programs get. Others may hold tokens, and run.json
+keeps what programs get."""
 
 _LONGEST_FIRST_LINE: Final = 256
-"""Of a script: linux/binfmts.h, BINPRM_BUF_SIZE."""
+"""The longest first line of a script: linux/binfmts.h, BINPRM_BUF_SIZE."""
 
 
 class ProgramError(RuntimeError):
-    """A program of the user's cannot be started; the message says where it was looked for."""
+    """A user's program cannot be started. The message says where it was looked for."""
 
 
 def search_path() -> list[str]:
-    """The directories that are searched for programs, as they are from everywhere."""
+    """Returns the directories in which programs are searched, as absolute paths."""
     given = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return list(dict.fromkeys(str(Path(one).absolute()) for one in [*given, str(MULTILINK.parent)]))
 
 
 def environment() -> dict[str, str]:
-    """What the user's programs get of his environment."""
+    """Returns the environment of the user's programs."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return {"PATH": os.pathsep.join(search_path()), **kept}
 
 
 def located(command: Sequence[str]) -> tuple[str, ...]:
-    """The command with its program as an absolute path. ProgramError."""
+    """Returns the command with its program as an absolute path. Raises ProgramError."""
     program, *words = command
     return (_located(program), *words)
 
 
 def server_located(server: OwnServer | None) -> OwnServer | None:
-    """The same of a server's command, if there is one. ProgramError."""
+    """Returns the server with its program as an absolute path, if there is one. Raises
+    ProgramError."""
     if server is None:
         return None
     return msgspec.structs.replace(server, command=located(server.command))
 
 
 def interpreter(program: Path) -> str | None:
-    """The program that a script names in its first line; None for what is no script."""
+    """Returns the interpreter that a script's first line names, None if the file is no script."""
     try:
         with program.open("rb") as file:
             first = file.readline(_LONGEST_FIRST_LINE)
@@ -69,7 +70,7 @@ def interpreter(program: Path) -> str | None:
 
 
 def _located(program: str) -> str:
-    if "{" in program:  # To be filled in, in the lab.
+    if "{" in program:  # A placeholder, filled in in the lab.
         return program
     if "/" not in program:
         path = search_path()

@@ -1,4 +1,4 @@
-"""The range requests of multilink, put together from the events of a run. Pure."""
+"""Builds multilink's range requests from the events of a run. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from linklab.core.records import ClientRecord
 
 
 class RangeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One range request of multilink. Times in seconds of the scenario; None is what did not come
-    to pass. `from_link` is the link that the range was taken from.
-
-    `outcome` is complete, failed, cancelled, or empty where the client ended before it.
-    """
+    """Holds one range request of multilink. Times are in seconds of the scenario, None if the event
+    did not happen. `from_link` is the link that the range was taken from. `outcome` is complete,
+    failed, cancelled, or empty if the client ended earlier."""
 
     id: int
     link: str
@@ -38,7 +36,7 @@ class RangeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_records(records: Iterable[ClientRecord], shift_s: float = 0.0) -> list[RangeRequest]:
-    """The requests of a client that began `shift_s` into its scenario, in the order of their ids."""
+    """Returns the requests of a client that began `shift_s` into its scenario, in the order of ids."""
     found: dict[int, dict[str, Any]] = {}
     for one in records:
         at_s = shift_s + one.t_s

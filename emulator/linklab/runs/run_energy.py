@@ -1,7 +1,7 @@
-"""The energy of a run: the model that a run directory is given, and what its run cost by one.
+r"""Gives a run directory its energy model, and computes a run's energy.
 
-The model goes into the run directory as it is (`energy.yaml`), so that the directory tells all by
-itself. Where neither the scenario nor a command names one there is no such file, and no energy.
+The model is copied into the run directory (`energy.yaml`), so that the directory is self-contained.
+If neither the scenario nor the command names a model, there is no such file and no energy.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from linklab.scenario import Scenario, ScenarioError
 
 
 def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
-    """The model's text for a run directory: the one called `instead`, else the scenario's, or None.
+    r"""Returns the text of the model `instead`, else of the scenario's model, None if there is
+    neither.
 
-    Raises ScenarioError where there is no such model, or it does not know a link of the scenario.
+    Raises ScenarioError if there is no such model, or it lacks a kind of link in the scenario.
     """
     base = None if instead is not None or scenario.path is None else scenario.path.parent
     name = scenario.energy if instead is None else instead
@@ -39,7 +40,7 @@ def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
 
 
 def model_of(run_dir: Path) -> EnergyModel | None:
-    """The model in a run directory, None where there is none. Raises ScenarioError."""
+    """Returns the model in a run directory, None if there is none. Raises ScenarioError."""
     if not os.path.lexists(run_dir / job.ENERGY_FILE):
         return None
     return library.load(run_dir / job.ENERGY_FILE, any_name=True)
@@ -55,8 +56,8 @@ def of_lab(
     download_s: float,
     payload_bytes: int,
 ) -> Account:
-    """What a run in the lab that brought so much cost. Raises FigureError where its records do not say, and
-    RecordError."""
+    """Computes the energy of a run in the lab that delivered `payload_bytes` in `download_s`.
+    Raises FigureError if the records are insufficient, and RecordError."""
     states = Tail(run_dir, LinkRecord).read()
     processes = Tail(run_dir, ProcessRecord).read() if model.processor_mw else []
     kinds = {name: link.kind for name, link in scenario.links.items()}
@@ -73,7 +74,7 @@ def of_download(
     shift_s: float,
     figures: RunFigures,
 ) -> Account:
-    """What the whole of a run in the lab cost. Raises as `of_lab`."""
+    """Computes the energy of a whole run in the lab. Raises as `of_lab`."""
     return of_lab(
         model,
         scenario,
@@ -93,8 +94,9 @@ def of_activities(
     payload_bytes: int,
     processor: Sequence[tuple[float, float]] = (),
 ) -> Account:
-    """What a run cost by what its links did. `processor` is the processor time that the client had
-    used until a time. Raises FigureError where that is no download that the model knows."""
+    """Computes the energy from the links' activities. `processor` has pairs of a time and the
+    client's processor seconds until then. Raises FigureError if the model does not cover such a
+    download."""
     try:
         return account(
             model,

@@ -1,8 +1,8 @@
-"""From what a run left to its figures. Pure.
+r"""Computes a run's figures from the decoded contents of its run directory. Pure.
 
-Input is what lies in a run directory, already decoded: the scenario as run, and the
-client's summary (`client.json`) or, for programs that write none, the elapsed time and the
-bytes that each link received. All values are in base units: seconds, bytes, bit/s, ratios.
+The input is the scenario as run, and the client's summary (`client.json`). For programs that write
+none, it is the elapsed time and the bytes received on each link. All values are in base units:
+seconds, bytes, bit/s, ratios.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from linklab.scenario import Scenario
 T = TypeVar("T")
 
 _HORIZON_RUNS = 2
-"""How many times as long as the run took the oracle looks at least: links that follow their load may
-take another course for it."""
+"""The oracle simulates at least this many times the run's duration, because links that follow their
+load may behave differently under full load."""
 
 
 _MAX_HORIZON_S = 6 * oracle.HORIZON_S
-"""How long the oracle looks at most: models are asked 50 times a second."""
+"""The longest simulation of the oracle. It asks models 50 times a second."""
 
 
 class LinkSummary(msgspec.Struct, frozen=True):
-    """What multilink reports about one link; times in ns from the start, 0 is unknown."""
+    """Holds multilink's report on one link. Times are in ns from the start, 0 if unknown."""
 
     device: Name = ""
     bytes: Bytes = 0
@@ -58,8 +58,8 @@ class LinkSummary(msgspec.Struct, frozen=True):
 
 
 class ClientSummary(msgspec.Struct, frozen=True):
-    """multilink's `client.json`. Keys that a later version adds are ignored. `resumed_bytes` of the
-    file are those of an earlier call."""
+    """Holds multilink's `client.json`. Keys that a later version adds are ignored. An earlier call
+    had fetched `resumed_bytes` of the file."""
 
     algorithm: Name
     outcome: Name
@@ -76,21 +76,21 @@ class ClientSummary(msgspec.Struct, frozen=True):
 
     @property
     def carried_bytes(self) -> int:
-        """What this call had to bring of the file."""
+        """The bytes of the file that this call had to transfer."""
         return self.size_bytes - self.resumed_bytes
 
 
 class FigureError(ValueError):
-    """A run that yields no figures; the message says why."""
+    """A run yields no figures. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkFigures:
-    """One link's part in one run. None is what the program does not tell.
+    r"""Holds one link's figures in one run. None if the program does not report the value.
 
-    `bytes` are payload; of a program that did not bring the file, all that the device took in or
-    sent. `finish_s` is when the link's last byte came, `share` its part of all bytes received,
-    `wasted_bytes` what was received and thrown away.
+    `bytes` are payload. For a program that did not transfer the file, they are all bytes that the
+    device received or sent. `finish_s` is the time of the link's last byte, `share` its part of all
+    received bytes, `wasted_bytes` the bytes received and discarded.
     """
 
     bytes: Bytes
@@ -103,10 +103,10 @@ class LinkFigures:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFigures:
-    """What a process used, from so many samples. Loads are cores that it kept busy between two of
-    them; `load_variation` and `memory_variation` are standard deviation by mean, None of nothing.
-    `cpu_s` is all the processor time that was seen, the integral of the load, however often one looks;
-    `memory_bytes` the median of what it occupied, with its integral over time."""
+    """Holds a process's use, from `samples`. Loads are busy cores between two samples.
+    `load_variation` and `memory_variation` are standard deviation divided by mean, None if the mean
+    is 0. `cpu_s` is the observed processor time, the integral of the load, whatever the sampling
+    rate. `memory_bytes` is the median of the resident memory, given with its integral over time."""
 
     samples: Count
     load_p05: Figure
@@ -122,18 +122,20 @@ class ProcessFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One run. `goodput_bps` is None where the file did not come, or only a part of it, as of a
-    program of the user's that is no download. `oracle_s` is None where the links never deliver the
-    file, as far as can be seen. `efficiency` is oracle / download time with *all* links in the oracle,
-    also for algorithms that use one, so that all rows of a comparison share a scale. `stalled_s` is
-    how long no link brought anything though bytes were missing (`stalls.py`), None where no samples
-    were taken. Both are None of a player, rounds or a paced stream, which take their own time and are
-    silent while they think or play: their figures are in `workload`. Without goodput there is neither,
-    and no efficiency where an earlier call had brought a part of the file.
-    `energy` is None where no energy model is named. `processes` has client and server, by how often
-    they were looked at, "1 Hz" and "10 Hz"; None in virtual time, where computing takes no time and
-    so neither load nor memory over time are figures. `workload` has a workload's own figures by
-    their keys (`workload_figures.py`), None of a download of the file.
+    r"""Holds the figures of one run.
+
+    `goodput_bps` is None if the file was not transferred, or only in part, as with a user's program
+    that is no download. `oracle_s` is None if the links do not deliver the file within the oracle's
+    horizon. `efficiency` is oracle / download time. The oracle uses *all* links even for algorithms
+    that use one, so that all rows of a comparison share a scale. It is None if an earlier call had
+    fetched a part of the file. `stalled_s` is the time in which no link delivered anything though
+    bytes were missing (`stalls.py`), None without samples. `efficiency` and `stalled_s` are None
+    without goodput, and for a player, rounds or a paced stream. These pause by design, and their
+    figures are in `workload`.
+
+    `energy` is None without an energy model. `processes` has client and server by sampling rate, "1
+    Hz" and "10 Hz". It is None in virtual time, where computing takes no time. `workload` has a
+    workload's own figures by key (`workload_figures.py`), None for a file download.
     """
 
     download_s: SomeSeconds
@@ -149,32 +151,35 @@ class RunFigures:
 
     @property
     def wasted_bytes(self) -> int | None:
-        """What all links received and threw away; None where the program does not tell."""
+        """The bytes that all links received and discarded. None if the program does not report
+        them."""
         told = [one.wasted_bytes for one in self.links.values() if one.wasted_bytes is not None]
         return sum(told) if told else None
 
     @property
     def carried_bytes(self) -> int:
-        """The payload that came; of a program that did not bring the file, what its links carried."""
+        """The payload transferred. For a program that did not transfer the file, the bytes on its
+        links."""
         if self.goodput_bps is None:
             return sum(one.bytes for one in self.links.values())
         return round(self.goodput_bps * self.download_s / 8)
 
     @property
     def said_goodput(self) -> str:
-        """As the end of a line for people, "" where it is none."""
+        """The goodput as the end of a line of text, "" without goodput."""
         return "" if self.goodput_bps is None else f", {self.goodput_bps / 1e6:.1f} Mbit/s"
 
     @property
     def said_efficiency(self) -> str:
-        """As the end of a line for people, "" where it is none."""
+        """The efficiency as the end of a line of text, "" without one."""
         return "" if self.efficiency is None else f", efficiency {self.efficiency:.3f}"
 
 
 def figures(
     scenario: Scenario, seed: int, client: ClientSummary, start_s: float = 0.0
 ) -> RunFigures:
-    """The figures of a run of multilink, which started at `start_s`. Raises FigureError unless it downloaded everything."""
+    """Computes the figures of a run of multilink that started at `start_s`. Raises FigureError
+    unless it downloaded everything."""
     if client.outcome != "complete":
         raise FigureError(f"the download is {client.outcome}: {client.error or 'no reason given'}")
     payload = scenario.payload
@@ -207,10 +212,11 @@ def peer_figures(
     start_s: float = 0.0,
     is_whole: bool = True,
 ) -> RunFigures:
-    """The figures of another program, from its start, its run time and the links' interface counters.
+    r"""Computes the figures of another program from its start, its run time and the interface
+    counters.
 
-    The counters hold headers and duplicates too, so the payload is divided in their ratio; where
-    not the whole of it came (`is_whole`), they stand as they are. Raises FigureError where nothing
+    The counters include headers and duplicates, so the payload is divided in their ratio. If not
+    the whole payload arrived (`is_whole`), they are used as they are. Raises FigureError if nothing
     was received or no time passed.
     """
     total = sum(received_bytes.values())
@@ -226,7 +232,8 @@ def peer_figures(
 
 
 def in_order(scenario: Scenario, links: Mapping[str, T]) -> dict[str, T]:
-    """Links in the scenario's order, then others; a run outside the lab may name its own."""
+    """Returns the links in the scenario's order, then others. A run outside the lab may name its
+    own links."""
     known = [name for name in scenario.links if name in links]
     return {name: links[name] for name in [*known, *(n for n in links if n not in known)]}
 
@@ -239,7 +246,7 @@ def _run_figures(
     links: dict[str, LinkFigures],
     payload_bytes: int | None,
 ) -> RunFigures:
-    """The figures of a run that brought so much of the file; None where that is not known."""
+    """Computes the figures of a run that transferred `payload_bytes`, None if that is unknown."""
     if download_s <= 0:
         raise FigureError(f"a download of {download_s} s is none")
     horizon_s = max(oracle.HORIZON_S, min(_HORIZON_RUNS * download_s, _MAX_HORIZON_S))
@@ -258,7 +265,7 @@ def _run_figures(
 
 
 def link_delta_s(ends_s: Iterable[float | None]) -> float | None:
-    """From the first link's finishing to the last one's ("link Δ" of thesis table 5.1); None unless
-    several finished."""
+    """Returns the time between the first and the last link's end ("link Δ" of thesis table 5.1).
+    None unless several links finished."""
     known = [end for end in ends_s if end is not None]
     return max(known) - min(known) if len(known) > 1 else None

@@ -1,4 +1,4 @@
-"""Prepares run directories, has them executed side by side, and gathers what came of them."""
+"""Prepares run directories, executes them in parallel, and collects their outcomes."""
 
 from __future__ import annotations
 
@@ -40,30 +40,33 @@ MIN_WATCHDOG_S = 120.0
 """Wall-clock time that every run may take, however short its download."""
 
 WATCHDOG_FACTOR = 6.0
-"""Further wall-clock seconds per second of the slowest link's download: a guest on a busy
-core still runs faster than real time."""
+"""Further wall-clock seconds per second of the slowest link's download. Even on a busy core a guest
+runs faster than real time."""
 
 
 _SESSION = "linklab.runs.guest_session"
-"""What the guest calls `main` of."""
+"""The guest calls this module's `main`."""
 
 _LAST_WORDS_BYTES = 16_384
-"""How much is read of what the user's programs complained about."""
+"""The most bytes that are read of the error output of the user's programs."""
 
 
 class RunError(RuntimeError):
-    """A run did not come to a figure; the message says why and where its directory is."""
+    """A run yielded no figures. The message says why and names its directory."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run that is wanted: a contestant by name, or a command of the user's, which is called
-    `name` or like its program. `server` is a program of the user's that serves in place of H2O.
-    Packets of the links in `pcap` are recorded, with `tls_keys` what decrypts them too.
-    The guest is shown what is in `share` of users' homes, besides what it needs (`shown.py`). A command
-    of a suite's or campaign's file may come from a stranger: it is shown what lies `beside` that.
-    `energy` is the text of an energy model that takes the place of the scenario's
-    (`run_energy.model_for`). RunError where contestant or seed does not fit."""
+    r"""Describes a run to be made: a client by name, or a user's command. The command is called
+    `name`, or like its program.
+
+    `server` is a user's program that serves instead of H2O. Packets of the links in `pcap` are
+    recorded, with `tls_keys` also the keys to decrypt them. The guest sees what is in `share` of
+    users' homes, and what the programs need (`shown.py`). A command in a suite's or campaign's file
+    may come from a stranger. It sees only what lies `beside` that file. `energy` is the text of an
+    energy model that replaces the scenario's (`run_energy.model_for`). Raises RunError if client or
+    seed does not fit.
+    """
 
     scenario: Scenario
     contestant: str | None
@@ -91,23 +94,23 @@ class RunRequest:
 
     @property
     def commands(self) -> list[tuple[str, ...]]:
-        """The user's programs that take part."""
+        """The user's programs in this run."""
         return [one for one in (self.command, self.server and self.server.command) if one]
 
     @property
-    def who(self) -> str:
-        """What downloads: the contestant's name, or the command's."""
+    def client_name(self) -> str:
+        """The client's name, or the command's."""
         return job.title(self.contestant, self.name, self.command)
 
     @property
     def label(self) -> str:
-        """What the run is called on screen and on disk."""
-        return f"{self.scenario.name}-{self.who}-seed{self.seed}"
+        """The run's name on screen and on disk."""
+        return f"{self.scenario.name}-{self.client_name}-seed{self.seed}"
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A request that has ended: its directory, and its error if it failed."""
+    """Holds a finished request: its directory, and its error if it failed."""
 
     request: RunRequest
     run_dir: Path
@@ -116,7 +119,7 @@ class Finished:
 
 
 def new_directory(parent: Path, name: str) -> Path:
-    """Makes a run directory that was not there before."""
+    """Makes a new run directory, with a number appended if the name exists."""
     parent.mkdir(parents=True, exist_ok=True)
     for suffix in ("", *(f"-{n}" for n in range(2, 10_000))):
         with contextlib.suppress(FileExistsError):
@@ -127,11 +130,12 @@ def new_directory(parent: Path, name: str) -> Path:
 
 
 _authority = functools.cache(authority.ensure)
-"""Checking the certificates costs more than a manifest: once per process will do."""
+"""Checking the certificates takes longer than writing a manifest, so it is done once per process.
+"""
 
 
 def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
-    """The scenario with its traces copied into the run directory, which has to be whole."""
+    """Returns the scenario with its traces copied into the run directory."""
 
     def copied(link: str, file: Path) -> Path:
         copy = Path(job.TRACES, f"{link}-{file.name}")
@@ -143,7 +147,7 @@ def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
 
 
 def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: bool = False) -> None:
-    """Fills a new run directory with the scenario as run and the manifest. ProgramError."""
+    """Fills a new run directory with the scenario as run and the manifest. Raises ProgramError."""
     certificates = _authority(in_cache("authority"))
     served = payload.ensure(request.scenario.payload, in_cache("payloads"))
     text = to_yaml(_with_traces(request.scenario, run_dir))
@@ -183,7 +187,7 @@ def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: boo
 
 
 def memory_of(scenario: Scenario) -> int:
-    """Bytes of memory of a guest that runs it."""
+    """Returns the memory in bytes of a guest that runs the scenario."""
     uploaded = scenario.workload.upload is not None
     return memory_bytes(
         scenario.payload.size_bytes, uploaded=uploaded, held_bytes=held.held_bytes(scenario)
@@ -191,7 +195,7 @@ def memory_of(scenario: Scenario) -> int:
 
 
 def watchdog_s(request: RunRequest) -> float:
-    """Wall-clock seconds after which a run counts as hung."""
+    """Returns the wall-clock seconds after which a run counts as hung."""
     scenario = request.scenario
     slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
     own_s = request.shift_s + scenario.workload.own_s(scenario.payload.size_bytes)
@@ -199,14 +203,14 @@ def watchdog_s(request: RunRequest) -> float:
 
 
 class _HostRun:
-    """An execution on the host, as a child process with the same face as a Guest.
+    r"""Runs an execution on the host, as a child process with the interface of a Guest.
 
-    It is the first process of a PID namespace: when it dies, however that comes, the
-    kernel ends every process of its lab, and with them go the network namespaces.
+    The child is the first process of a PID namespace. When it dies, the kernel ends every process
+    of its lab, and the network namespaces disappear.
     """
 
     core = None
-    """Its processes run wherever there is room."""
+    """Its processes are not bound to a core."""
 
     def __init__(self, run_dir: Path, timeout_s: float, channel: int | None = None) -> None:
         own = {} if channel is None else {terminals.ENVIRONMENT: str(channel)}
@@ -214,11 +218,11 @@ class _HostRun:
         self.deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
         with contextlib.ExitStack() as stack:
-            # Made here, because the execution is process 1 to itself: by that number
-            # `linklab clean` could not tell that it is gone.
+            # Made here, because the execution has process number 1 in its own namespace. By that
+            # number `linklab clean` could not tell that it has ended.
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("run"))
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-            Path(scratch).chmod(0o711)  # H2O, which may become nobody, keeps uploads below.
+            Path(scratch).chmod(0o711)  # H2O may become the user nobody, and keeps uploads below.
             with (run_dir / "console.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     [
@@ -257,13 +261,13 @@ class _HostRun:
         return self._descriptor
 
     def close(self) -> None:
-        """Ends the execution if it still runs, politely first."""
+        """Ends the execution if it still runs, by SIGTERM first."""
         self._resources.close()
 
     def _end(self) -> None:
         patience = time.monotonic() + 10
         while self._process.poll() is None and time.monotonic() < patience:
-            # More than once: process 1 of a namespace ignores it until it has a handler.
+            # Repeated, because process 1 of a namespace ignores the signal until it has a handler.
             os.killpg(self._process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=0.2)
@@ -272,7 +276,7 @@ class _HostRun:
         self._process.wait()
 
     def exit_code(self) -> int:
-        """The execution's exit code; RunError if it hangs."""
+        """Returns the execution's exit code. Raises RunError if it hangs."""
         code = self._process.poll()
         if code is None:
             raise RunError(
@@ -283,7 +287,7 @@ class _HostRun:
 
 
 Running = Guest | _HostRun
-"""An execution that has been started: `fileno` is readable once it has ended."""
+"""A started execution. `fileno` is readable once it has ended."""
 
 
 def begin(
@@ -293,9 +297,9 @@ def begin(
     timeout_s: float,
     channel: int | None = None,
 ) -> Running:
-    """Starts a prepared run, which counts as hung after `timeout_s`. Close what this returns.
+    r"""Starts a prepared run, which counts as hung after `timeout_s`. The caller closes the result.
 
-    `channel` is a descriptor of the far end of its terminal's channel (lab/programs/terminal.py).
+    `channel` is the descriptor of the far end of its terminal's channel (lab/programs/terminal.py).
     """
     if place.name == "host":
         return _HostRun(run_dir, timeout_s, channel)
@@ -321,12 +325,13 @@ def begin(
 
 @functools.cache
 def _say_once(note: str) -> None:
-    """What many runs have in common is said once."""
+    """Reports a note once, however many runs it applies to."""
     report_error(note)
 
 
 def _say_what_is_hidden(running: Guest) -> None:
-    """Of what the user's programs complained about: what they would find outside the guest."""
+    """Notes which paths the user's programs complained about exist on the host but are hidden in
+    the guest."""
     if confinement.fence().name == "none":
         return
     for name in ("client.err", "server.err"):
@@ -339,14 +344,14 @@ def _say_what_is_hidden(running: Guest) -> None:
 
 
 def _way(outside: Outside | None) -> gateway.Way | None:
-    """The guest's way to what a run reaches outside."""
+    """Returns the guest's connection to what a run reaches outside."""
     if outside is None:
         return None
     return gateway.Way(tuple(outside.proxies.values()), outside.reaches_loopback)
 
 
 def verdict(running: Running) -> str | None:
-    """None where the lab ran to an end, else what went wrong."""
+    """Returns what went wrong, None if the lab ran to its end."""
     try:
         code = running.exit_code()
     except RuntimeError as error:
@@ -361,7 +366,7 @@ def verdict(running: Running) -> str | None:
 
 
 def _unreadable(run_dir: Path) -> str | None:
-    """What is wrong with the outcome that was noted, which a program in the guest may have changed."""
+    """Returns what is wrong with the outcome's file, which a program in the guest may have changed."""
     try:
         outcome.read(run_dir)
     except OSError as error:
@@ -378,15 +383,14 @@ def run_all(
     timeout_s: float | None = None,
     started: Callable[[RunRequest], None] = lambda _: None,
 ) -> Iterator[Finished]:
-    """Runs every request, at most `parallel` at a time, and yields each as it ends.
+    r"""Runs every request, at most `parallel` at a time, and yields each as it ends.
 
-    Fewer at a time where the guests would not find memory: they take it as they use it,
-    and one that finds none dies.
-
-    ProgramError, ShareError where a program of the user's or what is to be shown is not there. When the caller stops early (an exception, Ctrl-C), what still runs is ended.
+    Runs fewer at a time if the guests would not find enough memory. A guest takes memory as it uses
+    it, and dies if there is none. Raises ProgramError or ShareError if a user's program or a shared
+    path is missing. If the caller stops early (exception, Ctrl-C), running executions are ended.
     """
     for command in {command for one in requests for command in one.commands}:
-        programs.located(command)  # Before the first one begins.
+        programs.located(command)  # Fails before the first run begins.
     for path in {path for one in requests for path in one.share}:
         shown.require(path)
     if place.name == "guest":

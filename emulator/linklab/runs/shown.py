@@ -1,9 +1,9 @@
-"""What the guest of a run is shown of users' homes: what the user's programs in it need.
+r"""Selects the paths in users' homes that the guest shows to the user's programs.
 
-That is where he stands, the programs and what they belong to, the directories of his PATH, what his
-command names, and what he says with `--share`. A command that stands in a file may be a stranger's:
-what it names is not shown, but what lies beside that file. A whole home, or a directory that programs keep
-their settings in, is shown by `--share` alone.
+These are the current directory, the programs with their libraries, the directories of PATH, the
+paths that the command names, and those of `--share`. A command in a file may be a stranger's. Then
+the paths that it names are not shown, but what lies beside that file. A whole home, or a directory
+of settings, is shown only by `--share`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from linklab.places.guest.homes import Homes
 from linklab.runs import programs
 
 _PROGRAMS: Final = ("bin", "sbin", "shims")
-"""How directories of programs are called whose libraries lie beside them."""
+"""Names of directories of programs whose libraries lie beside them."""
 
 _LIBRARIES: Final = ("lib", "lib64", "libexec", "pyvenv.cfg")
 """What a venv or toolchain has beside its programs."""
@@ -28,16 +28,16 @@ _PARTS: Final = (
     *(*_LIBRARIES, "bin", "include"),
     *("installs", "plugins", "toolchains", "version", "versions"),
 )
-"""What is shown beside programs where settings lie there, too."""
+"""What is shown beside programs if the directory also holds settings."""
 
 
 class ShareError(RuntimeError):
-    """What is to be shown is not there."""
+    """A path to be shown does not exist."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The paths that are shown, and what is to be said of those that are not."""
+    """Holds the shown paths, and notes on those that are not shown."""
 
     paths: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
@@ -46,8 +46,8 @@ class Shown:
 def shown(
     commands: Sequence[Sequence[str]], share: Sequence[str], beside: str | None = None
 ) -> Shown:
-    """What a run is shown in which these commands are the user's; nothing where there are none.
-    If they stand in a file, that lies in the directory `beside`."""
+    """Returns what a run with these user's commands is shown, nothing without commands. If the
+    commands stand in a file, `beside` is its directory."""
     if not commands:
         return Shown()
     all_homes = homes.found()
@@ -76,20 +76,20 @@ def shown(
 
 
 def require(share: str) -> None:
-    """ShareError where that is not there."""
+    """Raises ShareError if the path does not exist."""
     if not os.access(share, os.F_OK):
         raise ShareError(f"--share {share}: no such file or directory")
 
 
 def _named(word: str) -> Iterator[Path]:
-    """The files and directories that a word of a command may name: `x`, `--option=x`, `@x`."""
+    """Yields the existing paths that a word of a command may name: `x`, `--option=x`, `@x`."""
     for text in (word, word.partition("=")[2], word.removeprefix("@")):
         if text and os.access(text, os.F_OK):
             yield Path(text).absolute()
 
 
 def _of_search_directory(directory: Path, all_homes: Homes) -> Iterator[Path]:
-    """Such a directory, and the programs in homes that links in it lead to."""
+    """Yields the directory, and the programs in homes that links in it point to."""
     try:
         with os.scandir(directory) as entries:
             links = [Path(one.path) for one in entries if one.is_symlink()]
@@ -103,10 +103,10 @@ def _of_search_directory(directory: Path, all_homes: Homes) -> Iterator[Path]:
 
 
 def _of_program(program: Path, all_homes: Homes, *, is_own: bool = True) -> Iterator[Path]:
-    """What a program in a home belongs to, and what it is a link to or interpreted by.
+    r"""Yields what a program in a home belongs to, its link targets and its interpreter.
 
-    A stranger's file may name anything as a program, and his script as its interpreter: of these a
-    directory is shown only where programs are.
+    A stranger's file may name any path as a program, and a stranger's script any interpreter. For
+    these a directory is shown only if it is one of programs.
     """
     waiting, looked_at = [program], set()
     while waiting:
@@ -129,7 +129,7 @@ def _is_program(file: Path) -> bool:
 
 
 def _around(file: Path, all_homes: Homes) -> Iterator[Path]:
-    """The directory of a program, or the venv or toolchain that it is part of."""
+    """Yields the directory of a program, or the venv or toolchain that it is part of."""
     folder, whole = file.parent, file.parent.parent
     if all_homes.is_broad(folder):
         yield file

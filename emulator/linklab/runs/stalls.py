@@ -1,8 +1,7 @@
-"""How long a download stood still. Pure.
+r"""Computes how long a download made no progress. Pure.
 
-It is the lab that tells, by its samples of the links' queues, and not the program, which may read
-what arrives late and in large parts. Waits that are shorter than a sample (`sample` of the
-scenario, 0.5 s) do not show.
+The measure are the lab's samples of the links' queues, because a program may read late and in large
+parts. Stalls shorter than a sample (`sample` of the scenario, 0.5 s) are not seen.
 """
 
 from __future__ import annotations
@@ -15,10 +14,11 @@ from linklab.core.records import QueueRecord
 
 
 def stalled_s(records: Iterable[QueueRecord], end_s: float, direction: str = "down") -> float:
-    """Seconds up to `end_s` in which no link carried a frame in a direction, of `queues.jsonl`.
+    r"""Returns the seconds up to `end_s` in which no link carried a frame in a direction, from
+    `queues.jsonl`.
 
-    What comes before the first arrival is the wait for a connection, and no stall. Queues that
-    together sent less than a full frame between two samples brought no payload: what they sent were
+    The time before the first arrival is connection set-up and does not count. If all queues
+    together sent less than a full frame between two samples, they carried no payload, only
     acknowledgements and the like.
     """
     sent: dict[str, int] = {}
@@ -26,7 +26,7 @@ def stalled_s(records: Iterable[QueueRecord], end_s: float, direction: str = "do
     for record in records:
         if record.direction == direction and record.t_s <= end_s:
             sent[record.link] = record.sent_bytes
-            totals[record.t_s] = sum(sent.values())  # Of one time the last knows all links.
+            totals[record.t_s] = sum(sent.values())  # The last record of a time covers all links.
     return sum(
         to_s - from_s
         for (from_s, before), (to_s, after) in itertools.pairwise(totals.items())

@@ -1,4 +1,4 @@
-"""Reads a run directory and says what the run came to, in `summary.json`."""
+"""Computes a run's figures from its directory and keeps them in `summary.json`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from linklab.scenario.workload import UPLOAD
 FILE = "summary.json"
 
 WORKLOAD_FILE = "workload.json"
-"""What `multilink workload` came to."""
+"""The summary of `multilink workload`."""
 
 _MOST_WORDS = 500
-"""How many characters of a program's last line an error quotes."""
+"""The most characters of a program's last line that an error quotes."""
 
 _END_BYTES = 65536
-"""How much is read for that of what it said."""
+"""The most bytes that are read to find that line."""
 
 
 def figures_of(run_dir: Path) -> RunFigures:
-    """The figures of an executed run directory; FigureError saying why there are none, OSError
-    (RecordError) where the directory cannot be read."""
+    """Computes the figures of an executed run directory. Raises FigureError if there are none, and
+    OSError (RecordError) if the directory cannot be read."""
     try:
         return _figures_of(run_dir)
     except ScenarioError as error:
@@ -77,8 +77,8 @@ def _figures_of(run_dir: Path) -> RunFigures:
 
 
 def _check_upload(made: Job, ended: Outcome) -> None:
-    """FigureError where the server got another file, or none of a contestant; a program of the
-    user's may send it elsewhere."""
+    """Raises FigureError if the server received another file, or none from a client of ours. A
+    user's program may upload elsewhere."""
     if made.contestant is None and ended.uploaded_sha256 is None:
         return
     if ended.uploaded_sha256 != made.payload_sha256:
@@ -104,7 +104,7 @@ def _of_workload(scenario: Scenario, made: Job, run_dir: Path, ended: Outcome) -
 def _with_samples(
     figures: RunFigures, scenario: Scenario, run_dir: Path, shift_s: float
 ) -> RunFigures:
-    """The figures with what was sampled: stalls, energy, processes; as far as there is any."""
+    """Adds what was sampled, if there is any: stalls, energy, processes."""
     queues = Tail(run_dir, QueueRecord).read()
     processes = Tail(run_dir, ProcessRecord).read()
     if processes:
@@ -125,7 +125,7 @@ def _with_samples(
 
 
 def write(run_dir: Path) -> RunFigures:
-    """Writes `summary.json` and returns the figures. Raises as `figures_of`, and OSError where it
+    """Writes `summary.json` and returns the figures. Raises as `figures_of`, and OSError if it
     cannot be written."""
     figures = figures_of(run_dir)
     text = msgspec.json.format(msgspec.json.encode(asdict(figures)), indent=2)
@@ -134,12 +134,13 @@ def write(run_dir: Path) -> RunFigures:
 
 
 def read(run_dir: Path) -> RunFigures:
-    """The figures that `write` has left. Raises OSError, RecordError."""
+    """Reads the figures that `write` has written. Raises OSError, RecordError."""
     return records.document(run_dir / FILE, RunFigures)
 
 
 def kept_or_made(run_dir: Path) -> RunFigures:
-    """The figures as the run left them; worked out anew where it left none. Raises as `figures_of`."""
+    """Reads the figures of the run, or computes them if there is no `summary.json`. Raises as
+    `figures_of`."""
     try:
         return read(run_dir)
     except FileNotFoundError:
@@ -147,7 +148,7 @@ def kept_or_made(run_dir: Path) -> RunFigures:
 
 
 def _last_words(run_dir: Path) -> str:
-    """The end of what the client's program said, for an error."""
+    """Returns the last line of the client's output, for an error message."""
     for name in ("client.err", "client.out"):
         end = plain_file.end(run_dir / name, _END_BYTES)
         lines = end.decode(errors="replace").strip().splitlines()

@@ -1,4 +1,4 @@
-"""What a run did over time: rates, capacity and requests, from its directory."""
+"""Reads a run's time series from its directory: rates, capacity and requests."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, Tail
 from linklab.runs.requests import RangeRequest, of_records
 
 MOST_STEPS: Final = 150
-"""How many points a series has at most: as many as can be told apart on a screen."""
+"""The most points of a series. More could not be told apart on a screen."""
 
 TimeSeries = list[tuple[float, float]]
-"""Times in seconds and values, from each time to the next."""
+"""Pairs of a time in seconds and the value that holds until the next time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range that was asked for: when, on which link, and what became of it.
+    r"""Holds one requested range.
 
     `outcome` is `complete`, `taken over` (another link fetched the rest), `failed`, `cancelled` or
-    `unfinished`. `taken_from` is the link that it was taken from, "" if it was new.
+    `unfinished`. `taken_from` is the link that it was taken from, "" for a new range.
     """
 
     number: int
@@ -41,8 +41,8 @@ class Range:
 def rates_bps(
     run_dir: Path, end_s: float, step_s: float, direction: Direction
 ) -> dict[str, TimeSeries]:
-    """Of each link what it carried in a direction, headers included, as the means of steps that begin
-    at their times. Raises RecordError."""
+    """Returns the rate of each link in a direction, headers included, as means over steps. Times
+    are the steps' starts. Raises RecordError."""
     sent: dict[str, list[tuple[float, int]]] = {}
     for one in Tail(run_dir, QueueRecord).read():
         if one.direction == direction:
@@ -51,7 +51,7 @@ def rates_bps(
 
 
 def step_s(end_s: float) -> float:
-    """How long the steps of a series up to `end_s` are: as the lab's samples or longer."""
+    """Returns the length of steps of a series up to `end_s`, at least that of the lab's samples."""
     return max(0.5, end_s / MOST_STEPS)
 
 
@@ -70,8 +70,8 @@ def _means(counts: Sequence[tuple[float, int]], end_s: float, step_s: float) -> 
 def capacities_bps(
     run_dir: Path, end_s: float, step_s: float, direction: Direction
 ) -> dict[str, TimeSeries]:
-    """Of each link what it could have carried in a direction, at the starts of steps. Raises
-    RecordError."""
+    """Returns the capacity of each link in a direction, as means over steps. Times are the steps'
+    starts. Raises RecordError."""
     states: dict[str, list[tuple[float, float]]] = {}
     for one in Tail(run_dir, LinkRecord).read():
         states.setdefault(one.link, []).append((one.t_s, one.rate_bps(direction)))
@@ -79,7 +79,7 @@ def capacities_bps(
 
 
 def _sampled(changes: Sequence[tuple[float, float]], end_s: float, step_s: float) -> TimeSeries:
-    """The mean of what held in each step."""
+    """Returns the mean value in each step."""
     series: TimeSeries = []
     index, value = 0, 0.0
     for number in range(int(end_s / step_s) + 1):
@@ -95,7 +95,7 @@ def _sampled(changes: Sequence[tuple[float, float]], end_s: float, step_s: float
 
 
 def requests(run_dir: Path, shift_s: float, end_s: float) -> list[Range]:
-    """The ranges that multilink asked for; none of other programs. Raises RecordError."""
+    """Returns the ranges that multilink requested, none for other programs. Raises RecordError."""
     records = Tail(run_dir, ClientRecord).read()
     return [_range(one, end_s) for one in of_records(records, shift_s)]
 

@@ -1,6 +1,6 @@
-"""What a workload came to, beside the bytes that it moved: its own figures. Pure.
+r"""Computes a workload's own figures, besides the bytes that it moved. Pure.
 
-A *new figure* is an entry of FIGURES, under the name that multilink's `workload.json` gives it.
+A *new figure* is an entry of FIGURES, under its name in multilink's `workload.json`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from linklab.runs.run_figures import FigureError
 
 
 class WorkloadSummary(msgspec.Struct, frozen=True):
-    """multilink's `workload.json`. Keys that a later version adds are ignored."""
+    """Holds multilink's `workload.json`. Keys that a later version adds are ignored."""
 
     workload: Name
     outcome: Name
@@ -27,8 +27,8 @@ class WorkloadSummary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFigure:
-    """A figure of one workload. `title` is for people, `column` for the head of a table, in up to
-    two lines; `unit` is seconds, or "" for what is counted. Less of each is better."""
+    """Defines a figure of one workload. `title` is for people, `column` for a table's heading, in
+    up to two lines. `unit` is seconds, or "" for counts. Smaller is better for each."""
 
     workload: str
     title: str
@@ -56,18 +56,18 @@ FIGURES: Final[dict[str, WorkloadFigure]] = {
 
 
 def of_workload(name: str) -> dict[str, WorkloadFigure]:
-    """The figures of a workload, in the order in which they are shown."""
+    """Returns the figures of a workload, in the order in which they are shown."""
     return {key: one for key, one in FIGURES.items() if one.workload == name}
 
 
 def said(key: str, value: float) -> str:
-    """A figure for people: `interruptions of playing: 2`."""
+    """Writes a figure for people: `interruptions of playing: 2`."""
     figure = FIGURES[key]
     return f"{figure.title}: {f'{value:.3f} s' if figure.unit else f'{value:.0f}'}"
 
 
 def checked(summary: WorkloadSummary, name: str, size_bytes: int) -> dict[str, float]:
-    """The figures of a workload that was done as it should be. Raises FigureError."""
+    """Returns the figures of a workload that completed as expected. Raises FigureError."""
     if summary.outcome != "complete":
         why = summary.error or "no reason given"
         raise FigureError(f"the {summary.workload} is {summary.outcome}: {why}")

@@ -1,9 +1,9 @@
-"""What may download in a run: linklab's algorithms and the peers they are compared with.
+r"""Defines the clients under test: linklab's algorithms and the peers they are compared with.
 
-A client under test is a name, and a command for each workload that it can do. A file is downloaded
-by the programs themselves. A player, a browser and the like are `multilink workload`, the same
-program for all: it makes its requests through a proxy that runs an algorithm, over one link, or by
-Multipath TCP. Each program has a file here; `registry.py` lists them.
+A client under test is a name and a command for each workload that it can do. Each program downloads
+a file by itself. For other workloads all clients use `multilink workload`. It sends its requests
+through a proxy that runs an algorithm, over one link, or by Multipath TCP. Each program has a file
+here. `registry.py` lists them.
 """
 
 from linklab.runs.clients.client import ClientUnderTest

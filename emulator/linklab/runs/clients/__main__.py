@@ -1,4 +1,4 @@
-"""Prints the Debian packages of all peers. The images of the guest and of the container are made with them."""
+"""Prints the Debian packages of all peers, for the images of the guest and of the container."""
 
 from linklab.runs import clients
 

@@ -1,4 +1,4 @@
-"""aria2 as a client, with several connections over all links."""
+"""Defines aria2 as a client, with several connections over all links."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROGRAM: Final = PeerProgram(package="aria2", executable="aria2c")
 def command(
     url: str, *, connections: int, devices: Iterable[str], ca_file: str, output: str
 ) -> list[str]:
-    """aria2, with so many connections over all devices together."""
+    """Returns the command of aria2 with `connections` over all devices together."""
     file = Path(output)
     return [
         *("aria2c", "--no-conf", "--quiet", "--file-allocation=none", "--console-log-level=error"),

@@ -1,4 +1,4 @@
-"""What a client under test is: its commands, and what it needs of the lab."""
+"""Defines what a client under test is: its commands, and what it needs of the lab."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from linklab.runs.clients.preparations import Preparation
 from linklab.runs.clients.task import Task
 
 Command = Callable[[Task], list[str]]
-"""Makes the words of a command for a task."""
+"""Returns the command's words for a task."""
 
 
 @dataclass(frozen=True)
 class PeerProgram:
-    """A program that is not ours: its Debian package, and the name of what is executed."""
+    """Holds a foreign program's Debian package and the name of its executable."""
 
     package: str
     executable: str
@@ -23,15 +23,14 @@ class PeerProgram:
 
 @dataclass(frozen=True)
 class ClientUnderTest:
-    """One entry of a comparison.
+    r"""Holds one entry of a comparison.
 
     `commands` has a command for each workload that the client can do, by the workload's name.
-    `program` is the peer's program, None where the client is ours. `inputs` are the flags of
-    multilink without which it cannot decide. It decides only between links of `kinds`, if there
-    are any. With `multipath` client and server hosts speak Multipath TCP, and use the links so.
-
-    `prepare` changes the lab for the time of the run. With `plain_http` the server answers without
-    TLS, too.
+    `program` is the peer's program, None for our own clients. `inputs` are the multilink flags that
+    the client needs to decide. If `kinds` is not empty, the client only decides between links of
+    these kinds. With `multipath`, the client and server hosts speak Multipath TCP and use links as
+    it says. `prepare` changes the lab for the time of the run. With `plain_http` the server also
+    answers without TLS.
     """
 
     name: str
@@ -45,13 +44,13 @@ class ClientUnderTest:
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is a program that is not ours, and uses links as TCP or the kernel does."""
+        """Whether it is a foreign program that uses links as plain TCP or the kernel does."""
         usual = self.multipath in (None, PathUse()) and not self.changes_tcp
         return self.program is not None and usual
 
     @property
     def changes_tcp(self) -> bool:
-        """Whether a link is used otherwise than TCP alone uses it."""
+        """Whether it changes how TCP uses a link."""
         return self.prepare is not None or self.plain_http
 
     @property
@@ -61,16 +60,16 @@ class ClientUnderTest:
         return by_multipath or "energy-model" in self.inputs
 
     def command(self, task: Task) -> list[str]:
-        """What it runs. Raises KeyError for a workload that it cannot do."""
+        """Returns the command for a task. Raises KeyError for a workload that the client cannot do."""
         return self.commands[task.scenario.workload.name](task)
 
 
 @dataclass(frozen=True)
 class ClientFamily:
-    """The clients that one file of this folder brings.
+    r"""Holds the clients that one file of this folder defines.
 
-    Those of `on_all` use all links of a scenario. `on_one` makes a client of one link. Its key and
-    the link's name, with a minus between, are the client's name.
+    The clients in `on_all` use all links of a scenario. A function in `on_one` makes a client of
+    one link. The client's name is the function's key, a minus and the link's name.
     """
 
     on_all: tuple[ClientUnderTest, ...] = ()

@@ -1,4 +1,4 @@
-"""curl as a client, on one link."""
+"""Defines curl as a client on one link."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def download(task: Task, *options: str) -> list[str]:
 
 
 def download_by(interface: Callable[[Task], str]) -> Command:
-    """Downloads by the device, or from the address, that `interface` names."""
+    """Returns a function that makes the download command for the device or address of `interface`."""
     return lambda task: download(task, "--interface", interface(task))
 
 
 def upload(task: Task) -> list[str]:
-    """curl, sending the payload as a whole: by HTTP/1.1, since over HTTP/2 curl 7.88 may look for the
-    answer a second after it has come."""
+    """Returns the command that uploads the whole payload by curl. It uses HTTP/1.1, because over
+    HTTP/2 curl 7.88 may notice the answer a second late."""
     return [
         *(*_CURL, "--http1.1", "--cacert", task.ca_file),
         *("--upload-file", task.payload, task.url),

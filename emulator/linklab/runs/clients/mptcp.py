@@ -1,4 +1,4 @@
-"""The kernel's Multipath TCP as a client: curl, or a workload's program, with ways to use the links."""
+"""Defines the kernel's Multipath TCP as a client, for curl and for workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""multilink as a client: a way for each of its algorithms, and a workload's program without help."""
+"""Defines multilink's algorithms as clients, and a workload's program without any algorithm."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from linklab.runs.clients.task import Task
 from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 
 TLS: Final = ("--min-tls-version", "1.3")
-"""What figures were measured with: to offer 1.2 as well makes the first packet longer."""
+"""Offering TLS 1.2 as well would lengthen the first packet and change the figures."""
 
 
 @dataclass(frozen=True)
 class _Way:
-    """How multilink downloads: by an algorithm as published, where nobody but that decides, or with
-    rescue; on one link, or on all. `plain` is without padding. `segment` is in the place of the
-    scenario's."""
+    """Holds how multilink downloads: as published, where only the algorithm decides, or with
+    `rescue`, on one link or on all. `plain` disables padding. `segment` replaces the scenario's
+    segment size."""
 
     algorithm: Algorithm
     link: str | None = None
@@ -30,7 +30,7 @@ class _Way:
     segment: str | None = None
 
     def flags(self, task: Task) -> list[str]:
-        """The flags that say so to a command of multilink."""
+        """Returns the flags for a command of multilink."""
         options = [one for one in self.algorithm.options if not (self.plain and one == "padding")]
         words = ["--algorithm", self.algorithm.name]
         for name in task.scenario.links if self.link is None else [self.link]:
@@ -50,7 +50,7 @@ class _Way:
         return [*words, *TLS]
 
     def get(self, task: Task) -> list[str]:
-        """A download."""
+        """Returns the command of a download."""
         return [
             *(task.multilink, "get", task.url, *self.flags(task)),
             *([] if self.rescue else ["--resume=false"]),
@@ -59,7 +59,8 @@ class _Way:
         ]
 
     def put(self, task: Task) -> list[str]:
-        """An upload. The lab's server takes ranges (`exchange.rb`), and a run asks nothing else."""
+        """Returns the command of an upload. The lab's server accepts ranges (`exchange.rb`), so the
+        client need not test for it."""
         return [
             *(task.multilink, "put", task.payload, task.url, *self.flags(task)),
             *("--ranged", "--verify=false"),
@@ -67,8 +68,9 @@ class _Way:
         ]
 
     def application(self, task: Task) -> list[str]:
-        """A workload's program, before a proxy. An algorithm that follows the player keeps what
-        the player does not take yet, as GreenBag's middleware does (GreenBag IV-A)."""
+        """Returns the command of a workload's program with a proxy. If the algorithm follows the
+        player, the proxy buffers what the player does not take yet, as GreenBag's middleware does
+        (GreenBag IV-A)."""
         follows = "playback-rate" in self.algorithm.options
         kept = ["--buffer", f"{task.scenario.payload.size_bytes}B"] if follows else []
         return [
@@ -84,7 +86,7 @@ class _Way:
 
 
 def application(task: Task) -> list[str]:
-    """The program of a workload, without the way of its requests."""
+    """Returns the command of a workload's program, without the flags that say how requests travel."""
     size_bytes = task.scenario.payload.size_bytes
     return [
         *(task.multilink, "workload", task.scenario.workload.name, task.url),
@@ -95,7 +97,7 @@ def application(task: Task) -> list[str]:
 
 
 def _flag(option: str, task: Task) -> list[str]:
-    """A flag of multilink and its value, nothing where its own default is to stand."""
+    """Returns a flag of multilink and its value, nothing if multilink's default applies."""
     match option:
         case "energy-model":
             return ["--energy-model", task.energy]
@@ -115,7 +117,7 @@ def _flag(option: str, task: Task) -> list[str]:
 
 
 def _direct(link: str) -> ClientUnderTest:
-    """A workload's program on one link, without help."""
+    """Returns the client that runs a workload's program on one link, without an algorithm."""
 
     def command(task: Task) -> list[str]:
         return [*application(task), "--device", task.scenario.links[link].device]
@@ -165,4 +167,4 @@ ALIASES = {
     for variant in ("", "-rescue", "-plain")
     if f"{one.name}{variant}" in _NAMES
 }
-"""Names that say what an algorithm does, and the client that each stands for."""
+"""Descriptive names, and the clients that they stand for."""

@@ -1,7 +1,7 @@
-"""What clients under test change in a lab before they start, as context managers.
+r"""Changes a lab for a client under test, as context managers.
 
-Modules of the lab are imported inside the functions: they load Mininet, which is slow, and which only
-places where labs run have.
+Modules of the lab are imported inside the functions. They load Mininet, which is slow and exists
+only where labs run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadyLab:
-    """A lab that stands, and whose player has not started."""
+    """Holds a lab that is built and whose player has not started."""
 
     lab: Lab
     player: Player
@@ -53,7 +53,7 @@ Preparation = Callable[[ReadyLab], AbstractContextManager[None]]
 
 @contextlib.contextmanager
 def _followed(control: AckOffload | BlackoutFreeze, player: Player) -> Iterator[None]:
-    """Has the player ask what decides, and closes that at the end."""
+    """Makes the player call `control`, and closes `control` at the end."""
     from linklab.lab.multipath import path_control  # Loads Mininet.
 
     with contextlib.closing(control):
@@ -62,7 +62,7 @@ def _followed(control: AckOffload | BlackoutFreeze, player: Player) -> Iterator[
 
 
 def acks_over_lte(ready: ReadyLab) -> AbstractContextManager[None]:
-    """Leads the acknowledgements of Wi-Fi's connections over LTE."""
+    """Sends the acknowledgements of Wi-Fi's connections over LTE."""
     from linklab.lab.super_aggregation.ack_offload import AckOffload  # Loads Mininet.
 
     control = AckOffload(ready.lab, ready.player, of=ready.wifi, over=ready.lte)
@@ -70,7 +70,7 @@ def acks_over_lte(ready: ReadyLab) -> AbstractContextManager[None]:
 
 
 def silence_told_over_lte(ready: ReadyLab) -> AbstractContextManager[None]:
-    """Tells the senders of Wi-Fi's connections over LTE when Wi-Fi is silent."""
+    """Announces Wi-Fi's outages over LTE to the senders of Wi-Fi's connections."""
     from linklab.lab.super_aggregation.blackout_freeze import BlackoutFreeze  # Loads Mininet.
 
     control = BlackoutFreeze(ready.lab, ready.player, of=ready.wifi, over=ready.lte)
@@ -79,12 +79,13 @@ def silence_told_over_lte(ready: ReadyLab) -> AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def aggregated_acks(ready: ReadyLab) -> Iterator[None]:
-    """Has the client acknowledge many packets of Wi-Fi at a time."""
+    """Makes the client acknowledge many packets of Wi-Fi at a time."""
     from linklab.lab.super_aggregation import ack_aggregation  # Loads Mininet.
 
     sysfs = Path(ready.task.output).with_name("sysfs")
     sysfs.mkdir()
-    with inside(ready.lab.client.node.namespace):  # A sysfs has the interfaces of who mounts it.
+    # A sysfs shows the interfaces of the process that mounts it.
+    with inside(ready.lab.client.node.namespace):
         mount("sysfs", str(sysfs), "sysfs")
     try:
         ack_aggregation.aggregate(ready.lab, ready.wifi, sysfs)
@@ -96,7 +97,7 @@ def aggregated_acks(ready: ReadyLab) -> Iterator[None]:
 
 @contextlib.contextmanager
 def multipath_tcp(ready: ReadyLab, use: PathUse) -> Iterator[Multipath]:
-    """Has Multipath TCP use the links so, from the first connection on."""
+    """Makes Multipath TCP use the links as `use` says, from the first connection on."""
     from linklab.lab.multipath import path_control  # Loads Mininet.
     from linklab.lab.multipath.multipath import Multipath
 
@@ -110,17 +111,17 @@ def multipath_tcp(ready: ReadyLab, use: PathUse) -> Iterator[Multipath]:
 
 
 def _control(ready: ReadyLab, multipath: Multipath, use: PathUse) -> Control:
-    """Makes what decides, while the client runs, which links Multipath TCP uses."""
+    """Returns the controller that chooses Multipath TCP's links while the client runs."""
     from linklab.lab.multipath import path_control  # Loads Mininet.
 
     lab, player, scenario = ready.lab, ready.player, ready.task.scenario
     first = use.first_of(scenario.links)
     if not use.needs_energy:
         return path_control.SinglePath(lab, multipath, player, first=first)
-    for host in (lab.client, lab.server):  # A window is kept while its subflow rests.
+    for host in (lab.client, lab.server):  # A suspended subflow keeps its window.
         write_sysctls(host.node.namespace, {"net.ipv4.tcp_slow_start_after_idle": "0"})
     model = run_energy.model_of(Path(ready.task.run_dir))
-    assert model is not None  # `registry.misfit` has seen to it.
+    assert model is not None  # `registry.misfit` has checked it.
     if use.control == "schedule":
         return path_control.ScheduleControl(lab, multipath, player, model, scenario)
     return path_control.EnergyControl(lab, multipath, player, model, wifi=first, lte=ready.lte)

@@ -1,4 +1,4 @@
-"""All clients under test, by name. One file of this folder for each program; a line here for each file."""
+"""Lists all clients under test by name. Each program has a file in this folder and a line here."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ FAMILIES: Final[tuple[ClientFamily, ...]] = (
     super_aggregation.FAMILY,
     aria2.FAMILY,
 )
-"""In the order in which lists have them."""
+"""The order is the order of lists."""
 
 _ON_ONE = {who: made for family in FAMILIES for who, made in family.on_one.items()}
 _ON_ALL = {one.name: one for family in FAMILIES for one in family.on_all}
 
 USUAL_LINKS = tuple(KINDS)
-"""The links of most scenarios, for what is said before a scenario is known."""
+"""The links of most scenarios, used while no scenario is known."""
 
 
 def client_of(name: str) -> ClientUnderTest:
-    """The client of a name that `names` has for some links. Raises KeyError."""
+    """Returns the client of a name that `names` has for some links. Raises KeyError."""
     if name in _ON_ALL:
         return _ON_ALL[name]
     who, _, link = name.rpartition("-")
@@ -41,12 +41,13 @@ def client_of(name: str) -> ClientUnderTest:
 
 
 def names(links: Iterable[str]) -> tuple[str, ...]:
-    """The names of all clients for a scenario's links."""
+    """Returns the names of all clients for a scenario's links."""
     return (*(f"{who}-{link}" for who in _ON_ONE for link in links), *_ON_ALL)
 
 
 def published(links: Iterable[str]) -> tuple[str, ...]:
-    """The algorithms whose figures the thesis published: on two links its six rows."""
+    """Returns the algorithms whose figures the thesis published. For two links these are its six
+    rows."""
     return (
         *(f"{one.name}-{link}" for one in multilink.ONE_LINK if one.compared for link in links),
         *(one.name for one in multilink.ALL_LINKS if one.compared),
@@ -54,13 +55,13 @@ def published(links: Iterable[str]) -> tuple[str, ...]:
 
 
 def peers(links: Iterable[str]) -> tuple[str, ...]:
-    """Programs of other people on the same links, and one link without any."""
+    """Returns foreign programs on the same links, and one link without an algorithm."""
     direct = [f"{who}-{link}" for who in multilink.DIRECT.on_one for link in links]
     return (*direct, *(name for name in names(links) if client_of(name).is_peer))
 
 
 def multipath(links: Iterable[str]) -> tuple[str, ...]:
-    """Ways to use links by Multipath TCP."""
+    """Returns the clients that use links by Multipath TCP."""
     return (
         *(f"mptcp-{link}" for link in links),
         *(name for name, one in _ON_ALL.items() if one.multipath not in (None, PathUse())),
@@ -72,12 +73,12 @@ GROUPS: dict[str, Callable[[Iterable[str]], tuple[str, ...]]] = {
     "peers": peers,
     "multipath": multipath,
 }
-"""Words that stand for several clients, by a scenario's links: for those of them that can do
-its workload."""
+"""Words that stand for several clients, by a scenario's links. Clients that cannot do the workload
+are left out."""
 
 
 def able(scenario: Scenario) -> list[str]:
-    """The names of the clients that can do a scenario's workload over its links."""
+    """Returns the names of the clients that can do a scenario's workload over its links."""
     return [one for one in names(scenario.links) if _can(one, scenario)]
 
 
@@ -86,8 +87,8 @@ def _can(name: str, scenario: Scenario) -> bool:
 
 
 def named(text: str, scenario: Scenario, others: Collection[str] = ()) -> str:
-    """The scenario's client, or one of others, of that name or alias. Raises ValueError, also
-    for a client that cannot do the scenario's workload."""
+    """Resolves a name or an alias to a client of the scenario, or to one of `others`. Raises
+    ValueError, also for a client that cannot do the workload."""
     known = (*able(scenario), *others)
     name = ALIASES.get(text, text)
     if name in names(scenario.links) and name not in known:
@@ -105,7 +106,7 @@ def named(text: str, scenario: Scenario, others: Collection[str] = ()) -> str:
 
 
 def known_to(scenarios: Sequence[Scenario], others: Collection[str] = ()) -> Callable[[str], str]:
-    """`named` for several scenarios, each of which has to know the name."""
+    """Returns `named` for several scenarios. Each of them has to know the name."""
 
     def convert(text: str) -> str:
         for scenario in scenarios:
@@ -116,7 +117,8 @@ def known_to(scenarios: Sequence[Scenario], others: Collection[str] = ()) -> Cal
 
 
 def chosen(text: str, scenario: Scenario) -> list[str]:
-    """The scenario's clients in a comma-separated list, `GROUPS` expanded. Raises ValueError."""
+    """Returns the scenario's clients in a comma-separated list, with `GROUPS` expanded. Raises
+    ValueError."""
     found: list[str] = []
     for word in (part.strip() for part in text.split(",")):
         if word in GROUPS:
@@ -127,8 +129,8 @@ def chosen(text: str, scenario: Scenario) -> list[str]:
 
 
 def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
-    """Why a client cannot download in a scenario, and what is needed; None if it can.
-    `has_energy` is whether there is an energy model."""
+    """Returns why a client cannot download in a scenario and what is needed, None if it can.
+    `has_energy` tells whether there is an energy model."""
     client = client_of(name)
     use = client.multipath
     unfit = not_one_of_each(scenario.links) if client.changes_tcp else None
@@ -156,7 +158,8 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
 
 
 def notes(wanted: Iterable[str]) -> list[str]:
-    """What has to stand beside figures of the named clients; others are programs of the user's."""
+    """Returns the notes to show beside figures of these clients. Names of the user's own programs
+    have none."""
     over_mptcp = [name for name in wanted if _speaks_mptcp(name)]
     return [f"{', '.join(over_mptcp)}: {NO_COUPLING}"] if over_mptcp else []
 
@@ -169,13 +172,13 @@ def _speaks_mptcp(name: str) -> bool:
 
 
 def is_taken(name: str) -> bool:
-    """Whether a client of the usual links is called so."""
+    """Whether a client of the usual links, or an alias, has this name."""
     return name in names(USUAL_LINKS) or name in ALIASES
 
 
 def obstacle(wanted: Sequence[str], place: str = "guest") -> str | None:
-    """Why the named clients cannot run in a place, and what to do; None if they can. The guest
-    has the programs of others in its image."""
+    """Returns why these clients cannot run in an environment and what to do, None if they can. The
+    guest's image has the foreign programs."""
     packages = missing_packages(wanted) if place == "host" else []
     if packages:
         return f"missing programs: apt-get install {' '.join(packages)}"
@@ -185,12 +188,12 @@ def obstacle(wanted: Sequence[str], place: str = "guest") -> str | None:
 
 
 def missing_packages(wanted: Sequence[str]) -> list[str]:
-    """Debian packages that the named clients need and this machine lacks."""
+    """Returns the Debian packages that these clients need and this machine lacks."""
     needed = {program for name in wanted if (program := client_of(name).program) is not None}
     return sorted(one.package for one in needed if not shutil.which(one.executable))
 
 
 def packages() -> list[str]:
-    """The Debian packages of all peers, for the guest's image and the container's."""
+    """Returns the Debian packages of all peers, for the images of the guest and of the container."""
     programs = {client_of(name).program for name in names(USUAL_LINKS)}
     return sorted(one.package for one in programs if one is not None)

@@ -1,4 +1,5 @@
-"""Super-aggregation's mechanisms as clients: curl over Wi-Fi, where LTE helps Wi-Fi's TCP connection."""
+"""Defines Super-aggregation's mechanisms as clients: curl over Wi-Fi, whose TCP connection LTE
+helps."""
 
 from __future__ import annotations
 
@@ -14,13 +15,14 @@ from linklab.scenario.workload import WHOLE_FILE
 
 
 def _wifi_address(task: Task) -> str:
-    """A socket bound to the device could send by that alone."""
+    """Returns Wi-Fi's address. curl bound to the address may also send over LTE. Bound to the
+    device it could not."""
     links = task.scenario.links
     return link_paths(links)[link_of_kind(links, WIFI)].client.address
 
 
 def _loss_fetching(task: Task) -> list[str]:
-    """What TLS encrypts for one connection is of no use on another."""
+    """Uses plain HTTP: bytes that TLS encrypts for one connection are useless on another."""
     from linklab.lab.super_aggregation import loss_fetching  # Few runs need it.
 
     url = f"http://{SERVER_ADDRESS}/{task.url.rpartition('/')[2]}"

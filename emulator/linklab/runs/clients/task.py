@@ -1,4 +1,4 @@
-"""What a client under test is told of its run. Pure."""
+"""Holds what a client under test is told about its run. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from linklab.scenario import Scenario
 
 @dataclass(frozen=True)
 class Task:
-    """What a client is to download in the lab, and where things are there; or to upload: the file
-    `payload`.
+    r"""Describes what a client downloads in the lab, or uploads (the file `payload`), and where
+    files are.
 
-    `wireless` has the links' signal strengths in the form of /proc/net/wireless, `energy` is the
+    `wireless` has the links' signal strengths in the form of /proc/net/wireless. `energy` is the
     file of the energy model.
     """
 
