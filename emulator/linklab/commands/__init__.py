@@ -1,1 +1,1 @@
-"""The commands of `linklab`."""
+"""Implements the commands of `linklab`, one file each."""

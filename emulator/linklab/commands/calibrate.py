@@ -1,4 +1,4 @@
-"""`linklab calibrate energy`: an energy model fitted to measured rows."""
+"""Implements `linklab calibrate energy`: fits an energy model to measured rows."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from linklab.energy.model import TABLE, EnergyModel, to_yaml
 from linklab.schema import document
 
 EPILOG = """\
-A row of the CSV file is a download that a power meter saw. Columns:
+A row of the CSV file is a download that a power meter measured. Columns:
   row                     a name
-  download_s, energy_j    needed: how long it took, what it cost
-  tail_j                  what the radios cost after it
+  download_s, energy_j    needed: duration and energy
+  tail_j                  energy of the radios after the download
   wifi_s, lte_s           seconds the link was active, first to last byte
-  wifi_mbit, lte_mbit     what came over it, on the wire
-  wifi_up_mbit, …         what went
-`linklab energy RUN --json` tells the links' of a run.
+  wifi_mbit, lte_mbit     megabits received, on the wire
+  wifi_up_mbit, …         megabits sent
+`linklab energy RUN --json` prints the links' values of a run.
 
 Terms: base, shared, both, and wifi.active, .down, .up, .tail, the same of lte.
-By default those that the rows tell of, but not base, the idle power, which
-stays as the model to start from has it.
+By default those that the rows determine. The idle power, base, stays as in
+the starting model.
 
 examples:
   linklab calibrate energy mine.csv -o my-phone.yaml --device "My phone"
@@ -46,22 +46,22 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab calibrate`."""
-    parser.add_argument("what", choices=("energy",), help="what is fitted")
-    parser.add_argument("rows", type=Path, metavar="ROWS.csv", help="what was measured")
+    """Adds the options of `linklab calibrate`."""
+    parser.add_argument("what", choices=("energy",), help="what to fit")
+    parser.add_argument("rows", type=Path, metavar="ROWS.csv", help="the measurements")
     parser.add_argument(
         "--model",
         metavar="NAME",
-        help="where terms that are not fitted come from (default: nothing, 0 mW)",
+        help="the starting model, for terms that are not fitted (default: 0 mW)",
     )
-    parser.add_argument("--terms", metavar="NAMES", help="comma-separated: what is fitted")
-    parser.add_argument("--device", metavar="WORDS", help="what was measured")
+    parser.add_argument("--terms", metavar="NAMES", help="comma-separated: the terms to fit")
+    parser.add_argument("--device", metavar="WORDS", help="name of the measured device")
     parser.add_argument("-o", dest="out", type=Path, metavar="FILE", help="write the model there")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the fit, and writes the model if asked to; 0."""
+    """Prints the fit, and writes the model if asked to. Returns 0."""
     extras.require("report", "linklab calibrate")
     shown = str(options.rows)
     start = library.get(options.model) if options.model else _nothing()
@@ -74,7 +74,8 @@ def run(options: argparse.Namespace) -> int:
     model = _named(found, options, len(rows))
     if options.out is not None:
         text = to_yaml(model)
-        library.parse(text, str(options.out))  # A file's name may be none for a model.
+        # The file's name may not be allowed as a model's name.
+        library.parse(text, str(options.out))
         whole_file.write(options.out, text)
     if options.json:
         print(json.dumps(_to_json(found, model), indent=2))

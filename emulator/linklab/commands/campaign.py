@@ -1,4 +1,4 @@
-"""`linklab campaign`: from a file to run directories and tables."""
+"""Implements `linklab campaign`: runs a campaign's file and compares the runs."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from linklab.runs.comparison import Comparison
 
 Results = dict[str, Result]
-"""By the runs' labels."""
+"""Results by the runs' labels."""
 
 EPILOG = """\
-What is whole in --out is not run again: after Ctrl-C call it once more.
+Complete runs in --out are kept: after Ctrl-C call it once more.
 
 examples:
   linklab campaign profiles/campaigns/thesis.yaml
   linklab campaign mine.yaml --jobs 2
 
-On several machines, by TLS; tls.key, which is for all of them, is what lets in:
+On several machines, by TLS. All machines share tls.key, which grants access:
   openssl req -x509 -newkey rsa:2048 -noenc -days 365 -subj /CN=campaign \\
     -keyout tls.key -out tls.pem
   tls='--tls-ca-file tls.pem --tls-cert tls.pem --tls-key tls.key'
@@ -63,13 +63,13 @@ On several machines, by TLS; tls.key, which is for all of them, is what lets in:
   linklab campaign mine.yaml --scheduler tls://192.0.2.7:8786 \\
     --tls-ca tls.pem --tls-cert tls.pem --tls-key tls.key
 
-Whoever reaches a Dask scheduler or worker without TLS can run programs as its
-user: tcp:// is taken on the loopback only, where that is every user of the
-machine."""
+Without TLS, anyone who reaches a Dask scheduler or worker can run programs as
+its user. So tcp:// is only allowed on the loopback device, which every user of
+the machine reaches."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab campaign`."""
+    """Adds the options of `linklab campaign`."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a campaign's YAML file")
     workers = parser.add_mutually_exclusive_group()
     workers.add_argument(
@@ -101,9 +101,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs what is missing of a campaign and compares all of it; 1 if a run failed.
+    r"""Runs what is missing of a campaign and compares all of it. Returns 1 if a run failed.
 
-    Raises ScenarioError, FolderError, ClusterError where it cannot be run as given.
+    Raises ScenarioError, FolderError, ClusterError if the campaign cannot be run as given.
     """
     given = [name for name in ("tls_ca", "tls_cert", "tls_key") if getattr(options, name)]
     if given and (len(given) != 3 or not options.scheduler):
@@ -121,8 +121,8 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Completed:
-    """A campaign of which everything has run: the results by the runs' labels, how many of them
-    were there before, and how many each worker has done."""
+    """Holds a finished campaign: results by the runs' labels, how many existed before, and how many
+    each worker has made."""
 
     results: Results
     there: int
@@ -131,7 +131,7 @@ class Completed:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why runs have no figures, by their labels."""
+        """The reasons of failed runs, by their labels."""
         return {label: one for label, one in self.results.items() if isinstance(one, str)}
 
 
@@ -141,7 +141,7 @@ def complete(
     timeout_s: float | None,
     cluster: Callable[[], AbstractContextManager[Client]],
 ) -> Completed:
-    """Runs what is not whole in `out`, on a cluster that is started if there is anything.
+    r"""Runs what is missing in `out`. Starts the cluster only if anything is missing.
 
     Raises FolderError, ClusterError, MissingExtra.
     """
@@ -170,7 +170,7 @@ def _cluster(options: argparse.Namespace, campaign: Campaign) -> AbstractContext
 
 
 def on_this_machine(campaign: Campaign, jobs: int | None) -> AbstractContextManager[Client]:
-    """Workers here, as many as asked for or cores, where there is memory for their guests."""
+    """Returns workers on this machine: `jobs`, or one per core if there is memory for their guests."""
     from linklab.campaign import cluster  # Dask is slow to load.
 
     memory = max(memory_of(one) for one in campaign.scenarios)
@@ -185,7 +185,7 @@ def _work(
     out: Path,
     results: Results,
 ) -> dict[str, int]:
-    """Has the tasks run and keeps what comes back; how many each worker has done."""
+    """Runs the tasks and keeps their results. Returns how many each worker has done."""
     from linklab.campaign.cluster import Dispatch  # Dask is slow to load.
 
     done: Counter[str] = Counter()
@@ -220,7 +220,7 @@ def _work(
 
 
 def comparisons(campaign: Campaign, results: Mapping[str, Result]) -> list[Comparison]:
-    """A comparison for each scenario, its algorithms in the order of the file. Pure."""
+    """Returns a comparison for each scenario, with algorithms in the order of the file. Pure."""
     made = []
     for scenario in campaign.scenarios:
         requests = [one for one in campaign.requests if one.scenario == scenario]
@@ -255,7 +255,7 @@ def _tell(options: argparse.Namespace, campaign: Campaign, out: Path, done: Comp
 
 
 def in_one_line(done: Completed) -> str:
-    """How many runs there are, where from, and how long it took."""
+    """Says how many runs there are, how many existed before, and how long they took."""
     before = f", {done.there} of which were there already" if done.there else ""
     by = f" on {len(done.per_worker)} workers" if len(done.per_worker) > 1 else ""
     return f"{len(done.results)} runs{before}, in {done.wall_s:.0f} s{by}"

@@ -1,4 +1,4 @@
-"""`linklab clean`: removes what linklab made on this machine outside run directories."""
+"""Implements `linklab clean`: removes what linklab made outside run directories."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from linklab.core import scratch
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab clean`."""
+    """Adds the options of `linklab clean`."""
     parser.add_argument(
-        "--cache", action="store_true", help="all of the cache too: kernel, payloads, keys, Go"
+        "--cache",
+        action="store_true",
+        help="remove the whole cache too: kernel, payloads, keys, Go",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Removes and says what."""
+    """Removes the files and prints what it removed. Returns 0."""
     for line in scratch.remove(cache=options.cache):
         print(line)
     return 0

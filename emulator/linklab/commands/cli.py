@@ -1,9 +1,8 @@
-"""The command line: `linklab COMMAND`. Finds the command's file, parses, calls; nothing else.
+r"""Parses the command line `linklab COMMAND` and calls the command's file.
 
-Each command is a file of this folder with `add_options`, `run` and perhaps `EPILOG`, its help's
-last part. Only that of the command that is called is imported.
-
-Exit codes: 0 success, 1 a run failed, 2 the request cannot be carried out as given.
+Each command is a file of this folder with `add_options`, `run` and perhaps `EPILOG`, the last part
+of its help. Only the called command's file is imported. Exit codes: 0 success, 1 a run failed, 2
+the request cannot be carried out as given.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from linklab.core.error_report import report_error
 from linklab.display.printing import escaped
 
 COMMANDS = {name: does for group in help_groups.COMMANDS.values() for name, does in group.items()}
-"""Every command with what it does."""
+"""All commands with their descriptions."""
 
 _Action = TypeVar("_Action", bound=argparse.Action)
 
 _FILES = {"import": "import_trace"}
-"""Where a command cannot be called as its file."""
+"""The files of commands whose names are no module names."""
 
 _CLOSING_S = 20.0
-"""For how long further signals are ignored: longer than a lab takes to end."""
+"""The time for which further signals are ignored. It is longer than a lab takes to end."""
 
 _AGAIN_S = 1e-3
-"""When an interrupt comes again that a destructor has met."""
+"""The delay after which an interrupt that hit a destructor is repeated."""
 
 _EXAMPLES = """\
 examples:
@@ -51,7 +50,7 @@ examples:
 
 
 class _Version(argparse.Action):
-    """`--version`, which asks git and so is not to be known before it is wanted."""
+    """Implements `--version`, which asks git only when it is called."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
         super().__init__(option_strings, dest=argparse.SUPPRESS, nargs=0, help=help)
@@ -62,7 +61,7 @@ class _Version(argparse.Action):
 
 
 class _Command(argparse.ArgumentParser):
-    """A command's parser, which knows its options once it is called."""
+    """Parses a command's options. Loads them when it is called."""
 
     def __init__(self, *, file: str, **settings: Any) -> None:
         self._file = file
@@ -74,7 +73,7 @@ class _Command(argparse.ArgumentParser):
                 self._rarer[title] = self.add_argument_group(title)
 
     def _add_action(self, action: _Action) -> _Action:
-        """Adds an option to its group. Whatever adds one, comes here."""
+        """Adds an option to its group. argparse calls this for every option."""
         group = self._rarer.get(help_groups.group_of(action)) if action.option_strings else None
         return super()._add_action(action) if group is None else group._add_action(action)
 
@@ -95,8 +94,8 @@ class _Command(argparse.ArgumentParser):
 
 
 def parser(*, whole: bool = False) -> argparse.ArgumentParser:
-    """Returns the parser of a command line. That of a command knows its options once it is called,
-    or at once if `whole`: that takes a second."""
+    """Returns the parser of a command line. It loads a command's options when the command is
+    called, or all options at once if `whole`, which takes a second."""
     top = argparse.ArgumentParser(
         prog="linklab",
         usage="linklab [-h] [--version] COMMAND ...",
@@ -135,7 +134,7 @@ def commands_of(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """What stands before and after the first `--` of a command that starts one of the user's."""
+    """Splits words at the first `--` if the command starts one of the user's."""
     if words[:1] not in (["exec"], ["shell"]) or "--" not in words:
         return words, []
     at = words.index("--")
@@ -143,7 +142,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line; returns the exit code."""
+    """Runs a command line and returns its exit code."""
     with escaped():
         return _run(arguments)
 
@@ -157,7 +156,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     interrupt = _Interrupt()
     try:
         signal.signal(signal.SIGTERM, interrupt)
-        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # As in the background of a script.
+        # A script's background commands ignore SIGINT.
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
             signal.signal(signal.SIGINT, interrupt)
         return int(options.module.run(options))
     except KeyboardInterrupt:
@@ -173,8 +173,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 class _Interrupt:
-    """What a signal does: KeyboardInterrupt, unless one was raised a short time ago and what was
-    started is being ended, which another would stop half done."""
+    """Raises KeyboardInterrupt at a signal, but not again for _CLOSING_S. A second one would
+    interrupt the clean-up."""
 
     def __init__(self) -> None:
         self._deaf_until_s = -math.inf
@@ -187,8 +187,8 @@ class _Interrupt:
             raise KeyboardInterrupt
 
     def _met_by_a_destructor(self, met: sys.UnraisableHookArgs) -> None:
-        """Python would print it: of objects half made there is nothing to say. An interrupt, which
-        goes no further there, comes again."""
+        """Handles an exception in a destructor, which Python would print. It ignores errors of
+        half-made objects. An interrupt ends there, so it is repeated a little later."""
         if met.exc_type is KeyboardInterrupt:
             self._deaf_until_s = -math.inf
             signal.signal(signal.SIGALRM, self)

@@ -1,4 +1,4 @@
-"""`linklab compare`: several algorithms in the same scenarios, side by side."""
+"""Implements `linklab compare`: runs several algorithms in the same scenarios."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from linklab.runs import clients
 from linklab.scenario import Scenario, find
 
 USUAL = "published,adaptive"
-"""What is compared unless told otherwise: the thesis' algorithms, and ours."""
+"""The default selection: the thesis' algorithms and our own."""
 
 EPILOG = """\
 examples:
@@ -36,7 +36,7 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab compare`."""
+    """Adds the options of `linklab compare`."""
     add_run(parser)
     add_energy_model(parser, "instead of the scenario's")
     add_server(parser)
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "scenarios",
         nargs="+",
         metavar="scenario",
-        help="scenarios, or directories of real downloads: the lab repeats them and shows both",
+        help="scenarios, or directories of recorded downloads, which the lab repeats",
     )
     add_kind(parser)
     parser.add_argument(
@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--algorithms",
         metavar="NAMES",
         help=f"comma-separated; {'; '.join(map(_group, clients.GROUPS))} (default {USUAL}; "
-        "beside a real download what was recorded)",
+        "for recordings: the recorded algorithm)",
     )
     add_repeats(parser, 1, "; the table shows medians")
     add_report(parser)
@@ -64,12 +64,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _group(name: str) -> str:
-    """What a word for several contestants stands for."""
+    """Explains a word that stands for several clients."""
     return f"`{name}`: {', '.join(clients.GROUPS[name](clients.USUAL_LINKS))}"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Every contestant in every scenario, `--runs` seeds each; 1 if any run failed."""
+    """Runs every client in every scenario, with `--runs` seeds each. Returns 1 if any run failed."""
     report.require_place(options.report, options.out)
     if any(recording.is_in(Path(name)) for name in options.scenarios):
         return compare_recordings.run(options)
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--kind: a scenario says what its links are; allowed: with recordings")
     scenarios: list[Scenario] = []
     for scenario in map(find, options.scenarios):
-        if scenario not in scenarios:  # Else its runs would count in two tables.
+        if scenario not in scenarios:  # A scenario named twice is run once.
             scenarios.append(scenario)
     wanted = USUAL if options.algorithms is None else options.algorithms
     plan = [(scenario, contestants(wanted, scenario)) for scenario in scenarios]

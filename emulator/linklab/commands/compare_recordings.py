@@ -1,4 +1,5 @@
-"""`linklab compare DIR`: real downloads beside the lab's, over links that are made of their records."""
+"""Implements `linklab compare DIR`: compares recorded downloads with the lab's, over links made
+from the recordings."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from linklab.scenario import Scenario
 
 
 def run(options: argparse.Namespace) -> int:
-    """Every recording beside the lab's runs of who was recorded, and whom else `-a` names; 1 if any
+    """Runs each recording's client, and those of `-a`, over the recording's links. Returns 1 if any
     run failed."""
     recordings = [_read(Path(name)) for name in options.scenarios]
     with _made(recordings, options.kind) as scenarios:
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(directory: Path) -> Recording:
-    """A whole download, of a contestant that the lab has. Raises UsageError."""
+    """Reads a recorded download by a client that the lab has. Raises UsageError."""
     if not recording.is_in(directory):
         raise UsageError(
             f"{directory}: is no recording of a download; allowed: scenarios alone, or recordings alone"
@@ -92,7 +93,7 @@ def _named(options: argparse.Namespace, scenario: Scenario) -> Sequence[str]:
 
 @contextmanager
 def _made(recordings: Sequence[Recording], kinds: Sequence[str]) -> Iterator[list[Scenario]]:
-    """A scenario of each recording, called like its directory, as long as the block lasts. Raises
+    """Yields a scenario for each recording, named like its directory, while the block lasts. Raises
     UsageError."""
     with tempfile.TemporaryDirectory(prefix=scratch_prefix("field")) as scratch:
         scenarios: list[Scenario] = []
@@ -107,7 +108,7 @@ def _made(recordings: Sequence[Recording], kinds: Sequence[str]) -> Iterator[lis
 
 
 def _name(directory: Path, taken: Sequence[str]) -> str:
-    """A scenario's name that is like a directory's."""
+    """Returns a scenario name made from a directory's name."""
     words = re.findall("[a-z0-9]+", directory.resolve().name.lower())
     name = f"recorded-{'-'.join(words)}"[:56].strip("-")
     return name if name not in taken else f"{name}-{len(taken) + 1}"

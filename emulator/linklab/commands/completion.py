@@ -1,4 +1,5 @@
-"""`linklab completion`: the script by which a shell completes command lines of linklab."""
+"""Implements `linklab completion`: prints the script with which a shell completes linklab's command
+lines."""
 
 from __future__ import annotations
 
@@ -22,19 +23,19 @@ _ALGORITHMS = ("algorithm", "algorithms")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab completion`."""
+    """Adds the options of `linklab completion`."""
     parser.add_argument("shell", choices=SHELLS, help="which shell")
 
 
 def run(options: argparse.Namespace) -> int:
-    """0: the script is printed."""
+    """Prints the script. Returns 0."""
     print(script(options.shell))
     return 0
 
 
 def script(shell: str) -> str:
-    """Returns a shell's script, of the options that all commands have at the time."""
-    # Few need it, and all commands are loaded for it.
+    """Returns a shell's script for the current options of all commands."""
+    # Imported here because few need it, and it loads all commands.
     import shtab
 
     from linklab.commands import cli
@@ -54,7 +55,7 @@ def script(shell: str) -> str:
 
 
 def _kind(action: argparse.Action) -> str | None:
-    """Returns what an argument names: by its name, its type and what its help calls it."""
+    """Returns what kind of value an argument takes, from its name, its type and its help."""
     if action.choices is not None or action.nargs == 0:
         return None
     if action.dest in _ALGORITHMS:
@@ -69,21 +70,21 @@ def _kind(action: argparse.Action) -> str | None:
 
 
 def _scenarios() -> list[str]:
-    # Only the script needs them: every command's start would wait.
+    # Imported here because every command would wait for it.
     from linklab.scenario.finding import names_in
 
     return names_in()
 
 
 def _algorithms() -> list[str]:
-    # Likewise.
+    # Imported here likewise.
     from linklab.runs import clients
 
     return [*clients.GROUPS, *clients.names(clients.USUAL_LINKS)]
 
 
 def _named(kind: str, names: Iterable[str]) -> dict[str, Any]:
-    """Returns the completion of names, and of files where there is none of these names."""
+    """Returns the completion of names, or of files if no name matches."""
     function = f"_linklab_{kind}"
     words = shlex.join(names)
     return {

@@ -1,4 +1,4 @@
-"""`linklab doctor`: what works on this machine, what does not, and what would change that."""
+"""Implements `linklab doctor`: checks this machine and says how to fix what fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. `needed` tells whether every run depends on it."""
+    """Holds one result. `needed` tells whether every run depends on it."""
 
     what: str
     fine: bool
@@ -40,14 +40,14 @@ def _system() -> str:
 
 
 def _install(package: str) -> str:
-    """What to do about a package of Debian's that is missing."""
+    """Returns how to install a missing Debian package."""
     if package == "h2o":
         return "Debian 12 has h2o, 13 and later have not"
     return f"{'apt-get ' if shutil.which('apt-get') else ''}install {package}"
 
 
 def findings() -> Iterator[Finding]:
-    """Looks at everything, cheapest first."""
+    """Yields all results, the cheapest checks first."""
     yield Finding("system", True, f"{_system()}, Linux {platform.release()}")
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", True, f"{cores}: as many guests side by side")
@@ -100,12 +100,12 @@ def _existing(path: Path) -> Path:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab doctor`."""
+    """Adds the options of `linklab doctor`."""
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the findings; 0 if some place can run a lab, else 1."""
+    """Prints the results. Returns 0 if the guest or the host can run a lab, else 1."""
     found = list(findings())
     places = [finding for finding in found if finding.what.endswith(" place")]
     usable = all(one.fine for one in found if one.needed) and any(one.fine for one in places)

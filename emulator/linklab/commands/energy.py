@@ -1,4 +1,4 @@
-"""`linklab energy`: what runs cost by an energy model, and which models there are."""
+"""Implements `linklab energy`: computes runs' energy, and lists energy models."""
 
 from __future__ import annotations
 
@@ -23,32 +23,33 @@ from linklab.runs.run_figures import FigureError
 
 EPILOG = """\
 examples:
-  linklab energy                                the models that there are
+  linklab energy                                list the models
   linklab energy runs/hs-s7-alg3-seed1          joules of a run
   linklab energy on-a-phone --energy-model galaxy-s7   of one on hardware
   linklab energy --energy-model galaxy-s3 --eib        eMPTCP's table"""
 
 _EIB_MBPS = (0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""The first four are those of eMPTCP table 2."""
+"""The first four rates are those of eMPTCP table 2."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab energy`."""
+    """Adds the options of `linklab energy`."""
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a run directory")
     add_energy_model(parser, "instead of the runs' own; without runs: show it")
     parser.add_argument(
         "--eib",
         action="store_true",
-        help="which links cost least per byte at which rates, as eMPTCP's Energy Information Base",
+        help="print which links cost least per byte at which rates (eMPTCP's Energy Information Base)",
     )
     parser.add_argument(
-        "--power", action="store_true", help="power over time too: CSV, or in the JSON"
+        "--power", action="store_true", help="print power over time as CSV, with --json in the JSON"
     )
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Joules of runs, a model, its thresholds, or all models; 1 if a run has no energy."""
+    """Prints the energy of runs, a model, its thresholds, or all models. Returns 1 if a run has no
+    energy."""
     if options.power and not options.runs:
         raise UsageError("--power is of runs: give some")
     model = None if options.energy_model is None else library.get(options.energy_model)
@@ -128,7 +129,7 @@ def _runs(options: argparse.Namespace, model: EnergyModel | None) -> int:
 
 
 def _print_power(said: list[dict[str, object]]) -> None:
-    """Power over time of all runs as CSV; a row of no link is all of the device."""
+    """Prints the power over time of all runs as CSV. A row without a link is the whole device."""
     print("run_dir,t_s,length_s,link,power_w")
     for one in said:
         steps = one.get("power", [])
@@ -140,7 +141,7 @@ def _print_power(said: list[dict[str, object]]) -> None:
 
 
 def in_words(cost: EnergyFigures) -> str:
-    """What a run cost, in some lines."""
+    """Returns a run's energy in a few lines."""
     lines = [
         f"{cost.joules:.1f} J by {cost.model}, {cost.tail_j:.1f} J of it after the download; "
         f"{cost.joules_per_byte * 1e6:.3f} J/MB, mean {cost.mean_w:.2f} W, "

@@ -1,4 +1,4 @@
-"""`linklab exec`: any program in the client's place."""
+"""Implements `linklab exec`: runs any program as the lab's client."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ EPILOG = """\
 The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in
 its environment (SSL_CERT_FILE and CURL_CA_BUNDLE too), and the server's
 LINKLAB_ADDRESS and LINKLAB_PORT; {url}, {ca}, {output}, {address} and {port} in
-its arguments are filled in. Links are devices: wlan0 and rmnet0, and where a
-scenario has further ones wlan1, rmnet1. Where one has a radio, LINKLAB_WIRELESS
-names a file with its signal strength, as in /proc/net/wireless. run.json keeps
-the command: no URL in it may hold a user or password.
+its arguments are filled in. Links are devices: wlan0 and rmnet0, further ones
+wlan1, rmnet1. If a link has a radio, LINKLAB_WIRELESS names a file with the
+signal strength, as in /proc/net/wireless. run.json keeps the command, so no URL
+in it may have a user or password.
 
 Programs are found on your PATH, which the program gets too, and LANG, LC_ALL,
-TERM and VIRTUAL_ENV. Nothing else of your environment: name it in the command,
-such as env NAME=VALUE PROGRAM. HOME is an empty directory.
+TERM and VIRTUAL_ENV. For other variables write the command as
+env NAME=VALUE PROGRAM. HOME is an empty directory.
 
-The guest hides homes. Your programs see of them:
-  the directory in which you stand, and those of your PATH
+The guest hides home directories. Your programs only see:
+  the current directory, and those of your PATH
   themselves, with the venv or toolchain that they belong to
   the files and directories that the command names
   what --share DIR names
 Only --share shows a whole home, or a directory of settings such as ~/.config.
 
-What is in {output} at the end has to be the whole file, or there are no figures
-of the run. A program that leaves nothing there and receives less than the file
-is no download: it has neither goodput nor efficiency.
+At the end {output} must be the whole file, or the run has no figures. A program
+that writes no {output} and receives less than the file is no download. Its run
+has neither goodput nor efficiency.
 
 --server runs a server of your own in place of H2O; the program starts once it
 listens on its port, by TCP or UDP. It finds LINKLAB_ADDRESS, LINKLAB_PORT,
@@ -71,7 +71,7 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab exec`; the command after `--` is `options.command`."""
+    """Adds the options of `linklab exec`. The command after `--` is `options.command`."""
     add_run(parser)
     add_server(parser)
     add_outside(parser)
@@ -81,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the command and passes on what it writes; 0, or 1 if it failed."""
+    """Runs the command and passes on its output. Returns 0, or 1 if it failed."""
     if not options.command:
         raise UsageError("exec needs a command: linklab exec SCENARIO -- COMMAND…")
     try:
@@ -136,7 +136,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _place(options: argparse.Namespace) -> str:
-    """Where it will run; what reaches outside does so on the real clock. UsageError."""
+    """Returns the environment to run in. Connections to the outside need the real clock. Raises
+    UsageError."""
     if options.origin or options.outside or options.listen_proxy:
         if options.clock == "virtual":
             raise UsageError("what is outside goes by the real clock: leave out --clock virtual")

@@ -1,4 +1,4 @@
-"""How commands read run directories that are there."""
+"""Reads existing run directories for commands."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from linklab.scenario import Scenario, find, ships
 
 
 class EnergyModels:
-    """The energy models by which runs are counted that are there: `instead`, where it is named, of
-    all runs; else the run's own, and of older runs, which name none, their scenario's of now."""
+    """Chooses the energy model of existing runs: `instead` for all runs if it is given, else the
+    run's own. Older runs have none and use their scenario's current model."""
 
     def __init__(self, instead: str | None = None) -> None:
         self.instead = instead
         self._found: dict[str, EnergyModel | None] = {}
 
     def of_scenario(self, scenario: Scenario) -> EnergyModel | None:
-        """`instead`, or that of the scenario of this name as it is now. Raises ScenarioError."""
+        """Returns `instead`, or the model of the current scenario of this name. Raises
+        ScenarioError."""
         if scenario.name not in self._found:
             self._found[scenario.name] = self._of(scenario)
         return self._found[scenario.name]
@@ -35,12 +36,13 @@ class EnergyModels:
         return None if text is None else library.parse(text)
 
     def of_run(self, run: LoadedRun) -> EnergyModel | None:
-        """The model by which a run's energy was counted. Raises ScenarioError."""
+        """Returns the model of a run's energy. Raises ScenarioError."""
         own = run_energy.model_of(run.run_dir) if self.instead is None else None
         return own or self.of_scenario(run.scenario)
 
 
 def read(paths: Iterable[Path], models: EnergyModels) -> list[LoadedRun]:
-    """The runs in directories; RunDirectoryError where there are none, or half ones."""
+    """Reads the runs in directories. Raises RunDirectoryError if there are none, or incomplete
+    ones."""
     reader = Reader(models.of_scenario, instead=models.instead is not None)
     return [reader.read(path) for path in found_in(paths)]

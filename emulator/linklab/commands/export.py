@@ -1,4 +1,4 @@
-"""`linklab export`: run directories as a table for other programs."""
+"""Implements `linklab export`: writes run directories as tables for other programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linklab.analysis.tables import FORMATS, TABLES, load
 from linklab.commands.options import UsageError
 
 EPILOG = """\
-tables, a row each: runs, links (of a run), workload (a figure of a page, player
+tables, by what a row is: runs, links (of a run), workload (a figure of a page, player
 and the like), requests, samples (of the client, every 100 ms), states (of a
 link), queues (counters of a link), events, power (over time, where an energy
 model is named), processes (what client and server used, on the real clock),
@@ -25,9 +25,13 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab export`."""
+    """Adds the options of `linklab export`."""
     parser.add_argument(
-        "runs", nargs="*", type=Path, metavar="RUN", help="run directories, or what holds some"
+        "runs",
+        nargs="*",
+        type=Path,
+        metavar="RUN",
+        help="run directories, or directories with runs",
     )
     parser.add_argument(
         "--table", choices=TABLES, default="runs", metavar="TABLE", help="default: runs"
@@ -37,12 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--schema",
         action="store_true",
-        help="print the JSON schema of each file that linklab reads of a run directory",
+        help="print the JSON schemas of the files of a run directory",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the table; UsageError where there is nothing to write."""
+    """Writes the table. Raises UsageError if there is nothing to write."""
     if options.schema:
         print(json.dumps(schemas(), indent=2))
         return 0

@@ -1,4 +1,4 @@
-"""What `--help` says: the commands by what people come for, and a command's options in groups."""
+"""Groups the commands and their options in `--help`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS = {
     "watch a live lab": {
         "live": "keep downloading in real time, to be watched and changed",
         "link": "change a link of the live lab",
-        "next": "have the live lab go on to its next algorithm",
+        "next": "make the live lab go on to its next algorithm",
     },
     "look at finished runs": {
         "report": "make one page of runs, with tables and charts",
@@ -33,7 +33,7 @@ COMMANDS = {
     "make scenarios and models": {
         "scenarios": "list the scenarios, or describe some of them",
         "validate": "check scenario files",
-        "import": "make a trace or scenario of a recording: Mahimahi, iperf3, …",
+        "import": "make a trace or scenario from a recording: Mahimahi, iperf3, …",
         "calibrate": "fit an energy model to measurements",
     },
     "set up this machine": {
@@ -42,7 +42,7 @@ COMMANDS = {
         "completion": "print the script by which bash or zsh completes commands",
     },
 }
-"""Every command with what it does, in groups."""
+"""All commands with their descriptions, in groups."""
 
 USUAL = "options"
 
@@ -65,8 +65,8 @@ OPTIONS = {
         --kind --uplink --light --bin --opportunity-bytes --device --keep --licence
     """,
 }
-"""The groups of options of all commands, by an option's longest name. Both are in the order in which
-help shows them: the usual options first."""
+"""The groups of all commands' options, by an option's longest name. Groups and options are in the
+order of the help, the usual options first."""
 
 _PLACES = {
     option: (title, place)
@@ -76,7 +76,7 @@ _PLACES = {
 
 
 def command_list() -> str:
-    """Returns the commands in their groups, one a line."""
+    """Returns the commands in their groups, one per line."""
     return "\n\n".join(
         "\n".join([f"{title}:", *(f"  {name:<10}  {does}" for name, does in commands.items())])
         for title, commands in COMMANDS.items()
@@ -84,19 +84,19 @@ def command_list() -> str:
 
 
 def group_of(option: argparse.Action) -> str:
-    """Returns the title of an option's group: the usual one for an option that is in none."""
+    """Returns the title of an option's group, USUAL for an option that no group names."""
     return _PLACES.get(name_of(option), (USUAL, 0))[0]
 
 
 def name_of(option: argparse.Action) -> str:
     """Returns the longest name of an option, by which `OPTIONS` has it."""
-    # An option whose only name is short, such as -o, is found by what it sets.
+    # An option with only a short name, such as -o, is found by its `dest`.
     name = max(option.option_strings, key=len, default="")
     return name if name.startswith("--") else f"--{option.dest}"
 
 
 def in_order(actions: Iterable[argparse.Action]) -> list[argparse.Action]:
-    """Returns the options of a group as `OPTIONS` has them; arguments without a dash stay in order."""
+    """Returns a group's options in the order of `OPTIONS`. Positional arguments keep their order."""
     found = list(actions)
     if not all(one.option_strings for one in found):
         return found
@@ -104,7 +104,7 @@ def in_order(actions: Iterable[argparse.Action]) -> list[argparse.Action]:
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Shows the options of a group in order."""
+    """Shows the options of a group in the order of `OPTIONS`."""
 
     def add_arguments(self, actions: Iterable[argparse.Action]) -> None:
         """Adds a group's arguments."""

@@ -1,4 +1,4 @@
-"""`linklab import --scenario`: real downloads become a scenario, and what they do not tell is said."""
+"""Implements `linklab import --scenario`: turns recorded downloads into a scenario."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linklab.scenario.name import FORM
 
 
 def run(options: argparse.Namespace, not_for_scenarios: Sequence[str]) -> int:
-    """Imports recordings; UsageError where that is not possible."""
+    """Imports recordings. Raises UsageError if that is not possible."""
     if not_for_scenarios:
         raise UsageError(f"{not_for_scenarios[0]}: does not go with --scenario; allowed: --kind")
     file: Path = options.scenario
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace, not_for_scenarios: Sequence[str]) -> int:
 
 
 def _read(files: Sequence[Path]) -> list[Recording]:
-    """Run directories and captures. Raises RecordingError, OSError."""
+    """Reads run directories and captures. Raises RecordingError, OSError."""
     for file in files:
         if not file.exists():
             raise RecordingError(
@@ -64,7 +64,7 @@ def _read(files: Sequence[Path]) -> list[Recording]:
 
 
 def kinds_of(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str, LinkKind]:
-    """The kind of each link, as given, or by its name or device. Raises UsageError."""
+    """Returns the kind of each link, as given, or from its name or device. Raises UsageError."""
     told: dict[str, LinkKind] = {}
     for text in given:
         name, _, word = text.partition("=")

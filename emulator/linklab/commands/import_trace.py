@@ -1,5 +1,5 @@
-"""`linklab import`: a recording of others becomes a trace, and says what it is like; a download's
-becomes a scenario."""
+"""Implements `linklab import`: turns a recorded capacity into a trace, or recorded downloads into a
+scenario."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ examples:
   linklab import results/1 results/2 results/3 --scenario drive.yaml
   linklab import wlan0.pcap rmnet0.pcap --scenario drive.yaml
 
-A scenario plays what was recorded with this on a link:
+A scenario plays the recorded rates with this on a link:
   trace: {file: ./drive.csv, rate: recorded}
 Without `rate: recorded` the link's `down` and `up` are the trace's means."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab import`."""
+    """Adds the options of `linklab import`."""
     parser.add_argument(
         "files",
         type=Path,
@@ -45,20 +45,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--scenario",
         type=Path,
         metavar="FILE.yaml",
-        help="make a scenario of real downloads, its traces beside it",
+        help="make a scenario of recorded downloads, with its traces beside it",
     )
     add_kind(parser)
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the trace (default: FILE's name .csv)"
     )
     parser.add_argument(
-        "--format", choices=FORMATS, help="what the recording is (default: seen from its content)"
+        "--format", choices=FORMATS, help="format of the recording (default: detected)"
     )
     parser.add_argument("--uplink", type=Path, metavar="FILE", help="the uplink's recording")
     parser.add_argument("--light", type=Path, metavar="FILE", help="CellReplay's light trace")
-    parser.add_argument(
-        "--bin", type=float, metavar="S", help="seconds that one sample counts (default 0.1)"
-    )
+    parser.add_argument("--bin", type=float, metavar="S", help="seconds per sample (default 0.1)")
     parser.add_argument(
         "--opportunity-bytes", type=int, metavar="N", help="bytes of one delivery opportunity"
     )
@@ -69,14 +67,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--keep", metavar="COLUMNS", help=f"which of {','.join(OPTIONAL)} to keep; '' for none"
     )
     parser.add_argument(
-        "--licence", metavar="TEXT", help="of the recording, for the trace's header"
+        "--licence", metavar="TEXT", help="the recording's licence, for the trace's header"
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Imports one recording; UsageError where that is not possible."""
+    """Imports one recording. Raises UsageError if that is not possible."""
     if options.scenario is not None:
         return import_recordings.run(options, _of_traces(options))
     if len(options.files) > 1 or options.files[0].is_dir():
@@ -98,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _capture(file: Path) -> str:
-    """What is wrong where a capture was to become a trace; "" for other files."""
+    """Returns an error if the file is a packet capture, which cannot become a trace, else ""."""
     from linklab.field import capture  # dpkt is slow to load.
 
     if not file.is_file() or not capture.is_capture(file):
@@ -107,7 +105,7 @@ def _capture(file: Path) -> str:
 
 
 def _of_traces(options: argparse.Namespace) -> list[str]:
-    """The options given that are for traces alone."""
+    """Lists the given options that only apply to traces."""
     names = ("output", "format", "uplink", "light", "bin", "opportunity_bytes", "device", "keep")
     return given(options, *names, "licence")
 

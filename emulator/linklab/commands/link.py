@@ -1,4 +1,4 @@
-"""`linklab link`: changes a link of the live lab."""
+"""Implements `linklab link`: changes a link of the live lab."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ EPILOG = f"CHANGE is one of\n{_CHANGES}\n\nexample:\n  linklab link lte rate 10m
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab link`."""
+    """Adds the options of `linklab link`."""
     parser.add_argument("link", help="its name in the scenario, such as wifi or lte")
     parser.add_argument("change", choices=tuple(link_command.CHANGES), metavar="CHANGE")
     parser.add_argument("value", nargs="?", metavar="VALUE")
     parser.add_argument(
-        "--for", dest="duration", metavar="DURATION", help="such as 3s; else for good"
+        "--for",
+        dest="duration",
+        metavar="DURATION",
+        help="revert after this time, such as 3s (default: never)",
     )
     add_live_address(parser, "--live", "the live lab's address")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Asks the live lab and prints its answer."""
+    """Sends the change to the live lab and prints its answer."""
     try:
         command = link_command.command_of(
             options.link, options.change, options.value, options.duration

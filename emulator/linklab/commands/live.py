@@ -1,4 +1,4 @@
-"""`linklab live`: downloads in real time, one after the other, to be watched and changed."""
+"""Implements `linklab live`: downloads in real time, one after the other, to watch and to change."""
 
 from __future__ import annotations
 
@@ -18,48 +18,47 @@ from linklab.live import session
 from linklab.scenario import find
 
 EPILOG = """\
-It serves metrics for Prometheus. In a second terminal:
+The command serves metrics for Prometheus. In a second terminal:
   linklab link wifi down --for 3s
   linklab link lte rate 10mbit
   linklab next
 
-Commands need the lab's token. Those of the same account find it; from other
+Commands need the lab's token. Commands of the same account find it. From other
 accounts and machines (--listen): LINKLAB_LIVE_TOKEN=… linklab next --live
-ADDRESS. Whoever reaches the address may read metrics and status. It is plain
+ADDRESS. Anyone who reaches the address may read metrics and status. It is plain
 HTTP: use a tunnel over networks that you do not trust.
 
-With --listen-proxy the links are for what comes through the proxy, and nobody
-else downloads unless -a names him; where several take turns, the proxy is away
-for seconds between two of them. --origin and --outside say where it leads.
+With --listen-proxy the links carry only the proxy's traffic, unless -a names
+algorithms that download too. If several take turns, the proxy is away for
+seconds between two of them. --origin and --outside say where it leads.
 
 examples:
   linklab live live -a alg3,alg1
   linklab live wifi-gone --listen-proxy 8080 --origin http://localhost:3000/"""
 
 _IN_TURN = "alg3,alg2,alg1,naive"
-"""So that `linklab next` has one to go on to."""
+"""Several, so that `linklab next` has one to go on to."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab live`."""
+    """Adds the options of `linklab live`."""
     parser.add_argument("scenario", nargs="?", default="live", help="(default live)")
     parser.add_argument(
         "-a",
         "--algorithms",
         metavar="NAMES",
-        help=f"comma-separated, one run after the other (default {_IN_TURN}; with --listen-proxy "
-        "nobody)",
+        help=f"comma-separated, one run after the other (default {_IN_TURN}; with --listen-proxy none)",
     )
     add_seed(parser, "of the first turn")
     parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
     add_outside(parser)
     add_out(parser, "(default runs/)")
     add_live_address(parser, "--listen", "where to serve metrics and take commands")
-    parser.add_argument("--dashboards", metavar="URL", help="what to open, for the log")
+    parser.add_argument("--dashboards", metavar="URL", help="the dashboards' address, for the log")
 
 
 def run(options: argparse.Namespace) -> int:
-    """A live lab until it is interrupted."""
+    """Runs a live lab until it is interrupted."""
     if (options.origin or options.outside) and options.listen_proxy is None:
         raise UsageError(
             "--origin and --outside need --listen-proxy: what downloads in a live lab by itself "

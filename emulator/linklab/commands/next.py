@@ -1,4 +1,4 @@
-"""`linklab next`: lets the live lab go on to its next algorithm."""
+"""Implements `linklab next`: makes the live lab go on to its next algorithm."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from linklab.live import link_command
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab next`."""
+    """Adds the options of `linklab next`."""
     add_live_address(parser, "--live", "the live lab's address")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Asks the live lab and prints its answer."""
+    """Sends the request to the live lab and prints its answer."""
     print(link_command.send(options.address, Command(next=True)))
     return 0

@@ -1,4 +1,4 @@
-"""Options that several commands have, each declared once, and how their values are read."""
+"""Declares options that several commands share, and reads their values."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from linklab.scenario import Scenario
 
 RUNS = Path("runs")
-"""Where run directories go unless told otherwise."""
+"""The default directory of run directories."""
 
 
 class UsageError(ValueError):
-    """A request that cannot be carried out as given."""
+    """A request cannot be carried out as given."""
 
 
 def given(options: argparse.Namespace, *names: str) -> list[str]:
-    """Those of the named options that are given, as users write them. Their defaults have to be
+    """Lists those of the named options that are given, as users write them. Their defaults must be
     None or False."""
     return [
         f"--{name.replace('_', '-')}"
@@ -42,7 +42,7 @@ def given(options: argparse.Namespace, *names: str) -> list[str]:
 
 
 def count(most: int) -> Callable[[str], int]:
-    """What reads a whole number from 1 to `most`."""
+    """Returns a parser for a whole number from 1 to `most`."""
 
     def read(text: str) -> int:
         value = _integer(text)
@@ -54,7 +54,7 @@ def count(most: int) -> Callable[[str], int]:
 
 
 def seconds(most: float) -> Callable[[str], float]:
-    """What reads a number of seconds from 0 to `most`."""
+    """Returns a parser for seconds from 0 to `most`."""
 
     def read(text: str) -> float:
         try:
@@ -78,7 +78,7 @@ def _seed(text: str) -> int:
 
 
 def _integer(text: str) -> int:
-    """The integer, or -1, which no option allows."""
+    """Returns the integer, or -1, which no option allows."""
     try:
         return int(text)
     except ValueError:
@@ -86,7 +86,7 @@ def _integer(text: str) -> int:
 
 
 def contestants(names: str, scenario: Scenario) -> list[str]:
-    """The scenario's contestants in a comma-separated list; UsageError for unknown ones."""
+    """Returns the scenario's clients in a comma-separated list. Raises UsageError for unknown ones."""
     from linklab.runs import clients  # YAML is slow to load.
 
     try:
@@ -96,17 +96,17 @@ def contestants(names: str, scenario: Scenario) -> list[str]:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`."""
+    """Adds `--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON for machines")
 
 
 def add_seed(parser: argparse.ArgumentParser, of: str = "of everything random") -> None:
-    """`--seed`."""
+    """Adds `--seed`."""
     parser.add_argument("--seed", type=_seed, default=1, help=f"{of} (default 1)")
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
-    """`--timeout`."""
+    """Adds `--timeout`."""
     parser.add_argument(
         "--timeout",
         type=seconds(MAX_TIMEOUT_S),
@@ -116,17 +116,18 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def add_shift(parser: argparse.ArgumentParser, does: str) -> None:
-    """`--shift`."""
+    """Adds `--shift`."""
     parser.add_argument("--shift", type=seconds(MAX_SHIFT_S), default=0.0, metavar="S", help=does)
 
 
 def add_out(parser: argparse.ArgumentParser, holds: str) -> None:
-    """`--out`."""
+    """Adds `--out`."""
     parser.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help=holds)
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """What all have that run once: seed, place, clock, directory, limit, shift, JSON."""
+    """Adds the options of every command that runs something once: seed, environment, clock,
+    directory, limit, shift, JSON."""
     add_seed(parser)
     parser.add_argument(
         "--place",
@@ -147,8 +148,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """`--server`, `--port` and `--share`: `server` makes one of the first two, `share` reads the
-    third."""
+    """Adds `--server`, `--port` and `--share`. `server` reads the first two, `share` the third."""
     parser.add_argument(
         "--server",
         metavar="'COMMAND'",
@@ -162,12 +162,12 @@ def add_server(parser: argparse.ArgumentParser) -> None:
         help="show DIR of your home to your programs in the guest (repeatable)",
     )
     parser.add_argument(
-        "--port", type=_port, metavar="N", help="what it listens on, by TCP or UDP (default 443)"
+        "--port", type=_port, metavar="N", help="port of your server, TCP or UDP (default 443)"
     )
 
 
 def server(options: argparse.Namespace) -> OwnServer | None:
-    """The server of `add_server`, if one is asked for. UsageError, ProgramError."""
+    """Returns the server of `--server`, None without it. Raises UsageError, ProgramError."""
     from linklab.lab.network.services import HTTPS_PORT, OwnServer  # YAML is slow to load.
     from linklab.runs import programs
     from linklab.runs.job import words
@@ -184,8 +184,8 @@ def server(options: argparse.Namespace) -> OwnServer | None:
 
 
 def share(options: argparse.Namespace, *, for_server: bool = False) -> tuple[str, ...]:
-    """The paths of `--share`, which is for programs of the user's: if `for_server`, there is none
-    but `--server`. UsageError, ShareError."""
+    """Returns the paths of `--share`, which only the user's programs use. With `for_server`,
+    `--server` is the only such program. Raises UsageError, ShareError."""
     from linklab.runs import shown  # YAML is slow to load.
 
     if for_server and options.share and options.server is None:
@@ -197,7 +197,7 @@ def share(options: argparse.Namespace, *, for_server: bool = False) -> tuple[str
 
 
 def add_outside(parser: argparse.ArgumentParser) -> None:
-    """`--origin`, `--outside`, `--listen-proxy`: `outside` makes one of them."""
+    """Adds `--origin`, `--outside`, `--listen-proxy`. `outside` reads them."""
     parser.add_argument(
         "--origin",
         action="append",
@@ -208,19 +208,19 @@ def add_outside(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--outside",
         action="store_true",
-        help="let the lab reach whatever this machine does, by TCP (real clock)",
+        help="let the lab reach everything that this machine reaches, by TCP (real clock)",
     )
     parser.add_argument(
         "--listen-proxy",
         type=_port,
         metavar="PORT",
-        help="an HTTP and SOCKS5 proxy on this machine's loopback device that leads into the client "
-        "host, over all links; one over each link on the ports after it (real clock)",
+        help="open an HTTP and SOCKS5 proxy on the loopback device, over all links. The following ports are one proxy per link (real clock)",
     )
 
 
 def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outside | None:
-    """What of the outside is asked for, for a lab in a place; says what it opens. UsageError."""
+    """Returns the connections to the outside that the options ask for, and says what they open.
+    Raises UsageError."""
     if not (options.origin or options.outside or options.listen_proxy):
         return None
     from linklab.live import way_outside  # YAML is slow to load.
@@ -245,7 +245,7 @@ def _port(text: str) -> int:
 
 
 def add_pcap(parser: argparse.ArgumentParser) -> None:
-    """`--pcap` and `--tls-keys`."""
+    """Adds `--pcap` and `--tls-keys`."""
     parser.add_argument(
         "--pcap",
         metavar="LINK",
@@ -254,12 +254,12 @@ def add_pcap(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tls-keys",
         action="store_true",
-        help="have the client leave what decrypts them (SSLKEYLOGFILE) in tls-keys.log there",
+        help="write the client's TLS keys to tls-keys.log there (SSLKEYLOGFILE)",
     )
 
 
 def recorded_links(options: argparse.Namespace, scenario: Scenario) -> tuple[str, ...]:
-    """The links of `--pcap`. UsageError for one that the scenario does not have."""
+    """Returns the links of `--pcap`. Raises UsageError for a link that the scenario lacks."""
     if options.pcap is None or options.pcap == "all":
         return () if options.pcap is None else tuple(scenario.links)
     if options.pcap not in scenario.links:
@@ -271,34 +271,34 @@ def recorded_links(options: argparse.Namespace, scenario: Scenario) -> tuple[str
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """`--report`."""
+    """Adds `--report`."""
     parser.add_argument(
-        "--report", type=Path, metavar="FILE.html", help="write a page of the runs, too"
+        "--report", type=Path, metavar="FILE.html", help="also write a report of the runs"
     )
 
 
 def add_energy_model(parser: argparse.ArgumentParser, instead: str) -> None:
-    """`--energy-model`."""
+    """Adds `--energy-model`."""
     parser.add_argument(
         "--energy-model",
         metavar="NAME",
-        help=f"joules by this model of `linklab energy`, or YAML file, {instead}",
+        help=f"energy model of `linklab energy`, or a YAML file, {instead}",
     )
 
 
 def add_kind(parser: argparse.ArgumentParser) -> None:
-    """`--kind`."""
+    """Adds `--kind`."""
     parser.add_argument(
         "--kind",
         action="append",
         default=[],
         metavar="LINK=KIND",
-        help="what kind of link a recorded one is, where neither name nor device tells",
+        help="a recorded link's kind, if neither name nor device tells",
     )
 
 
 def add_repeats(parser: argparse.ArgumentParser, default: int, counts: str) -> None:
-    """`--runs`; `counts` says what the figures of several become."""
+    """Adds `--runs`. `counts` says how several runs are summarised."""
     parser.add_argument(
         "--runs",
         type=count(MAX_RUNS),
@@ -309,12 +309,12 @@ def add_repeats(parser: argparse.ArgumentParser, default: int, counts: str) -> N
 
 
 def add_side_by_side(parser: argparse._ActionsContainer, name: str, does: str) -> None:
-    """`--parallel` or `--jobs`: how many at a time."""
+    """Adds `--parallel` or `--jobs`, the number of runs at a time."""
     parser.add_argument(name, type=count(MAX_SIDE_BY_SIDE), metavar="N", help=does)
 
 
 def add_live_address(parser: argparse.ArgumentParser, name: str, does: str) -> None:
-    """Where a live lab answers: `options.address`."""
+    """Adds the option for a live lab's address, `options.address`."""
     parser.add_argument(
         name,
         dest="address",

@@ -1,4 +1,4 @@
-"""`linklab plot`: a scenario or a run, drawn in the terminal and as a picture, PNG or SVG."""
+"""Implements `linklab plot`: draws a scenario or a run in the terminal, or as PNG or SVG."""
 
 from __future__ import annotations
 
@@ -21,37 +21,39 @@ from linklab.schema.mapping import guess
 
 EPILOG = """\
 examples:
-  linklab plot hs-s7                  what its links could carry
+  linklab plot hs-s7                  the capacity of its links
   linklab plot tm --seed 3 -o tm.png  as a picture too
-  linklab plot runs/hs-s7-alg3-seed1  what a run's links could carry and did
+  linklab plot runs/hs-s7-alg3-seed1  capacity and use of a run's links
   linklab plot runs/campaign-thesis --figure hs-s7/times -o times.svg"""
 
 
 _FEW = 20
-"""Names of figures that an error lists."""
+"""The most names of figures that an error lists."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab plot`."""
+    """Adds the options of `linklab plot`."""
     add_seed(parser)
-    parser.set_defaults(seed=None)  # For `given`.
+    parser.set_defaults(seed=None)  # `given` needs None as default.
     parser.add_argument("what", metavar="SCENARIO|RUN", help="a scenario, or a run directory")
     parser.add_argument(
-        "--seconds", type=float, metavar="S", help="how much of a scenario (default: the oracle's)"
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="seconds of a scenario (default: 1.2 times the oracle's)",
     )
     parser.add_argument(
         "--figure",
         metavar="NAME",
-        help="a chart of `linklab report` of the runs in a directory, such as hs-s7/alg3/rates, "
-        "into a FILE.svg or FILE.png for a paper",
+        help="write a chart of `linklab report`, such as hs-s7/alg3/rates, to the -o FILE.svg or FILE.png",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write a picture")
     parser.add_argument("--no-terminal", action="store_true", help="draw nothing in the terminal")
-    parser.add_argument("--json", action="store_true", help="print what is drawn for machines")
+    parser.add_argument("--json", action="store_true", help="print the drawn data as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draws; UsageError and ScenarioError where there is nothing to draw."""
+    """Draws. Raises UsageError or ScenarioError if there is nothing to draw."""
     if options.figure is not None:
         return _figure(options)
     try:
@@ -61,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _figure(options: argparse.Namespace) -> int:
-    """A chart of a report as a file. UsageError for a name or a file's ending that is none."""
+    """Writes a chart of a report to a file. Raises UsageError for an unknown chart or file type."""
     extras.require("report", "--figure")
     from linklab.commands import existing, report_page  # numpy is slow to load.
     from linklab.report import page, vega
@@ -88,7 +90,7 @@ def _figure(options: argparse.Namespace) -> int:
 
 
 def _draw(options: argparse.Namespace) -> int:
-    """ScenarioError for an unknown scenario, ValueError for a time that is none."""
+    """Draws a plot. Raises ScenarioError for an unknown scenario, ValueError for an invalid time."""
     if options.seconds is not None and not 0 < options.seconds <= plotting.MAX_SECONDS:
         raise ValueError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
     if options.output is not None:
@@ -116,7 +118,7 @@ def _draw(options: argparse.Namespace) -> int:
 
 
 def _of_run(directory: Path) -> Plot:
-    """Raises ValueError where the files of the run are not what a run writes."""
+    """Returns the plot of a run. Raises ValueError for invalid files."""
     applied = Tail(directory, LinkRecord).read()
     states = [(state.t_s, state.link, state) for state in applied]
     of = _scenario(directory)
@@ -137,18 +139,18 @@ def _of_run(directory: Path) -> Plot:
 
 
 def _scenario(directory: Path) -> Scenario | None:
-    """The scenario of a run, None where it is not there."""
+    """Returns the scenario of a run, None if the file is missing."""
     is_there = os.path.lexists(directory / job.SCENARIO_FILE)
     return job.scenario_of(directory) if is_there else None
 
 
 def _kinds(of: Scenario | None) -> dict[str, LinkKind]:
-    """The kinds of a run's links, where its scenario is there or their names say them."""
+    """Returns the kinds of a run's links, from its scenario, or from their names if there is none."""
     return dict(KINDS) if of is None else {name: one.kind for name, one in of.links.items()}
 
 
 def _shift_s(directory: Path) -> float:
-    """When the run's client started; 0 where no manifest says it."""
+    """Returns when the run's client started, 0 without a manifest."""
     if not os.path.lexists(directory / job.FILE):
         return 0.0
     return job.read(directory).shift_s

@@ -1,4 +1,4 @@
-"""`linklab publish`: finished runs into Prometheus."""
+"""Implements `linklab publish`: puts finished runs into Prometheus."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from linklab.core.limits import MAX_RETENTION_DAYS
 from linklab.publish import prometheus
 
 EPILOG = """\
-Prometheus shows new blocks of its data within a minute. Links are of the
-Grafana that --grafana names.
+Prometheus shows new blocks of its data within a minute. The printed links
+lead to the Grafana of --grafana.
 
 examples:
   linklab publish runs/*-compare/* \\
@@ -25,7 +25,7 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab publish`."""
+    """Adds the options of `linklab publish`."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a run directory")
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument(
@@ -42,20 +42,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=count(MAX_RETENTION_DAYS),
         default=15,
         metavar="DAYS",
-        help="how long that Prometheus keeps data (default 15)",
+        help="days that Prometheus keeps data (default 15)",
     )
     parser.add_argument(
         "--grafana",
         metavar="URL",
         default=prometheus.GRAFANA,
-        help=f"whose dashboards the links are of (default {prometheus.GRAFANA})",
+        help=f"Grafana's address, for the printed links (default {prometheus.GRAFANA})",
     )
     parser.add_argument(
         "--reports",
         type=Path,
         metavar="DIR",
-        help="write a page of each run there (linklab report), RUN.html, for a web server whose "
-        "address *Compare algorithms* is told",
+        help="write a report of each run there, RUN.html. *Compare algorithms* links to the web server that serves them",
     )
     parser.add_argument(
         "--open", action="store_true", help="open the last of the links in a browser"
@@ -64,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Publishes and says where each run is to be found."""
+    """Publishes the runs and prints where each one is."""
     if options.reports is not None:
         extras.require("report", "--reports")
     done = prometheus.publish(

@@ -1,4 +1,4 @@
-"""`linklab regress`: from a command line's options to a verdict."""
+"""Implements `linklab regress`: compares a suite of downloads with its baseline."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from linklab.runs import job, outcome, runner
 from linklab.runs.runner import Finished, RunRequest
 
 EPILOG = """\
-Exit codes: 0 as the baseline or better, 1 something is worse, 2 it could not be
-told. LINKLAB_MULTILINK names another build of multilink.
+Exit codes: 0 as the baseline or better, 1 at least one download got worse, 2 no
+verdict. LINKLAB_MULTILINK names another build of multilink.
 
 examples:
   linklab regress --junit regress.xml --markdown regress.md
@@ -49,7 +49,7 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab regress`."""
+    """Adds the options of `linklab regress`."""
     parser.add_argument(
         "suite",
         nargs="?",
@@ -64,7 +64,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--update", action="store_true", help="make this run's figures the baseline"
     )
-    parser.add_argument("--reason", metavar="TEXT", help="why, with --update; kept in the baseline")
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="the reason for --update, kept in the baseline"
+    )
     add_side_by_side(parser, "--jobs", "guests at a time, each on a core of its own (default: all)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary there")
@@ -72,17 +74,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--real-clock",
         action="store_true",
-        help="instead: processor time and memory of the suite's `cost`, beside curl's",
+        help="measure processor time and memory of the suite's `cost` instead, beside curl's",
     )
     add_out(parser, "parent of run directories (runs/)")
     add_timeout(parser)
-    add_shift(parser, "start every client later by S seconds, to see how much hangs on it")
-    parser.set_defaults(out=None, shift=None)  # For `given`.
+    add_shift(parser, "start every client later by S seconds, to see how much results depend on it")
+    parser.set_defaults(out=None, shift=None)  # `given` needs None as default.
     add_json(parser)
 
 
 def _check(options: argparse.Namespace) -> None:
-    """UsageError for options that do not go together."""
+    """Raises UsageError for options that do not go together."""
     if options.update and not (options.reason or "").strip():
         raise UsageError("--update needs --reason TEXT: why these figures are right now")
     if options.reason and not options.update:
@@ -96,11 +98,11 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs a suite and compares it with its baseline, or makes that anew.
+    r"""Runs a suite and compares it with its baseline, or makes a new baseline. With
+    `--real-clock`, measures the cost of the programs instead.
 
-    Or measures what its programs cost, on the real clock. 0: as the baseline or better, within
-    the limits; 1: something is worse; 2: could not be told. Raises
-    BaselineError where the baseline does not belong to this suite or machine.
+    Returns 0 if nothing is worse than the limits allow, 1 if something is worse, 2 if there is no
+    verdict. Raises BaselineError if the baseline does not fit this suite or machine.
     """
     _check(options)
     page.require_place(options.report, options.out or RUNS)
@@ -146,12 +148,13 @@ def run(options: argparse.Namespace) -> int:
             return _update(options, path, prints, measured, report, old)
         _tell(options, report)
         return report.exit_code
-    finally:  # Last, since it may not be writable; also where no baseline came of the runs.
+    finally:
+        # Last, because the page may not be writable. It is also written if there was no baseline.
         _page(options, report, path)
 
 
 def _page(options: argparse.Namespace, made: SuiteReport, baseline: Path) -> None:
-    """Writes a page of the runs, where one is asked for; each once, also those that were repeated."""
+    """Writes a page of the runs if asked for. Repeated runs appear once."""
     if options.report is None:
         return
     runs = [path for path in sorted(Path(made.run_dir).iterdir()) if (path / job.FILE).is_file()]
@@ -161,7 +164,7 @@ def _page(options: argparse.Namespace, made: SuiteReport, baseline: Path) -> Non
         once.setdefault((one.scenario, one.contestant or one.name, one.seed), path)
     try:
         page.of_directories(once.values(), options.report, baseline=baseline)
-    except BaselineError as error:  # A suite that git does not know has no history.
+    except BaselineError as error:  # git does not know the suite, so it has no history.
         report_error(f"{error}; the page is without it")
         page.of_directories(once.values(), options.report)
 
@@ -180,7 +183,8 @@ def _on_the_real_clock(suite: Suite, options: argparse.Namespace) -> int:
 
 
 def _old(path: Path, suite: Suite, prints: Fingerprint, *, update: bool) -> Baseline | None:
-    """The baseline, if there is one to compare with; BaselineError where there has to be."""
+    """Returns the baseline to compare with. Without one, returns None for an update, else raises
+    BaselineError."""
     if update:
         try:
             return baselines.load(path)
@@ -198,7 +202,7 @@ def _old(path: Path, suite: Suite, prints: Fingerprint, *, update: bool) -> Base
 
 
 def _unfounded(suite: Suite, old: Baseline) -> list[str]:
-    """Cells of the suite that have no baseline, and the other way round."""
+    """Lists the suite's cells without a baseline, and baselines without a cell."""
     cells = {one.cell for one in suite.planned}
     return [
         *(f"{one} has no baseline: re-baseline" for one in sorted(cells - old.cells.keys())),
@@ -212,7 +216,7 @@ def _unfounded(suite: Suite, old: Baseline) -> list[str]:
 def _virtual_s(finished: Finished) -> float:
     try:
         return outcome.read(finished.run_dir).elapsed_ns / 1e9
-    except OSError:  # The cell says so.
+    except OSError:  # The cell reports the failure.
         return 0.0
 
 
@@ -224,7 +228,7 @@ def _update(
     report: SuiteReport,
     old: Baseline | None,
 ) -> int:
-    """Writes the baseline unless a download failed or did not repeat itself."""
+    """Writes the baseline unless a download failed or did not repeat exactly."""
     failed = [
         f"{one.planned.cell}: {one.trouble or one.failure}"
         for one in measured
@@ -232,7 +236,7 @@ def _update(
     ]
     if old:
         _tell(options, report)
-    else:  # Nothing stands beside anything, and only what failed can be said.
+    else:  # Nothing was compared, so only failures are reported.
         _write_reports(options, replace(report, problems=tuple(failed)))
     if failed:
         listed = "".join(f"\n  {one}" for one in failed)
@@ -250,7 +254,7 @@ def _update(
 
 
 def _tell(options: argparse.Namespace, report: SuiteReport) -> None:
-    """Prints the report, and writes it where that was asked for."""
+    """Prints the report, and writes it if asked for."""
     _write_reports(options, report)
     if options.json:
         return
@@ -264,7 +268,7 @@ def _tell(options: argparse.Namespace, report: SuiteReport) -> None:
 
 
 def _write_reports(options: argparse.Namespace, report: SuiteReport) -> None:
-    """What machines read."""
+    """Writes the reports for machines."""
     if options.junit:
         _write(options.junit, junit.render(report, _now()))
     if options.markdown:
@@ -279,7 +283,7 @@ def _now() -> str:
 
 
 def _shown(path: str) -> str:
-    """A path from here where it lies below."""
+    """Returns a path relative to the current directory if it lies below, else unchanged."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
 

@@ -1,4 +1,4 @@
-"""`linklab report`: runs as one page that is opened without network."""
+"""Implements `linklab report`: writes runs as one page that needs no network."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab report`."""
+    """Adds the options of `linklab report`."""
     parser.add_argument(
         "runs",
         type=Path,
         nargs="+",
         metavar="RUNS",
-        help="run directories, or directories that hold some",
+        help="run directories, or directories with runs",
     )
     parser.add_argument(
         "-o",
@@ -43,14 +43,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=Path(),
         metavar="FILE",
-        help="downloads through the revisions that git has of a baseline (default: that of the "
-        "default suite), and the runs beside them",
+        help="show downloads over a baseline's revisions in git (default: the default suite's baseline)",
     )
     add_energy_model(parser, "instead of the scenarios'")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the page; says which runs failed, and is then 1."""
+    """Writes the page and reports failed runs. Returns 1 if there are any."""
     extras.require("report", "linklab report")
     from linklab.commands import existing, report_page  # numpy is slow to load.
 
@@ -61,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def require_place(output: Path | None, out: Path) -> None:
-    """UsageError or MissingExtra where a page that is asked for could not be written once everything
-    has run, in the directory `out`, which is made for that."""
+    """Checks before the runs that the page can be written. Makes the directory `out`. Raises
+    UsageError, MissingExtra."""
     if output is None:
         return
     extras.require("report", "--report")
@@ -80,7 +79,7 @@ def of_directories(
     baseline: Path | None = None,
     predictions: Predictions | None = None,
 ) -> None:
-    """Writes a page of the runs in directories, where one is asked for (`options.add_report`)."""
+    """Writes a page of the runs in directories, if asked for (`options.add_report`)."""
     if output is not None:
         from linklab.commands import existing, report_page  # numpy is slow to load.
 
@@ -89,7 +88,7 @@ def of_directories(
 
 
 def _baseline(given: Path | None) -> Path | None:
-    """The baseline that `--history` names: the default one where it names none."""
+    """Returns the baseline that `--history` names, the default one if it names none."""
     if given != Path():
         return given
     from linklab.regression import suite  # YAML is slow to load.

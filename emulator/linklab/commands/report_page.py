@@ -1,6 +1,8 @@
-"""How a report's page comes of runs: grouped, with what they did over time and what publications say.
+r"""Builds a report's page from runs: groups them, and adds time series and publications'
+statements.
 
-`commands/report.py` imports this module where a page is asked for: what it needs is slow to load.
+`commands/report.py` imports this module only when a page is asked for, because its imports are
+slow.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ Predictions = dict[str, tuple[Scenario, Prediction]]
 
 
 def complain_of_failed(found: Sequence[LoadedRun]) -> int:
-    """Says of each run without figures why there are none; returns how many there are."""
+    """Reports why runs have no figures. Returns their number."""
     failed = [one for one in found if one.failure]
     for one in failed:
         report_error(f"{one.run_dir}: {one.failure}")
@@ -46,8 +48,8 @@ def written(
     baseline: Path | None = None,
     predictions: Predictions | None = None,
 ) -> None:
-    """Writes a page of runs and says where. Raises UsageError where a run is there twice, or has
-    a line that is none."""
+    """Writes a page of runs and prints its path. Raises UsageError if a run occurs twice or has an
+    invalid record."""
     try:
         shown, warnings = context(found, models, baseline, predictions)
     except RecordError as error:
@@ -65,10 +67,14 @@ def context(
     baseline: Path | None = None,
     predictions: Predictions | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """What the page of runs shows, and what is to be said of them. `baseline` is that whose history
-    stands on it, `predictions` what stands beside recordings."""
+    """Returns the page's context, and warnings. `baseline` is the one whose history is shown.
+    `predictions` are compared with recordings."""
     groups, warnings = grouped(found)
-    over = {(group.title, client): _over(group, client, models) for group in groups for client in group.runs}
+    over = {
+        (group.title, client): _over(group, client, models)
+        for group in groups
+        for client in group.runs
+    }
     command = ["linklab", *job.without_credentials(sys.argv[1:])]
     history = None if baseline is None else _history(baseline, groups)
     verdicts = _verdicts(groups)
@@ -77,8 +83,8 @@ def context(
 
 
 def _history(path: Path, groups: Sequence[Group]) -> History:
-    """The downloads of a baseline through its revisions; the newest are the runs, where they are
-    of its scenarios, compared with what was accepted last. Raises BaselineError."""
+    """Returns the downloads of a baseline over its revisions. The newest column has the runs, if
+    they belong to its scenarios, compared with the accepted baseline. Raises BaselineError."""
     revisions = history.of_git(path)
     accepted = baselines.load(path)
     downloads = {
@@ -103,8 +109,8 @@ def _history(path: Path, groups: Sequence[Group]) -> History:
 
 
 def grouped(found: Iterable[LoadedRun]) -> tuple[list[Group], list[str]]:
-    """The runs by scenario, place and clock, never those of different ones together; what is to be
-    said of that. Raises UsageError where the same run is there twice."""
+    """Groups runs by scenario, environment and clock. Returns warnings, too. Raises UsageError if a
+    run occurs twice."""
     hashes = fingerprint.Hashes()
     variants: dict[str, dict[tuple[str, str, str], list[LoadedRun]]] = {}
     warnings, live = [], 0
@@ -169,7 +175,9 @@ def _check_different(group: Group) -> None:
 
 def _over(group: Group, client: str, models: EnergyModels) -> OverTime:
     median_run = group.median_run(client)
-    end_s = max(one.figures.download_s + one.job.shift_s for one in group.runs[client] if one.figures)
+    end_s = max(
+        one.figures.download_s + one.job.shift_s for one in group.runs[client] if one.figures
+    )
     step_s = time_series.step_s(end_s)
     assert median_run.figures is not None
     median_end_s = median_run.figures.download_s + median_run.job.shift_s
@@ -197,7 +205,7 @@ def _over(group: Group, client: str, models: EnergyModels) -> OverTime:
 
 
 def _power(run: LoadedRun, models: EnergyModels) -> list[tuple[float, float, dict[str, float]]]:
-    """What the device drew over time, where an energy model is named."""
+    """Returns the device's power over time, empty without an energy model."""
     if run.figures is None or run.figures.energy is None:
         return []
     model = models.of_run(run)
@@ -215,14 +223,14 @@ def _power(run: LoadedRun, models: EnergyModels) -> list[tuple[float, float, dic
 
 
 def _used(run: LoadedRun, rates: dict[str, TimeSeries]) -> dict[str, TimeSeries]:
-    """The time series of the links over which the file came."""
+    """Returns the time series of the links that carried the file."""
     links = run.figures.links if run.figures else {}
     return {name: series for name, series in rates.items() if name in links and links[name].bytes}
 
 
 def _verdicts(groups: Sequence[Group]) -> dict[str, list[CheckedStatement]]:
-    """The statements of every publication about scenarios that are there as they ship, or as a
-    publication's campaign makes them of those that do."""
+    """Checks all publications' statements about the scenarios of these runs. Only scenarios that
+    still are as they ship, or as a publication's campaign makes them, count."""
     stated = {name: publication.find(name) for name in publication.names()}
     swept = {name: one for each in stated.values() for name, one in each.swept.items()}
 

@@ -1,4 +1,4 @@
-"""`linklab reproduce`: what a publication states beside what runs show, statement by statement."""
+"""Implements `linklab reproduce`: compares each statement of a publication with runs."""
 
 from __future__ import annotations
 
@@ -34,37 +34,36 @@ from linklab.runs.run_figures import FigureError
 from linklab.runs.runner import RunRequest
 
 EPILOG = """\
-What is whole in --out is not run again: after Ctrl-C call it once more.
+Complete runs in --out are kept: after Ctrl-C call it once more.
 
 examples:
   linklab reproduce thesis                  all of it: 440 runs
   linklab reproduce mptcp --runs 5
-  linklab reproduce thesis --from runs/campaign-thesis   what there is, as it is
+  linklab reproduce thesis --from runs/campaign-thesis   existing runs only
 
-Processor and memory are of the real clock, which another command runs:
+Processor and memory need the real clock, which another command runs:
   linklab compare hs-s6 hs-s7 ls ts tm ao --clock real --out runs/real
   linklab reproduce thesis --from runs/reproduce-thesis runs/real/*"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab reproduce`."""
+    """Adds the options of `linklab reproduce`."""
     parser.add_argument("publication", choices=publication.names())
     parser.add_argument(
         "--runs",
         type=count(MAX_RUNS),
         metavar="N",
-        help="of each with seeds SEED…SEED+N-1 (default: as many as the publication made); of fewer "
-        "than 5 no verdict is clear",
+        help="runs of each, with seeds SEED…SEED+N-1 (default: as in the publication). Clear verdicts need at least 5",
     )
     add_seed(parser)
-    parser.set_defaults(seed=None)  # For `given`.
+    parser.set_defaults(seed=None)  # `given` needs None as default.
     parser.add_argument(
         "--from",
         dest="there",
         type=Path,
         nargs="+",
         metavar="DIR",
-        help="take these run directories, or those in them, and run nothing",
+        help="use these run directories, or those in them, and run nothing",
     )
     add_side_by_side(
         parser, "--jobs", "workers on this machine, each on a core of its own (default: all)"
@@ -79,9 +78,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs what is missing, and says of every statement whether it holds; 1 if a run failed.
+    r"""Runs what is missing and checks every statement. Returns 1 if a run failed.
 
-    A statement that does not hold is a finding and no failure.
+    A statement that does not hold is a result, not a failure.
     """
     extras.require("report", "linklab reproduce")
     unused = given(options, "runs", "seed", "jobs", "out", "timeout")
@@ -117,7 +116,8 @@ def run(options: argparse.Namespace) -> int:
 def _made(
     options: argparse.Namespace, stated: Publication, out: Path
 ) -> tuple[list[LoadedRun], list[str], str]:
-    """The runs that the statements need, made as a campaign; why some failed; in one line."""
+    """Makes the runs that the statements need, as a campaign. Returns them, the reasons of
+    failures, and a summary line."""
     running.require([cell.contestant for cell in stated.cells], "guest", "virtual")
     scenarios = {cell.scenario: stated.scenario(cell.scenario) for cell in stated.cells}
     energies = {
@@ -145,7 +145,8 @@ def _made(
 def _first_seconds(
     stated: Publication, used: Iterable[LoadedRun], energy_model: str | None
 ) -> list[LoadedRun]:
-    """What runs did in the first seconds that statements are about; says of which it cannot tell."""
+    """Returns the runs' figures for the first seconds that statements are about. Reports runs that
+    are too short."""
     model = None if energy_model is None else library.get(energy_model)
     wanted = dict.fromkeys(
         (one.scenario, one.contestant, one.first_s) for one in stated.first_seconds_cells
@@ -153,7 +154,10 @@ def _first_seconds(
     found = []
     for one in used:
         for scenario, contestant, first_s in wanted:
-            if (one.scenario.name, one.client_name) == (scenario, contestant) and one.figures is not None:
+            if (one.scenario.name, one.client_name) == (
+                scenario,
+                contestant,
+            ) and one.figures is not None:
                 try:
                     found.append(first_seconds.of(one, first_s, model))
                 except FigureError as error:
@@ -162,15 +166,16 @@ def _first_seconds(
 
 
 def _given(options: argparse.Namespace) -> tuple[list[LoadedRun], list[str], str]:
-    """The run directories that are there; why some came to nothing; in one line."""
+    """Reads the given run directories. Returns the runs, the reasons of failures, and a summary
+    line."""
     found = existing.read(options.there, existing.EnergyModels(options.energy_model))
     failures = [f"{one.run_dir}: {one.failure}" for one in found if one.failure]
     return found, failures, f"{len(found)} run directories, as they were there"
 
 
 def _only_these(stated: Publication, found: Iterable[LoadedRun]) -> list[LoadedRun]:
-    """The runs of the publication's contestants in its scenarios as they are now; says what it
-    leaves out, and where runs were made with different programs."""
+    """Returns the runs of the publication's clients in its current scenarios. Reports runs that it
+    leaves out, and runs made with different programs."""
     cells = {(cell.scenario, cell.contestant) for cell in stated.cells}
     now = {name: fingerprint.of_scenario(stated.scenario(name)) for name, _ in cells}
     then = fingerprint.Hashes()

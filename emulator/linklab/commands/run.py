@@ -1,4 +1,4 @@
-"""`linklab run`: one algorithm in one scenario."""
+"""Implements `linklab run`: runs one algorithm in one scenario."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EPILOG = "example:\n  linklab run hs-s7 -a alg3"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab run`."""
+    """Adds the options of `linklab run`."""
     add_run(parser)
     add_energy_model(parser, "instead of the scenario's")
     add_server(parser)
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """0, or 1 if the run failed."""
+    """Runs the algorithm. Returns 1 if the run failed, else 0."""
     scenario = find(options.scenario)
     chosen = contestants(options.algorithm, scenario)
     if len(chosen) != 1:

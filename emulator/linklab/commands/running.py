@@ -1,4 +1,4 @@
-"""How commands run what is asked for: the place said, a progress bar, figures or why none."""
+"""Runs what commands ask for: chooses the environment, shows progress, returns figures or errors."""
 
 from __future__ import annotations
 
@@ -29,29 +29,30 @@ Result = RunFigures | str
 
 
 def choose_place(wanted: str, clock: str) -> Environment:
-    """The place and clock, said in one line on standard error; the guest's image and kernel are there."""
+    """Chooses environment and clock and prints them on standard error. Makes the guest's image and
+    kernel if needed."""
     chosen = choice.choose(wanted, clock)
     announce(chosen)
     return chosen
 
 
 def announce(place: Environment) -> None:
-    """Says a place in one line on standard error; has image and kernel made where that is the guest."""
+    """Prints an environment on standard error. Makes image and kernel if it is the guest."""
     print(place, file=sys.stderr)
     if place.name == "guest":
         make_guest()
 
 
 def require(names: Sequence[str], place: str = "guest", clock: str = "auto") -> None:
-    """RunError where the named contestants cannot run in the place that is asked for."""
+    """Raises RunError if these clients cannot run in the environment."""
     missing = clients.obstacle(names, choice.choose(place, clock).name)
     if missing is not None:
         raise runner.RunError(missing)
 
 
 def most_side_by_side(where: Environment) -> int:
-    """How many runs at a time: a guest in virtual time per core; runs on the real clock would
-    disturb each other."""
+    """Returns how many runs go in parallel: one per core in virtual time. On the real clock runs
+    would disturb each other."""
     return len(os.sched_getaffinity(0)) if where.clock == "virtual" else 1
 
 
@@ -62,8 +63,8 @@ def run_all(
     parallel: int,
     timeout_s: float | None,
 ) -> list[Finished]:
-    """Runs all requests with a progress bar where standard error is a terminal. They come back in
-    the order asked, however they ended: sums of figures have to repeat to the last digit."""
+    """Runs all requests, with a progress bar if standard error is a terminal. Returns them in the
+    order asked for, because sums of figures must repeat to the last digit."""
     numbers = {id(request): number for number, request in enumerate(requests)}
     finished = []
     with progress() as bar:
@@ -84,14 +85,14 @@ def run_all(
 
 
 def run_one(request: RunRequest, options: argparse.Namespace) -> Finished:
-    """Runs a request as the options of `options.add_run` want it."""
+    """Runs a request as the options of `options.add_run` say."""
     where = choose_place(options.place, options.clock)
     (finished,) = run_all([request], where, options.out, 1, options.timeout)
     return finished
 
 
 def figures_of(finished: Finished) -> Result:
-    """The figures of a finished run, which it keeps, or why there are none."""
+    """Returns the figures of a finished run and keeps them, or why there are none."""
     if finished.error is not None:
         return finished.error
     try:
@@ -103,7 +104,7 @@ def figures_of(finished: Finished) -> Result:
 def comparison(
     scenario: Scenario, names: Iterable[str], results: Iterable[tuple[RunRequest, Result]]
 ) -> Comparison:
-    """The runs of one scenario, with the named in this order."""
+    """Compares the runs of one scenario, with the named clients in this order."""
     from linklab.report import publication  # numpy is slow to load.
     from linklab.runs.comparison import compare
 
@@ -121,7 +122,7 @@ def comparison(
 
 @dataclass(frozen=True)
 class RunSeries:
-    """Runs that were made side by side, and what each came to."""
+    """Holds runs that were made together, and their results."""
 
     options: argparse.Namespace
     where: Environment
@@ -131,15 +132,15 @@ class RunSeries:
 
     @property
     def failures(self) -> list[str]:
-        """Why runs have no figures."""
+        """Lists why runs have no figures."""
         return [result for _, result in self.results if isinstance(result, str)]
 
     def comparison(self, scenario: Scenario, names: Iterable[str]) -> Comparison:
-        """The runs of one scenario, with the named in this order."""
+        """Compares the runs of one scenario, with the named clients in this order."""
         return comparison(scenario, names, self.results)
 
     def to_json(self) -> dict[str, Any]:
-        """What every command says of its runs to machines."""
+        """Returns what every command prints about its runs as JSON."""
         return {
             "place": self.where.name,
             "clock": self.where.clock,
@@ -150,7 +151,7 @@ class RunSeries:
         }
 
     def in_one_line(self) -> str:
-        """What every command says of its runs to people."""
+        """Returns the summary line that every command prints about its runs."""
         return (
             f"{len(self.results)} runs in {self.wall_s:.0f} s; "
             f"run directories: {self.options.out}/{self.parent.name}"
@@ -160,8 +161,8 @@ class RunSeries:
 def requests_of(
     plan: Sequence[tuple[Scenario, Sequence[str]]], options: argparse.Namespace
 ) -> list[RunRequest]:
-    """The runs of every scenario by its clients, each with `--runs` seeds from `--seed` on, as the
-    options of `add_run` and `add_server` want them."""
+    """Returns a request for every scenario and client of the plan, with `--runs` seeds from
+    `--seed` on. The other options are those of `add_run` and `add_server`."""
     own, shared = server(options), share(options, for_server=True)
     return [
         RunRequest(
@@ -181,8 +182,8 @@ def requests_of(
 
 
 def run_series(requests: Sequence[RunRequest], options: argparse.Namespace, kind: str) -> RunSeries:
-    """Runs requests as the options of `add_run`, `--runs` and `--parallel` want it, in a directory
-    of their own that is called after the time and `kind`."""
+    """Runs requests as the options of `add_run`, `--runs` and `--parallel` say, in a new directory
+    named after the time and `kind`."""
     where = choose_place(options.place, options.clock)
     parent = runner.new_directory(options.out, time.strftime(f"%Y%m%d-%H%M%S-{kind}"))
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""`linklab scenarios`: what there is, and how fast it could be at best."""
+"""Implements `linklab scenarios`: lists scenarios and their best possible times."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ EPILOG = "examples:\n  linklab scenarios\n  linklab scenarios emptcp-on-off"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab scenarios`."""
-    parser.add_argument("names", nargs="*", metavar="SCENARIO", help="which; else all, in short")
+    """Adds the options of `linklab scenarios`."""
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="SCENARIO",
+        help="scenarios to describe (default: a short list of all)",
+    )
     parser.add_argument(
         "--oracle",
         action="store_true",
-        help="how fast each could be at best, which takes a while for all",
+        help="compute each one's best possible time, which takes a while for all",
     )
     parser.add_argument("--keys", action="store_true", help="all keys of a scenario, in Markdown")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Lists the scenarios that are at hand, or tells about some."""
+    """Lists all scenarios, or describes some."""
     if options.keys:
         print(reference.markdown(), end="")
         return 0
@@ -44,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _oracles(chosen: list[Scenario]) -> dict[str, float]:
-    """Their oracle times, with a bar on a terminal: all that ship take some seconds."""
+    """Returns the scenarios' oracle times, with a progress bar. All that ship take some seconds."""
     from linklab.display.progress import progress  # rich is slow to load.
 
     with progress() as bar:

@@ -1,4 +1,4 @@
-"""`linklab shell`: a terminal in the lab."""
+"""Implements `linklab shell`: opens a terminal in the lab."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from linklab.runs.runner import RunRequest
 from linklab.scenario import find
 
 EPILOG = """\
-The shell is bash, or what follows `--`. It runs in the client's place (--on
+The shell is bash, or what follows `--`. It runs on the client host (--on
 server: on the server host) on the real clock, with your programs and multilink
-on its PATH, from the directory in which you stand. LINKLAB_URL and the other
+on its PATH, in the current directory. LINKLAB_URL and the other
 variables of `linklab exec` are set. In the guest you can read this machine's
-files but not write them; of homes you see what `linklab exec --help` says. /tmp
-is memory that goes with the shell, and what lies in LINKLAB_RUN_DIR stays.
+files but not write them. `linklab exec --help` says what you see of homes. /tmp
+is memory and ends with the shell. Files in LINKLAB_RUN_DIR stay.
 From another terminal:
   linklab link wifi down --for 3s
   linklab link lte rate 10mbit
@@ -43,10 +43,13 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab shell`; a command after `--` is `options.command`."""
+    """Adds the options of `linklab shell`. A command after `--` is `options.command`."""
     parser.add_argument("scenario")
     parser.add_argument(
-        "--on", choices=("client", "server"), default="client", help="whose place (default client)"
+        "--on",
+        choices=("client", "server"),
+        default="client",
+        help="the shell's host (default client)",
     )
     add_seed(parser)
     parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
@@ -58,8 +61,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The shell until it ends, or its terminal; its exit code."""
-    # A window that is closed sends it more than once.
+    """Runs the shell until it or its terminal ends. Returns the shell's exit code."""
+    # A closing window sends the signal more than once.
     signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
     window = user_terminal.window(0)
     user_terminal.window(1)
@@ -89,5 +92,5 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _shell() -> tuple[str, ...]:
-    """bash without its files, which would replace the prompt, or sh."""
+    """Returns bash, without start-up files that would replace the prompt, or sh."""
     return ("sh", "-i") if shutil.which("bash") is None else ("bash", "--norc", "-i")

@@ -1,8 +1,8 @@
-"""The server alone, for tests on hardware: H2O with payloads on an address that phones reach.
+"""Runs the server alone for tests on hardware: H2O with payloads on an address that phones reach.
 
-`python -m linklab.commands.standalone_server` is what the image of `server/Dockerfile` runs (compose.yaml, profile
-`field`). It makes the payloads and a certificate for the address, leaves the authority's
-certificate where it can be fetched, and becomes H2O.
+The image of `server/Dockerfile` runs `python -m linklab.commands.standalone_server` (compose.yaml,
+profile `field`). The program makes the payloads and a certificate for the address, and copies the
+authority's certificate to where clients can fetch it. Then H2O replaces the program.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from linklab.scenario import Payload
 
 PORT = 8443
 SIZES_BYTES = (10_000_000, 100_000_000, 250_000_000)
-"""A quick look, what peers were measured with, and the thesis' file."""
+"""A quick test, the size that peers were measured with, and the thesis' file."""
 
 _DNS_NAME = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*")
 
 
 def address_of(text: str) -> str:
-    """The address that the server is to be known by: an IP address or a DNS name. ValueError."""
+    """Checks the server's public address, an IP address or a DNS name. Raises ValueError."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
@@ -45,7 +45,7 @@ def address_of(text: str) -> str:
 
 
 def prepare(address: str, work: Path) -> Path:
-    """Makes what H2O serves and H2O's configuration, in `work`; returns the configuration."""
+    """Makes H2O's payloads and its configuration in `work`. Returns the configuration."""
     made = authority.ensure(in_cache("authority"), (address, "localhost", "127.0.0.1"))
     for size_bytes in SIZES_BYTES:
         payload.ensure(Payload(size_bytes), in_cache("payloads"))
@@ -65,7 +65,7 @@ def prepare(address: str, work: Path) -> Path:
 
 
 def main() -> None:
-    """Becomes H2O. SystemExit with one line of error where that cannot be."""
+    """Replaces this process by H2O. Raises SystemExit with one line of error if that fails."""
     try:
         address = address_of(os.environ.get("LINKLAB_FIELD_ADDRESS", ""))
         conf = prepare(address, Path(tempfile.mkdtemp(prefix=scratch_prefix("field"))))

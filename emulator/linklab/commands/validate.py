@@ -1,4 +1,4 @@
-"""`linklab validate`: checks scenario files."""
+"""Implements `linklab validate`: checks scenario files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from linklab.scenario import ScenarioError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `linklab validate`."""
+    """Adds the options of `linklab validate`."""
     parser.add_argument("files", nargs="+", metavar="FILE")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """0 where all are valid, else 2."""
+    """Checks the files. Returns 0 if all are valid, else 2."""
     results = []
     for file in options.files:
         try:
