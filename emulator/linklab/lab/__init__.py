@@ -1,1 +1,1 @@
-"""The lab: hosts, cables, queueing disciplines, the player, H2O."""
+"""Builds and runs the lab: hosts, cables, queueing disciplines, the player, H2O."""

@@ -1,1 +1,1 @@
-"""Talking to the Linux kernel: netlink, network namespaces, sockets and timers."""
+"""Talks to the Linux kernel: netlink, network namespaces, sockets and timers."""

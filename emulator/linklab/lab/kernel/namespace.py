@@ -1,7 +1,7 @@
-"""Acting inside another network namespace: sockets that belong to it, and sysctls.
+r"""Acts inside another network namespace: opens sockets there, and writes sysctls.
 
-A namespace is held by a descriptor; no process need live in it. A socket belongs for life to the
-namespace it was opened in, so a lab opens one per node and then needs no helper process (Linux
+A descriptor keeps a namespace alive without any process in it. A socket stays in the namespace in
+which it was opened. So a lab opens one socket per node and needs no helper process (Linux
 network_namespaces(7)).
 """
 
@@ -29,19 +29,19 @@ def _opened(path: str) -> int:
 
 
 def unshare(kinds: int) -> None:
-    """Gives the calling thread, and what it starts, namespaces of its own of these kinds. Raises
-    OSError when the right (CAP_SYS_ADMIN) is missing."""
+    """Gives the calling thread, and what it starts, new namespaces of these kinds. Raises OSError
+    without CAP_SYS_ADMIN."""
     _call("unshare", kinds)
 
 
 def network_of(pid: int) -> int:
-    """A descriptor of the network namespace of a process. Close it."""
+    """Returns a descriptor of a process' network namespace. The caller closes it."""
     return _opened(f"/proc/{pid}/ns/net")
 
 
 def new_network() -> int:
-    """A descriptor of a new network namespace, which goes with its last descriptor, socket and
-    process. Raises OSError when the right (CAP_SYS_ADMIN) is missing."""
+    """Returns a descriptor of a new network namespace. The namespace ends with its last descriptor,
+    socket and process. Raises OSError without CAP_SYS_ADMIN."""
     own = _opened(_OWN)
     try:
         unshare(CLONE_NEWNET)
@@ -55,9 +55,9 @@ def new_network() -> int:
 
 @contextmanager
 def inside(namespace: int) -> Iterator[None]:
-    """The calling thread is in the network namespace of this descriptor within the block.
+    r"""Moves the calling thread into the descriptor's network namespace during the block.
 
-    Raises OSError when the right (CAP_SYS_ADMIN) is missing.
+    Raises OSError without CAP_SYS_ADMIN.
     """
     own = _opened(_OWN)
     try:

@@ -1,9 +1,9 @@
-"""Requests to the kernel as prepared bytes over a netlink socket (netlink(7), rtnetlink(7)).
+r"""Sends prepared messages to the kernel over netlink sockets (netlink(7), rtnetlink(7)).
 
-A lab changes rates fifty times a second and reads its queues as often. pyroute2 takes 1 ms of
-a core for one change and a tc process 20 ms. A message whose bytes are prepared takes a system
-call. And to import pyroute2 takes a guest half a second of its boot. `core/netlink_messages.py`
-makes and reads messages.
+A lab changes rates fifty times a second and reads its queues as often. One change takes 1 ms of a
+core by pyroute2 and 20 ms by a tc process. A prepared message takes one system call. Importing
+pyroute2 would also take half a second of a guest's boot. `core/netlink_messages.py` makes and reads
+messages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from linklab.core.netlink_messages import HEADER
 
 ROUTE, SOCK_DIAG, GENERIC = 0, 4, 16
-"""What a socket speaks of: interfaces and routes, sockets, all else (linux/netlink.h)."""
+"""A socket's protocol: interfaces and routes, sockets, everything else (linux/netlink.h)."""
 
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
@@ -28,8 +28,8 @@ class NetlinkError(OSError):
 
 
 class Channel:
-    """A netlink socket, for life in what is the calling thread's network namespace now. It speaks
-    of `protocol`."""
+    """A netlink socket of one protocol. It stays in the network namespace that the calling thread
+    is in."""
 
     def __init__(self, protocol: int = ROUTE) -> None:
         self._socket = socket.socket(
@@ -38,15 +38,16 @@ class Channel:
         self._socket.bind((0, 0))
 
     def request(self, message: bytes | bytearray) -> bytes:
-        """Sends one message and returns the kernel's answer; NetlinkError if it refuses."""
+        """Sends one message and returns the kernel's answer. Raises NetlinkError if the kernel
+        refuses."""
         self._socket.send(message)
         answer = self._socket.recv(_ANSWER_BYTES)
         _check(answer)
         return answer
 
     def dump(self, message: bytes) -> list[bytes]:
-        """Sends one message with DUMP and returns every message of the kernel's answer;
-        NetlinkError if it refuses."""
+        """Sends one message with DUMP and returns all messages of the answer. Raises NetlinkError
+        if the kernel refuses."""
         self._socket.send(message)
         found: list[bytes] = []
         while True:
@@ -57,12 +58,12 @@ class Channel:
                 found.append(one)
 
     def join(self, group: int) -> None:
-        """From now on hears what is told to the group of this number."""
+        """Subscribes to the multicast group of this number."""
         self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, group)
 
     def heard(self) -> list[bytes]:
-        """What its groups have been told since the last call. NetlinkError where that was more
-        than the socket keeps."""
+        """Returns the groups' messages since the last call. Raises NetlinkError if the socket's
+        buffer overflowed."""
         found: list[bytes] = []
         while True:
             try:
@@ -89,7 +90,7 @@ def _check(answer: bytes) -> None:
 
 
 def _parted(data: bytes) -> Iterator[bytes]:
-    """The messages that lie one after the other in `data`."""
+    """Yields the consecutive messages in `data`."""
     at = 0
     while at + HEADER.size <= len(data):
         (length,) = struct.unpack_from("=I", data, at)

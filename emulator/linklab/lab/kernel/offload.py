@@ -1,7 +1,8 @@
-"""Switches segmentation and receive offloads: off, since links must see packets, not super-packets. Where
-packets are recorded, checksums are not left to a device either: a cable never fills them in.
+r"""Switches segmentation and receive offloads, by ethtool's ioctl (linux/ethtool.h), without a
+process.
 
-By ethtool's ioctl (linux/ethtool.h), which costs no process per interface.
+Offloads are off, because links must see packets and not aggregates. If packets are recorded,
+checksum offload is off too, because a virtual cable never fills in checksums.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ OFFLOADS = {
     "generic-segmentation-offload": 0x24,
     "generic-receive-offload": 0x2C,
 }
-"""By their names in ethtool(8): the command that sets each (ETHTOOL_STSO and the like)."""
+"""The ioctl commands that set offloads (ETHTOOL_STSO and others), by the names of ethtool(8)."""
 
 CHECKSUMS = {"tx-checksumming": 0x17}
-"""The same for checksums of what is sent (ETHTOOL_STXCSUM)."""
+"""The same for checksums of sent packets (ETHTOOL_STXCSUM)."""
 
 _SIOCETHTOOL = 0x8946
 _VALUE = struct.Struct("=II")
 
 
 def switch_off(interface: str, offloads: Mapping[str, int] = OFFLOADS) -> None:
-    """Switches offloads of an interface of the calling thread's network namespace off.
+    r"""Switches off offloads of an interface in the calling thread's network namespace.
 
     Raises OSError naming the offload that the driver refused.
     """
@@ -36,7 +37,7 @@ def switch_off(interface: str, offloads: Mapping[str, int] = OFFLOADS) -> None:
 
 
 def switch_on(interface: str, name: str) -> None:
-    """Switches one of `OFFLOADS` on. Raises OSError."""
+    """Switches on one of `OFFLOADS`. Raises OSError."""
     _switch(interface, {name: OFFLOADS[name]}, on=True)
 
 

@@ -1,4 +1,5 @@
-"""Messages that make and change interfaces, addresses, routes, rules and neighbours (rtnetlink(7)).
+r"""Builds messages that make and change interfaces, addresses, routes, rules and neighbours
+(rtnetlink(7)).
 
 Layouts are those of linux/rtnetlink.h, if_link.h, if_addr.h, fib_rules.h, neighbour.h and
 if_bridge.h. IPv4 only, as the lab is.
@@ -27,7 +28,7 @@ from linklab.core.netlink_messages import (
 MAIN_TABLE = 254
 
 IS_UP = 6
-"""An interface's operational state: it can carry packets (RFC 2863)."""
+"""The operational state of an interface that can carry packets (RFC 2863)."""
 
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _DELADDR, _NEWROUTE, _NEWNEIGH, _NEWRULE, _DELRULE = 20, 21, 24, 28, 32, 33
@@ -59,7 +60,7 @@ _NDA_DST, _NDA_LLADDR, _PERMANENT = 1, 2, 0x80
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What the kernel says of an interface."""
+    """Holds the kernel's report on an interface."""
 
     index: int
     operational_state: int
@@ -80,7 +81,7 @@ def _info(kind: str, data: bytes) -> bytes:
 
 
 def add_cable(name: str, mac: str, other: str, other_mac: str, namespace: int) -> bytes:
-    """A veth pair: `name` here, `other` in the network namespace that `namespace` has open."""
+    """Makes a veth pair: `name` in this namespace, `other` in that of the descriptor `namespace`."""
     peer = _link() + text(_IFLA_IFNAME, other) + _mac(_IFLA_ADDRESS, other_mac)
     peer += number(_IFLA_NET_NS_FD, namespace)
     body = _link() + text(_IFLA_IFNAME, name) + _mac(_IFLA_ADDRESS, mac)
@@ -88,19 +89,19 @@ def add_cable(name: str, mac: str, other: str, other_mac: str, namespace: int) -
 
 
 def add_pair(name: str, other: str) -> bytes:
-    """A veth pair with both ends here."""
+    """Makes a veth pair with both ends in this namespace."""
     peer = attribute(_VETH_PEER, _link() + text(_IFLA_IFNAME, other))
     return message(_NEWLINK, _NEW, _link() + text(_IFLA_IFNAME, name) + _info("veth", peer))
 
 
 def add_bridge(name: str) -> bytes:
-    """A bridge without a spanning tree."""
+    """Makes a bridge without a spanning tree."""
     info = _info("bridge", number(_BR_STP_STATE, 0))
     return message(_NEWLINK, _NEW, _link() + text(_IFLA_IFNAME, name) + info)
 
 
 def delete(index: int) -> bytes:
-    """Removes an interface; of a pair, both."""
+    """Removes an interface. Of a veth pair, removes both."""
     return message(_DELLINK, ACK, _link(index))
 
 
@@ -110,8 +111,8 @@ def set_up(index: int, *, up: bool) -> bytes:
 
 
 def set_receive_size(index: int, size_bytes: int) -> bytes:
-    """Up to how many bytes of IPv4 packets an interface joins into one before TCP sees them; below
-    65536."""
+    """Limits the size in bytes, below 65536, to which an interface merges IPv4 packets before TCP
+    sees them."""
     return message(_NEWLINK, ACK, _link(index) + number(_IFLA_GRO_MAX_SIZE, size_bytes))
 
 
@@ -132,7 +133,7 @@ def set_port_state(index: int, state: int) -> bytes:
 
 
 def set_port_learning(index: int, *, learns: bool) -> bytes:
-    """Whether a bridge learns from a port who is there."""
+    """Sets whether a bridge learns addresses from a port."""
     return _port(index, _IFLA_BRPORT_LEARNING, int(learns))
 
 
@@ -147,7 +148,7 @@ def find_interface(name: str) -> bytes:
 
 
 def interface(answer: bytes) -> Interface:
-    """What the answer to `get_interface` or `find_interface` says."""
+    """Parses the answer to `get_interface` or `find_interface`."""
     _, _, index, _, _ = _LINK.unpack_from(answer, HEADER_BYTES)
     found = of_answer(answer, _LINK.size)
     received, sent = _BYTES.unpack_from(found[_IFLA_STATS64])
@@ -171,7 +172,7 @@ def add_address(index: int, address: str, prefix_bits: int) -> bytes:
 
 
 def delete_address(index: int, address: str, prefix_bits: int) -> bytes:
-    """Takes an address from an interface."""
+    """Removes an address from an interface."""
     return _address(_DELADDR, ACK, index, address, prefix_bits)
 
 
@@ -184,9 +185,9 @@ def set_route(
     priority: int | None = None,
     source: str | None = None,
 ) -> bytes:
-    """The route to `network` (`10.1.0.0/24`, or `0.0.0.0/0` for all) through a gateway; takes the
-    place of one that is there. A socket without an address sends from `source`, else from the
-    device's."""
+    """Sets the route to `network` (`10.1.0.0/24`, or `0.0.0.0/0` for all) through a gateway,
+    replacing an existing one. A socket without an address sends from `source`, by default from the
+    device's address."""
     destination, _, bits = network.partition("/")
     body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, table, _STATIC, 0, _UNICAST, 0)
     if int(bits):
@@ -200,7 +201,7 @@ def set_route(
 
 
 def set_own(network: str, index: int) -> bytes:
-    """Takes every address of `network` for this host's own, by its loopback device."""
+    """Makes every address of `network` one of this host's own, on its loopback device."""
     destination, _, bits = network.partition("/")
     body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, MAIN_TABLE, _STATIC, _HOST, _LOCAL, 0)
     if int(bits):
@@ -222,17 +223,17 @@ def _rule_by_source(network: str, table: int, priority: int) -> bytes:
 
 
 def add_rule_by_source(network: str, table: int, priority: int) -> bytes:
-    """What comes from `network` goes by a table, of 1 to 255."""
+    """Routes packets from `network` by a table of 1 to 255."""
     return message(_NEWRULE, _NEW, _rule_by_source(network, table, priority))
 
 
 def delete_rule_by_source(network: str, table: int, priority: int) -> bytes:
-    """Removes such a rule."""
+    """Removes a rule of `add_rule_by_source`."""
     return message(_DELRULE, ACK, _rule_by_source(network, table, priority))
 
 
 def add_rule_by_device(device: str, table: int, priority: int) -> bytes:
-    """What a socket bound to `device` sends goes by a table, of 1 to 255."""
+    """Routes packets of sockets bound to `device` by a table of 1 to 255."""
     rule = _rule(table, priority, text(_FRA_OIFNAME, device))
     return message(_NEWRULE, _NEW, rule)
 
@@ -240,7 +241,7 @@ def add_rule_by_device(device: str, table: int, priority: int) -> bytes:
 def add_rule_by_udp_ports(
     network: str, source: tuple[int, int], to: tuple[int, int], table: int, priority: int
 ) -> bytes:
-    """UDP for `network`, from and to ports of these ranges, goes by a table, of 1 to 255."""
+    """Routes UDP packets to `network`, with ports in these ranges, by a table of 1 to 255."""
     destination, _, bits = network.partition("/")
     selector = attribute(_FRA_DST, _packed(destination))
     selector += attribute(_FRA_IP_PROTO, bytes([socket.IPPROTO_UDP]))
@@ -250,7 +251,7 @@ def add_rule_by_udp_ports(
 
 
 def set_neighbour(index: int, address: str, mac: str) -> bytes:
-    """Whoever has `address` behind an interface has this MAC, for good."""
+    """Sets the permanent MAC of the neighbour with `address` on an interface."""
     body = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, 0)
     body += attribute(_NDA_DST, _packed(address))
     return message(_NEWNEIGH, ACK | CREATE | REPLACE, body + _mac(_NDA_LLADDR, mac))

@@ -1,5 +1,7 @@
-"""Options of sockets that Python's `socket` does not name: filters, room for what waits to be read,
-the kernel's times of packets (socket(7), linux/filter.h). All for root."""
+r"""Sets options of sockets that Python's `socket` does not name: filters, buffers, time stamps.
+
+See socket(7), linux/filter.h. All need root.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 ALL_PROTOCOLS: Final = 3
-"""Of a packet socket that is to get each packet (linux/if_ether.h ETH_P_ALL)."""
+"""The protocol of a packet socket that receives all packets (linux/if_ether.h ETH_P_ALL)."""
 
 _ATTACH_FILTER: Final = 26
 _RCVBUFFORCE: Final = 33
@@ -23,16 +25,16 @@ _PACKET_KIND: Final = 0xFFFFF000 + 4  # SKF_AD_OFF + SKF_AD_PKTTYPE
 _OUTGOING: Final = 4
 
 NOTES_BYTES: Final = 64
-"""Room for the notes that come with a packet, of which its time is one."""
+"""Space for the ancillary data of a packet, which includes its time."""
 
 
 def drop_all(sock: socket.socket) -> None:
-    """Has a socket get nothing."""
+    """Makes a socket drop everything that it receives."""
     _attach(sock, [(_TAKE, 0, 0, 0)])
 
 
 def take_leaving(sock: socket.socket, most_bytes: int) -> None:
-    """Has a packet socket get only what leaves its device, and of that the first bytes."""
+    """Makes a packet socket receive only the first bytes of outgoing packets."""
     _attach(
         sock,
         [
@@ -51,17 +53,18 @@ def _attach(sock: socket.socket, steps: Sequence[tuple[int, int, int, int]]) -> 
 
 
 def give_room(sock: socket.socket, room_bytes: int) -> None:
-    """Lets so much wait to be read, whatever the system's limit is."""
+    """Sets a socket's receive buffer, beyond the system's limit if needed."""
     sock.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, room_bytes)
 
 
 def stamp(sock: socket.socket) -> None:
-    """Has a time come with each packet: see `stamped`."""
+    """Makes the kernel attach a time to each packet. `stamped` reads it."""
     sock.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
 
 
 def stamped(notes: Iterable[tuple[int, int, Any]]) -> tuple[int, int]:
-    """When a packet came, of the notes that `recvmsg` gives: seconds and nanoseconds since 1970."""
+    """Returns a packet's time from the ancillary data of `recvmsg`: seconds and nanoseconds since
+    1970."""
     (content,) = (
         content
         for level, kind, content in notes

@@ -1,7 +1,7 @@
-"""A timer on an absolute monotonic time, as a file descriptor (timerfd_create(2)).
+r"""Provides a timer on an absolute monotonic time, as a file descriptor (timerfd_create(2)).
 
-select(2) and poll(2) may come late by a thousandth of their timeout on purpose
-(Linux fs/select.c, select_estimate_accuracy); this one does not.
+select(2) and poll(2) may be late by a thousandth of their timeout (Linux fs/select.c,
+select_estimate_accuracy). This timer is not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Setting(ctypes.Structure):
-    """struct itimerspec: the interval (unused) and the time, each as seconds and ns."""
+    """Mirrors struct itimerspec: the interval (unused) and the time, each in seconds and ns."""
 
     _fields_ = (
         ("interval_s", ctypes.c_long),
@@ -33,7 +33,7 @@ def _check(result: int) -> int:
 
 
 class Timer:
-    """Readable from the time on that it was last set to."""
+    """A timer whose descriptor is readable from its set time on."""
 
     def __init__(self) -> None:
         self._descriptor = _check(_libc.timerfd_create(CLOCK_MONOTONIC, os.O_CLOEXEC))
@@ -43,7 +43,7 @@ class Timer:
         return self._descriptor
 
     def set(self, monotonic_ns: int) -> None:
-        """Sets it to a time of `time.monotonic_ns`; a past one makes it readable without a wait."""
+        """Sets a time of `time.monotonic_ns`. A past time makes the descriptor readable at once."""
         seconds, nanoseconds = divmod(max(1, monotonic_ns), 1_000_000_000)
         setting = _Setting(0, 0, seconds, nanoseconds)
         _check(

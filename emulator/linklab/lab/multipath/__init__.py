@@ -1,1 +1,1 @@
-"""Multipath TCP of the kernel, and what decides which links it uses."""
+"""Controls the kernel's Multipath TCP and which links it uses."""

@@ -1,8 +1,7 @@
-"""Multipath TCP of the kernel between the lab's end hosts: which links it uses how, and what its
-subflows have carried.
+r"""Controls the kernel's Multipath TCP between the lab's end hosts, and records its subflows.
 
-The client's path manager opens subflows from its endpoints, one address per link; the server has
-one address, so that a full mesh is one subflow per link. The first subflow takes the link of the
+The client's path manager opens subflows from its endpoints, one address per link. The server has
+one address, so a full mesh is one subflow per link. The first subflow takes the link of the
 client's best default route (`lab/network/routes.py`).
 """
 
@@ -26,7 +25,7 @@ from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.lab import Lab
 
 FILE: Final = "mptcp.json"
-"""In a run directory: what the kernels' Multipath TCP is, and what it has counted."""
+"""The file of a run directory with the kernels' settings and counters of Multipath TCP."""
 
 _SYSCTLS: Final = (
     "net/mptcp/scheduler",
@@ -39,9 +38,9 @@ _SYSCTLS: Final = (
 
 
 class Multipath:
-    """Multipath TCP on both end hosts of a lab. `close` it.
+    r"""Multipath TCP on both end hosts of a lab. The caller closes it.
 
-    Raises LabError where the kernel has none.
+    Raises LabError if the kernel has none.
     """
 
     def __init__(self, lab: Lab) -> None:
@@ -75,12 +74,12 @@ class Multipath:
         self._gone.join(sock_diag.DESTROYED)
 
     def close(self) -> None:
-        """Closes its sockets; subflows and endpoints stay."""
+        """Closes the sockets. Subflows and endpoints stay."""
         for channel in (*self._commands.values(), self._sockets, self._events, self._gone):
             channel.close()
 
     def use_all(self, *, backups_of: str | None = None) -> None:
-        """Has connections use all links, or the others as backups of one."""
+        """Makes connections use all links, or the others as backups of one."""
         for link in self._lab.links:
             self.use(link, backup=backups_of is not None and link != backups_of)
 
@@ -88,7 +87,7 @@ class Multipath:
         self._commands[self._lab.client.name].request(message)
 
     def use(self, link: str, *, backup: bool = False) -> None:
-        """Has connections, open ones too, use a link that they do not use yet."""
+        """Makes connections, including open ones, use a further link."""
         path = self._lab.links[link].path
         flags = Endpoint.SUBFLOW | (Endpoint.BACKUP if backup else Endpoint(0))
         index = self._lab.client.indices[path.device]
@@ -99,39 +98,41 @@ class Multipath:
         )
 
     def set_backup(self, link: str, *, backup: bool) -> None:
-        """Has the subflows over a link in use carry something only while no other one can, or as
-        much as they can. Both ends know at once (MP_PRIO)."""
+        """Makes the subflows over a link backups, which carry data only while no other subflow can,
+        or regular again. Tells both ends at once (MP_PRIO)."""
         flags = Endpoint.SUBFLOW | (Endpoint.BACKUP if backup else Endpoint(0))
         address = self._lab.links[link].path.client.address
         self._client(path_manager.set_flags(self._family, self._identifiers[link], address, flags))
 
     def leave(self, link: str) -> None:
-        """Closes the subflows over a link in use, and opens no more."""
-        for one in self.subflows():  # The kernel forgets what a connection's first one carried.
+        """Closes the subflows over a link and opens no more."""
+        # The kernel forgets what the first subflow of a connection carried.
+        for one in self.subflows():
             if self.link_of(one.tcp.address) == link:
                 self._left[one.tcp.address, one.tcp.port] = one.tcp
         address = self._lab.links[link].path.client.address
         self._client(path_manager.delete_endpoint(self._family, self._identifiers[link], address))
 
     def link_of(self, address: str) -> str:
-        """The link of one of the client's addresses; "" of one that it has leased since."""
+        """Returns the link of one of the client's addresses, "" for an address leased later."""
         return self._names.get(address, "")
 
     def subflows(self) -> Iterator[Subflow]:
-        """The client's subflows as they are now."""
+        """Yields the client's current subflows."""
         for answer in self._sockets.dump(sock_diag.all_connections()):
             found = sock_diag.subflow(answer)
             if found is not None:
                 yield found
 
     def write(self, run_dir: Path, t_s: float) -> None:
-        """Writes `subflows.jsonl`, what every subflow of the run has carried at the client's end,
-        and `mptcp.json`. At the end of a run: until then it has only listened."""
+        """Writes `subflows.jsonl`, the bytes of every subflow at the client's end, and
+        `mptcp.json`. It is called once, at the end of a run. Before, the object only receives
+        events."""
         there = self._sockets.dump(sock_diag.all_connections())
         alive = {
             (one.tcp.address, one.tcp.port): one for one in map(sock_diag.subflow, there) if one
         }
-        # One that is closed may linger as a plain connection until the peer has acknowledged it.
+        # A closed subflow may linger as a plain connection until the peer has acknowledged it.
         gone = self._left | {
             (tcp.address, tcp.port): tcp
             for tcp in map(sock_diag.carried, [*self._gone.heard(), *there])
@@ -178,7 +179,7 @@ def _generic(host: Host) -> Channel:
 
 
 def _told(host: Host) -> dict[str, Any]:
-    """What the kernel says of Multipath TCP in a host's network namespace."""
+    """Returns the kernel's settings and counters of Multipath TCP in a host's network namespace."""
     with inside(host.node.namespace):
         settings = {name: Path("/proc/sys", name).read_text().strip() for name in _SYSCTLS}
         counters = Path("/proc/thread-self/net/netstat").read_text()
@@ -186,6 +187,6 @@ def _told(host: Host) -> dict[str, Any]:
 
 
 def mptcp_counters(netstat: str) -> dict[str, int]:
-    """The counters of Multipath TCP that are not 0, of /proc/net/netstat."""
+    """Returns the non-zero counters of Multipath TCP in /proc/net/netstat."""
     names, values = (row.split()[1:] for row in netstat.splitlines() if row.startswith("MPTcpExt:"))
     return {name: int(value) for name, value in zip(names, values, strict=True) if int(value)}

@@ -1,6 +1,7 @@
-"""Who changes, while a download runs, which links Multipath TCP uses: eMPTCP's path usage controller
-and Single-Path mode. eMPTCP's decisions are `energy/path_usage.py`'s; here the kernel is asked what
-subflows carry, and told what to do with them.
+r"""Changes which links Multipath TCP uses during a download: eMPTCP and Single-Path mode.
+
+`energy/path_usage.py` makes eMPTCP's decisions. This module reads the subflows' counters from the
+kernel and applies the decisions.
 """
 
 from __future__ import annotations
@@ -25,26 +26,27 @@ from linklab.models.model import Happening
 from linklab.scenario import Scenario
 
 WAITING_PERIOD_S: Final = 0.01
-"""How often it is looked whether there is a connection; from then on once per round trip."""
+"""The interval in which a connection is looked for. Once there is one, the interval is its round
+trip."""
 
 CARRIER_PERIOD_S: Final = 0.1
-"""How often Single-Path mode looks at the interfaces' carriers."""
+"""The interval in which Single-Path mode checks the interfaces' carriers."""
 
 
 _LEAST_BYTES: Final = round(FRAME_BYTES / MARGIN)
-"""A sample of fewer frames is not as exact as the margin that it is held against, and waits for more,
-up to PHI round trips."""
+"""A rate needs at least this many bytes to be as exact as the margin it is compared with. Smaller
+samples are extended, up to PHI round trips."""
 
 
 class Control(Protocol):
-    """Looks from time to time, and has changed what is to be."""
+    """Decides from time to time how links are used."""
 
     def look(self, due_s: float) -> float:
-        """Looks and decides at a time of the scenario; when to look again."""
+        """Decides at a time of the scenario. Returns when to decide again."""
 
 
 def follow(control: Control, player: Player) -> None:
-    """Has the player call a control until the download ends."""
+    """Makes the player call a control until the download ends."""
 
     def again(due_s: float) -> None:
         player.at(control.look(due_s), again)
@@ -53,10 +55,11 @@ def follow(control: Control, player: Player) -> None:
 
 
 class EnergyControl:
-    """eMPTCP: Wi-Fi first; LTE opened late, then suspended and resumed (MP_PRIO). Looks once per round
-    trip of a link's handshake. What it does is written among the events.
+    r"""Controls links as eMPTCP: Wi-Fi first, LTE opened late, then suspended and resumed
+    (MP_PRIO).
 
-    Rates are those of the interfaces: a subflow's own counters wait for what is missing, and a loss
+    It decides once per round trip of a link's handshake, and records its decisions as events. Rates
+    are those of the interfaces. A subflow's own counters wait for missing data, so that a loss
     would look like an outage.
     """
 
@@ -70,7 +73,7 @@ class EnergyControl:
         wifi: str,
         lte: str,
     ) -> None:
-        """Links by name. From now on connections use Wi-Fi alone."""
+        """Takes links by name. From now on connections use Wi-Fi alone."""
         self._lab, self._multipath, self._player = lab, multipath, player
         self._wifi, self._lte = wifi, lte
         self._usage = PathUsage(model)
@@ -102,7 +105,7 @@ class EnergyControl:
         return due_s + self._periods_s.get(self._wifi, WAITING_PERIOD_S)
 
     def _rest(self) -> None:
-        """No connection is open."""
+        """Resets the state when no connection is open."""
         if self._periods_s:
             if self._is_lte_known:
                 self._multipath.leave(self._lte)
@@ -114,7 +117,7 @@ class EnergyControl:
         return self._lab.client.received_bytes(self._lab.links[link].path.device)
 
     def _rate_bps(self, link: str, due_s: float) -> float | None:
-        """What the link has brought since the last sample of it; None before it is time."""
+        """Returns the link's rate since its last sample, None before a sample is due."""
         if link not in self._periods_s:
             return None
         since_s, count = self._looked[link]
@@ -146,11 +149,11 @@ class EnergyControl:
         return self._lab.client.is_up(self._lab.links[link].path.device)
 
     def _switch(self, due_s: float) -> None:
-        """Has done what has just been decided."""
+        """Applies the last decision."""
         if not self._usage.uses_lte:
             what = "suspended"
             self._multipath.set_backup(self._lte, backup=True)
-        elif self._is_lte_known:  # Its subflow may not be there yet.
+        elif self._is_lte_known:  # Its subflow may not exist yet.
             what = "resumed"
             self._multipath.set_backup(self._lte, backup=False)
         else:
@@ -163,14 +166,14 @@ class EnergyControl:
 
 
 class ScheduleControl:
-    """A schedule of least energy, one decision a second. It knows how links' rates go from what the
-    models of the scenario come to with another seed; a link that rests is taken for as fast as it
-    was last."""
+    """Follows a schedule of least energy, with one decision per second. It learns how links' rates
+    change from the scenario's models with another seed. A resting link is assumed to be as fast as
+    it was last."""
 
     def __init__(
         self, lab: Lab, multipath: Multipath, player: Player, model: EnergyModel, scenario: Scenario
     ) -> None:
-        """From now on connections use both links, and the schedule says which of them carries."""
+        """Makes connections use both links. The schedule then decides which of them carries data."""
         self._lab, self._multipath, self._player = lab, multipath, player
         self._links = {kind.name: link_of_kind(scenario.links, kind) for kind in (WIFI, LTE)}
         learnt = _rates_of_another_run(scenario)
@@ -213,7 +216,7 @@ _ANOTHER_SEED: Final = 1_000_003
 
 
 def _rates_of_another_run(scenario: Scenario) -> dict[str, list[float]]:
-    """What each link could carry in each of the first seconds, with a seed that nobody runs."""
+    """Returns each link's rate in each of the first seconds, with a seed that no run uses."""
     course = [
         (span.start_s, span.end_s, span.payload_bytes_per_s)
         for span in takewhile(
@@ -230,12 +233,13 @@ def _rates_of_another_run(scenario: Scenario) -> dict[str, list[float]]:
 
 
 class SinglePath:
-    """One link at a time: another one is opened when the interface of the one in use goes down, and
-    the first is gone back to when it is up again (eMPTCP 2.1, after Paasch et al.). The old link's
-    subflow is closed when the peer has confirmed the new one: without any the connection would end."""
+    """Uses one link at a time (eMPTCP 2.1, after Paasch et al.). It changes to another link when
+    the interface in use goes down, and returns when the interface is up again. It closes the old
+    subflow once the peer has confirmed the new one, because a connection without subflows would
+    end."""
 
     def __init__(self, lab: Lab, multipath: Multipath, player: Player, *, first: str) -> None:
-        """From now on connections use the link `first` alone."""
+        """Makes connections use the link `first` alone."""
         self._lab, self._multipath, self._player = lab, multipath, player
         self._order = sorted(lab.links, key=lambda link: link != first)
         self._used, self._left = first, ""

@@ -1,7 +1,7 @@
-"""Messages to the kernel's path manager of Multipath TCP, a family of generic netlink.
+r"""Builds messages to the kernel's path manager of Multipath TCP, a generic netlink family.
 
-Layouts are those of linux/genetlink.h and linux/mptcp_pm.h. What an endpoint does is in
-ip-mptcp(8). IPv4 only, as the lab is.
+Layouts are those of linux/genetlink.h and linux/mptcp_pm.h. ip-mptcp(8) describes endpoints. IPv4
+only, as the lab is.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from linklab.core.netlink_messages import (
 
 
 class Endpoint(IntFlag):
-    """What an address of this host is for. `SUBFLOW`: connections get a subflow from it. `BACKUP`:
-    which carries something only while no other one can. `FULLMESH`: one to every address of the
-    peer."""
+    """Flags of an endpoint, an address of this host. SUBFLOW: connections open a subflow from it.
+    BACKUP: that subflow carries data only while no other can. FULLMESH: one subflow to every
+    address of the peer."""
 
     SUBFLOW = 0x2
     BACKUP = 0x4
@@ -36,7 +36,7 @@ class Endpoint(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The numbers by which a kernel knows its path manager, and the group that is told of events."""
+    """Holds the numbers of the kernel's path manager and of its group for events."""
 
     number: int
     events: int
@@ -44,7 +44,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A subflow has been established: of which connection (`token`), from which endpoint (0: the
+    """Describes an established subflow: its connection (`token`), its endpoint (0 for the
     connection's first subflow), address and port."""
 
     token: int
@@ -71,14 +71,14 @@ _TOKEN, _LOCAL_ID, _SOURCE, _SOURCE_PORT = 1, 3, 5, 9
 
 
 def find_family() -> bytes:
-    """Asks for the number of the path manager's family; refused (ENOENT) by a kernel without
-    Multipath TCP."""
+    """Asks for the number of the path manager's family. A kernel without Multipath TCP refuses
+    (ENOENT)."""
     body = _GENERIC.pack(_GET_FAMILY, _VERSION) + text(_FAMILY_NAME, NAME)
     return message(_CONTROL, 0, body)
 
 
 def family(answer: bytes) -> Family:
-    """The answer to `find_family`."""
+    """Parses the answer to `find_family`."""
     found = of_answer(answer, _GENERIC.size)
     groups = {
         bytes(group[_GROUP_NAME]).rstrip(b"\0").decode(): struct.unpack("=I", group[_GROUP_ID])[0]
@@ -92,8 +92,7 @@ def _command(family: Family, command: int, body: bytes) -> bytes:
 
 
 def set_limits(family: Family, *, subflows: int, accepted: int) -> bytes:
-    """How many subflows a connection may have beside its first one, and how many addresses of the
-    peer's it may use."""
+    """Limits the further subflows of a connection, and the peer's addresses that it may use."""
     return _command(family, _SET_LIMITS, number(_ACCEPTED, accepted) + number(_SUBFLOWS, subflows))
 
 
@@ -109,7 +108,7 @@ def _endpoint(identifier: int, address: str, flags: Endpoint, index: int | None)
 def add_endpoint(
     family: Family, identifier: int, address: str, index: int, flags: Endpoint
 ) -> bytes:
-    """Makes an address of the interface `index` an endpoint, known by a number of 1 to 255. Open
+    """Makes an address of the interface `index` an endpoint with a number of 1 to 255. Open
     connections get their subflow at once."""
     return _command(family, _ADD, _endpoint(identifier, address, flags, index))
 
@@ -120,12 +119,13 @@ def delete_endpoint(family: Family, identifier: int, address: str) -> bytes:
 
 
 def set_flags(family: Family, identifier: int, address: str, flags: Endpoint) -> bytes:
-    """Changes whether an endpoint is BACKUP; the peers of all connections are told (MP_PRIO)."""
+    """Changes whether an endpoint is BACKUP. The kernel tells the peers of all connections
+    (MP_PRIO)."""
     return _command(family, _SET_FLAGS, _endpoint(identifier, address, flags, None))
 
 
 def opened(event: bytes) -> Opened | None:
-    """The subflow that an event says is established; None where it says something else."""
+    """Parses an event about an established subflow. Returns None for other events."""
     command, _ = _GENERIC.unpack_from(event, HEADER_BYTES)
     if command not in (_ESTABLISHED, _SUBFLOW_ESTABLISHED):
         return None

@@ -1,4 +1,4 @@
-"""The subflows of Multipath TCP, and what each has carried, as the kernel tells (sock_diag(7)).
+r"""Reads the subflows of Multipath TCP and their counters from the kernel (sock_diag(7)).
 
 Layouts are those of linux/inet_diag.h, linux/tcp.h (struct tcp_info) and linux/mptcp.h. IPv4 only,
 as the lab is.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from linklab.core.netlink_messages import DUMP, HEADER_BYTES, attributes, message, of_answer
 
 DESTROYED = 1
-"""The group that is told of every TCP socket that goes (SKNLGRP_INET_TCP_DESTROY)."""
+"""The group for events about closed TCP sockets (SKNLGRP_INET_TCP_DESTROY)."""
 
 _BY_FAMILY = 20
 _REQUEST = struct.Struct("=BBBxI48x")
@@ -33,13 +33,13 @@ _TCP_INFO = struct.Struct("=44xIIII8xI20xI4xI16xQQ12xI")
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What a TCP connection is and has carried, at this host's end.
+    r"""Describes a TCP connection and its counters at this host's end.
 
-    `received_bytes` and `acknowledged_bytes` are what has come and gone, each byte once, and TCP's
-    one for having opened it. `rtt_s` is
-    TCP's own estimate, `min_rtt_s` the least that was seen: on who only receives that of the
-    handshake; 0 before there is one. `receive_rtt_s` is the round trip as a receiver sees it,
-    queues included; 0 where it does not know. `quiet_s` is how long ago data last came or went, in steps of the kernel's ticks.
+    `received_bytes` and `acknowledged_bytes` count each byte once, plus one for opening the
+    connection. `rtt_s` is TCP's estimate, `min_rtt_s` the smallest measured value, 0 if unknown. At
+    a host that only receives, `min_rtt_s` is that of the handshake. `receive_rtt_s` is the
+    receiver's estimate, queues included, 0 if unknown. `quiet_s` is the time since data last came
+    or went, in kernel ticks.
     """
 
     address: str
@@ -55,9 +55,9 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Subflow:
-    """A TCP connection that is a part of one of Multipath TCP. `token` says of which, `identifier`
-    from which endpoint (0: it is the connection's first), `is_backup` that it carries something
-    only while no other one can, `is_established` that the peer has confirmed it."""
+    """Describes a subflow. `token` identifies its connection, `identifier` its endpoint (0 for the
+    connection's first subflow). `is_backup`: it carries data only while no other subflow can.
+    `is_established`: the peer has confirmed it."""
 
     token: int
     identifier: int
@@ -67,15 +67,15 @@ class Subflow:
 
 
 def all_connections() -> bytes:
-    """Asks for all TCP connections of a network namespace but those that wait or listen."""
+    """Asks for all TCP connections of a network namespace, except listening and waiting ones."""
     wanted = 0xFFF & ~_NOT_WANTED
     request = _REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 1 << (_INFO - 1), wanted)
     return message(_BY_FAMILY, DUMP, request)
 
 
 def carried(answer: bytes) -> Carried | None:
-    """A connection, of an answer to `all_connections` or of what DESTROYED was told; None where it
-    says too little."""
+    """Parses a connection in an answer to `all_connections` or in an event of DESTROYED. Returns
+    None if the message is incomplete."""
     _, port, address = _MESSAGE.unpack_from(answer, HEADER_BYTES)
     found = of_answer(answer, _MESSAGE.size)
     if _INFO not in found or len(found[_INFO]) < _TCP_INFO.size:
@@ -106,15 +106,16 @@ def carried(answer: bytes) -> Carried | None:
 
 
 def downloads(answers: Iterable[bytes], address: str) -> Iterator[Carried]:
-    """The connections from an address of this host, of answers to `all_connections`, that receive a
-    download: they are past handshake and request."""
+    """Yields the connections from an address of this host that receive a download, past handshake
+    and request. `answers` are those to `all_connections`."""
     for one in map(carried, answers):
         if one is not None and one.address == address and one.received_bytes > _DOWNLOAD_BYTES:
             yield one
 
 
 def subflow(answer: bytes) -> Subflow | None:
-    """A connection that is a subflow, of an answer to `all_connections`; None where it is plain."""
+    """Parses a connection that is a subflow, in an answer to `all_connections`. Returns None for a
+    plain connection."""
     found = of_answer(answer, _MESSAGE.size)
     ulp = attributes(found[_ULP]) if _ULP in found else {}
     mptcp = attributes(ulp[_ULP_MPTCP]) if _ULP_MPTCP in ulp else {}

@@ -1,1 +1,1 @@
-"""Hosts, cables, addresses and routes of the lab, and what lies outside it."""
+"""Defines hosts, cables, addresses and routes of the lab, and its connection to the outside."""

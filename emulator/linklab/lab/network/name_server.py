@@ -1,10 +1,9 @@
-"""Answers questions for host names at once: with the address of a name that it knows, else that there
-is no such name.
+r"""Answers DNS questions at once: with a known name's address, else that the name does not exist.
 
 Programs with a resolver of their own (musl, dig, many in Go and Rust) ask a name server whatever
-nsswitch.conf says. Without one, some wait for seconds. A program of its own, started by its file, so
-that the player need not wait for it. Its arguments are the addresses by name, as JSON, and the
-descriptors of UDP sockets.
+nsswitch.conf says. Without an answer some wait for seconds. This is a separate program, so that the
+player need not wait for it. Its arguments are the addresses by name, as JSON, and descriptors of
+UDP sockets.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from collections.abc import Mapping
 _HEAD = struct.Struct("!HHHHHH")  # RFC 1035, 4.1.1
 _IS_ANSWER, _OPCODE, _WANTS_RECURSION = 0x8000, 0x7800, 0x0100
 _ANSWERS = 0x8480
-"""An answer of who knows (AA) and asks others (RA): some resolvers go on to the next without."""
+"""Flags of an answer: authoritative (AA) and with recursion available (RA). Without them some
+resolvers ask the next server."""
 _NO_SUCH_NAME = 3
 _ADDRESS, _INTERNET = 1, 1
 _LONGEST_LABEL_BYTES = 63
@@ -28,7 +28,7 @@ _QUESTION_BYTES = 512
 
 
 def answer(message: bytes, addresses: Mapping[str, str]) -> bytes | None:
-    """The answer to a question; None for what is none."""
+    """Returns the answer to a question, None for an invalid one."""
     try:
         number, flags, questions, *_ = _HEAD.unpack_from(message)
         if flags & (_IS_ANSWER | _OPCODE) or questions != 1:
@@ -46,7 +46,7 @@ def answer(message: bytes, addresses: Mapping[str, str]) -> bytes | None:
     address = addresses.get(".".join(labels))
     found = b""
     if address is not None and (kind, network) == (_ADDRESS, _INTERNET):
-        # For the name of the question, to be kept for no time.
+        # The answer repeats the question's name and must not be cached (TTL 0).
         found = struct.pack("!HHHIH", 0xC000 | _HEAD.size, kind, network, 0, 4)
         found += socket.inet_aton(address)
     flags = _ANSWERS | flags & _WANTS_RECURSION | (0 if address else _NO_SUCH_NAME)

@@ -1,9 +1,9 @@
-"""Mininet's nodes and cables, without the processes that a lab has no use for.
+r"""Provides Mininet's nodes and cables without processes that a lab does not need.
 
-Mininet gives every node an interactive bash on a terminal of its own and has it run `ip` and
-`ifconfig`: a tenth of a second of a guest's boot for each node and each cable. Here a router is
-its network namespace and nothing else, an end host has a shell that only waits, for its process
-number is by what mnexec starts programs there, and cables are made by netlink messages.
+Mininet starts an interactive bash for every node and runs `ip` and `ifconfig` in it. That takes 0.1
+s of a guest's boot per node and per cable. Here a router is only a network namespace. An end host
+has a waiting shell, because mnexec starts programs by its process number. Netlink messages make the
+cables.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from linklab.lab.kernel.netlink import Channel
 
 
 class Router(Node):  # type: ignore[misc]
-    """A node that programs are not started on. `namespace` is a descriptor of its network, `channel`
-    a netlink socket there; `terminate` closes both."""
+    """A node on which no programs are started. `namespace` is a descriptor of its network
+    namespace, `channel` a netlink socket in it. `terminate` closes both."""
 
     isSetup = True
-    """Whether mnexec is there is asked by who starts something with it."""
+    """Disables Mininet's check for mnexec. Code that starts mnexec checks for it."""
 
     namespace: int
     channel: Channel
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Makes the namespace; there is no shell."""
+        """Makes the namespace. Starts no shell."""
         self.namespace = new_network()
         self._open()
 
@@ -40,17 +40,17 @@ class Router(Node):  # type: ignore[misc]
             self.channel = Channel()
 
     def terminate(self) -> None:
-        """Lets the namespace go."""
+        """Releases the namespace."""
         self.channel.close()
         os.close(self.namespace)
 
 
 class EndHost(Router):
-    """A node that programs are started on, by mnexec, which needs its `pid`."""
+    """A node on which mnexec starts programs, by its `pid`."""
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Makes network and mount namespaces, and a process in them that ends with its input. It can
-        be found by the name that Mininet gives its shells."""
+        """Makes network and mount namespaces, and a process in them that ends with its input. The
+        process has the name that Mininet gives its shells."""
         self.shell = subprocess.Popen(
             ["mnexec", "-n", "sh", "-c", "echo; read _", f"mininet:{self.name}"],
             stdin=subprocess.PIPE,
@@ -71,7 +71,7 @@ class EndHost(Router):
             raise
 
     def terminate(self) -> None:
-        """Ends the process and lets the namespaces go."""
+        """Ends the process and releases the namespaces."""
         super().terminate()
         self._end()
 
@@ -82,7 +82,7 @@ class EndHost(Router):
 
 
 class _Interface(Intf):  # type: ignore[misc]
-    """An end of a cable; who made it configures it."""
+    """An end of a cable. The code that makes the cable configures it."""
 
     def config(self, **_: Any) -> dict[str, Any]:
         return {}
@@ -108,5 +108,5 @@ class Cable(Link):  # type: ignore[misc]
     def makeIntfPair(
         cls, name1: str, name2: str, addr1: str, addr2: str, node1: Router, node2: Router, **_: Any
     ) -> None:
-        """Makes both interfaces where they belong."""
+        """Makes both interfaces directly in their namespaces."""
         node1.channel.request(rtnetlink.add_cable(name1, addr1, name2, addr2, node2.namespace))

@@ -1,12 +1,12 @@
-"""The outside of a lab on the real clock, beyond its server host.
+"""Connects a lab on the real clock to the outside, beyond its server host.
 
     client ═ links ═ server ──── outside ┄┄ relay ┄┄ this machine, and what it reaches
 
-`outside` is a node that takes every address for its own. What connects there is joined, by a relay
-(`relay/relay.py`), to a connection of the machine's: the kernel's TCP carries what goes over the
-emulated links, and a lossless neighbour the rest. In the other direction `multilink proxy` on the
-client host can be reached from the machine's loopback device. To the lab's hosts nothing else is opened; but a program
-that is root in the guest can enter the namespace of its device, from which all is reached that
+The node `outside` accepts connections to every address. A relay (`relay/relay.py`) joins each of them
+to a connection of the machine's. So the kernel's TCP carries the data over the emulated links, and a
+lossless connection carries it beyond. In the other direction the machine's loopback device leads to
+`multilink proxy` on the client host. Nothing else is open to the lab's hosts. But a program that is
+root in the guest can enter the namespace of the guest's device. From there it reaches everything that
 slirp4netns reaches (SECURITY.md).
 """
 
@@ -40,14 +40,14 @@ _SERVER_PORT = Port(SERVER, "server-outside", "10.0.254.1")
 _OWN_PORT = Port(NODE, "outside-server", "10.0.254.2")
 
 DNS_ADDRESS: Final = "10.0.0.53"
-"""Where the lab asks for names, if it may reach everything outside."""
+"""The name server's address in the lab, if the lab may reach everything outside."""
 
 PORTS: Final = (22, 80, 443, 853, 3000, 5000, 8000, 8080, 8443, 8888, 9000)
-"""The TCP ports that lead outside, if everything may be reached; others are refused."""
+"""The TCP ports that lead outside if everything may be reached. Other ports are refused."""
 
 
 def open_device(name: str, address: str, gateway: str) -> None:
-    """Has this namespace's device up, and leads to its gateway what is not here."""
+    """Sets up this namespace's device, with a default route to its gateway."""
     with contextlib.closing(Channel()) as channel:
         index = rtnetlink.interface(channel.request(rtnetlink.find_interface(name))).index
         channel.request(rtnetlink.add_address(index, address, 24))
@@ -56,7 +56,8 @@ def open_device(name: str, address: str, gateway: str) -> None:
 
 
 def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host:
-    """Joins the outside to the server host, and leads to it what is for nobody in the lab."""
+    """Connects the outside to the server host, and routes all addresses to it that are not in the
+    lab."""
     outside = start_host(NODE, Router)
     stack.callback(outside.node.terminate)
     write_sysctls(outside.node.namespace, scenario.tcp.sysctls())
@@ -79,10 +80,11 @@ def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host
 
 
 def listening(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
-    """A socket in this namespace, for an address that need not be its own."""
+    """Opens a socket in this namespace, also for an address that is not local."""
     sock = socket.socket(socket.AF_INET, kind)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # An origin's address and all others may have the same port; the nearer match gets what comes.
+    # An origin's address and the wildcard may share a port. The more specific one gets the
+    # connection.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     sock.setsockopt(socket.SOL_IP, socket.IP_TRANSPARENT, 1)
     sock.bind((address, port))
@@ -97,7 +99,7 @@ def _start_relay(
     *,
     greets: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Starts a relay that connects from `host`, or from here."""
+    """Starts a relay that connects from `host`, or from this namespace."""
     rules = [
         Rule(
             descriptor=one.fileno(),
@@ -118,7 +120,7 @@ def _start_relay(
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
-    """Kills a process that nobody needs any more."""
+    """Kills a process."""
     process.kill()
     process.wait()
 
@@ -127,8 +129,8 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 def joined(
     lab: Lab, scenario: Scenario, wanted: Outside, multilink: str, way_in: str, log: Path
 ) -> Iterator[None]:
-    """The outside is there within the block; `way_in` is the address here at which proxies are
-    reached, and `log` the file in which they say what went wrong."""
+    """Connects the lab to the outside during the block. `way_in` is the address at which proxies
+    are reached, `log` the file for their errors."""
     with contextlib.ExitStack() as stack:
         outside = _add_node(lab, scenario, stack)
         ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
@@ -156,7 +158,7 @@ def _start_proxies(
     log: Path,
     stack: contextlib.ExitStack,
 ) -> None:
-    """A proxy on the client host for each port, and the relay that leads to them."""
+    """Starts a proxy on the client host for each port, and the relay that leads to them."""
     words_of_all = stack.enter_context(log.open("ab"))
     ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
     for name, port in wanted.proxies.items():

@@ -1,8 +1,9 @@
-"""Every packet on a client's devices into files that Wireshark opens, with the times of the kernel.
+r"""Records all packets on a client's devices into pcap files, with the kernel's times.
 
-A packet socket gets a copy of each packet as the device has it, in both directions, stamped by the
-kernel: to the nanosecond of the lab's clock, however late it is read (packet(7)). A process of its own reads and writes, so that the player waits for nobody. It is
-another process in the lab: a run's figures with it can differ from those without it.
+A packet socket gets a copy of each packet in both directions. The kernel stamps the packet in
+nanoseconds of the lab's clock, however late it is read (packet(7)). A separate process reads and
+writes, so that the player does not wait. It is another process in the lab, so a run's figures may
+differ from those without it.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from linklab.lab.kernel.namespace import inside
 from linklab.lab.network.hosts import LabError
 
 SUFFIX: Final = ".pcap"
-"""What stands behind a link's name in its file's."""
+"""The suffix of a link's file."""
 
 _HEADER: Final = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
-"""Of a file of pcap: times in nanoseconds, packets whole, Ethernet."""
+"""The header of a pcap file: times in nanoseconds, whole packets, Ethernet."""
 
 _SOL_PACKET: Final = 263
 _PACKET_STATISTICS: Final = 6
 _ROOM_BYTES: Final = 256 << 20
-"""Of packets that wait to be read."""
+"""The size of the buffer of unread packets."""
 
 _MISSED: Final = 1
-"""With what a process ends that missed packets; one that could not write, by errno more."""
+"""The exit code of a process that missed packets. Higher codes are 1 plus an errno."""
 
 
 @contextmanager
 def recorded(namespace: int, devices: Mapping[str, str], directory: Path) -> Iterator[None]:
-    """Records the devices of links in a network namespace within the block, each into its link's
-    file in the directory. Raises LabError where a packet was missed or could not be written."""
+    """Records the links' devices in a network namespace during the block, each into its link's file
+    in the directory. Raises LabError if a packet was missed or could not be written."""
     stop, stopping = os.pipe()
     readers: dict[str, int] = {}
     try:
@@ -72,7 +73,8 @@ def _socket(device: str) -> socket.socket:
 
 
 def _forked(packets: socket.socket, file: BinaryIO, stop: int, stopping: int) -> int:
-    """The number of a process that writes packets until the other end of `stop` is closed."""
+    """Starts a process that writes packets until the other end of `stop` is closed. Returns its
+    number."""
     pid = os.fork()
     if pid:
         return pid

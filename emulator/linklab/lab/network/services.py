@@ -1,5 +1,8 @@
-"""Services that a user brings into a lab, as its manifest says them: a server in H2O's place, and
-servers outside. Commands read and write them on machines that have no Mininet. Pure."""
+r"""Describes the user's services in a lab, as the manifest has them: servers in it and outside.
+Pure.
+
+Commands read and write these on machines without Mininet.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,25 @@ import msgspec
 from linklab.schema.mapping import integer, within
 
 HTTPS_PORT: Final = 443
-"""What a server listens on unless told otherwise; RFC 9110, 4.2.2."""
+"""The default port of a server. RFC 9110, 4.2.2."""
 
 HTTP_PORT: Final = 80
-"""What H2O listens on without TLS, for who cannot use that; RFC 9110, 4.2.1."""
+"""H2O's port without TLS, for clients that cannot use TLS. RFC 9110, 4.2.1."""
 
 parse_port = within(integer, 1, 65535, "1 to 65535")
-"""The number of a port. ValueError."""
+"""Parses a port number. Raises ValueError."""
 
 
 class OwnServer(msgspec.Struct, frozen=True):
-    """What is to serve: a command's words, with placeholders, and the port that it listens on, by
-    TCP or UDP."""
+    """Describes the user's server: a command's words, with placeholders, and its TCP or UDP port."""
 
     command: tuple[str, ...]
     port: int = HTTPS_PORT
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """A server outside. In the lab it is called `name`, if it has one, at `address` and `port`; `to`
-    is where the relay finds it."""
+    """Describes a server outside. In the lab it has `address` and `port`, and a `name` if any. The
+    relay connects to `to`."""
 
     url: str
     name: str
@@ -39,10 +41,10 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Outside(msgspec.Struct, frozen=True):
-    """What of the outside a lab reaches, and who reaches it: by name of a link, or "" for all, the
-    port of this machine's loopback device that leads to a proxy on the client host. `resolver`
-    answers for names, where everything may be reached. `reaches_loopback` if an origin is this
-    machine itself."""
+    """Describes what a lab reaches outside, and what reaches the lab. `proxies` has ports of this
+    machine's loopback device that lead to proxies on the client host, by link, "" for all links.
+    `resolver` answers DNS if everything may be reached. `reaches_loopback` tells whether an origin
+    is this machine itself."""
 
     origins: tuple[Origin, ...] = ()
     resolver: tuple[str, int] | None = None

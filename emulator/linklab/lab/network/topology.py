@@ -1,17 +1,17 @@
-"""The lab's graph: which nodes and cables there are, and their addresses. Pure.
+"""Defines the lab's graph: nodes, cables and addresses. Pure.
 
     client ──wlan0── ap ── isp ──── server          client ─rmnet0─ enb ── epc ──── server
 
-Two middle nodes per link, so that nothing is shaped on an end host and rate and
-delay live in separate qdiscs: the access node (ap, enb) holds rate and queue,
-the core node (isp, epc) delay, jitter and loss. Where a scenario names several access
-points, each is a node of its own and `air`, a bridge, joins the client to one of them:
+Each link has two middle nodes, so that end hosts shape nothing, and rate and delay have separate
+qdiscs. The access node (ap, enb) holds rate and queue. The core node (isp, epc) holds delay, jitter
+and loss. If a scenario names several access points, each is a node of its own. `air`, a bridge,
+connects the client to one of them:
 
                        ┌─ ap1 ─┐
     client ─wlan0─ air ┤       ├ isp ──── server
                        └─ ap2 ─┘
 
-A kind's further links have nodes with a number: ap-1, isp-1, air-1, and the device wlan1.
+The nodes of a kind's further links have a number: ap-1, isp-1, air-1, and the device wlan1.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ AIR = "air"
 _FIRST = 100
 
 LEASES = 250
-"""How many addresses a client may get on a link, of the 254 of its network."""
+"""The number of addresses that a client may use on a link, of the 254 in its network."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """One end of a cable: an interface of a node with its address (IPv4, /24).
+    r"""One end of a cable: an interface of a node with its address (IPv4, /24).
 
     A port of a bridge has no address.
     """
@@ -48,9 +48,9 @@ class Port:
 
 @dataclass(frozen=True)
 class Access:
-    """An access node: its ports towards the client and the core, and the core's towards it.
+    r"""An access node: its ports towards the client and the core, and the core's port towards it.
 
-    `air` is the bridge's port that leads to it, None where the client hangs on it directly.
+    `air` is the bridge's port that leads to the node, None if the client is connected directly.
     """
 
     node: str
@@ -62,11 +62,11 @@ class Access:
 
 @dataclass(frozen=True)
 class LinkPath:
-    """The cables that one link is made of, from the client to the server.
+    r"""The cables of one link, from the client to the server.
 
-    `table` is the client's routing table for traffic that leaves by this link, `priority` that of
-    its route for all that names no link (the least one counts). `carrier` is the other end of the
-    client's cable, whose state is the carrier that the client sees.
+    `table` is the client's routing table for traffic over this link. `priority` is that of its
+    default route. The smallest one wins. `carrier` is the other end of the client's cable. Its
+    state is the carrier that the client sees.
     """
 
     name: str
@@ -82,12 +82,12 @@ class LinkPath:
 
     @property
     def client_network(self) -> str:
-        """The addresses that the client may have on this link."""
+        """The network of the client's addresses on this link."""
         return f"{self.client.address.rpartition('.')[0]}.0/24"
 
     @property
     def cables(self) -> tuple[tuple[Port, Port], ...]:
-        """The pairs of ports that are joined, client side first."""
+        """The pairs of connected ports, client side first."""
         pairs = [(self.client, self.carrier)]
         for access in self.accesses:
             if access.air is not None:
@@ -103,15 +103,15 @@ class LinkPath:
         return [*bridge, *(access.node for access in self.accesses), self.core]
 
     def lease(self, number: int) -> str:
-        """The client's address by how many it has had before on this link; the oldest one again
+        """Returns the client's address after `number` address changes on this link. It repeats
         after `LEASES`."""
         network, _, host = self.client.address.rpartition(".")
         return f"{network}.{int(host) + number % LEASES}"
 
 
 def link_paths(links: Mapping[str, LinkSettings], first: str | None = None) -> dict[str, LinkPath]:
-    """The path of every link of a scenario. What names no link takes the one called `first`, else
-    the scenario's first."""
+    """Returns the path of every link of a scenario. Traffic that names no link takes `first`, else
+    the scenario's first link."""
     paths = {}
     numbers: Counter[str] = Counter()
     for index, (name, link) in enumerate(links.items(), start=1):
@@ -123,7 +123,7 @@ def link_paths(links: Mapping[str, LinkSettings], first: str | None = None) -> d
 
 
 def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPath:
-    """The path of a scenario's link number `index`; `suffix` tells its nodes from others."""
+    """Returns the path of a scenario's link number `index`. `suffix` makes its nodes' names unique."""
     net, device = f"10.{index}", link.device
     core, air = f"{link.kind.core}{suffix}", f"{AIR}{suffix}"
     points = link.access_points

@@ -1,1 +1,1 @@
-"""The player: it applies the link models to the running lab over time."""
+"""Plays the link models into the running lab over time."""

@@ -1,4 +1,4 @@
-"""The TCP connections that are open in a node of the lab, by the link they use."""
+"""Reads the open TCP connections of a node of the lab, by link."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _ESTABLISHED = "01"
 
 
 class OpenConnections:
-    """Reads a network namespace's TCP connections (proc_pid_net(5)) again and again."""
+    """Reads a network namespace's TCP connections repeatedly (proc_pid_net(5))."""
 
     def __init__(self, pid: int) -> None:
         self._descriptor = os.open(f"/proc/{pid}/net/tcp", os.O_RDONLY | os.O_CLOEXEC)
 
     def of(self, network: str) -> frozenset[int]:
-        """The local ports of the connections whose local address lies in `network`."""
+        """Returns the local ports of connections whose local address lies in `network`."""
         inside = ipaddress.IPv4Network(network)
         ports = set()
         for line in self._text().splitlines()[1:]:

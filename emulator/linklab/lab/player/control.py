@@ -1,7 +1,7 @@
-"""Changes to a lab while it runs: commands in a file of the run directory.
+r"""Sends changes to a running lab, as commands in a file of the run directory.
 
-`linklab link` and `linklab next` append lines to `control.jsonl`; the player reads what is
-new ten times a second. A file, because it is what a guest and its host both see.
+`linklab link` and `linklab next` append lines to `control.jsonl`. The player reads new lines ten
+times a second. It is a file because both guest and host see it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from linklab.models.events import Event
 FILE = "control.jsonl"
 
 PERIOD_S = 0.1
-"""How often a running lab looks for commands."""
+"""The interval in which a running lab reads commands."""
 
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One change: what of `link` becomes otherwise from now on, in base units.
+    r"""Describes a change of `link` from now on, in base units.
 
     `next` goes on to the next algorithm of a live lab.
     """
@@ -39,8 +39,8 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     next: bool = False
 
     def in_words(self) -> str:
-        """What becomes of the link, such as "rate 10 Mbit/s, loss 1 %" or "down for 3 s": of each
-        change its name first."""
+        """Describes the change, such as "rate 10 Mbit/s, loss 1 %" or "down for 3 s". Each part
+        begins with the changed property."""
         said = [self.carrier] if self.carrier else []
         if self.outage:
             said.append("outage")
@@ -58,7 +58,7 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         return ", ".join(one + span for one in said)
 
     def event(self) -> Event:
-        """What it does to its link."""
+        """Returns the command as an event of its link."""
         event = Event(
             link=self.link,
             carrier=self.carrier,
@@ -82,16 +82,17 @@ def send(run_dir: Path, command: Command) -> None:
 
 
 class Inbox:
-    """The commands of a run directory that have not been read yet."""
+    """Reads new commands of a run directory."""
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / FILE
         self._offset = 0
 
     def read(self) -> list[Command | str]:
-        """Whole new lines as commands; for one that is none, what is wrong with it."""
+        """Returns complete new lines as commands, and an error text for each invalid one."""
         try:
-            with self._path.open("rb") as file:  # Anew: hostfs keeps an open file's old size.
+            # Opened each time, because hostfs keeps an open file's old size.
+            with self._path.open("rb") as file:
                 file.seek(self._offset)
                 text = file.read()
         except FileNotFoundError:

@@ -1,9 +1,8 @@
-"""Plays a scenario's link models into a running lab, timed absolutely.
+r"""Plays a scenario's link models into a running lab, on absolute times.
 
-Tells each model what its link has carried, asks what the link is now, applies what differs,
-and sleeps until the first model wants to be asked again. Also samples the queues, and takes
-commands while the lab runs. Everything it does is written down with the time at which it
-really happened.
+The player tells each model what its link has carried, asks for the link's state, and applies the
+difference. Then it sleeps until the next model is due. It also samples the queues and takes
+commands while the lab runs. It records everything with the actual time.
 """
 
 from __future__ import annotations
@@ -42,14 +41,13 @@ from linklab.scenario import SAMPLE_S
 
 
 class Player:
-    """Plays `models` into a lab; single-threaded, as a lab's netlink sockets are.
+    r"""Plays `models` into a lab. It uses one thread, as a lab's netlink sockets require.
 
-    Writes into `run_dir`: `links.jsonl` (every state as applied, with `late_s`, the time by
-    which it came late), `events.jsonl` (what happened, in words) and, every `sample_s`,
-    `queues.jsonl` (counters per link and direction); what was written then reaches the files.
-    With an `inbox` it takes commands; `on_next` is called for the
-    one that asks for the next algorithm. Without `may_be_late` a late change is a LabError, and with
-    `patience_s` so long a time in which no link carried a frame.
+    It writes into `run_dir`: `links.jsonl` (every applied state, with the lateness `late_s`),
+    `events.jsonl` (events in words) and, every `sample_s`, `queues.jsonl` (counters per link and
+    direction). Each sample also flushes the files. With an `inbox` it takes commands. It calls
+    `on_next` for the command that asks for the next algorithm. Unless `may_be_late`, a late change
+    raises LabError. So does a time of `patience_s` in which no link carried a frame.
     """
 
     def __init__(
@@ -95,9 +93,9 @@ class Player:
         return any(model.wants_connections for model in self._models.values())
 
     def start(self) -> None:
-        """Begins at scenario time zero: the next whole second of the monotonic clock.
+        r"""Begins at scenario time zero: the next whole second of the monotonic clock.
 
-        The phase between timers and packets must be the same in every run: 4 µs moved a
+        The phase between timers and packets must be the same in every run. A shift of 4 µs moved a
         download by 0.4 s.
         """
         self._timer.set((time.monotonic_ns() // 1_000_000_000 + 1) * 1_000_000_000)
@@ -120,7 +118,7 @@ class Player:
         self.at(steps.after(self.now_s()), again)
 
     def play(self, until: list[int]) -> list[int]:
-        """Plays until one of the file descriptors is readable; returns those that are."""
+        """Plays until a file descriptor is readable. Returns the readable ones."""
         while True:
             due_s = self._agenda[0][0]
             self._timer.set(self._start_ns + round(due_s * 1e9))
@@ -146,15 +144,15 @@ class Player:
             self._connections.close()
 
     def now_s(self) -> float:
-        """Scenario time in seconds."""
+        """Returns the scenario time in seconds."""
         return (time.monotonic_ns() - self._start_ns) / 1e9
 
     def at(self, due_s: float, action: Callable[[float], None]) -> None:
-        """Calls `action` with `due_s` when it is that late in the scenario."""
+        """Calls `action` with `due_s` at that time of the scenario."""
         heapq.heappush(self._agenda, (due_s, next(self._order), action))
 
     def _ask_again(self, name: str) -> None:
-        """Puts down when the model wants to be asked next; what was put down before is void."""
+        """Schedules the model's next question. Cancels the one scheduled before."""
         self._asked[name] += 1
         due_s = self._models[name].next_s()
         if math.isfinite(due_s):
@@ -165,7 +163,7 @@ class Player:
             self._advance(name, due_s)
 
     def _advance(self, name: str, due_s: float) -> None:
-        """Asks the model what its link is at `due_s`, and makes the link so."""
+        """Asks the model for its link's state at `due_s` and applies it."""
         model, link = self._models[name], self._lab.links[name]
         state = model.at(due_s, self._load(name) if model.wants_load else NO_LOAD)
         if state != link.state:
@@ -251,7 +249,7 @@ class Player:
         self._links.write(line(LinkRecord.of(state, t_s=due_s, late_s=late_s, link=name)))
 
     def write_event(self, t_s: float, link: str, happening: Happening) -> None:
-        """Writes down that something happened to a link, or ("") to the lab."""
+        """Records an event of a link, or of the lab ("")."""
         self._events.write(line(EventRecord(t_s, link, happening.kind, happening.detail)))
 
     def _sample(self, due_s: float) -> None:
@@ -265,7 +263,7 @@ class Player:
         self.at(self._samples.after(due_s), self._sample)
 
     def _write_sample(self, late_s: float) -> int:
-        """Writes every counter; the sum of what was carried."""
+        """Writes every counter. Returns the sum of the carried bytes."""
         t_s = self.now_s()
         carried_bytes = 0
         for name, link in self._lab.links.items():

@@ -1,7 +1,7 @@
-"""A link's signal strength as a phone shows it: a file in the form of /proc/net/wireless.
+r"""Shows a link's signal strength as a phone does: in a file like /proc/net/wireless.
 
-The lab's kernel has no radio. What its model says is written where the client finds it
-(`LINKLAB_WIRELESS`), in the form that Linux' wireless extensions have there.
+The lab's kernel has no radio. The model's value is written to a file of the client
+(`LINKLAB_WIRELESS`), in the form of Linux' wireless extensions.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _HEADER = (
 )
 
 _BEST_DBM, _WORST_DBM = -40, -110
-"""Where mac80211 ends its scale of 70 link qualities (Linux net/mac80211, net/wireless)."""
+"""The ends of mac80211's scale of 70 link qualities (Linux net/mac80211, net/wireless)."""
 
 
 def text(signals_dbm: dict[str, float]) -> str:
-    """The file's content for the devices' signal strengths."""
+    """Returns the file's content for the devices' signal strengths."""
     lines = []
     for device, signal_dbm in signals_dbm.items():
         quality = round(min(max(signal_dbm, _WORST_DBM), _BEST_DBM)) - _WORST_DBM
@@ -30,10 +30,10 @@ def text(signals_dbm: dict[str, float]) -> str:
 
 
 class SignalFile:
-    """The file, replaced as a whole when a signal changes.
+    r"""Replaces the file as a whole when a signal changes.
 
-    Not by `whole_file`: it is written while the emulator's clock runs, in as few system calls as
-    may be, and nobody else writes it.
+    It does not use `whole_file`, because it writes while the emulator's clock runs and must use few
+    system calls. No other process writes the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class SignalFile:
         self._signals_dbm: dict[str, float] = {}
 
     def show(self, device: str, signal_dbm: float | None) -> None:
-        """Shows a device's signal; None takes it out, as for a device without a network."""
+        """Shows a device's signal. None removes the device, as without a network."""
         if self._signals_dbm.get(device) == signal_dbm:
             return
         if signal_dbm is None:

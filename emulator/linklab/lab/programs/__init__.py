@@ -1,1 +1,1 @@
-"""The programs of the lab: servers, the client's terminal, and the files they need."""
+"""Runs the programs of the lab: servers, the client's terminal, and the files they need."""

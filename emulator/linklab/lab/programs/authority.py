@@ -1,7 +1,7 @@
-"""The certificate authority of a machine's labs, made at first use, and server certificates.
+r"""Makes the certificate authority of a machine's labs at first use, and server certificates.
 
-Downloads are encrypted and verified as outside the lab, so the lab has an authority of its
-own; nothing trusts it unless told to by its file.
+Downloads are encrypted and verified as outside the lab, so the lab has an authority of its own. A
+client trusts it only if it is given the authority's file.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from linklab.core.locks import locked
 from linklab.lab.network.topology import SERVER_ADDRESS, SERVER_NAME
 
 SERVER_NAMES = (SERVER_NAME, "localhost", SERVER_ADDRESS)
-"""What the lab's server is called: its name, its address, and the loopback for tests."""
+"""The names of the lab's server: its name, its address, and the loopback device for tests."""
 
 
 class AuthorityError(RuntimeError):
-    """Certificates cannot be made or kept; the message says why."""
+    """Certificates cannot be made or kept. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Files in PEM: the authority's certificate for clients, the server's and its key."""
+    """Holds files in PEM: the authority's certificate for clients, and the server's certificate and
+    key."""
 
     ca_cert: Path
     cert: Path
@@ -31,20 +32,20 @@ class Authority:
 
 
 def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
-    """The authority in `directory` and a server certificate for exactly `names`.
+    r"""Returns the authority in `directory` and a server certificate for exactly `names`.
 
-    Names are DNS names or IP addresses. What is missing, damaged or does not belong
-    together is made anew; the authority itself stays as long as it is sound, so that
-    whoever trusts it may go on. The directory, which is for it alone, becomes 0700, keys 0600. Raises AuthorityError.
+    Names are DNS names or IP addresses. Missing, damaged or mismatched files are made anew. A valid
+    authority is kept, so that clients that trust it go on. The directory must be used for nothing
+    else. It gets mode 0700, keys 0600. Raises AuthorityError.
     """
-    # cryptography is slow to load; the guest needs it not.
+    # cryptography is slow to load, and the guest does not need it.
     from linklab.lab.programs import certificates
 
     wanted = tuple(sorted(set(names)))
     if not wanted:
         raise AuthorityError("a certificate needs at least one name")
-    # Every set of names has files of its own: two labs with different names neither
-    # replace each other's nor share one whose size depends on who came first.
+    # Each set of names has its own files. Two labs with different names do not replace each other's
+    # certificate, nor share one whose size depends on the order of labs.
     stem = f"server-{certificates.digest(wanted).hex()[:16]}"
     made = Authority(
         ca_cert=directory / "ca.pem",

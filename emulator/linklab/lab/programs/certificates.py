@@ -1,9 +1,8 @@
-"""Certificates and keys in files, made and checked.
+r"""Makes and checks certificates and keys in files.
 
-Everything about a certificate that a handshake carries has a fixed size: RSA-2048 (an ECDSA
-signature varies by a few bytes), fixed serial numbers, names and dates, so that runs on different
-machines send the same number of bytes. Valid from 2000 to 2100, so that a guest's virtual date is
-inside.
+Runs on different machines must send the same number of bytes. So all parts of a certificate have a
+fixed size: RSA-2048 (an ECDSA signature varies by a few bytes), fixed serial numbers, names and
+dates. Certificates are valid from 2000 to 2100, which includes a guest's virtual date.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ Files = tuple[Path, Path]
 
 
 def ensure(authority: Files, server: Files, names: tuple[str, ...]) -> None:
-    """Has an authority and a server certificate for exactly these names in files; makes what is
-    missing, damaged or does not belong together. Raises OSError."""
+    """Makes an authority and a server certificate for exactly these names, unless the files have
+    valid ones that belong together. Raises OSError."""
     ca = _read_pair(*authority)
     if ca is None or not _is_sound_ca(ca[0]):
         ca = _make_ca()
@@ -50,7 +49,8 @@ def ensure(authority: Files, server: Files, names: tuple[str, ...]) -> None:
 
 
 def _read_pair(cert_file: Path, key_file: Path) -> tuple[x509.Certificate, RSAPrivateKey] | None:
-    """A certificate and its key, or None unless both are there, whole and belong together."""
+    """Reads a certificate and its key. Returns None unless both exist, are valid and belong
+    together."""
     try:
         cert = x509.load_pem_x509_certificate(cert_file.read_bytes())
         key = load_pem_private_key(key_file.read_bytes(), password=None)
@@ -164,19 +164,21 @@ def _key_usage(*, key_cert_sign: bool = False, digital_signature: bool = False) 
 
 
 def digest(names: tuple[str, ...]) -> bytes:
-    """What tells a set of names from every other."""
+    """Returns a hash that identifies a set of names."""
     return hashlib.sha256("\0".join(names).encode()).digest()
 
 
 def _serial(names: tuple[str, ...]) -> int:
-    """A serial of always 8 bytes, fixed for a set of names and never the authority's."""
+    """Returns a serial number of always 8 bytes, fixed for a set of names and different from the
+    authority's."""
     return _CA_SERIAL | (int.from_bytes(digest(names)[:7], "big") | 1)
 
 
 def _write_pair(
     cert_file: Path, key_file: Path, pair: tuple[x509.Certificate, RSAPrivateKey]
 ) -> None:
-    """Writes the key, then the certificate; a kill in between is noticed at the next use."""
+    """Writes the key, then the certificate. If the process is killed in between, the next use
+    notices."""
     cert, key = pair
     key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     whole_file.write(key_file, key_pem, 0o600)

@@ -1,4 +1,4 @@
-"""H2O's configuration: server/h2o.conf filled in. Pure but for reading the templates."""
+"""Fills in H2O's configuration, server/h2o.conf. Pure, except for reading the templates."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from linklab.core.paths import SERVER_CONFIGURATION, SERVER_EXCHANGE
 from linklab.core.placeholders import filled
 
 _NO_LATENCY_OPTIMIZATION = "http2-latency-optimization-min-rtt: 4294967295\n"
-"""From a round trip of 50 ms on H2O has the kernel keep no more than 1 byte that is not yet sent
-(TCP_NOTSENT_LOWAT), which for TCP means that it is told so. Multipath TCP takes no more than that
-byte (Linux 6.12, net/mptcp/protocol.c, mptcp_send_limit): its packets had 1 to 17 bytes."""
+"""Disables an optimisation of H2O. From a round trip of 50 ms on, H2O lets the kernel hold at most
+1 unsent byte (TCP_NOTSENT_LOWAT). For TCP this only controls notifications. Multipath TCP really
+takes no more than that byte (Linux 6.12, net/mptcp/protocol.c, mptcp_send_limit), and its packets
+had 1 to 17 bytes."""
 
 
 def configuration(
@@ -29,11 +30,11 @@ def configuration(
     plain_port: int | None = None,
     mptcp: bool = False,
 ) -> str:
-    """H2O's configuration for serving `directory` on `address`.
+    r"""Returns H2O's configuration for serving `directory` on `address`.
 
-    `user` is whom it becomes when started as root, None where it is not. With `uploads` it also
-    answers messages, and keeps there what is sent to it (server/exchange.rb). On `plain_port` it
-    speaks HTTP without TLS too. `mptcp` says that its connections may be Multipath TCP's.
+    `user` is the user that H2O becomes when started as root, None if it is not root. With `uploads`
+    it also answers messages and keeps uploads there (server/exchange.rb). On `plain_port` it also
+    speaks HTTP without TLS. `mptcp` tells that its connections may be Multipath TCP's.
     """
     values = {
         "address": address[0],
@@ -57,17 +58,17 @@ def _plain(host: str, port: int) -> str:
 
 
 def _exchange(directory: Path, uploads: Path) -> str:
-    """The handler, which H2O reads with its configuration, before it gives up its rights."""
+    """Returns the handler. H2O reads it with its configuration, before it gives up its rights."""
     places = f"DIRECTORY = {_in_ruby(directory)}\nUPLOADS = {_in_ruby(uploads)}\n"
     code = textwrap.indent(places + SERVER_EXCHANGE.read_text(), " " * 10)
     return f"        mruby.handler: |\n{code}"
 
 
 def _in_ruby(path: Path) -> str:
-    """A path as a Ruby string: # would begin an expression."""
+    """Returns a path as a Ruby string. A # would begin an expression."""
     return _quoted(path).replace("#", "\\#")
 
 
 def _quoted(path: Path) -> str:
-    """A path as a YAML string, whatever characters it has."""
+    """Returns a path as a YAML string."""
     return json.dumps(str(path), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A server of the user's on the lab's server host, in place of H2O."""
+"""Runs a server of the user's on the lab's server host, instead of H2O."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from linklab.lab.network.topology import SERVER_ADDRESS
 from linklab.lab.programs.server import START_TIMEOUT_S, Server
 
 LOOK_S = 0.02
-"""How often is looked whether it listens. In virtual time, where computing takes none, it has by
-the second look opened all that it does not wait for."""
+"""The interval in which it is checked whether the server listens. Computing takes no virtual time,
+so by the second check the server has opened all sockets that need no waiting."""
 
 _LISTENS = {"tcp": "0A", "udp": "07"}  # include/net/tcp_states.h: TCP_LISTEN; UDP has TCP_CLOSE.
 
 
 @dataclass(frozen=True, order=True)
 class Listening:
-    """A socket that waits for others: `tcp` or `udp`, its address and port."""
+    """Describes a listening socket: `tcp` or `udp`, its address and port."""
 
     protocol: str
     address: str
@@ -34,12 +34,12 @@ class Listening:
 
     @property
     def can_be_reached(self) -> bool:
-        """Whether clients of the lab can reach it: all IPv4 addresses, or the server's."""
+        """Whether clients of the lab can reach it: it has all IPv4 addresses, or the server's."""
         return self.address in ("0.0.0.0", "::", SERVER_ADDRESS, f"::ffff:{SERVER_ADDRESS}")
 
 
 def listening(text: str, protocol: str) -> list[Listening]:
-    """The sockets that wait for others in a table of proc_pid_net(5), such as `net/tcp6`."""
+    """Returns the listening sockets in a table of proc_pid_net(5), such as `net/tcp6`."""
     found = []
     for line in text.splitlines()[1:]:
         _, local, _, state, *_ = line.split()
@@ -50,7 +50,7 @@ def listening(text: str, protocol: str) -> list[Listening]:
 
 
 def _address(words: str) -> str:
-    """An address as the kernel prints it: words of 32 bits in this machine's order."""
+    """Parses an address as the kernel prints it: words of 32 bits in this machine's byte order."""
     numbers = [int(words[at : at + 8], 16) for at in range(0, len(words), 8)]
     packed = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
     if len(packed) == 4:
@@ -59,7 +59,7 @@ def _address(words: str) -> str:
 
 
 def all_listening(pid: int) -> list[Listening]:
-    """The sockets that wait for others in the network namespace of a process."""
+    """Returns the listening sockets in the network namespace of a process."""
     found = []
     for protocol in _LISTENS:
         for table in (protocol, f"{protocol}6"):
@@ -78,10 +78,9 @@ def start(
     environment: dict[str, str],
     directory: Path,
 ) -> Server:
-    """Starts the user's server on `host` and returns once it listens on `port`, by TCP or UDP, and
-    has opened no further socket since the last look. What it prints goes to `server.out` and
-    `server.err`. LabError if it does not listen.
-    """
+    """Starts the user's server on `host`. Returns once it listens on `port`, by TCP or UDP, and has
+    opened no further socket since the last check. Its output goes to `server.out` and `server.err`.
+    Raises LabError if it does not listen."""
     directory.mkdir()
     others_own = all_listening(host.pid)
     log = run_dir / "server.err"

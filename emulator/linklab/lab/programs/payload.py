@@ -1,8 +1,8 @@
-"""The file that is downloaded: bytes generated from a seed, never kept in the repository.
+"""Generates the file that is downloaded from a seed. It is never kept in the repository.
 
 The bytes are the keystream of AES-128 in counter mode (NIST SP 800-38A 6.5) from counter
-zero, with the first 16 bytes of SHA-256("linklab payload SEED") as the key: random noise as
-in thesis 3.1.4, which nothing on the way can compress. Anybody can make them again:
+zero, with the first 16 bytes of SHA-256("linklab payload SEED") as the key. They are random noise as
+in thesis 3.1.4, which cannot be compressed. These commands make the same bytes:
 
     key=$(printf 'linklab payload 1' | sha256sum | cut -c1-32)
     head -c 250000000 /dev/zero |
@@ -24,23 +24,24 @@ from linklab.core.locks import locked
 from linklab.scenario import Payload
 
 MTIME_S = 946_684_800
-"""2000-01-01T00:00:00Z: H2O's ETag is made of modification time and size, and the same
-download must have the same ETag everywhere."""
+"""2000-01-01T00:00:00Z. H2O derives the ETag from modification time and size, and the same download
+must have the same ETag on every machine."""
 
 _CHUNK_BYTES = 1 << 20
 
 
 class PayloadError(RuntimeError):
-    """The payload cannot be made: no room, no right, or not what the scenario says."""
+    """The payload cannot be made: no space, no permission, or another hash than the scenario's."""
 
 
 def ensure(payload: Payload, directory: Path) -> Path:
-    """The payload's file in `directory`, made if it is missing, truncated or altered.
+    r"""Returns the payload's file in `directory`, which is made if it is missing, truncated or
+    altered.
 
-    The directory is for payloads only, so that a server may serve it. The file is readable
-    by everybody and has beside it `NAME.sha256` (as sha256sum writes it). A cached file counts
-    as whole if its size, its time of modification and its recorded hash are as they were
-    made; its bytes are hashed only when they are generated. Raises PayloadError.
+    The directory is only for payloads, so that a server may serve it. Everyone can read the file.
+    `NAME.sha256` beside it has the hash in the format of sha256sum. A cached file is valid if its
+    size, modification time and recorded hash are unchanged. Its bytes are hashed only when they are
+    generated. Raises PayloadError.
     """
     path = directory / f"payload-{payload.size_bytes}-{payload.seed}.bin"
     if _is_whole(path, payload):
@@ -57,13 +58,13 @@ def ensure(payload: Payload, directory: Path) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a payload as recorded when `ensure` made the file. Raises FileNotFoundError."""
+    """Returns the SHA-256 of a payload that `ensure` recorded. Raises FileNotFoundError."""
     return _sidecar(path).read_text(encoding="ascii").split(maxsplit=1)[0]
 
 
 def chunks(payload: Payload) -> Iterator[bytes]:
-    """The payload's bytes in pieces of at most 1 MiB."""
-    # Imported here because it is slow to load and the guest never needs it.
+    """Yields the payload's bytes in pieces of at most 1 MiB."""
+    # Imported here because cryptography is slow to load and the guest does not need it.
     from cryptography.hazmat.primitives.ciphers import Cipher
     from cryptography.hazmat.primitives.ciphers.algorithms import AES
     from cryptography.hazmat.primitives.ciphers.modes import CTR
@@ -94,7 +95,7 @@ def _is_whole(path: Path, payload: Payload) -> bool:
 
 
 def _make(path: Path, payload: Payload) -> None:
-    """Generates the file; its checksum is in place before it is."""
+    """Generates the file. Its checksum is written before the file appears."""
     with whole_file.replacing(path, 0o644) as file:
         sha256 = _write(file, payload)
         if payload.sha256 not in (None, sha256):

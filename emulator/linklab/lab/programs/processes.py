@@ -1,4 +1,4 @@
-"""Processor time and memory of client and server, sampled while they run on the real clock."""
+"""Samples processor time and memory of client and server on the real clock."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import psutil
 from linklab.core.records import FILES, ProcessRecord, line
 
 PERIOD_S: Final = 0.1
-"""Ten times a second. Linux counts processor time in hundredths of a second, so that a load over
-one period is known to a tenth of a core."""
+"""The sampling interval. Linux counts processor time in hundredths of a second, so a load over one
+interval is exact to a tenth of a core."""
 
 
 class ProcessWatch:
-    """Writes `processes.jsonl`. It is the player that calls: no further thread, no further process.
+    r"""Writes `processes.jsonl`. The player calls it, so there is no further thread or process.
 
-    In virtual time computing takes no time, and nobody should ask for this.
+    It must not be used in virtual time, where computing takes no time.
     """
 
     def __init__(self, run_dir: Path, pids: Mapping[str, int]) -> None:
@@ -26,7 +26,7 @@ class ProcessWatch:
         self._processes = {name: psutil.Process(pid) for name, pid in pids.items()}
 
     def look(self, t_s: float) -> None:
-        """Samples every process at scenario time `t_s`, those too that have just ended."""
+        """Samples every process at scenario time `t_s`, including those that have just ended."""
         for name, process in self._processes.items():
             try:
                 with process.oneshot():

@@ -1,8 +1,8 @@
-"""Another root for the user's own programs on a host of the lab.
+"""Gives the user's own programs on a host of the lab another root.
 
-In the guest, whose root is its image, they run from the files of the machine outside, with that
-machine's libraries. A mount namespace has that root and not chroot(2): who enters another namespace
-from there, as a lab inside this lab does, would be back in the image.
+The guest's root is its image. There the user's programs run from the host machine's files, with that
+machine's libraries. The root is that of a mount namespace. After chroot(2) a program that enters
+another namespace, as a lab inside this lab does, would be back in the image.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from linklab.lab.network.hosts import Host
 
 _MOUNTS = "/run/linklab/mounts-"
-"""How the mount namespace of a host is called. In the guest, which has one lab."""
+"""The path of a host's mount namespace in the guest, which has one lab."""
 
 _ENTER = """
 import ctypes, os, sys
@@ -28,13 +28,13 @@ os.chdir(root)
 done("pivot_root", b".", b".")
 done("umount2", b".", DETACH)
 """.replace("BIND", str(4096 | 16384)).replace("DETACH", str(2))
-"""Makes the first word the root (pivot_root(2), "pivot_root(".", ".")"), with the /sys of the host
-of the lab, which has its network devices. Not by mount(8) and umount(8), which are set-user-ID:
-where the guest runs in a user namespace, root's files are nobody's, and so would be their rights."""
+"""Makes the first argument the root (pivot_root(2), "pivot_root(".", ".")"), with the /sys of the
+lab's host, which has its network devices. mount(8) and umount(8) do not work here. They are
+set-user-ID, and in a guest within a user namespace root's files belong to nobody."""
 
 
 def at(root: Path, host: Host, directory: Path) -> list[str]:
-    """The words before a command's that have it run on `host` in `root` and, there, `directory`.
+    """Returns the words before a command that run it on `host` in `root`, from `directory` in there.
 
     Raises LabError.
     """
@@ -44,5 +44,5 @@ def at(root: Path, host: Host, directory: Path) -> list[str]:
     host.run(["touch", mounts])
     changed = [sys.executable, "-I", "-S", "-c", _ENTER, str(root)]
     host.run(["unshare", f"--mount={mounts}", "--propagation=private", "--", *changed])
-    # By its path: the program's PATH is the user's.
+    # By its path, because the program's PATH is the user's.
     return [shutil.which("nsenter") or "nsenter", f"--mount={mounts}", f"--wdns={directory}", "--"]

@@ -1,4 +1,4 @@
-"""The range server: H2O with the project's configuration, on the lab's server host."""
+"""Runs the range server: H2O with the project's configuration, on the lab's server host."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ START_TIMEOUT_S = 10.0
 
 @dataclass
 class Server:
-    """A running server, and where it writes what goes wrong. One that `may_end` has done its work
-    when it ends with 0."""
+    """Holds a running server and its error log. If `may_end`, an end with exit code 0 is no error."""
 
     process: subprocess.Popen[bytes]
     error_log: Path
@@ -37,7 +36,7 @@ class Server:
 
     @property
     def end(self) -> str:
-        """How it ended, in words."""
+        """Describes how it ended."""
         return f"{self.name} ended with {self.process.returncode}"
 
     @property
@@ -46,7 +45,7 @@ class Server:
         return _last_line(self.error_log)
 
     def stop(self) -> None:
-        """Ends it and waits for that."""
+        """Ends it and waits for its end."""
         self.process.terminate()
         try:
             self.process.wait(timeout=5)
@@ -61,9 +60,9 @@ def _last_line(path: Path) -> str:
 
 
 def least_user(file: Path) -> str:
-    """The user with the fewest rights who can read `file`: nobody, or else its owner.
+    r"""Returns the user with the fewest rights who can read `file`: nobody, or else its owner.
 
-    LabError where the owner has no name, by which alone H2O knows users.
+    Raises LabError if the owner has no name, because H2O knows users only by name.
     """
     open_to_all = all(parent.stat().st_mode & stat.S_IXOTH for parent in file.parents)
     if open_to_all and file.stat().st_mode & stat.S_IROTH:
@@ -89,10 +88,10 @@ def start(
     uploads: Path | None = None,
     plain: bool = False,
 ) -> Server:
-    """Starts H2O on `host` and returns once it listens; LabError if it does not.
+    r"""Starts H2O on `host` and returns once it listens. Raises LabError if it does not.
 
-    With `mptcp` its listeners speak Multipath TCP too (mptcpize's preload). With `uploads` it answers
-    messages, and keeps there what is sent to it. With `plain` it is there for HTTP without TLS, too.
+    With `mptcp` its listeners also speak Multipath TCP (mptcpize's preload). With `uploads` it
+    answers messages and keeps uploads there. With `plain` it also serves HTTP without TLS.
     """
     conf = run_dir / "h2o.conf"
     error_log = run_dir / "h2o-error.log"

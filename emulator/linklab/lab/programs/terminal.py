@@ -1,8 +1,9 @@
-"""A terminal for a program in the lab: a pseudo-terminal here, joined to the user's by a channel.
+r"""Provides a terminal for a program in the lab: a pseudo-terminal, joined to the user's by a
+channel.
 
-The channel is a stream of bytes, in the guest a serial line. After one byte that says that somebody
-listens both sides send frames: what was typed, or the size of the window; what the program writes, or
-how much of what was sent has been taken.
+The channel is a stream of bytes, in the guest a serial line. After one byte that announces a
+listener, both sides send frames: typed or printed text, the window's size, or the number of bytes
+read.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from typing import Final, Literal
 import msgspec
 
 GUEST_DEVICE: Final = "/dev/tty1"
-"""Where the guest has its end of the channel."""
+"""The guest's end of the channel."""
 
 ENVIRONMENT: Final = "LINKLAB_TERMINAL"
-"""The variable that holds the channel's descriptor, where there is no guest."""
+"""The variable with the channel's descriptor, outside a guest."""
 
 READY: Final = b"\x06"
 
 MOST_UNTAKEN_BYTES: Final = 2048
-"""So much may be on its way into the lab. UML's serial line never listens again once its reader has
-nearly 4 KiB unread (arch/um/drivers/line.c: line_throttle)."""
+"""The most unread bytes on the way into the lab. Once its reader has nearly 4 KiB unread, UML's
+serial line never receives again (arch/um/drivers/line.c: line_throttle)."""
 
 _HEAD, _WINDOW, _COUNT = struct.Struct("!cI"), struct.Struct("!HH"), struct.Struct("!I")
 _TEXT, _SIZE, _TAKEN = b"t", b"s", b"n"
@@ -39,15 +40,15 @@ _MOST_BYTES = 1 << 16
 
 
 class Window(msgspec.Struct, frozen=True):
-    """How large a terminal is, in characters."""
+    """Holds the size of a terminal, in characters."""
 
     rows: int
     columns: int
 
 
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
-    """The terminal that a run's program gets, and the `directory` in which the user stands. The
-    program is run `on` the client or server host."""
+    """Describes the terminal of a run's program, and the user's current `directory`. The program
+    runs `on` the client or server host."""
 
     window: Window
     directory: str
@@ -55,29 +56,29 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def text(content: bytes) -> bytes:
-    """The frame of what a user has typed, or a program written: 64 KiB at most."""
+    """Returns the frame of typed or printed text, at most 64 KiB."""
     return _HEAD.pack(_TEXT, len(content)) + content
 
 
 def taken(count: int) -> bytes:
-    """The frame that says that so many bytes of frames have been read."""
+    """Returns the frame that reports `count` bytes of frames as read."""
     return _HEAD.pack(_TAKEN, _COUNT.size) + _COUNT.pack(count)
 
 
 def resized(window: Window) -> bytes:
-    """The frame of a window's new size."""
+    """Returns the frame of a window's new size."""
     return _HEAD.pack(_SIZE, _WINDOW.size) + _WINDOW.pack(window.rows, window.columns)
 
 
 class Frames:
-    """Takes frames out of a stream of bytes."""
+    """Extracts frames from a stream of bytes."""
 
     def __init__(self) -> None:
         self._waiting = bytearray()
 
     def of(self, content: bytes) -> Iterator[bytes | Window | int]:
-        """What is whole now: text, a window's size, or how many bytes were taken. OSError for what is
-        no frame: programs in the lab may write here what they want."""
+        """Yields the complete frames: text, a window's size, or a number of bytes read. Raises
+        OSError for an invalid frame, because programs in the lab may write anything."""
         self._waiting += content
         while len(self._waiting) >= _HEAD.size:
             kind, size = _HEAD.unpack_from(self._waiting)
@@ -98,13 +99,13 @@ class Frames:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Writes everything. OSError."""
+    """Writes everything. Raises OSError."""
     while content:
         content = content[os.write(descriptor, content) :]
 
 
 def channel() -> int:
-    """This end of the run's channel. OSError."""
+    """Opens this end of the run's channel. Raises OSError."""
     if ENVIRONMENT in os.environ:
         found = int(os.environ[ENVIRONMENT])
         os.set_inheritable(found, False)
@@ -115,10 +116,10 @@ def channel() -> int:
 
 
 class PseudoTerminal:
-    """A pseudo-terminal whose program is joined to a channel by a thread, until `close`.
+    r"""A pseudo-terminal whose program a thread joins to a channel, until `close`.
 
-    Give `program_end` to the program as its input and output. When the channel ends, which is when
-    the user's terminal dies, the program is hung up on.
+    Give `program_end` to the program as its input and output. If the channel ends because the
+    user's terminal died, the program is hung up.
     """
 
     def __init__(self, channel: int, window: Window) -> None:
@@ -133,7 +134,7 @@ class PseudoTerminal:
         self._thread.start()
 
     def close(self) -> None:
-        """Shows what the program has written last, and lets go."""
+        """Passes on the program's last output and closes everything."""
         os.close(self._stopper)
         self._thread.join()
         for descriptor in (self._stop, self.program_end, self._channel):

@@ -1,1 +1,1 @@
-"""Rate, queue, delay and loss of a link, with the kernel's queueing disciplines."""
+"""Shapes rate, queue, delay and loss of a link by the kernel's queueing disciplines."""

@@ -1,4 +1,4 @@
-"""Delay, jitter and loss of one direction of a link, by netem."""
+"""Sets delay, jitter and loss of one direction of a link by netem."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from linklab.lab.shaping.tc import Counters, ShapingError
 from linklab.models.loss import gemodel
 
 NETEM_LIMIT_PACKETS = 1_000_000
-"""Delayed packets that netem may hold: out of the way, the queue is the leaf's."""
+"""The most delayed packets that netem holds. It is large, because the leaf limits the queue."""
 
 IN_ORDER_RATE_BYTES_PER_S = 2**32 - 1
-"""netem keeps packets in order where a rate is set (sch_netem, netem_enqueue), as
-Wi-Fi and LTE do; this rate is too high to shape."""
+"""netem keeps packets in order if a rate is set (sch_netem, netem_enqueue), as Wi-Fi and LTE do.
+This rate is too high to shape."""
 
 _SEED_STEP = 0x9E3779B97F4A7C15
-"""2^64 divided by the golden ratio: spreads consecutive seeds (Steele et al., SplitMix)."""
+"""2^64 divided by the golden ratio. It spreads consecutive seeds (Steele et al., SplitMix)."""
 
 _ROOT: Final = 0x10000
 
 
 @dataclass(frozen=True, slots=True)
 class Transit:
-    """What packets meet on their way to the bottleneck: one-way delay, jitter, losses.
+    r"""Describes what packets meet besides the bottleneck: one-way delay, jitter, losses.
 
-    `delay_s` is the mean, `jitter_s`, which is at most that, the standard deviation.
-
-    Losses have a mean and come in bursts of a mean length in packets; 1 is independent.
+    `delay_s` is the mean, `jitter_s` the standard deviation, at most the mean. Losses have a mean
+    ratio and come in bursts of a mean length in packets. A length of 1 means independent losses.
     """
 
     delay_s: float
@@ -39,13 +38,14 @@ class Transit:
 
 
 class Delay:
-    """Delay, jitter and loss of one direction, on a core node's interface.
+    r"""Applies delay, jitter and loss of one direction, on a core node's interface.
 
-    Netem's own jitter draws a delay for each packet. In order, one that would come before another
-    comes with it, so that close packets all have the longest delay: of 20 ms with 10 ms of jitter
-    20.3 were left alone, 28.1 at 50 Mbit/s, where the deviation was 1 ms. So packets wait, after the
-    shortest delay, for the next of random moments. Where these have exponential distances, the wait
-    has that distribution too, whenever a packet comes: mean and deviation do not depend on the load.
+    netem's own jitter draws a delay for each packet. To stay in order, a packet that would arrive
+    before another one arrives together with it. So close packets all get the longest delay. A delay
+    of 20 ms with 10 ms of jitter became 20.3 ms on an idle link and 28.1 ms at 50 Mbit/s, where the
+    deviation was 1 ms. Here packets wait, after the shortest delay, for the next of random moments.
+    These have exponentially distributed distances, so the wait has that distribution too, whenever
+    a packet arrives. Mean and deviation do not depend on the load.
     """
 
     def __init__(self, channel: Channel, index: int, transit: Transit, seed: int) -> None:
@@ -64,12 +64,11 @@ class Delay:
         self.transit = transit
 
     def set(self, transit: Transit) -> None:
-        """Changes everything for packets that come from now on; the same again does nothing."""
+        """Changes all values for packets from now on. Equal values change nothing."""
         if transit == self.transit:
             return
-        # A seed starts netem's randomness anew (sch_netem, netem_change), and older kernels
-        # draw one of their own where none is given: the same one each time would strike the
-        # same packets after every change.
+        # A seed restarts netem's random numbers (sch_netem, netem_change). Without a seed older
+        # kernels draw one. The same seed each time would lose the same packets after every change.
         self._seed = (self._seed + _SEED_STEP) % 2**64
         self._send(transit)
         self.transit = transit
@@ -95,5 +94,5 @@ class Delay:
         )
 
     def counters(self) -> Counters:
-        """What netem has counted; its drops are the seeded losses."""
+        """Returns netem's counters. Its drops are the seeded losses."""
         return tc.counters(self._channel.request(self._get))

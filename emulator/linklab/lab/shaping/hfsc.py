@@ -1,4 +1,5 @@
-"""Messages to HFSC, which holds the rate: a root qdisc and its classes (linux/pkt_sched.h, tc-hfsc(7)). Pure."""
+"""Builds messages to HFSC, which holds the rate: a root qdisc and its classes (linux/pkt_sched.h,
+tc-hfsc(7)). Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ _CURVE = struct.Struct("=III")
 
 
 def add(index: int, handle: int, default_minor: int) -> bytes:
-    """An HFSC root qdisc whose packets go to the class `default_minor` (tc-hfsc(7))."""
+    """Adds an HFSC root qdisc whose packets go to the class `default_minor` (tc-hfsc(7))."""
     options = struct.pack("=H", default_minor)
     return tc.about(tc.NEWQDISC, tc.ADD, index, handle, tc.ROOT_PARENT, "hfsc", options)
 
 
 class Curve(NamedTuple):
-    """A service curve from now on: bytes/s for the first microseconds, and bytes/s afterwards."""
+    """A service curve: bytes/s for the first microseconds, and bytes/s afterwards."""
 
     first_bytes_per_s: int
     first_us: int
@@ -30,7 +31,8 @@ _UNLIMITED = Curve(0, 0, 2**31)
 
 
 def put_class(index: int, handle: int, parent: int, curve: Curve, *, new: bool = False) -> bytes:
-    """An HFSC class with an upper limit; changing it keeps its queue and begins the curve anew."""
+    """Adds or changes an HFSC class with an upper limit. A change keeps its queue and restarts the
+    curve."""
     options = attribute(_TCA_HFSC_USC, _CURVE.pack(*curve))
     if new:
         options = attribute(_TCA_HFSC_FSC, _CURVE.pack(*_UNLIMITED)) + options

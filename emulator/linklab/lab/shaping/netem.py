@@ -1,4 +1,5 @@
-"""Messages to netem, which holds delay, jitter and losses (linux/pkt_sched.h, tc-netem(8)). Pure."""
+"""Builds messages to netem, which holds delay, jitter and losses (linux/pkt_sched.h, tc-netem(8)).
+Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ _SLOT = struct.Struct("=qqiiqq")
 _SLOTS = 4096
 _SLOT_UNIT = 8192  # NETEM_DIST_SCALE: one deviation in a table.
 _WIDE = 2
-"""By how much a table's deviation is widened, so that it has room for times of nine means."""
+"""The factor of a table's deviation. It makes room for times of nine means."""
 
 
 @functools.cache
 def _exponential() -> bytes:
-    """Netem's table of an exponential distribution (tc-netem(8), distribution)."""
+    """Returns netem's table of an exponential distribution (tc-netem(8), distribution)."""
     times = (-log((number + 0.5) / _SLOTS) for number in range(_SLOTS))
     entries = [min(round((time - 1) / _WIDE * _SLOT_UNIT), 2**15 - 1) for time in times]
     return struct.pack(f"={_SLOTS}h", *entries)
@@ -53,14 +54,12 @@ def put(
     seed: int,
     new: bool = False,
 ) -> bytes:
-    """netem as an interface's root: everything stated, since what a change omits is dropped.
+    r"""Sets netem as an interface's root, with all options, because a change drops what it omits.
 
-    With `slot_s` packets wait after their delay for the next of moments that lie so far apart on
-    average, exponentially distributed; None leaves that as it is, and 0 ends it.
-
-    Losses are independent with `loss_ratio`, or come in bursts: p and r of the gemodel of
-    tc-netem(8), with h and 1-k of 0. A seed starts netem's random numbers anew (kernel 6.6 or
-    later).
+    With `slot_s` packets wait after their delay for the next of random moments. Their distances are
+    exponentially distributed with this mean. None keeps the setting, 0 ends it. Losses are
+    independent with `loss_ratio`, or come in bursts: p and r of the gemodel of tc-netem(8), with h
+    and 1-k of 0. A seed restarts netem's random numbers (kernel 6.6 or later).
     """
     loss = 0 if bursts else _share(loss_ratio)
     options = struct.pack("=IIIIII", 0, limit_packets, loss, 0, 0, 0)
@@ -77,7 +76,7 @@ def put(
 
 
 def seed(answer: bytes) -> int | None:
-    """The seed in the answer to `get_qdisc` for a netem; None where the kernel has none."""
+    """Returns the seed in the answer to `get_qdisc` for a netem, None if the kernel has none."""
     options = tc.in_answer(answer)[tc.TCA_OPTIONS][24:]
     found = attributes(options).get(_NETEM_SEED)
     return None if found is None else int(struct.unpack_from("=Q", found)[0])

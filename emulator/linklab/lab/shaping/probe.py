@@ -19,7 +19,8 @@ _LOOPBACK, _ROOT = 1, 0x10000
 
 
 def probe() -> None:
-    """Builds all qdiscs of a lab on the loopback of this namespace; raises what refuses."""
+    """Builds all qdiscs of a lab on this namespace's loopback device. Raises the error of one that
+    fails."""
     channel = Channel()
     channel.request(rtnetlink.set_up(_LOOPBACK, up=True))
     queue = RateQueue(channel, _LOOPBACK, 10_000_000, 100_000)

@@ -1,22 +1,21 @@
-"""Rate and queue of one direction of a link, with the kernel's queueing disciplines, over netlink.
+r"""Holds rate and queue of one direction of a link, with the kernel's queueing disciplines, over
+netlink.
 
 The access node's egress holds the rate and the queue: an HFSC class whose upper limit is the rate,
 with a leaf of the link's queue discipline. The core node's egress holds delay, jitter and loss
-(`delay.py`). They are never in one qdisc, because netem's limit counts delayed packets
-(Beshay et al., MASCOTS 2015), and never on an end host, whose TCP would see
-the queue (TCP small queues).
+(`delay.py`). They are never in one qdisc, because netem's limit counts delayed packets (Beshay et
+al., MASCOTS 2015). They are never on an end host, whose TCP would see the queue (TCP small queues).
 
-HFSC and not HTB: both charge a packet when it leaves, but HTB counts what is owed for it in
-seconds at the rate of that moment (Linux sch_htb, htb_accnt_tokens). After a change it owes too
-much or too little: at 1 and 3 Mbit/s alternating every 100 ms it carries 0.975 of the capacity, and
-after 10 kbit/s one packet holds the link for 1.2 s. HFSC begins a class' curve anew with every
-change (sch_hfsc, hfsc_change_usc) and forgets what was owed, so that we can say it: the new
-curve begins with a pause as long as the `Debt` takes at the new rate.
+HFSC is used instead of HTB. Both charge a packet when it leaves. HTB counts the debt in seconds at
+the rate of that moment (Linux sch_htb, htb_accnt_tokens), which is wrong after a change. At 1 and 3
+Mbit/s alternating every 100 ms, HTB carries 0.975 of the capacity. After 10 kbit/s one packet
+blocks its link for 1.2 s. HFSC restarts a class' curve with every change (sch_hfsc,
+hfsc_change_usc) and forgets the debt. So linklab states it: the new curve begins with a pause as
+long as the `Debt` takes at the new rate.
 
-A class that no packet goes to has a plug, by which the interface is woken up after a change. Without
-that, what HFSC planned by the old curve would come first. While a link loses everything, the leaf is
-a plug without room: nothing leaves that waited, and nothing that is still under way through netem
-gets in.
+A class without packets has a plug that wakes the interface after a change. Otherwise HFSC would
+first do what it planned by the old curve. While a link loses everything, the leaf is a plug without
+room. Then no waiting packet leaves, and no packet that is still in netem gets in.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from linklab.lab.shaping.tc import Counters, ShapingError
 from linklab.queues import registry
 
 TIMER_SLACK_S = 0.005
-"""How late a timer may come on a real clock without costing rate where the rate changes; without a
-change nothing is lost. A radio's bursts last as long: one A-MPDU takes the air for up to 5.484 ms
-(IEEE 802.11, aPPDUMaxTime)."""
+"""The lateness of timers on a real clock that costs no rate when the rate changes. Without changes
+no rate is lost. A radio's bursts last as long: one A-MPDU occupies the air for up to 5.484 ms (IEEE
+802.11, aPPDUMaxTime)."""
 
 _HELD = Curve(0, 2**32 - 1, 1)
-"""Nothing for 71 minutes, the longest pause of a curve, and then a byte per second."""
+"""No bytes for 71 minutes, the longest pause of a curve, and then a byte per second."""
 
 _CATCH_UP_BYTES_PER_S = 2**31
 
@@ -53,12 +52,12 @@ _WAKER: Final = 0x120000
 
 
 class RateQueue:
-    """Rate and queue of one direction, on an access node's interface.
+    r"""Holds rate and queue of one direction, on an access node's interface.
 
-    `channel` is a tc socket in the node's namespace, `index` the interface there. `discipline` has
-    the settings of the queue discipline. `slack_s` is how late a timer may come without costing
-    rate. A held queue sends nothing and drops nothing that it has room for. A shut queue loses what
-    is in it and what comes.
+    `channel` is a netlink socket in the node's namespace, `index` the interface there. `discipline`
+    has the settings of the queue discipline. `slack_s` is the lateness of timers that costs no
+    rate. A held queue sends nothing, and drops only what exceeds its size. A shut queue loses its
+    content and everything that arrives.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class RateQueue:
         return Curve(0, 0, self.rate_bps // 8)
 
     def _put_leaf(self, kind: str, options: bytes) -> None:
-        """Puts an empty leaf in the place of what is there."""
+        """Replaces the leaf by an empty one."""
         self._leaf, self._other_leaf = self._other_leaf, self._leaf
         try:
             self._channel.request(tc.put_qdisc(self._index, self._leaf, _CLASS, kind, options))
@@ -109,14 +108,14 @@ class RateQueue:
             ) from error
 
     def _wake(self) -> None:
-        """Has the interface look at its queue."""
+        """Makes the interface check its queue."""
         self._channel.request(plug.wake(self._index, _WAKER, _IDLE_CLASS))
 
     def set(self, rate_bps: int, *, is_held: bool, is_shut: bool = False) -> None:
-        """Changes the rate at once; the queue and what is in it stay, unless it is shut. The same
-        again does nothing.
+        r"""Changes the rate at once. The queue keeps its content unless it is shut. Equal values
+        change nothing.
 
-        Somebody has to call `settle` from time to time afterwards.
+        The caller has to call `settle` from time to time afterwards.
         """
         if (rate_bps, is_held, is_shut) == (self.rate_bps, self.is_held, self.is_shut):
             return
@@ -159,15 +158,15 @@ class RateQueue:
         self._pauses = curve.first_us > 0 and not self.is_held
 
     def settle(self) -> None:
-        """Takes the pause of the last change out of the curve once the queue is empty.
+        r"""Removes the pause of the last change from the curve once the queue is empty.
 
-        HFSC would make it again before the first packet after every idle time (rtsc_min).
+        HFSC would repeat it before the first packet after every idle time (rtsc_min).
         """
         if self._pauses and self.counters().queue_packets == 0:
             self._begin(self._steady)
 
     def counters(self) -> Counters:
-        """What the queue has counted."""
+        """Returns the queue's counters."""
         counted = tc.counters(self._channel.request(self._get))
         dropped = (
             self._dropped_packets if self.is_shut else counted.dropped_packets - self._lost_packets
@@ -177,7 +176,7 @@ class RateQueue:
         )
 
     def own_counters(self) -> Mapping[str, int]:
-        """What only this queue discipline counts, by name."""
+        """Returns the counters that only this queue discipline has, by name."""
         counted = Counter(self._own_counters)
         counted.update(self._counted_by_leaf())
         return counted

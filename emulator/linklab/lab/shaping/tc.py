@@ -1,6 +1,6 @@
-"""Messages to the kernel's traffic control (tc), by the layout of linux/rtnetlink.h. Pure.
+r"""Builds messages to the kernel's traffic control (tc), by the layout of linux/rtnetlink.h. Pure.
 
-`hfsc.py`, `netem.py` and `plug.py` make those of one queueing discipline each.
+`hfsc.py`, `netem.py` and `plug.py` build those of one queueing discipline each.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _STATS = struct.Struct("=QIIIIIII")
 ADD: Final = ACK | CREATE | EXCLUSIVE
 PUT: Final = ACK | CREATE | REPLACE
 CHANGE: Final = ACK
-"""Flags: something new; something new in the place of what is there; something that is there."""
+"""Flags of messages that add, replace and change an object."""
 
 
 class ShapingError(RuntimeError):
-    """The kernel cannot shape a link as it is told to."""
+    """The kernel cannot shape a link as asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What a qdisc has counted since it was made. `lost_packets` are those that were dropped while
-    the link lost everything, which `dropped_packets` leaves out."""
+    """Holds a qdisc's counters. `lost_packets` are those dropped while the link lost everything.
+    `dropped_packets` does not count them."""
 
     sent_bytes: int
     sent_packets: int
@@ -56,7 +56,8 @@ class Counters:
 def about(
     kind: int, flags: int, index: int, handle: int, parent: int, name: str, options: bytes
 ) -> bytes:
-    """A message about a qdisc or class of an interface. `name` is what the kernel calls its kind."""
+    """Returns a message about a qdisc or class of an interface. `name` is the kernel's name of its
+    kind."""
     body = _TCMSG.pack(0, index, handle, parent, 0)
     if name:
         body += text(_TCA_KIND, name) + attribute(TCA_OPTIONS, options)
@@ -64,13 +65,13 @@ def about(
 
 
 def put_qdisc(index: int, handle: int, parent: int, name: str, options: bytes) -> bytes:
-    """Puts a qdisc below `parent`, in the place of one with another handle. What is in that is
+    """Puts a qdisc below `parent`, replacing one with another handle. The old one's packets are
     dropped."""
     return about(NEWQDISC, PUT, index, handle, parent, name, options)
 
 
 def delete_root(index: int, handle: int) -> bytes:
-    """Takes an interface's root qdisc away, with all below it."""
+    """Removes an interface's root qdisc, with everything below it."""
     return about(_DELQDISC, ACK, index, handle, ROOT_PARENT, "", b"")
 
 
@@ -80,12 +81,12 @@ def get_qdisc(index: int, handle: int) -> bytes:
 
 
 def in_answer(answer: bytes) -> dict[int, memoryview]:
-    """The attributes in the answer to `get_qdisc`."""
+    """Returns the attributes in the answer to `get_qdisc`."""
     return of_answer(answer, _TCMSG.size)
 
 
 def counters(answer: bytes) -> Counters:
-    """The counters that every qdisc has, in the answer to `get_qdisc`."""
+    """Returns the counters of every qdisc from the answer to `get_qdisc`."""
     sent, packets, drops, _, _, _, queued, backlog = _STATS.unpack_from(
         in_answer(answer)[_TCA_STATS]
     )
@@ -93,5 +94,5 @@ def counters(answer: bytes) -> Counters:
 
 
 def own_counters(answer: bytes) -> memoryview:
-    """The counters that only this kind of qdisc has, in the answer to `get_qdisc`."""
+    """Returns the counters of this kind of qdisc from the answer to `get_qdisc`."""
     return in_answer(answer)[_TCA_XSTATS]

@@ -1,1 +1,2 @@
-"""The mechanisms of super-aggregation (Tsao, Sanadhya, Sivakumar 2015; see REFERENCES.md)."""
+"""Implements the mechanisms of super-aggregation (Tsao, Sanadhya, Sivakumar 2015, see
+REFERENCES.md)."""

@@ -1,9 +1,9 @@
-"""One acknowledgement for many packets of a link (super-aggregation, note 4).
+r"""Makes the client acknowledge many packets of a link at once (super-aggregation, note 4).
 
-As a Wi-Fi card does it, which hands on what came in one go as one large packet: the kernel joins what
-comes close together (generic receive offload), and TCP acknowledges what it is handed. Packets are
-told apart on the cable and in every queue all the same. What has waited for `_LONGEST_NS`, or a tick
-of the guest's clock, 10 ms, is handed on as it is.
+A Wi-Fi card passes on the packets of one burst as one large packet. Here the kernel does: generic
+receive offload joins packets that arrive close together, and TCP acknowledges the joined packet.
+Packets stay separate on the cable and in every queue. Packets that have waited for `_LONGEST_NS`,
+or for a tick of the guest's clock, 10 ms, are passed on.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ PACKETS: Final = 12
 
 _LONGEST_NS: Final = 20_000_000
 _MOST_LOOKS: Final = 1000
-"""How often the kernel may put off what it has begun to join."""
+"""How often the kernel may postpone passing on joined packets."""
 
 
 def aggregate(lab: Lab, link: str, sysfs: Path) -> None:
-    """From now on the client acknowledges `PACKETS` of the link at a time, where so many come within
-    a tick. `sysfs` is that of the client's network namespace. Raises OSError where the kernel
-    refuses."""
+    """Makes the client acknowledge `PACKETS` of the link at once, if that many arrive within a
+    tick. `sysfs` is that of the client's network namespace. Raises OSError if the kernel refuses.
+    """
     device = lab.links[link].path.device
     most_bytes = IPV4_BYTES + TCP_BYTES + PACKETS * SEGMENT_BYTES
     index = lab.client.indices[device]

@@ -1,9 +1,9 @@
-"""Acknowledgements of one link's connections that leave by another link (super-aggregation,
+r"""Sends the acknowledgements of one link's connections over another link (super-aggregation,
 offloading-ACK).
 
-They are led there by routing: a rule for the address that the connections have on their link. It is
-there while they receive a download, when acknowledgements are all that they send; handshake and
-request go the link's own way. The server's route back to that address is still the link's.
+A routing rule for the connections' address on their link does so. The rule exists while they
+receive a download, when they send nothing but acknowledgements. Handshake and request use the link
+itself. The server's route back to that address is still the link's.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from linklab.lab.player.player import Player
 from linklab.models.model import Happening
 
 PERIOD_S: Final = 0.1
-"""How often it is looked for a connection that receives a download."""
+"""The interval in which a connection that receives a download is looked for."""
 
 _PRIORITY: Final = 50
-"""Before the rules of the links (`lab/network/routes.py`)."""
+"""A higher precedence than the links' rules (`lab/network/routes.py`)."""
 
 
 class AckOffload:
-    """Leads the acknowledgements of what comes over the link `of` through the link `over`, as long as
-    that is up."""
+    """Sends the acknowledgements of the link `of` over the link `over`, while that is up."""
 
     def __init__(self, lab: Lab, player: Player, *, of: str, over: str) -> None:
-        """Links by name."""
+        """Takes links by name."""
         self._lab, self._player, self._over = lab, player, over
         self._address = lab.links[of].path.client.address
         self._rule = (f"{self._address}/32", lab.links[over].path.table, _PRIORITY)
@@ -39,7 +38,7 @@ class AckOffload:
             self._sockets = Channel(SOCK_DIAG)
 
     def look(self, due_s: float) -> float:
-        """Looks and decides; when to look again (`path_control.Control`)."""
+        """Decides, and returns when to decide again (`path_control.Control`)."""
         leads = self._lab.client.is_up(self._lab.links[self._over].path.device) and any(
             sock_diag.downloads(self._sockets.dump(sock_diag.all_connections()), self._address)
         )

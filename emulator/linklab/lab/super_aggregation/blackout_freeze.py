@@ -1,9 +1,9 @@
-"""A sender that keeps trying while a link is silent (super-aggregation, proxying-blackout-freeze).
+r"""Keeps a sender trying while its link is silent (super-aggregation, proxying-blackout-freeze).
 
-The study freezes it by a window of 0. Linux' sender then takes what is on its way for lost all the
-same (`tcp_retransmit_timer`), and rightly: an outage loses it. What it need not do is to double its
-timeout with each try, so that it is still waiting when the link is back. So it is told over another link
-that the client is unreachable (ICMP), upon which its timeout is what it was before (RFC 6069).
+The study freezes the sender by a window of 0. Linux' sender then still treats packets in flight as
+lost (`tcp_retransmit_timer`), rightly, because an outage loses them. But it need not double its
+timeout with each try and then still wait when the link is back. So the sender is told over another
+link that the client is unreachable (ICMP). Upon that it restores its timeout (RFC 6069).
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from linklab.lab.super_aggregation.tcp_segment import ACK, Segment
 from linklab.models.model import Happening
 
 PERIOD_S: Final = 0.02
-"""How often it is looked whether something came."""
+"""The interval in which it is checked whether something arrived."""
 
 TELLS_S: Final = 0.1
-"""How often the sender is told: no timeout of Linux is shorter than twice that (TCP_RTO_MIN)."""
+"""The interval of messages to the sender. Linux' timeouts are at least twice that (TCP_RTO_MIN)."""
 
 LAST: Final = 4
-"""Of how many acknowledgements it is told. It believes the one that it saw last, and the link may have
-lost those after it: a delayed one, and what waited in the uplink's queue."""
+"""The number of acknowledgements that messages quote. The sender only believes the last one that it
+saw. The link may have lost later ones: a delayed one, and those in the uplink's queue."""
 
 _ROOM_BYTES: Final = 4 << 20
 _HEADERS_BYTES: Final = 120
 
 
 class BlackoutFreeze:
-    """Tells the senders of what comes over the link `of`, by way of the link `over`, whenever nothing
-    has come for a round trip."""
+    """Tells the senders over the link `of`, by way of the link `over`, whenever nothing has arrived
+    for a round trip."""
 
     def __init__(self, lab: Lab, player: Player, *, of: str, over: str) -> None:
-        """Links by name."""
+        """Takes links by name."""
         self._lab, self._player, self._of = lab, player, of
         self._path = lab.links[of].path
         self._ends = (socket.inet_aton(SERVER_ADDRESS), socket.inet_aton(self._path.client.address))
@@ -58,7 +58,7 @@ class BlackoutFreeze:
             self._other = _way(lab.links[over].path.device, self._path.client.address)
 
     def look(self, due_s: float) -> float:
-        """Looks and decides; when to look again (`path_control.Control`)."""
+        """Decides, and returns when to decide again (`path_control.Control`)."""
         self._read()
         received_bytes = self._lab.client.received_bytes(self._path.device)
         if received_bytes != self._received_bytes:
@@ -75,7 +75,7 @@ class BlackoutFreeze:
         return due_s + PERIOD_S
 
     def _read(self) -> None:
-        """Takes what has been sent since the last look."""
+        """Reads what has been sent since the last look."""
         while True:
             try:
                 packet = self._leaving.recv(_HEADERS_BYTES)
@@ -106,8 +106,8 @@ class BlackoutFreeze:
 
 
 def _leaving(device: str) -> socket.socket:
-    """A socket that gets the first bytes of each packet that leaves by a device, from IP's header on
-    (packet(7))."""
+    """Opens a socket that gets the first bytes of each packet leaving by a device, from the IP
+    header on (packet(7))."""
     packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK, 0)
     socket_options.take_leaving(packets, _HEADERS_BYTES)
     socket_options.give_room(packets, _ROOM_BYTES)
@@ -116,8 +116,8 @@ def _leaving(device: str) -> socket.socket:
 
 
 def _way(device: str, address: str) -> socket.socket:
-    """A socket whose ICMP leaves by a device, from this address to the server (raw(7)). It is never
-    read."""
+    """Opens a socket that sends ICMP by a device, from this address to the server (raw(7)). It is
+    never read."""
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     socket_options.drop_all(raw)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())

@@ -1,5 +1,5 @@
-"""HTTP/1.1 over a connection that stays: the beginning of an answer, and answers with parts of one
-file in the order in which they were asked for (RFC 9110 14, RFC 9112). Pure."""
+"""Speaks HTTP/1.1 over a persistent connection: reads an answer's head, and answers with ranges of
+one file in the order of requests (RFC 9110 14, RFC 9112). Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _MOST_HEAD_BYTES: Final = 1 << 16
 
 
 class AnswerError(Exception):
-    """An answer that is not what was asked for."""
+    """An answer does not match its request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How an answer begins: its status, its fields by their names in small letters, and after how
-    many bytes its content follows."""
+    """Holds the head of an answer: its status, its fields by lower-case names, and its length in
+    bytes."""
 
     status: int
     fields: Mapping[str, str]
@@ -26,7 +26,7 @@ class Head:
 
 
 def head(content: bytes) -> Head | None:
-    """The head of an answer; None before all of it has come. Raises AnswerError."""
+    """Parses the head of an answer. Returns None if it is incomplete. Raises AnswerError."""
     text, found, _ = content.partition(_HEAD_END)
     if not found:
         if len(content) > _MOST_HEAD_BYTES:
@@ -43,14 +43,14 @@ def head(content: bytes) -> Head | None:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What all answers are parts of: its size, and its strong validator (RFC 9110 8.8.1)."""
+    """Identifies the file of all answers: its size, and its strong validator (RFC 9110 8.8.1)."""
 
     size_bytes: int
     tag: str
 
 
 def whole_file(answer: Head) -> File:
-    """What an answer to a question without a range announces. Raises AnswerError."""
+    """Reads the file from an answer to a request without a range. Raises AnswerError."""
     length, tag = answer.fields.get("content-length", ""), answer.fields.get("etag", "")
     if answer.status != 200 or not length.isdecimal():
         raise AnswerError(f"the server answers {answer.status}, or not with a length")
@@ -60,19 +60,18 @@ def whole_file(answer: Head) -> File:
 
 
 def question(host: str, path: str, fields: Mapping[str, str]) -> bytes:
-    """A request for a file."""
+    """Returns a request for a file."""
     lines = [f"GET {path} HTTP/1.1", f"Host: {host}"]
     return "\r\n".join([*lines, *(f"{name}: {fields[name]}" for name in fields), "", ""]).encode()
 
 
 def part(host: str, path: str, begin: int, end: int, file: File) -> bytes:
-    """A request for the bytes from `begin` to before `end` of this very file."""
+    """Returns a request for the bytes from `begin` to before `end` of this file."""
     return question(host, path, {"Range": f"bytes={begin}-{end - 1}", "If-Range": file.tag})
 
 
 class Parts:
-    """Reads the answers to requests for parts, one after the other. `missing` are those that have
-    not come whole."""
+    """Reads the answers to range requests in order. `missing` has the ranges that are not complete."""
 
     def __init__(self, file: File) -> None:
         self.missing: list[tuple[int, int]] = []
@@ -81,12 +80,12 @@ class Parts:
         self._is_within = False
 
     def asked(self, begin: int, end: int) -> None:
-        """The bytes from `begin` to before `end` were asked for."""
+        """Records a request for the bytes from `begin` to before `end`."""
         self.missing.append((begin, end))
 
     def read(self, content: bytes) -> Iterator[tuple[int, bytes, bool]]:
-        """What has come: where in the file it belongs, its bytes, and whether an answer ends with
-        it. Raises AnswerError."""
+        """Yields the received content: its position in the file, its bytes, and whether an answer
+        ends with it. Raises AnswerError."""
         self._unread += content
         while self._unread:
             if not self._is_within:

@@ -1,10 +1,10 @@
-"""Downloads a file over one link by a TCP whose random losses the sender never sees, and what was lost
-over another link (super-aggregation, mirroring-loss-fetching). A program of its own, for root:
+"""Downloads a file over one link, hides random losses from the sender, and fetches what was lost over
+another link (super-aggregation, mirroring-loss-fetching). It is a separate program that needs root:
 
     python -m linklab.lab.super_aggregation.loss_fetching URL ADDRESS DEVICE OUTPUT SHA256
 
-ADDRESS is this host's on the link of the TCP, DEVICE that of the other link. The URL begins with
-http://: what TLS encrypts for one connection is of no use on another.
+ADDRESS is this host's on the link of the TCP connection, DEVICE the other link's. The URL begins with
+http://, because bytes that TLS encrypts for one connection are useless on another.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from linklab.lab.super_aggregation.raw_tcp import RawConnection
 _HTTP_PORT: Final = 80
 
 GIVE_UP_S: Final = 300.0
-"""After so long without a byte the download has failed, as multilink's has."""
+"""The download fails after this time without a byte, as multilink's does."""
 
 
 def command(url: str, address: str, device: str, output: str, sha256: str) -> list[str]:
-    """What starts this program, in the same course whatever this Python has seen before: compiled
-    modules are neither looked for nor left."""
+    """Returns the command of this program. Python neither looks for compiled modules nor writes
+    them, so that every start behaves the same."""
     package = str(Path(__file__).parents[3])
     python = [sys.executable, "-S", "-P", "-B", "-X", "pycache_prefix=/dev/null"]
     words = [
@@ -47,7 +47,7 @@ def command(url: str, address: str, device: str, output: str, sha256: str) -> li
 
 
 class _Download:
-    """A file, of which each byte comes over one of two links."""
+    """Downloads a file. Each byte comes over one of two links."""
 
     def __init__(self, url: str, address: str, device: str, output: int) -> None:
         host, _, path = url.removeprefix("http://").partition("/")
@@ -69,7 +69,7 @@ class _Download:
         )
 
     def run(self) -> None:
-        """Downloads. Raises OSError, AnswerError."""
+        """Downloads the file. Raises OSError, AnswerError."""
         while not self._receiver.is_whole:
             now_s = time.monotonic()
             dues = (self._stream.due_s, self._mirror.due_s, self._since_s + GIVE_UP_S)
@@ -102,7 +102,7 @@ class _Download:
         return at_once
 
     def _begin(self, position: int, content: bytes) -> None:
-        """Until the answer's head has come, which no loss may hide, all is kept."""
+        """Collects content until the answer's head is complete. Losses before that are not hidden."""
         self._early.append((position, content))
         begun = b""
         for at, some in sorted(self._early):
@@ -129,7 +129,7 @@ class _Download:
 
 
 def main(arguments: list[str]) -> int:
-    """Downloads and checks the file: 0, or 1 with one line of error."""
+    """Downloads and checks the file. Returns 0, or prints one line of error and returns 1."""
     url, address, device, output, sha256 = arguments
     try:
         with Path(output).open("w+b") as file:

@@ -1,11 +1,11 @@
-"""Which losses a receiver of TCP hides from the sender, and what it acknowledges (super-aggregation,
-mirroring-loss-fetching). Pure.
+r"""Decides which losses a TCP receiver hides from the sender, and what it acknowledges
+(super-aggregation, mirroring-loss-fetching). Pure.
 
-What was lost at random is acknowledged as if it had come, and fetched over another link. What was
-lost to a full queue is not: a sender that sees no loss would fill the queue for ever. The two are
-told apart by how long packets wait (`Spike`).
+Randomly lost data is acknowledged as if it had arrived, and fetched over another link. Data lost to
+a full queue is not, because a sender that sees no loss would keep the queue full. The packets'
+waiting time tells the two apart (`Spike`).
 
-Positions are bytes of the connection's stream; a range is its begin and its end. Times are seconds.
+Positions are bytes of the connection's stream. A range is its begin and its end. Times are seconds.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from typing import Final
 Range = tuple[int, int]
 
 SEGMENTS_BEHIND: Final = 3
-"""So many segments come behind what is missing before it is taken for lost and not for late
-(RFC 5681 3.2)."""
+"""The number of later segments after which missing data counts as lost and not as late (RFC 5681
+3.2)."""
 
 _FULL, _FREE = 1 / 2, 1 / 3
 
 _PATIENCE: Final = 2
-"""How many of its shortest answers the mirror may take for one."""
+"""How many times its shortest answer time the mirror may take for an answer."""
 
 
 class Spike:
-    """Whether the queue is filling: from when a packet's way has taken longer than the least by half
-    of what it can, until by less than a third (Tobe, with the bounds of Cen)."""
+    """Detects whether the queue is filling. That is from when a packet's trip exceeds the shortest
+    by half of the possible range, until it exceeds it by less than a third (Tobe, with the bounds
+    of Cen)."""
 
     def __init__(self) -> None:
         self._least_s, self._most_s = math.inf, -math.inf
         self._is_full = False
 
     def saw(self, trip_s: float) -> bool:
-        """Learns from a packet, by when it came less when it was sent, on whatever clocks."""
+        """Adds a packet's trip time: its arrival minus its sending time, on any clocks."""
         self._least_s = min(self._least_s, trip_s)
         self._most_s = max(self._most_s, trip_s)
         bound = _FREE if self._is_full else _FULL
@@ -44,35 +45,35 @@ class Spike:
 
 
 class Pace:
-    """Whether who fetches keeps up: nothing waits for much longer than an answer takes at least, so
-    that what waits is about what the link brings in a round trip."""
+    """Tells whether fetching keeps up. No request may wait much longer than the shortest answer
+    time. So the outstanding requests are about what the link delivers in a round trip."""
 
     def __init__(self) -> None:
         self._least_s = math.inf
         self._asked: deque[float] = deque()
 
     def connected(self, took_s: float) -> None:
-        """There is a connection, of which nothing was asked yet."""
+        """Starts a new connection, on which nothing was requested yet."""
         self._least_s = min(self._least_s, took_s)
         self._asked.clear()
 
     def asked(self, now_s: float) -> None:
-        """Something was asked."""
+        """Adds a request."""
         self._asked.append(now_s)
 
     def answered(self, now_s: float) -> None:
-        """What was asked first has come."""
+        """Completes the oldest request."""
         self._least_s = min(self._least_s, now_s - self._asked.popleft())
 
     def keeps_up(self, now_s: float) -> bool:
-        """Whether more may be asked."""
+        """Tells whether more may be requested."""
         return not self._asked or now_s - self._asked[0] <= _PATIENCE * self._least_s
 
 
 class Receiver:
-    """What has come of a connection's stream, and what is missing with or without the sender's
-    knowing. `end` is where the stream ends, which is known once its beginning has been understood;
-    before nothing is hidden."""
+    """Tracks what has arrived of a connection's stream, and what is missing, hidden from the sender
+    or not. `end` is the stream's end, known once the head was read. Before that no loss is hidden.
+    """
 
     def __init__(self) -> None:
         self.acknowledged = 0
@@ -85,21 +86,21 @@ class Receiver:
 
     @property
     def beyond(self) -> tuple[Range, ...]:
-        """What is acknowledged beyond gaps that the sender is to fill, that of the newest segment
-        first."""
+        """The acknowledged ranges beyond gaps that the sender has to fill, the one with the newest
+        segment first."""
         return tuple(self._beyond)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all is there, hidden or not."""
+        """Whether everything has arrived."""
         ends = self.end is not None and self.acknowledged >= self.end
         return ends and not self._young and not self._fetched
 
     def arrived(
         self, begin: int, end: int, trip_s: float, *, keeps_up: bool
     ) -> tuple[bool, list[Range]]:
-        """A segment came; `keeps_up` is whether who fetches can take more. Whether the sender has to
-        hear of it at once (RFC 5681 4.2), and what is to be fetched now."""
+        """Takes in a segment. `keeps_up` tells whether fetching can take more. Returns whether to
+        acknowledge at once (RFC 5681 4.2), and the ranges to fetch now."""
         is_full = self._spike.saw(trip_s)
         self._fill(begin, end)
         self._young = [(missing, behind + (begin >= missing[1])) for missing, behind in self._young]
@@ -110,11 +111,11 @@ class Receiver:
         return self._cover(covered, end), self._ripe()
 
     def fetched(self, begin: int, end: int) -> None:
-        """What was to be fetched has come, or a part."""
+        """Takes in a fetched range, or a part of one."""
         self._fetched = _without(self._fetched, begin, end)
 
     def _fill(self, begin: int, end: int) -> None:
-        """What was missing has come after all."""
+        """Takes in missing data that arrived after all."""
         self._fetched = _without(self._fetched, begin, end)
         self._young = [
             (rest, behind)
@@ -123,7 +124,7 @@ class Receiver:
         ]
 
     def _cover(self, begin: int, end: int) -> bool:
-        """Acknowledges a range; whether at once."""
+        """Acknowledges a range. Returns whether to do so at once."""
         is_old = end <= self.acknowledged
         near = [one for one in self._beyond if one[0] <= end and begin <= one[1]]
         begin, end = min([begin, *(one[0] for one in near)]), max([end, *(one[1] for one in near)])
@@ -138,7 +139,7 @@ class Receiver:
         return is_old or has_gaps or bool(self._beyond)
 
     def _ripe(self) -> list[Range]:
-        """What is lost for sure: at the stream's end nothing comes behind."""
+        """Returns the ranges that count as lost. At the stream's end no segments follow."""
         ends = self.end is not None and self.acknowledged >= self.end
         ripe = [missing for missing, behind in self._young if ends or behind >= SEGMENTS_BEHIND]
         self._young = [one for one in self._young if one[0] not in ripe]

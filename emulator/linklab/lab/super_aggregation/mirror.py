@@ -1,8 +1,8 @@
-"""Fetches parts of a file over a link of its own (super-aggregation, mirroring-loss-fetching): one
-connection of HTTP/1.1 that stays, on which each part is asked for as soon as it is missed.
+r"""Fetches parts of a file over another link (super-aggregation, mirroring-loss-fetching).
 
-A connection that breaks is made anew, and what it owed is asked for again: over the link from which
-it is missing and the other by turns, for the other may be gone for good.
+It uses one persistent HTTP/1.1 connection, and requests each part as soon as it is missed. If the
+connection breaks, it opens a new one and repeats the unanswered requests. It alternates between the
+link that lost the parts and the other link, because the other may be gone for good.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from linklab.lab.super_aggregation.http_ranges import File, Parts
 from linklab.lab.super_aggregation.loss_hiding import Pace
 
 AGAIN_S: Final = 1.0
-"""How long after a failure the next connection is tried."""
+"""The wait after a failure before the next connection."""
 
 _SILENCE_S: Final = 10.0
-"""After so long without a byte of what it owes a connection is broken."""
+"""A connection is broken after this time without an expected byte."""
 
 
 class Mirror:
-    """The connection to a server by `device`, the other link's, or from `address`, this host's on the
-    link from which parts are missing. Times are of `time.monotonic`."""
+    """The connection to a server by `device`, the other link's, or from `address`, this host's on
+    the link that lost the parts. Times are of `time.monotonic`."""
 
     def __init__(
         self, device: str, address: str, server: tuple[str, int], path: str, now_s: float
@@ -41,31 +41,31 @@ class Mirror:
 
     @property
     def reads(self) -> list[int]:
-        """Descriptors that are to be waited for until they are readable."""
+        """The descriptors to wait for until they are readable."""
         return [self._socket.fileno()] if self._socket is not None and self._is_open else []
 
     @property
     def writes(self) -> list[int]:
-        """Those that are until they are writable."""
+        """The descriptors to wait for until they are writable."""
         return [self._socket.fileno()] if self._socket is not None and not self._is_open else []
 
     @property
     def due_s(self) -> float | None:
-        """When there is something to do anyway."""
+        """The time of the next action without any event, None if there is none."""
         if self._socket is None:
             return self._since_s + AGAIN_S
         return None if self._is_open and not self._owes else self._heard_s + _SILENCE_S
 
     def keeps_up(self, now_s: float) -> bool:
-        """Whether more may be asked of it: over the other link alone."""
+        """Tells whether more may be requested, only over the other link."""
         return self._is_open and not self._is_own and self._pace.keeps_up(now_s)
 
     def of(self, file: File) -> None:
-        """What parts are of, before the first."""
+        """Sets the file of the parts, before the first one."""
         self._file, self._parts = file, Parts(file)
 
     def fetch(self, begin: int, end: int, now_s: float) -> None:
-        """Asks for the bytes from `begin` to before `end` of the file."""
+        """Requests the bytes from `begin` to before `end` of the file."""
         assert self._parts is not None
         if not self._owes:
             self._heard_s = now_s
@@ -74,7 +74,7 @@ class Mirror:
             self._ask(begin, end, now_s)
 
     def look(self, now_s: float) -> Iterator[tuple[int, bytes]]:
-        """Does what can be done now; what has come, with where it belongs. Raises AnswerError."""
+        """Does what can be done now. Yields received content with its position. Raises AnswerError."""
         if self._socket is None:
             if now_s >= self._since_s + AGAIN_S:
                 self._connect(now_s)

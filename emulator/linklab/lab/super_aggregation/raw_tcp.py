@@ -1,8 +1,8 @@
-"""A connection of TCP that only asks and then receives, on a raw socket (raw(7)): what it acknowledges
-is for a program to decide.
+r"""Implements a TCP connection that only sends a request and receives, on a raw socket (raw(7)).
+The program decides what it acknowledges.
 
-The kernel, which knows of no such connection, would answer with a reset. So a socket listens on the
-port, and drops all that comes. For root.
+The kernel does not know the connection and would answer with a reset. So a listening socket holds
+the port and drops everything. Needs root.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from linklab.lab.super_aggregation import tcp_segment
 from linklab.lab.super_aggregation.tcp_segment import ACK, FIN, RST, SYN, Segment
 
 DELAY_S: Final = 0.04
-"""How long an acknowledgement waits for a second segment at most (Linux TCP_DELACK_MIN)."""
+"""The longest time that an acknowledgement waits for a second segment (Linux TCP_DELACK_MIN)."""
 
 _AT_ONCE: Final = 16
-"""So many of the first segments are acknowledged one by one (Linux TCP_MAX_QUICKACKS)."""
+"""The number of first segments that are acknowledged one by one (Linux TCP_MAX_QUICKACKS)."""
 
 _FIRST_TIMEOUT_S: Final = 1.0
-"""Until what is not acknowledged is sent again; it doubles (RFC 6298 2)."""
+"""The first retransmission timeout. It doubles each time (RFC 6298 2)."""
 
 _SCALE_BITS: Final = 9
 _WINDOW: Final = 0xFFFF
@@ -35,7 +35,7 @@ _ROOM_BYTES: Final = 16 << 20
 
 
 def _silent(address: str) -> socket.socket:
-    """A socket that listens on a free port and answers nobody."""
+    """Opens a socket that listens on a free port and never answers."""
     listening = socket.socket()
     socket_options.drop_all(listening)
     listening.bind((address, 0))
@@ -44,15 +44,14 @@ def _silent(address: str) -> socket.socket:
 
 
 Arrived = Callable[[int, bytes, float, float], bool]
-"""What is told of each segment: its position in the stream, its bytes, how long it took by the clocks
-of both ends, which differ, and when it is (`time.monotonic`). It says whether the sender has to hear
-of it at once."""
+"""Takes each segment: its position in the stream, its bytes, its trip time by both ends' clocks,
+which differ, and the current time (`time.monotonic`). Returns whether to acknowledge at once."""
 
 
 class RawConnection:
-    """A connection from an address of this host, on which `request` is sent. `acknowledged` says how
-    much of the stream has come, `beyond` what more; both are asked before an acknowledgement is sent.
-    """
+    """A connection from an address of this host that sends `request`. `acknowledged` returns how
+    much of the stream has arrived, `beyond` the ranges after gaps. Both are called before each
+    acknowledgement."""
 
     def __init__(
         self,
@@ -88,18 +87,18 @@ class RawConnection:
         self._again_s: float | None = 0.0
 
     def fileno(self) -> int:
-        """Readable when something has come."""
+        """A descriptor that is readable when something has arrived."""
         return self._raw.fileno()
 
     @property
     def due_s(self) -> float | None:
-        """When there is something to do anyway."""
+        """The time of the next action without any event, None if there is none."""
         return min(
             (one for one in (self._delayed_s, self._again_s) if one is not None), default=None
         )
 
     def look(self, now_s: float) -> None:
-        """Reads what has come, and sends what is due. Raises OSError where the connection is lost."""
+        """Reads what has arrived and sends what is due. Raises OSError if the connection is lost."""
         while True:
             try:
                 datagram, notes, _, _ = self._raw.recvmsg(1 << 16, socket_options.NOTES_BYTES)
@@ -115,7 +114,7 @@ class RawConnection:
             self._acknowledge()
 
     def end(self) -> None:
-        """Says that no more is wanted, and forgets the connection."""
+        """Closes the connection to the sender and forgets it."""
         self._send(FIN | ACK)
         self._raw.close()
         self._silent.close()
@@ -148,7 +147,8 @@ class RawConnection:
             self._receive(segment, came_s, now_s)
 
     def _open(self, segment: Segment, now_s: float) -> None:
-        """Asks at the first answer; a repeated one has not been acknowledged."""
+        """Sends the request after the first answer. A repeated answer means that it was not
+        acknowledged."""
         if self._base is None:
             self._base = segment.sequence + 1
             self._seen_clock = self._shown_clock = segment.times[0] if segment.times else 0
@@ -194,5 +194,5 @@ class RawConnection:
         segment = Segment(
             self._port, self._server_port, sequence, number, flags, _WINDOW, clock, payload
         )
-        with contextlib.suppress(OSError):  # A link that is down loses it, as any other.
+        with contextlib.suppress(OSError):  # A link that is down loses it.
             self._raw.send(tcp_segment.packed(segment, *self._ends, options))

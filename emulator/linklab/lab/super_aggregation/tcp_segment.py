@@ -1,5 +1,5 @@
-"""Segments of TCP as a raw socket has them (RFC 9293 3.1), with timestamps (RFC 7323) and selective
-acknowledgements (RFC 2018). Pure. IPv4 only, as the lab is."""
+"""Packs and parses TCP segments of a raw socket (RFC 9293 3.1), with timestamps (RFC 7323) and
+selective acknowledgements (RFC 2018). Pure. IPv4 only, as the lab is."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TCP: Final = 6
 _UNREACHABLE, _HOST = 3, 1
 
 MOST_BLOCKS: Final = 3
-"""Of a selective acknowledgement, beside a timestamp (RFC 2018 3)."""
+"""The most blocks of a selective acknowledgement beside a timestamp (RFC 2018 3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What one segment says. `times` are its sender's clock, and the other's that it has seen
-    (RFC 7323 3.2)."""
+    """Holds the fields of one segment. `times` are the sender's clock, and the last clock of the
+    other end that it has seen (RFC 7323 3.2)."""
 
     from_port: int
     to_port: int
@@ -36,13 +36,13 @@ class Segment:
 
 
 def unwrapped(number: int, near: int) -> int:
-    """The number that is this one in 32 bits and lies closest to `near`."""
+    """Returns the number that equals `number` in 32 bits and is closest to `near`."""
     half = _ALL_NUMBERS // 2
     return near + (number - near + half) % _ALL_NUMBERS - half
 
 
 def parsed(datagram: bytes) -> Segment:
-    """The segment in an IPv4 datagram. Raises ValueError where there is none."""
+    """Parses the segment in an IPv4 datagram. Raises ValueError if there is none."""
     try:
         begin = (datagram[0] & 0x0F) * 4
         (whole,) = struct.unpack_from("!H", datagram, 2)
@@ -74,8 +74,8 @@ def _times(options: bytes) -> tuple[int, int] | None:
 
 
 def opening(segment_bytes: int, scale_bits: int) -> bytes:
-    """The options of a first segment: how large segments may be, by how many bits the window is
-    shifted (RFC 7323 2), and that acknowledgements may be selective."""
+    """Returns the options of a first segment: the largest segment size, the window's shift (RFC
+    7323 2), and that selective acknowledgements are allowed."""
     filler = bytes((_FILLER,) * 3)
     return (
         struct.pack("!BBHBBBBB", _MSS, 4, segment_bytes, _MAY_SACK, 2, _SCALE, 3, scale_bits)
@@ -84,8 +84,8 @@ def opening(segment_bytes: int, scale_bits: int) -> bytes:
 
 
 def selected(blocks: Iterable[tuple[int, int]]) -> bytes:
-    """The option that says what has come beyond a gap: begins and ends, the newest first, of which
-    the first few find room."""
+    """Returns the option with the received ranges beyond gaps, newest first. Only the first few
+    fit."""
     known = list(blocks)[:MOST_BLOCKS]
     if not known:
         return b""
@@ -96,8 +96,8 @@ def selected(blocks: Iterable[tuple[int, int]]) -> bytes:
 
 
 def packed(segment: Segment, source: bytes, target: bytes, options: bytes = b"") -> bytes:
-    """The segment as it follows an IPv4 header with these addresses of 4 bytes, with its checksum.
-    `options` are whole words, behind those of `times`; numbers may lie beyond 32 bits."""
+    """Returns the segment with its checksum, to follow an IPv4 header with these addresses of 4
+    bytes. `options` are whole words, after those of `times`. Numbers may exceed 32 bits."""
     if segment.times is not None:
         ours, theirs = segment.times
         clock = (ours % _ALL_NUMBERS, theirs % _ALL_NUMBERS)
@@ -123,8 +123,8 @@ def packed(segment: Segment, source: bytes, target: bytes, options: bytes = b"")
 
 
 def unreachable(segment: Segment, source: bytes, target: bytes) -> bytes:
-    """ICMP that says of what this segment acknowledges next, on its way between these addresses, that
-    its host is unreachable (RFC 792): the IPv4 header and 8 bytes of the segment that it is about."""
+    """Returns an ICMP message that the segment's host is unreachable (RFC 792). It quotes the IPv4
+    header and 8 bytes of the next segment that `segment` acknowledges, between these addresses."""
     address = bytearray(struct.pack("!BBHHHBBH", 0x45, 0, 40, 0, 0, 64, _TCP, 0) + source + target)
     struct.pack_into("!H", address, 10, _checksum(bytes(address)))
     number = segment.acknowledged % _ALL_NUMBERS
@@ -135,7 +135,7 @@ def unreachable(segment: Segment, source: bytes, target: bytes) -> bytes:
 
 
 def _checksum(content: bytes) -> int:
-    """RFC 1071."""
+    """Computes the checksum of RFC 1071."""
     content += bytes(len(content) % 2)
     total: int = sum(struct.unpack(f"!{len(content) // 2}H", content))
     while total >> 16:
