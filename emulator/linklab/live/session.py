@@ -55,8 +55,8 @@ _SLEEP = ("sleep", "infinity")
 def requests(
     scenario: Scenario, algorithms: Sequence[str], seed: int, outside: Outside | None
 ) -> list[RunRequest]:
-    """The runs of a turn: one for each algorithm, or the one in which nobody downloads. RunError
-    where an algorithm does not fit."""
+    """Returns the runs of a turn: one for each algorithm, or one without a download. Raises
+    RunError if an algorithm does not fit."""
     if not algorithms:
         return [RunRequest(scenario, None, seed, command=_SLEEP, name=job.NOBODY, outside=outside)]
     return [RunRequest(scenario, name, seed, outside=outside) for name in algorithms]

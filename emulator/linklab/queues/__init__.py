@@ -1,1 +1,1 @@
-"""Queue disciplines: what a link does with packets that have to wait."""
+"""Defines queue disciplines: how a link queues and drops packets."""

@@ -1,7 +1,7 @@
-"""What a queue discipline is to everybody else: names, keys, netlink options, counters. Pure.
+r"""Defines what a queue discipline is: names, keys, netlink options, counters. Pure.
 
-One value of `Discipline` in each discipline's file says all of it; `registry.py` lists them. Nothing
-else knows a discipline by name.
+Each discipline's file has one `Discipline` value. `registry.py` lists them. No other code knows a
+discipline by name.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Discipline(Generic[S]):
-    """A queue discipline of the kernel that holds the queue of a link.
+    r"""Defines a queue discipline of the kernel for the queue of a link.
 
-    `name` is its name in scenarios, `kind` its name in the kernel. `table` has its own keys, which
-    all have defaults. `options` makes its netlink attributes (TCA_OPTIONS) from the settings and the
-    size of the queue in bytes. `counters` reads what only this discipline counts from the kernel's
-    struct for it (TCA_XSTATS). They stand in `queues.jsonl` under the names that it gives them.
+    `name` is its name in scenarios, `kind` its name in the kernel. `table` has its own keys, all
+    with defaults. `options` makes its netlink attributes (TCA_OPTIONS) from the settings and the
+    queue size in bytes. `counters` reads its own counters from the kernel's struct (TCA_XSTATS).
+    They have the same names in `queues.jsonl`.
     """
 
     name: str

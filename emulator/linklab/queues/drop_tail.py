@@ -1,4 +1,4 @@
-"""One queue for all packets, which drops those that find it full (tc-bfifo(8)). Pure."""
+"""Defines one queue for all packets, which drops packets that find it full (tc-bfifo(8)). Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linklab.schema.rows import Table
 
 @dataclass(frozen=True, slots=True)
 class DropTail:
-    """Nothing can be set but the size of the queue."""
+    """Has no settings, besides the link's queue size."""
 
 
 DISCIPLINE: Final = Discipline(

@@ -1,4 +1,4 @@
-"""Every queue discipline, one line each, and the scenario key that chooses one. Pure."""
+"""Lists every queue discipline, one line each, and reads the scenario key that chooses one. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linklab.queues.discipline import AnyDiscipline
 from linklab.schema.mapping import Keys, Mapping, one_of
 
 DISCIPLINES: Final[tuple[AnyDiscipline, ...]] = (drop_tail.DISCIPLINE,)
-"""In the order in which lists have them."""
+"""The order is the order of lists."""
 
 DEFAULT: Final = drop_tail.DropTail()
 
@@ -20,12 +20,12 @@ _OF_SETTINGS: Final = {one.table.settings: one for one in DISCIPLINES}
 
 
 def of_settings(settings: object) -> AnyDiscipline:
-    """Whose settings these are. Raises KeyError for a class that is no discipline's."""
+    """Returns the discipline of these settings. Raises KeyError for another class."""
     return _OF_SETTINGS[type(settings)]
 
 
 class Choice:
-    """A discipline by its name, or a mapping from its name to its own keys."""
+    """Reads and writes a discipline's name, or a mapping from its name to its own keys."""
 
     allowed: Final = ", ".join(_BY_NAME) + (
         "; or a mapping from one of them to its keys, see below"
@@ -34,7 +34,7 @@ class Choice:
     )
 
     def read(self, mapping: Mapping, key: str) -> Any:
-        """The settings of the discipline that the mapping chooses."""
+        """Reads the settings of the chosen discipline."""
         if not isinstance(mapping.values[key], MappingNode):
             return _BY_NAME[mapping.get(key, one_of(*_BY_NAME))].table.settings()
         chosen = mapping.sub(key, Keys((), tuple(_BY_NAME)))
@@ -46,7 +46,7 @@ class Choice:
         return _BY_NAME[name].table.read(chosen, name)
 
     def write(self, settings: Any) -> Any:
-        """The name alone where all of its keys have their defaults."""
+        """Returns the name alone if all of its keys have their defaults."""
         discipline = of_settings(settings)
         if settings == discipline.table.settings():
             return discipline.name

@@ -1,1 +1,1 @@
-"""`linklab regress`: does a suite of downloads still take what its baseline says?"""
+"""Implements `linklab regress`: compares a suite of downloads with its baseline."""

@@ -71,8 +71,8 @@ def of_scenario(scenario: Scenario) -> str:
 
 
 def _needs_energy(planned: Planned) -> bool:
-    who = planned.entrant
-    return who.command is None and client_of(who.name).needs_energy
+    entrant = planned.entrant
+    return entrant.command is None and client_of(entrant.name).needs_energy
 
 
 def _of_energy_model(text: str) -> str:

@@ -1,1 +1,1 @@
-"""YAML files: read within limits, value by value, by rows that say what a key means."""
+"""Reads YAML files within limits, value by value, by tables that describe every key."""

@@ -1,8 +1,8 @@
-"""YAML files, within limits: the one way in which linklab reads any.
+r"""Reads all of linklab's YAML files, within limits. Pure, except `read`.
 
-A few hundred bytes of YAML can stand for more values than fit into a computer (aliases of aliases,
-merges of merges), and a few kilobytes can nest deeper than a program's stack. So what a document
-stands for is counted while it is read, its aliases as often as they are named. Pure but for `read`.
+A few hundred bytes of YAML can expand to more values than fit into memory, by aliases of aliases
+and merges of merges. A few kilobytes can nest deeper than a program's stack. So the loader counts
+the values of a document while it reads, and counts an alias each time it is used.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from yaml.nodes import Node
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be found, read or emulated; the text says where and why."""
+    """A scenario cannot be found, read or emulated. The message says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a file may hold, and how many values it may stand for with its aliases."""
+    """Limits the size of a file, and the number of its values with aliases expanded."""
 
     size_bytes: int
     values: int
 
 
 LIMITS: Final = Limits(1 << 20, 50_000)
-"""For what people write: the largest file that ships has 3 kB and 200 values."""
+"""The limits for files that people write. The largest file that ships has 3 kB and 200 values."""
 
 MAX_DEPTH: Final = 50
-"""Mappings and lists within each other; a scenario has 5."""
+"""The deepest nesting of mappings and lists. A scenario has 5 levels."""
 
 MAX_SCALAR: Final = 20_000
-"""Characters of one value: some pages of description."""
+"""The most characters of one value, some pages of description."""
 
 
 def read(
@@ -45,7 +45,8 @@ def read(
     limits: Limits = LIMITS,
     opener: Callable[[Path], BinaryIO] = lambda path: path.open("rb"),
 ) -> str:
-    """The text of a file. Raises ScenarioError where it cannot be read, is too large or no text."""
+    """Returns the text of a file. Raises ScenarioError if it cannot be read, is too large or is no
+    text."""
     try:
         with opener(path) as file:
             content = file.read(limits.size_bytes + 1)
@@ -60,10 +61,11 @@ def read(
 
 
 def compose(text: str, shown: str, needed: str, *, canonical: bool = False) -> Node:
-    """The root of YAML text. `shown` names the file in errors, `needed` are its root's keys.
-    What linklab itself has written is `canonical`, and read five times as fast.
+    r"""Returns the root of YAML text. `shown` names the file in errors, `needed` are its root's
+    keys.
 
-    Raises ScenarioError with file and line.
+    `canonical` text, which linklab has written itself, is read five times as fast. Raises
+    ScenarioError with file and line.
     """
     _check_size(text, shown, LIMITS)
     loader = _CanonicalLoader if canonical else _Loader
@@ -74,7 +76,7 @@ def compose(text: str, shown: str, needed: str, *, canonical: bool = False) -> N
 
 
 def plain(text: str, shown: str, limits: Limits) -> Any:
-    """YAML text as mappings, lists and strings, which is much faster. Raises ScenarioError."""
+    """Returns YAML text as mappings, lists and strings, which is much faster. Raises ScenarioError."""
     _check_size(text, shown, limits)
     return _loaded(text, shown, lambda: _PlainLoader(text, limits).get_single_data())
 
@@ -105,11 +107,11 @@ def _loaded(text: str, shown: str, load: Callable[[], Any]) -> Any:
 
 
 class _TooMuch(yaml.MarkedYAMLError):
-    """The document goes over a limit."""
+    """The document exceeds a limit."""
 
 
 class _Limited(Composer):
-    """Composes nodes, and counts what they stand for."""
+    """Composes nodes and counts their values."""
 
     def __init__(self, limits: Limits) -> None:
         Composer.__init__(self)
@@ -118,7 +120,7 @@ class _Limited(Composer):
         self._values = 0
         self._stands_for: dict[int, int] = {}
         self._kept: list[Node] = []
-        """Keeps the ids in `_stands_for` from being given to other nodes."""
+        """Keeps the nodes alive, so that no id in `_stands_for` is reused."""
 
     peek_event: Callable[[], Any]
 
@@ -161,7 +163,7 @@ class _Limited(Composer):
 
 
 class _Loader(_Limited, yaml.SafeLoader):
-    """Pure Python, whose messages are the better ones."""
+    """Uses the loader in pure Python, which has the better messages."""
 
     def __init__(self, text: str) -> None:
         yaml.SafeLoader.__init__(self, text)
@@ -169,7 +171,7 @@ class _Loader(_Limited, yaml.SafeLoader):
 
 
 class _CanonicalLoader(_Limited, yaml.CSafeLoader):
-    """libyaml's parser."""
+    """Uses libyaml's parser."""
 
     def __init__(self, text: str) -> None:
         yaml.CSafeLoader.__init__(self, text)
@@ -177,7 +179,7 @@ class _CanonicalLoader(_Limited, yaml.CSafeLoader):
 
 
 class _PlainLoader(_Limited, yaml.CBaseLoader):
-    """libyaml's parser; every scalar is a string."""
+    """Uses libyaml's parser. Every scalar is a string."""
 
     def __init__(self, text: str, limits: Limits) -> None:
         yaml.CBaseLoader.__init__(self, text)

@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 
 def guess(word: str, known: Collection[str]) -> str:
-    """What was meant perhaps, for an error message."""
-    import difflib  # Here because it is slow to load, and needed for errors only.
+    """Returns a suggestion for an error message, "" if no known word is similar."""
+    import difflib  # Imported here because it is slow to load and only errors need it.
 
     close = difflib.get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
@@ -30,7 +30,8 @@ def guess(word: str, known: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a mapping. `named` checks those that a file may choose, as names of things."""
+    """Holds the keys of a mapping. `named` checks keys that a file may choose freely, such as
+    names."""
 
     needed: tuple[str, ...]
     optional: tuple[str, ...] = ()
@@ -42,7 +43,7 @@ class Keys:
 
 
 class Mapping:
-    """A mapping of the file: hands out its values converted, refuses with file and line."""
+    """Reads a mapping of the file. Converts its values, and reports errors with file and line."""
 
     def __init__(self, shown: str, node: Node, where: str, keys: Keys) -> None:
         self.shown = shown
@@ -60,7 +61,7 @@ class Mapping:
                 self.fail(None, message)
 
     def _entries(self, node: MappingNode, keys: Keys) -> dict[str, Node]:
-        """The mapping's values by key; those of merged mappings where it has none itself."""
+        """Returns the mapping's values by key. Its own keys win over those of merged mappings."""
         own: dict[str, Node] = {}
         lines: dict[str, int] = {}
         merged: dict[str, Node] = {}
@@ -105,7 +106,7 @@ class Mapping:
         raise ScenarioError(place + (f"{where}: {message}" if where else message))
 
     def fail(self, key: str | None, message: str) -> NoReturn:
-        """Refuses the value of `key`, or the mapping itself."""
+        """Raises ScenarioError for the value of `key`, or for the mapping itself."""
         node = self.values[key] if key is not None and key in self.values else self.node
         self.fail_at(node, self.path(key), message)
 
@@ -113,7 +114,7 @@ class Mapping:
         return key in self.values
 
     def get(self, key: str, convert: Callable[[str], T]) -> T:
-        """The scalar `key` through `convert`, whose ValueError becomes the scenario's error."""
+        """Returns the scalar `key` through `convert`. A ValueError becomes a ScenarioError."""
         return self._scalar(self.values[key], self.path(key), convert)
 
     def _scalar(self, node: Node, where: str, convert: Callable[[str], T]) -> T:
@@ -127,7 +128,7 @@ class Mapping:
             self.fail_at(node, where, str(error))
 
     def each(self, key: str, convert: Callable[[str], T]) -> list[T]:
-        """The scalars in the list `key` through `convert`."""
+        """Returns the scalars in the list `key` through `convert`."""
         node = self.values[key]
         if not isinstance(node, SequenceNode):
             self.fail(key, "must be a list")
@@ -137,7 +138,7 @@ class Mapping:
         ]
 
     def one_or_each(self, key: str, convert: Callable[[str], T]) -> list[T]:
-        """The scalar `key`, or the scalars in the list, through `convert`."""
+        """Returns the scalar `key`, or the scalars in its list, through `convert`."""
         if isinstance(self.values[key], SequenceNode):
             return self.each(key, convert)
         return [self.get(key, convert)]
@@ -149,12 +150,12 @@ class Mapping:
         return Mapping(self.shown, self.values[key], self.path(key), keys)
 
     def count(self, key: str) -> int:
-        """How many entries the list `key` has; 1 where it is missing or none."""
+        """Returns the number of entries in the list `key`, 1 if it is missing or no list."""
         node = self.values.get(key)
         return len(node.value) if isinstance(node, SequenceNode) else 1
 
     def items(self, key: str, keys: Keys) -> list[Mapping]:
-        """The mappings in the list `key`; none where it is missing."""
+        """Returns the mappings in the list `key`, none if it is missing."""
         if key not in self.values:
             return []
         node = self.values[key]
@@ -166,11 +167,11 @@ class Mapping:
         ]
 
 
-# --- Converters of scalars: text to value, or ValueError with what is wrong and allowed.
+# --- Converters of scalars. A ValueError says what is wrong and what is allowed.
 
 
 def within(parse_one: Callable[[str], T], low: T, high: T, form: str) -> Callable[[str], T]:
-    """`parse_one`, refusing values outside low..high with `form`, what is allowed."""
+    """Returns `parse_one` limited to low..high. `form` says in errors what is allowed."""
 
     def convert(text: str) -> T:
         value = parse_one(text)

@@ -1,4 +1,4 @@
-"""Files that ship with linklab, found by name; a user's own, by path."""
+"""Finds files that ship with linklab by name, and a user's own by path."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from linklab.schema.mapping import guess
 
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
-    """All files of a kind. `kind` is its name in errors, `endings` are what their names may end in;
-    those that ship end in the first. `error` is raised where there is none."""
+    """Finds all files of a kind. `kind` is its name in errors. `endings` are the allowed endings of
+    paths. Files that ship have the first one. A missing file raises `error`."""
 
     kind: str
     endings: tuple[str, ...]
     error: type[Exception]
 
     def names(self, directory: Path) -> list[str]:
-        """The names of those in `directory`, sorted."""
+        """Returns the names of the files in `directory`, sorted."""
         return sorted(file.stem for file in directory.glob(f"*{self.endings[0]}"))
 
     def find(self, name_or_path: str, directory: Path, base: Path | None = None) -> Path:
-        """The file of a name in `directory`, or of a path, relative to `base`.
+        r"""Returns the file of a name in `directory`, or of a path relative to `base`.
 
-        What has a slash or one of the endings is a path.
+        A text with a slash or one of the endings is a path.
         """
         if "/" in name_or_path or name_or_path.endswith(self.endings):
             file = (base or Path()) / name_or_path

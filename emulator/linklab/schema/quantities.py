@@ -1,4 +1,4 @@
-"""Values with what is allowed: how each is read, written, and said in words. Pure."""
+"""Defines values with their limits: how each is read, written, and described. Pure."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from linklab.schema.mapping import Mapping, boolean, integer, one_of, within
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A single value: `parse` reads it (ValueError saying what is allowed), `form` writes it,
-    `allowed` says in words what may stand there."""
+    """Defines a single value. `parse` reads it (ValueError says what is allowed), `form` writes it,
+    `allowed` describes the allowed values."""
 
     parse: Callable[[str], Any]
     form: Callable[[Any], Any]
     allowed: str
 
     def read(self, mapping: Mapping, key: str) -> Any:
-        """The value of a key that is there. Raises ScenarioError with its line."""
+        """Reads the value of a present key. Raises ScenarioError with its line."""
         return mapping.get(key, self.parse)
 
     def write(self, value: Any) -> Any:
-        """The value as the file has it."""
+        """Returns the value as the file has it."""
         return self.form(value)
 
 
 def duration(low_s: float, high_s: float) -> Quantity:
-    """A time between two, both allowed."""
+    """Returns a duration between two limits, both allowed."""
     allowed = f"{units.format_duration(low_s)} to {units.format_duration(high_s)}"
     return _within(units.parse_duration, low_s, high_s, allowed, units.format_duration)
 
 
 def ratio(low: float = 0.0, high: float = 1.0, example: str = "") -> Quantity:
-    """A share between two, both allowed."""
+    """Returns a ratio between two limits, both allowed."""
     allowed = f"{units.format_ratio(low)} to {units.format_ratio(high)}"
     if example:
         allowed += f", such as {example!r}"
@@ -44,30 +44,31 @@ def ratio(low: float = 0.0, high: float = 1.0, example: str = "") -> Quantity:
 
 
 def size(low: int, high: int, allowed: str = "") -> Quantity:
-    """Bytes between two numbers of them, both allowed."""
+    """Returns a size in bytes between two limits, both allowed."""
     allowed = allowed or f"{units.format_size(low)} to {units.format_size(high)}"
     return _within(units.parse_size, low, high, allowed, units.format_size)
 
 
 def rate(low_bps: int, high_bps: int) -> Quantity:
-    """A rate between two, both allowed."""
+    """Returns a rate between two limits, both allowed."""
     allowed = f"{units.format_rate(low_bps)} to {units.format_rate(high_bps)}"
     return _within(units.parse_rate, low_bps, high_bps, allowed, units.format_rate)
 
 
 def count(low: int, high: int) -> Quantity:
-    """A whole number between two, both allowed."""
+    """Returns a whole number between two limits, both allowed."""
     return _within(integer, low, high, f"{low} to {high}", str)
 
 
 def number(low: float, high: float, unit: str = "") -> Quantity:
-    """A number without a unit between two, both allowed. `unit` says what is counted."""
+    """Returns a number without a unit between two limits, both allowed. `unit` says what is
+    counted."""
     allowed = f"{low:g} to {high:g} {unit}".rstrip()
     return _within(units.parse_number, low, high, allowed, units.format_number)
 
 
 def measure(unit: str, low: float, high: float) -> Quantity:
-    """A number in a unit without prefixes between two, both allowed."""
+    """Returns a number in a unit without prefixes between two limits, both allowed."""
     return _within(
         lambda text: units.parse_measure(text, unit),
         low,
@@ -78,19 +79,19 @@ def measure(unit: str, low: float, high: float) -> Quantity:
 
 
 def choice(*allowed: str) -> Quantity:
-    """One of some words."""
+    """Returns a choice of words."""
     return Quantity(one_of(*allowed), str, ", ".join(allowed))
 
 
 def one_named(names: dict[Any, str]) -> Quantity:
-    """One of some values that the file calls by name."""
+    """Returns a choice of values that the file calls by name."""
     values = {name: value for value, name in names.items()}
     word = one_of(*values)
     return Quantity(lambda text: values[word(text)], lambda value: names[value], ", ".join(values))
 
 
 def pattern(form: str, what: str, allowed: str) -> Quantity:
-    """A word of a form, a regular expression: "… is no WHAT" where it is not."""
+    """Returns a word that matches the regular expression `form`. Errors say "… is no WHAT"."""
 
     def parse(text: str) -> str:
         if not re.fullmatch(form, text):

@@ -1,8 +1,7 @@
-"""Tables of keys: a row says all about one key, which is read, written and documented from it.
+r"""Defines tables of keys. A row defines how one key is read, written and documented. Pure.
 
-A table is a mapping of a file and the settings class that it stands for. Whoever adds a key adds
-a row and an attribute beside each other. Checks that need several keys are functions of the table.
-Pure.
+A table stands for a mapping of a file and its settings class. A new key is a row and an attribute
+beside each other. Checks of several keys are functions of the table.
 """
 
 from __future__ import annotations
@@ -17,32 +16,32 @@ from linklab.schema.mapping import Keys, Mapping
 S = TypeVar("S")
 
 Mappings = dict[str, Any]
-"""What is written: keys and values, mappings of them, lists."""
+"""The written form: keys and values, mappings of them, lists."""
 
 
 class Value(Protocol):
-    """What stands behind a key: a quantity, a table, or a list of tables."""
+    """Reads and writes the value of a key: a quantity, a table, or a list of tables."""
 
     def read(self, mapping: Mapping, key: str) -> Any:
-        """The value of a key that is there. Raises ScenarioError with its line."""
+        """Reads the value of a present key. Raises ScenarioError with its line."""
         ...
 
     def write(self, value: Any) -> Any:
-        """The value as the file has it."""
+        """Returns the value as the file has it."""
         ...
 
     @property
     def allowed(self) -> str:
-        """What may stand there, in words."""
+        """The allowed values in words."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A key of the file, the attribute of the settings that it sets, and how.
+    r"""Defines a key of the file, and the attribute of the settings that it sets.
 
-    `about` is for who writes a file. `unset` is the value that is not written. A default other
-    than the attribute's own is said in words by `default`; it is the table's reader who sets it.
+    `about` is for authors of files. `unset` is the value that is not written. `default` describes a
+    default other than the attribute's. Then the table's reader sets it.
     """
 
     key: str
@@ -56,21 +55,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """An attribute whose own table's keys stand in the same mapping."""
+    """Holds an attribute whose table's keys stand in the same mapping."""
 
     attribute: str
     table: Table[Any]
 
 
 def _all_is_well(mapping: Mapping, settings: Any) -> None:
-    """No key depends on another one."""
+    """Accepts everything, for tables without dependent keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[S]):
-    """The rows of a mapping, in the order in which they are written and listed.
+    r"""Holds the rows of a mapping, in the order in which they are written and listed.
 
-    `check` refuses what its keys together do not allow, by `Mapping.fail`.
+    `check` refuses invalid combinations of keys, by `Mapping.fail`.
     """
 
     settings: type[S]
@@ -80,12 +79,12 @@ class Table(Generic[S]):
 
     @property
     def flat(self) -> tuple[Row, ...]:
-        """All rows, those of inner tables in their places."""
+        """Returns all rows, with those of inner tables in their places."""
         return tuple(row for _, row in self._owned())
 
     @property
     def keys(self) -> Keys:
-        """The mapping's keys."""
+        """Returns the mapping's keys."""
         return keys(self.flat)
 
     @property
@@ -93,17 +92,18 @@ class Table(Generic[S]):
         return "a mapping, see below"
 
     def read(self, mapping: Mapping, key: str) -> S:
-        """The settings in the mapping that stands behind `key`."""
+        """Reads the settings in the mapping of `key`."""
         return self.of(mapping.sub(key, self.keys))
 
     def of(self, mapping: Mapping, **more: Any) -> S:
-        """The settings in a mapping. The attributes `more` are given, and their keys not read."""
+        """Reads the settings in a mapping. The attributes in `more` are given, so their keys are
+        not read."""
         settings = self.settings(**self.values(mapping, more), **more)
         self.check(mapping, settings)
         return settings
 
     def values(self, mapping: Mapping, without: Collection[str] = ()) -> dict[str, Any]:
-        """The attributes that the mapping sets, but for those `without`."""
+        """Reads the attributes that the mapping sets, except those in `without`."""
         found: dict[str, Any] = {}
         for row in self.rows:
             if row.attribute in without:
@@ -115,8 +115,8 @@ class Table(Generic[S]):
         return found
 
     def write(self, settings: S, without: Collection[str] = ()) -> Mappings:
-        """The mapping of settings, every value written out; what is unset is left out, and so
-        are the keys `without`."""
+        """Returns the mapping of settings with every value. Values equal to `unset`, and the keys
+        `without`, are left out."""
         written: Mappings = {}
         for row in self.rows:
             value = getattr(settings, row.attribute)
@@ -127,7 +127,7 @@ class Table(Generic[S]):
         return written
 
     def default(self, row: Row) -> str:
-        """What holds where a key is left out, in words."""
+        """Describes the default of a key."""
         if row.default is not None or row.needed:
             return row.default or ""
         owner = next(owner for owner, one in self._owned() if one is row)
@@ -149,13 +149,13 @@ AnyTable = Table[Any]
 
 
 def _nothing_between(mapping: Mapping, items: list[tuple[Mapping, Any]]) -> None:
-    """No entry of the list depends on another one."""
+    """Accepts everything, for lists without dependent entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[S]):
-    """A list of mappings. `check` gets the mapping that holds the list, and every entry of it as
-    it stands there and as it was read."""
+    """Defines a list of mappings. `check` gets the mapping that holds the list, and each entry as
+    mapping and as settings."""
 
     table: Table[S]
     check: Callable[[Mapping, list[tuple[Mapping, S]]], None] = _nothing_between
@@ -165,18 +165,18 @@ class Listed(Generic[S]):
         return "a list of mappings, see below"
 
     def read(self, mapping: Mapping, key: str) -> tuple[S, ...]:
-        """The settings of all entries."""
+        """Reads the settings of all entries."""
         found = [(item, self.table.of(item)) for item in mapping.items(key, self.table.keys)]
         self.check(mapping, found)
         return tuple(settings for _, settings in found)
 
     def write(self, value: tuple[S, ...]) -> list[Mappings]:
-        """All entries as the file has them."""
+        """Returns all entries as the file has them."""
         return [self.table.write(settings) for settings in value]
 
 
 def keys(rows: tuple[Row, ...]) -> Keys:
-    """The keys of rows: first those that are needed."""
+    """Returns the keys of rows, needed ones first."""
     needed = tuple(row.key for row in rows if row.needed)
     return Keys(needed, tuple(row.key for row in rows if not row.needed))
 
