@@ -21,7 +21,8 @@ class MissingExtra(RuntimeError):
 
 
 def require(extra: str, what: str) -> None:
-    """Raises MissingExtra, which says what to install, where `what` needs an extra in vain."""
+    """Raises MissingExtra, which says what to install, if `what` needs an extra that is not
+    installed."""
     if missing := [one for one in MODULES[extra] if importlib.util.find_spec(one) is None]:
         raise MissingExtra(
             f"{what} needs {', '.join(missing)}, not installed here: pip install 'linklab[{extra}]'"

@@ -1,4 +1,5 @@
-"""Netlink messages as bytes: requests, their attributes, and the attributes of answers (netlink(7)). Pure."""
+"""Packs and parses netlink messages: requests, attributes, and the attributes of answers
+(netlink(7)). Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ DUMP = 0x300
 """Flags of a message (linux/netlink.h)."""
 
 HEADER: Final = struct.Struct("=IHHII")
-"""Length, kind, flags, sequence number, port."""
+"""The fields length, kind, flags, sequence number, port."""
 
 HEADER_BYTES: Final = HEADER.size
 _ATTRIBUTE = struct.Struct("=HH")
@@ -19,33 +20,33 @@ _NESTED = 0x8000
 
 
 def message(kind: int, flags: int, body: bytes) -> bytes:
-    """A request: its kind (linux/rtnetlink.h), flags beside REQUEST, what follows the header."""
+    """Returns a request with its kind (linux/rtnetlink.h), flags besides REQUEST, and body."""
     return HEADER.pack(HEADER.size + len(body), kind, REQUEST | flags, 0, 0) + body
 
 
 def attribute(kind: int, payload: bytes) -> bytes:
-    """An attribute, padded."""
+    """Returns an attribute, padded."""
     length = _ATTRIBUTE.size + len(payload)
     return _ATTRIBUTE.pack(length, kind) + payload + bytes(-length % 4)
 
 
 def nested(kind: int, payload: bytes) -> bytes:
-    """An attribute that holds attributes."""
+    """Returns an attribute that holds attributes."""
     return attribute(kind | _NESTED, payload)
 
 
 def text(kind: int, words: str) -> bytes:
-    """An attribute that is a string with its zero at the end."""
+    """Returns an attribute with a zero-terminated string."""
     return attribute(kind, words.encode() + b"\0")
 
 
 def number(kind: int, value: int) -> bytes:
-    """An attribute of 32 bits."""
+    """Returns an attribute of 32 bits."""
     return attribute(kind, struct.pack("=I", value))
 
 
 def attributes(data: memoryview) -> dict[int, memoryview]:
-    """The attributes that lie one after the other in `data`, by kind."""
+    """Returns the consecutive attributes in `data`, by kind."""
     found = {}
     at = 0
     while at + _ATTRIBUTE.size <= len(data):
@@ -58,5 +59,5 @@ def attributes(data: memoryview) -> dict[int, memoryview]:
 
 
 def of_answer(answer: bytes, header_bytes: int) -> dict[int, memoryview]:
-    """The attributes of an answer whose own header, after netlink's, has so many bytes."""
+    """Returns the attributes of an answer. Its own header, after netlink's, has `header_bytes`."""
     return attributes(memoryview(answer)[HEADER.size + header_bytes :])

@@ -1,1 +1,1 @@
-"""The program that joins connections across network namespaces, for a lab and for a guest."""
+"""Joins connections across network namespaces, for a lab and for a guest."""

@@ -1,8 +1,8 @@
-"""Joins connections that are accepted in one network namespace to such as are made in another.
+r"""Accepts connections in one network namespace and joins each to a connection made in another.
 
-A program of its own, started by its file: what it does must not keep the player waiting. Its one
-argument is a list of `Rule`s as JSON; it is in the namespace from which it connects, and listening
-sockets of another are handed to it. Either end's end of data, failure and slowness are passed on.
+It is a separate program, so that it does not delay the player. Its argument is a list of `Rule`s as
+JSON. It runs in the namespace from which it connects, and inherits listening sockets of the other
+namespace. It passes on either side's end of data, failure and back-pressure.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any, TypedDict
 
 CONNECT_TIMEOUT_S = 20.0
 _QUESTION_BYTES = 1 << 16
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: the peer is told that this broke.
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time. The peer gets a reset instead of an end.
 
 
 class Rule(TypedDict):
-    """A listening socket's descriptor, and where what comes there leads: an address and port as
-    [HOST, PORT], or None for the very address that was asked for. `udp` is a socket that takes
-    questions, each of which gets one answer (DNS).
+    r"""Describes a listening socket's descriptor and its target: [HOST, PORT], or None for the
+    address that the peer connected to. A `udp` socket takes questions with one answer each (DNS).
 
-    Who `greets` says with one byte that a connection has been accepted. `lanes` are addresses that
-    all lead there, in place of `to`; over each one connection at a time is made, until that byte has
-    come: what lies between may have room for one that waits. No two have the same port here, as the
-    kernel would allow where lanes differ: beyond, their addresses may be one.
+    If `greets`, the relay sends one byte when it has accepted a connection. `lanes` replace `to`.
+    They are addresses that all lead to the target. Over each one the relay opens one connection at
+    a time and waits for that byte, because what lies between may have room for only one waiting
+    connection. No two connections have the same local port, although the kernel would allow it for
+    different lanes. Beyond, the lanes may be one address.
     """
 
     descriptor: int
@@ -44,10 +44,9 @@ GREETING = b"\x06"
 
 
 class _End(asyncio.Protocol):
-    """One of two connections that are joined: what comes here leaves there, as fast as it is taken.
-
-    What comes before there is the `other` waits. `accepted` is called with it once it is connected.
-    """
+    """Handles one of two joined connections. Data that arrives here leaves by the other one, as
+    fast as it accepts data. Data that arrives before there is an `other` waits. `accepted` is
+    called once the connection is open."""
 
     transport: asyncio.Transport
 
@@ -58,7 +57,7 @@ class _End(asyncio.Protocol):
         self._has_ended = False
 
     def join(self, other: _End) -> None:
-        """From now on all is passed on, either way."""
+        """Passes on everything in both directions from now on."""
         self._other, other._other = other, self
         if self.transport.is_closing():
             other.break_off()
@@ -70,12 +69,12 @@ class _End(asyncio.Protocol):
                 one.eof_received()
 
     def resume_reading(self) -> None:
-        """Goes on where its peer may have more to say."""
+        """Reads on, unless the peer has ended."""
         if not self._has_ended:
             self.transport.resume_reading()
 
     def break_off(self) -> None:
-        """Lets the peer see a failure, not an end."""
+        """Resets the connection, so that the peer sees a failure and not an end."""
         sock = self.transport.get_extra_info("socket")
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
@@ -116,11 +115,11 @@ class _End(asyncio.Protocol):
 
 
 Lanes = asyncio.Queue[tuple[str, int]]
-"""Those over which no connection is being made."""
+"""The lanes over which no connection is being opened."""
 
 
 def free(lanes: Iterable[tuple[str, int]]) -> Lanes:
-    """All of these."""
+    """Returns a queue of all these lanes."""
     queue: Lanes = asyncio.Queue()
     for lane in lanes:
         queue.put_nowait(lane)
@@ -128,8 +127,8 @@ def free(lanes: Iterable[tuple[str, int]]) -> Lanes:
 
 
 async def _connected(host: str, port: int, lanes: Lanes | None) -> _End:
-    """A connection; with `lanes` over one that is free, greeted, however long those before it take.
-    OSError, TimeoutError."""
+    """Opens a connection. With `lanes`, waits for a free lane, however long, and for the greeting.
+    Raises OSError, TimeoutError."""
     loop = asyncio.get_running_loop()
     if lanes is None:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -158,8 +157,8 @@ async def listen(
     greets: bool = False,
     lanes: Lanes | None = None,
 ) -> asyncio.Server:
-    """Has each connection that comes to a socket joined to one with `to`, or where its peer wanted
-    to."""
+    """Joins each connection accepted by the socket to one to `to`, or to the address that its peer
+    wanted."""
     under_way = set()
 
     async def join(near: _End) -> None:
@@ -181,7 +180,7 @@ async def listen(
 
 
 class _Questions(asyncio.DatagramProtocol):
-    """Asks `to` what is asked here, and hands back the answers."""
+    """Forwards questions to `to`, and returns the answers."""
 
     def __init__(self, to: tuple[str, int]) -> None:
         self._to = to
@@ -211,7 +210,7 @@ class _Questions(asyncio.DatagramProtocol):
 
 
 async def serve(rules: list[Rule]) -> None:
-    """Until it is ended."""
+    """Serves the rules until the process is ended."""
     loop = asyncio.get_running_loop()
     for rule in rules:
         kind = socket.SOCK_DGRAM if rule["udp"] else socket.SOCK_STREAM
