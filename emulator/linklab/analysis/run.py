@@ -100,7 +100,7 @@ class Run:
         if self.job is None:
             return "a run outside the lab has no scenario, so no oracle"
         try:
-            return summary.kept_or_made(self.path)
+            return summary.read_or_compute(self.path)
         except (FigureError, OSError) as error:
             return str(error)
 
@@ -190,7 +190,7 @@ class Run:
             raise LoadError(str(error)) from error
 
 
-def found(path: Path) -> list[Run]:
+def find_runs(path: Path) -> list[Run]:
     """Finds the runs at and below a directory, ordered by path. Raises LoadError if there is none."""
     if not path.is_dir():
         raise LoadError(f"{path} is no directory; allowed: a run directory, or one that holds some")

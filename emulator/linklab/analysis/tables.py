@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from linklab.analysis.run import LoadError, Run, found
+from linklab.analysis.run import LoadError, Run, find_runs
 from linklab.core import extras, whole_file
 from linklab.energy.account import LinkEnergyFigures
 from linklab.runs.figures import ENERGY_FIGURES, RUN_FIGURES
@@ -142,7 +142,7 @@ class Runs(Sequence[Run]):
 
 def load(*paths: str | Path) -> Runs:
     """Loads the runs at and below these directories. Raises LoadError."""
-    return Runs(tuple(run for path in paths for run in found(Path(path))))
+    return Runs(tuple(run for path in paths for run in find_runs(Path(path))))
 
 
 def write_csv(rows: Iterable[Row], path: Path) -> int:

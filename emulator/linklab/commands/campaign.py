@@ -101,7 +101,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    r"""Runs what is missing of a campaign and compares all of it. Returns 1 if a run failed.
+    """Runs what is missing of a campaign and compares all of it. Returns 1 if a run failed.
 
     Raises ScenarioError, FolderError, ClusterError if the campaign cannot be run as given.
     """
@@ -141,7 +141,7 @@ def complete(
     timeout_s: float | None,
     cluster: Callable[[], AbstractContextManager[Client]],
 ) -> Completed:
-    r"""Runs what is missing in `out`. Starts the cluster only if anything is missing.
+    """Runs what is missing in `out`. Starts the cluster only if anything is missing.
 
     Raises FolderError, ClusterError, MissingExtra.
     """

@@ -1,4 +1,4 @@
-r"""Parses the command line `linklab COMMAND` and calls the command's file.
+"""Parses the command line `linklab COMMAND` and calls the command's file.
 
 Each command is a file of this folder with `add_options`, `run` and perhaps `EPILOG`, the last part
 of its help. Only the called command's file is imported. Exit codes: 0 success, 1 a run failed, 2

@@ -12,7 +12,7 @@ from linklab.display.printing import escaped
 from linklab.lab.network.services import OwnServer
 from linklab.runs.programs import ProgramError
 from linklab.runs.runner import RunRequest
-from linklab.runs.shown import ShareError
+from linklab.runs.visible_paths import ShareError
 
 
 def test_a_program_of_the_user_s_is_reported(

@@ -186,13 +186,13 @@ def server(options: argparse.Namespace) -> OwnServer | None:
 def share(options: argparse.Namespace, *, for_server: bool = False) -> tuple[str, ...]:
     """Returns the paths of `--share`, which only the user's programs use. With `for_server`,
     `--server` is the only such program. Raises UsageError, ShareError."""
-    from linklab.runs import shown  # YAML is slow to load.
+    from linklab.runs import visible_paths  # YAML is slow to load.
 
     if for_server and options.share and options.server is None:
         raise UsageError("--share goes with --server: nothing else here reads files of a home")
     paths = tuple(str(Path(one).absolute()) for one in options.share)
     for path in paths:
-        shown.require(path)
+        visible_paths.require(path)
     return paths
 
 

@@ -75,7 +75,7 @@ def _figure(options: argparse.Namespace) -> int:
         raise UsageError("--figure needs -o FILE.svg or -o FILE.png")
     models = existing.EnergyModels()
     runs = existing.read([Path(options.what)], models)
-    report_page.complain_of_failed(runs)
+    report_page.report_failed_runs(runs)
     shown, _ = report_page.context(runs, models)
     charts = {one.name: one.spec for one in page.all_charts(shown)}
     if options.figure not in charts:

@@ -98,7 +98,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    r"""Runs a suite and compares it with its baseline, or makes a new baseline. With
+    """Runs a suite and compares it with its baseline, or makes a new baseline. With
     `--real-clock`, measures the cost of the programs instead.
 
     Returns 0 if nothing is worse than the limits allow, 1 if something is worse, 2 if there is no

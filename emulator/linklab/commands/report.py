@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     models = existing.EnergyModels(options.energy_model)
     found = existing.read(options.runs, models)
     report_page.written(found, options.output, models, _baseline(options.history))
-    return 1 if report_page.complain_of_failed(found) else 0
+    return 1 if report_page.report_failed_runs(found) else 0
 
 
 def require_place(output: Path | None, out: Path) -> None:

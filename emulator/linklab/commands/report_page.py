@@ -1,4 +1,4 @@
-r"""Builds a report's page from runs: groups them, and adds time series and publications'
+"""Builds a report's page from runs: groups them, and adds time series and publications'
 statements.
 
 `commands/report.py` imports this module only when a page is asked for, because its imports are
@@ -33,7 +33,7 @@ from linklab.scenario import Scenario, find, ships
 Predictions = dict[str, tuple[Scenario, Prediction]]
 
 
-def complain_of_failed(found: Sequence[LoadedRun]) -> int:
+def report_failed_runs(found: Sequence[LoadedRun]) -> int:
     """Reports why runs have no figures. Returns their number."""
     failed = [one for one in found if one.failure]
     for one in failed:

@@ -78,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    r"""Runs what is missing and checks every statement. Returns 1 if a run failed.
+    """Runs what is missing and checks every statement. Returns 1 if a run failed.
 
     A statement that does not hold is a result, not a failure.
     """

@@ -83,10 +83,10 @@ def run(options: argparse.Namespace) -> int:
         return 1
     print(
         f"{request.label}: {figures.download_s:.3f} s"
-        f"{figures.said_goodput}{figures.said_efficiency}"
+        f"{figures.goodput_text}{figures.efficiency_text}"
     )
     for key, value in (figures.workload or {}).items():
-        print(f"  {workload_figures.said(key, value)}")
+        print(f"  {workload_figures.in_words(key, value)}")
     longest = max(5, *map(len, figures.links))
     for name, link in figures.links.items():
         done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"

@@ -185,7 +185,7 @@ class LiveLab:
         if figures is not None:
             print(
                 f"{request.client_name}: {figures.download_s:.2f} s"
-                f"{figures.said_goodput}{figures.said_efficiency}, "
+                f"{figures.goodput_text}{figures.efficiency_text}, "
                 f"next after {time.monotonic() - began - figures.download_s:.1f} s",
                 file=sys.stderr,
             )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linklab.metrics.lab import LabMetrics
-from linklab.metrics.metric import Metric, Readings, declared, one
+from linklab.metrics.metric import Metric, Readings, declared, single
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,21 @@ ORDER = Metric[About](
     "linklab_run_algorithm_order",
     "gauge",
     "The algorithm's place in lists of all.",
-    lambda about: one(about.setting.order),
+    lambda about: single(about.setting.order),
 )
 
 BEGAN = Metric[About](
     "linklab_run_began_timestamp_seconds",
     "gauge",
     "When the run's scenario began, by the clock of Prometheus.",
-    lambda about: one(about.setting.began_s),
+    lambda about: single(about.setting.began_s),
 )
 
 ENDED = Metric[About](
     "linklab_run_ended_timestamp_seconds",
     "gauge",
     "When the run ended, by the clock of Prometheus.",
-    lambda about: one(about.ended_s),
+    lambda about: single(about.ended_s),
 )
 
 METRICS = declared(globals())

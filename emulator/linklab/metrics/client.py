@@ -1,4 +1,4 @@
-r"""Defines the metrics of a transfer by multilink, under the names that multilink itself exports.
+"""Defines the metrics of a transfer by multilink, under the names that multilink itself exports.
 Pure.
 
 `client/internal/metrics` counts the same events in the client's own process. Tests of both sides
@@ -40,7 +40,7 @@ class ClientLinkMetrics:
 
 
 class Client:
-    r"""Counts the records of a download or upload over `links`.
+    """Counts the records of a download or upload over `links`.
 
     There are no series before the first record. So other programs never have any. The file has
     `size_bytes` unless a record gives a size. Uploads have no such record.

@@ -1,4 +1,4 @@
-r"""Defines the metrics of a transfer's progress, for any program. Pure.
+"""Defines the metrics of a transfer's progress, for any program. Pure.
 
 multilink reports what it has received. For other programs the links' counters are used. They
 include retransmissions.
@@ -12,7 +12,7 @@ from linklab.core.frames import goodput_ratio
 from linklab.core.records import QueueRecord, Record
 from linklab.metrics.client import Client
 from linklab.metrics.last_second import LastSecond
-from linklab.metrics.metric import Metric, Readings, declared, one
+from linklab.metrics.metric import Metric, Readings, declared, single
 
 
 class Download:
@@ -68,7 +68,7 @@ PROGRESS = Metric[Download](
     "linklab_download_progress_ratio",
     "gauge",
     "Part of the file that has arrived, by multilink's word or else by the links' counters.",
-    lambda download: one(download.progress_ratio),
+    lambda download: single(download.progress_ratio),
 )
 
 METRICS = declared(globals())

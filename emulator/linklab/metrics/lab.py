@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from linklab.core.limits import MAX_LATE_S
 from linklab.core.records import EventRecord, LinkRecord, MachineRecord, QueueRecord, Record
-from linklab.metrics.metric import Metric, Readings, declared, one
+from linklab.metrics.metric import Metric, Readings, declared, single
 from linklab.models.events import BY_HAND, BY_HAND_END
 from linklab.models.registry import HAPPENINGS
 
@@ -95,14 +95,14 @@ LATENESS = Metric[LabMetrics](
     "linklab_lateness_seconds",
     "gauge",
     "By how much the emulator came late at the worst in the last 5 seconds.",
-    lambda lab: one(lab.lateness_s),
+    lambda lab: single(lab.lateness_s),
 )
 
 BUSY = Metric[LabMetrics](
     "linklab_busy_ratio",
     "gauge",
     "Busy share of the emulator's core in the last second; 0 in virtual time.",
-    lambda lab: one(lab.busy_ratio),
+    lambda lab: single(lab.busy_ratio),
 )
 
 METRICS = declared(globals())

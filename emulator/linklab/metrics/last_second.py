@@ -1,4 +1,4 @@
-r"""Computes how fast counters grew over the last second, from the times at which they were read.
+"""Computes how fast counters grew over the last second, from the times at which they were read.
 Pure.
 
 Prometheus only knows its scrape times. Queues are sampled every 0.5 s, so its rate over a second

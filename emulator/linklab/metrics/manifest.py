@@ -14,31 +14,31 @@ from linklab.runs.job import NOBODY, Job
 from linklab.scenario import Scenario
 
 
-def run_label(made: Job, run_dir: Path) -> str:
+def run_label(manifest: Job, run_dir: Path) -> str:
     """Returns the run's label: its start time and its directory's name. Labels sort by start."""
-    return f"{re.sub('[^0-9T]', '', made.started_at[:19])}-{as_utf8(run_dir.resolve().name)}"
+    return f"{re.sub('[^0-9T]', '', manifest.started_at[:19])}-{as_utf8(run_dir.resolve().name)}"
 
 
-def new_metrics(label: str, made: Job, scenario: Scenario, began_s: float) -> RunMetrics:
+def new_metrics(label: str, manifest: Job, scenario: Scenario, began_s: float) -> RunMetrics:
     """Returns the metrics of a run before its first record. `began_s` is the scenario's start on
     Prometheus' clock, in Unix seconds."""
     lists = clients.names(scenario.links)
     size_bytes = scenario.payload.size_bytes
     labels = RunLabels(
         run=label,
-        scenario=made.scenario,
+        scenario=manifest.scenario,
         size=units.format_size(size_bytes),
-        algorithm=made.title,
-        seed=str(made.seed),
-        clock=made.clock,
+        algorithm=manifest.title,
+        seed=str(manifest.seed),
+        clock=manifest.clock,
     )
     setting = Setting(
-        place=made.place,
-        revision=made.versions.get("revision", "unknown"),
-        order=lists.index(made.title) if made.title in lists else len(lists),
+        place=manifest.place,
+        revision=manifest.versions.get("revision", "unknown"),
+        order=lists.index(manifest.title) if manifest.title in lists else len(lists),
         began_s=began_s,
         direction=scenario.workload.direction,
     )
-    is_for_others = made.title == NOBODY or made.terminal is not None
+    is_for_others = manifest.title == NOBODY or manifest.terminal is not None
     moved_bytes = None if is_for_others else size_bytes
     return RunMetrics(labels, tuple(scenario.links), moved_bytes, setting)

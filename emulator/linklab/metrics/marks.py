@@ -1,4 +1,4 @@
-r"""Defines the metrics that mark spans in graphs: outages and changes by hand. Pure.
+"""Defines the metrics that mark spans in graphs: outages and changes by hand. Pure.
 
 A label describes the change. The value is 1 while it lasts. Shorter changes stay visible for a
 second, because Prometheus scrapes once a second.

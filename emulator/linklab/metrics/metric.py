@@ -1,4 +1,4 @@
-r"""Defines what a metric is and where its values come from. Pure.
+"""Defines what a metric is and where its values come from. Pure.
 
 A metric is one entry in the file of its subject (`links`, `lab`, `results`, `client`). Live runs,
 published runs, dashboards and tests all use these entries.
@@ -35,7 +35,7 @@ Readings = Iterable[tuple[tuple[str, ...], float | Distribution]]
 
 @dataclass(frozen=True)
 class Metric(Generic[S]):
-    r"""Defines one metric.
+    """Defines one metric.
 
     `name` ends in the unit, by Prometheus' conventions. A counter's unit is followed by `_total`.
     `labels` are those besides `RUN_LABELS`. `buckets` are the upper bounds of a histogram. `read`
@@ -78,7 +78,7 @@ class Metric(Generic[S]):
         yield Sample(f"{self.name}_sum", labels, value.total)
 
 
-def one(value: float | None) -> Readings:
+def single(value: float | None) -> Readings:
     """Yields the only series of a metric without labels, none if `value` is None."""
     if value is not None:
         yield (), value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linklab.metrics.metric import Metric, Readings, one
+from linklab.metrics.metric import Metric, Readings, single
 from linklab.runs import figures
 from linklab.runs.figures import Gauge, RunFigure
 from linklab.runs.run_figures import RunFigures
@@ -20,7 +20,7 @@ def _of_run(figure: RunFigure, gauge: Gauge) -> Metric[Results]:
 
     def read(results: Results) -> Readings:
         value = None if results is None else figure.of(results)
-        return one(None if value is None else value / gauge.base)
+        return single(None if value is None else value / gauge.base)
 
     return Metric(gauge.name, "gauge", gauge.help, read)
 
@@ -34,11 +34,12 @@ FAILED = Metric[Results](
     "linklab_run_failed",
     "gauge",
     "Whether the run ended without figures.",
-    lambda results: one(float(results is None)),
+    lambda results: single(float(results is None)),
 )
 
 OF_RUNS = {
-    figure.key: _of_run(figure, gauge) for figure, gauge in figures.shown(lambda one: one.gauge)
+    figure.key: _of_run(figure, gauge)
+    for figure, gauge in figures.figures_in(lambda one: one.gauge)
 }
 """The metrics of a run's figures, by the figures' keys."""
 

@@ -1,4 +1,4 @@
-r"""Computes a run's metrics from its records, both while it goes on and afterwards. Pure.
+"""Computes a run's metrics from its records, both while it goes on and afterwards. Pure.
 
 `linklab live` and `linklab publish` both use this module, so that the same dashboards show both.
 """
@@ -48,7 +48,7 @@ class RunLabels:
 
 
 class RunMetrics:
-    r"""Computes the metrics of one run from its records so far.
+    """Computes the metrics of one run from its records so far.
 
     `link_names` are the scenario's links. Their counters are 0 before the first record.
     `size_bytes` is the file's size, None if nothing is transferred.

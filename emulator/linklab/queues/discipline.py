@@ -1,4 +1,4 @@
-r"""Defines what a queue discipline is: names, keys, netlink options, counters. Pure.
+"""Defines what a queue discipline is: names, keys, netlink options, counters. Pure.
 
 Each discipline's file has one `Discipline` value. `registry.py` lists them. No other code knows a
 discipline by name.
@@ -17,7 +17,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Discipline(Generic[S]):
-    r"""Defines a queue discipline of the kernel for the queue of a link.
+    """Defines a queue discipline of the kernel for the queue of a link.
 
     `name` is its name in scenarios, `kind` its name in the kernel. `table` has its own keys, all
     with defaults. `options` makes its netlink attributes (TCA_OPTIONS) from the settings and the

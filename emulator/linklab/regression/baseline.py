@@ -26,7 +26,7 @@ import yaml
 
 from linklab.regression.figures import OF_EVERY_RUN, OF_WORKLOADS, Cell, Figure, Values
 from linklab.regression.fingerprint import Fingerprint
-from linklab.runs.figures import shown
+from linklab.runs.figures import figures_in
 from linklab.scenario import ScenarioError
 from linklab.schema import document
 from linklab.schema.document import Limits
@@ -41,7 +41,7 @@ _LIMITS = Limits(1 << 21, 200_000)
 """Enough for 10,000 downloads of 160 bytes and 17 values each."""
 
 
-_COMPARED = shown(lambda one: one.bounds)
+_COMPARED = figures_in(lambda one: one.bounds)
 
 
 class BaselineError(RuntimeError):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from linklab.core import units
 from linklab.runs import workload_figures
-from linklab.runs.figures import COUNT, RUN_FIGURES, SECONDS, Unit, shown
+from linklab.runs.figures import COUNT, RUN_FIGURES, SECONDS, Unit, figures_in
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.workload_figures import WorkloadFigure
 
@@ -44,14 +44,14 @@ class Figure:
 
     def form(self, value: float) -> str:
         """Formats a value for people."""
-        return self.unit.said(value)
+        return self.unit.format(value)
 
 
 OF_EVERY_RUN: Final = tuple(
     Figure(
         bounds.key, one.key, one.title, one.more_is_worse, bounds.digits, one.unit, bounds.example
     )
-    for one, bounds in shown(lambda one: one.bounds)
+    for one, bounds in figures_in(lambda one: one.bounds)
 )
 """The figures compared for every run."""
 

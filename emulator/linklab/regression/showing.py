@@ -11,7 +11,7 @@ from rich.text import Text
 
 from linklab.regression.figures import Values
 from linklab.regression.verdict import CheckedCell, Status, SuiteReport
-from linklab.runs.figures import DOWNLOAD, RunFigure, shown
+from linklab.runs.figures import DOWNLOAD, RunFigure, figures_in
 
 _STYLES = {Status.WORSE: "red", Status.ERROR: "red", Status.BETTER: "green", Status.SAME: ""}
 _MARKS = {Status.WORSE: "!", Status.ERROR: "?", Status.BETTER: "+", Status.SAME: ""}
@@ -105,7 +105,9 @@ def markdown(report: SuiteReport) -> str:
             lines += ["", f"**{heading.capitalize()}**", "", "| download | what |", "|---|---|"]
             lines += [f"| {code(one.cell)} | {escaped(one.in_words())} |" for one in cells]
     others = [
-        (figure, how) for figure, how in shown(lambda one: one.bounds) if figure is not DOWNLOAD
+        (figure, how)
+        for figure, how in figures_in(lambda one: one.bounds)
+        if figure is not DOWNLOAD
     ]
     headings = ["download", "baseline s", "now s", "change", *(how.heading for _, how in others)]
     lines += [

@@ -45,7 +45,7 @@ from linklab.core import units
 from linklab.core.paths import PROFILES
 from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
 from linklab.runs import plan_file
-from linklab.runs.figures import shown
+from linklab.runs.figures import figures_in
 from linklab.runs.plan_file import MOST_RUNS, Entrant, PlanFile
 from linklab.scenario import Payload, Scenario
 from linklab.schema import document
@@ -55,7 +55,7 @@ DEFAULT = PROFILES / "regression" / "default.yaml"
 """The suite of `linklab regress` without arguments."""
 
 DEFAULT_BOUNDS = {
-    **{one.key: Bound(one.relative, one.absolute) for _, one in shown(lambda one: one.bounds)},
+    **{one.key: Bound(one.relative, one.absolute) for _, one in figures_in(lambda one: one.bounds)},
     "workload": Bound(0.05, 0.1),
     "counts": Bound(0.0, 1.0),
 }

@@ -1,4 +1,4 @@
-r"""Accepts connections in one network namespace and joins each to a connection made in another.
+"""Accepts connections in one network namespace and joins each to a connection made in another.
 
 It is a separate program, so that it does not delay the player. Its argument is a list of `Rule`s as
 JSON. It runs in the namespace from which it connects, and inherits listening sockets of the other
@@ -23,7 +23,7 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time. The peer gets a rese
 
 
 class Rule(TypedDict):
-    r"""Describes a listening socket's descriptor and its target: [HOST, PORT], or None for the
+    """Describes a listening socket's descriptor and its target: [HOST, PORT], or None for the
     address that the peer connected to. A `udp` socket takes questions with one answer each (DNS).
 
     If `greets`, the relay sends one byte when it has accepted a connection. `lanes` replace `to`.

@@ -1,4 +1,4 @@
-r"""Builds the charts of a report as Vega-Lite specifications with their data. Pure.
+"""Builds the charts of a report as Vega-Lite specifications with their data. Pure.
 
 A specification states no text colour, no background and no width. The page fills these in for its
 light and dark form and its own width. `vega.py` does so for files.

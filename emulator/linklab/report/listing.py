@@ -115,8 +115,8 @@ def to_json(
             "published": [
                 {
                     "what": said.title,
-                    "who": said.clients,
-                    "value": said.expected.said,
+                    "who": said.compared_clients,
+                    "value": said.expected.text,
                     "source": said.source,
                 }
                 for said in (stated or {}).get(one.name, ())
@@ -167,7 +167,7 @@ def _stated(stated: Iterable[Statement]) -> list[str]:
     """Returns one line of published values per measure and place in a publication."""
     grouped = itertools.groupby(stated, key=lambda one: (one.title, one.source))
     return [
-        f"{title} ({source}): {', '.join(f'{one.clients} {one.expected.said}' for one in those)}"
+        f"{title} ({source}): {', '.join(f'{one.compared_clients} {one.expected.text}' for one in those)}"
         for (title, source), those in grouped
     ]
 

@@ -1,4 +1,4 @@
-r"""Defines the measures that publications report, with units and how runs yield them. Pure.
+"""Defines the measures that publications report, with units and how runs yield them. Pure.
 
 A *new measure* is an entry of MEASURES.
 """
@@ -27,7 +27,7 @@ Columns = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    r"""Defines one measure.
+    """Defines one measure.
 
     `columns` returns a run's values (for one link if `per_link`), or None if the run has none.
     `of_many` reduces the columns of many runs to one number along an axis. `words` writes a value

@@ -1,4 +1,4 @@
-r"""Builds the context of the report's HTML page: first the answer, then the details. Pure.
+"""Builds the context of the report's HTML page: first the answer, then the details. Pure.
 
 Texts from a run directory are untrusted. The template escapes them, and charts get them as data,
 never inside a script or an expression.
@@ -18,7 +18,7 @@ from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
 from linklab.report.reproduction import CheckedStatement
-from linklab.runs.figures import Column, RunFigure, shown
+from linklab.runs.figures import Column, RunFigure, figures_in
 from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures, RunFigures
@@ -26,7 +26,7 @@ from linklab.runs.time_series import Range, TimeSeries
 from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
 
-_COLUMNS = shown(lambda one: one.page)
+_COLUMNS = figures_in(lambda one: one.page)
 """The columns of a scenario's table, behind the download times."""
 
 
@@ -492,8 +492,8 @@ def _published(name: str, checked: Sequence[CheckedStatement]) -> dict[str, Any]
             "words": one.statement.words,
             "source": one.statement.source,
             "kind": one.statement.kind,
-            "published": one.statement.expected.said,
-            "measured": reproduction_showing.said(one),
+            "published": one.statement.expected.text,
+            "measured": reproduction_showing.measured_text(one),
             "interval": reproduction_showing.interval(one),
             "verdict": reproduction_showing.verdict(one),
             "holds": one.verdict == "holds",

@@ -1,4 +1,4 @@
-r"""Collects what a plot of a scenario or of a run shows: series, outages and marks. Pure.
+"""Collects what a plot of a scenario or of a run shows: series, outages and marks. Pure.
 
 The plot of a scenario shows its links under full load (`full_load.py`), with the oracle's finishing
 time. The plot of a run shows capacity and use of each link as they were.
@@ -79,7 +79,7 @@ class Mark:
 
 @dataclass(slots=True)
 class Plot:
-    r"""Holds everything that a drawing shows, from 0 to `end_s` seconds, in the order of time.
+    """Holds everything that a drawing shows, from 0 to `end_s` seconds, in the order of time.
 
     `styles` are the links' styles in the order of links. `finishes_s` are finishing times by name.
     """
@@ -180,7 +180,7 @@ def of_run(
     kinds: Mapping[str, LinkKind],
     direction: Direction = "down",
 ) -> Plot:
-    r"""Returns the plot of a run.
+    """Returns the plot of a run.
 
     `states` are (time, link, state) as applied. `sent_bytes` is each link's counter over time in
     `direction`, the direction of the payload. `download_s` is None if the run failed. Raises
@@ -235,7 +235,7 @@ def _when(mark: Mark) -> float:
 
 
 def envelope(series: Series, end_s: float, columns: int) -> tuple[list[float], list[float]]:
-    r"""Returns a series as a line of at most 2 × `columns` points up to `end_s`.
+    """Returns a series as a line of at most 2 × `columns` points up to `end_s`.
 
     Where the series changes within a column, the column gets its least and its largest value, so
     that no short drop is lost. NaN points are gaps.

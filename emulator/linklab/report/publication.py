@@ -88,17 +88,17 @@ class RunGroup:
 @dataclass(frozen=True, slots=True)
 class Expected:
     """Holds the limits, both included, between which a measured value agrees with a statement.
-    `said` is the publication's text. `value` is the published number if there is a single one."""
+    `text` is the publication's text. `value` is the published number if there is a single one."""
 
     low: float
     high: float
-    said: str
+    text: str
     value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    r"""Holds one statement of a publication.
+    """Holds one statement of a publication.
 
     `of` and `to` are cells (RunGroup). A *value* has one `of`. A *ratio* or *difference* has one
     `of` per scenario, and in `to` the cells of the same scenario, the best of which counts. A
@@ -136,7 +136,7 @@ class Statement:
     @property
     def words(self) -> str:
         """What is compared, without the measure: `hs-s6 alg3`, `ts, tm, ao: alg3 to naive`."""
-        return f"{self.where}{'' if self.form == 'value' else ':'} {self.clients}"
+        return f"{self.where}{'' if self.form == 'value' else ':'} {self.compared_clients}"
 
     @property
     def where(self) -> str:
@@ -144,13 +144,13 @@ class Statement:
         return ", ".join(dict.fromkeys(one.scenario for one in self.of))
 
     @property
-    def clients(self) -> str:
+    def compared_clients(self) -> str:
         """The clients compared: `alg3`, `alg3 to naive`."""
-        who = ", ".join(dict.fromkeys(one.contestant for one in self.of))
+        client = ", ".join(dict.fromkeys(one.contestant for one in self.of))
         if not self.to:
-            return who
+            return client
         than = list(dict.fromkeys(one.contestant for one in self.to))
-        return f"{who} to {'the best of ' if len(than) > 1 else ''}{', '.join(than)}"
+        return f"{client} to {'the best of ' if len(than) > 1 else ''}{', '.join(than)}"
 
     @property
     def title(self) -> str:
@@ -392,15 +392,15 @@ class _Reader:
         quantity = MEASURES[metric].quantity
         for scenario in scenarios.values:
             row = scenarios.sub(scenario, Keys((), named=self._contestant))
-            for who, node in row.values.items():
-                low, high = row.get(who, _range(quantity.parse))
-                said = row.get(who, TEXT.parse)
+            for client, node in row.values.items():
+                low, high = row.get(client, _range(quantity.parse))
+                said = row.get(client, TEXT.parse)
                 yield (
                     node.start_mark.line + 1,
                     "value",
-                    (RunGroup(self._scenario(scenario), who, self._first_s),),
+                    (RunGroup(self._scenario(scenario), client, self._first_s),),
                     (),
-                    self._around(item, who, low, high, said, quantity.parse),
+                    self._around(item, client, low, high, said, quantity.parse),
                 )
 
     def _comparison(self, item: Mapping, metric: str) -> Iterator[_Read]:
@@ -424,7 +424,9 @@ class _Reader:
                     line,
                     form,
                     tuple(RunGroup(one, of, self._first_s) for one in together),
-                    tuple(RunGroup(one, who, self._first_s) for one in together for who in to),
+                    tuple(
+                        RunGroup(one, client, self._first_s) for one in together for client in to
+                    ),
                     expected,
                 )
 
@@ -450,7 +452,7 @@ class _Reader:
     def _around(
         self,
         item: Mapping,
-        who: str,
+        client: str,
         low: float,
         high: float,
         said: str,
@@ -464,7 +466,7 @@ class _Reader:
             return Expected(low, high, said)
         if low == -math.inf:
             item.fail("within", f"goes without '{said}'")
-        reach = self._reach(item, who, parse_one, points=points)(max(abs(low), abs(high)))
+        reach = self._reach(item, client, parse_one, points=points)(max(abs(low), abs(high)))
         return Expected(low - reach, high + reach, said, low if low == high else None)
 
     def _correlation(self, item: Mapping, metric: str) -> Iterator[_Read]:
@@ -475,9 +477,9 @@ class _Reader:
         reach = item.get("within", within(units.parse_number, 0.0, 2.0, "0 to 2"))
         rows = item.sub("cells", Keys((), named=self._scenario))
         cells = tuple(
-            RunGroup(scenario, who, self._first_s)
+            RunGroup(scenario, client, self._first_s)
             for scenario in rows.values
-            for who in rows.each(scenario, self._contestant)
+            for client in rows.each(scenario, self._contestant)
         )
         if len(cells) < 3:
             item.fail("cells", "fewer than three cells say nothing of a correlation")
@@ -491,16 +493,16 @@ class _Reader:
         )
 
     def _reach(
-        self, item: Mapping, who: str, parse_one: Callable[[str], float], *, points: bool = False
+        self, item: Mapping, client: str, parse_one: Callable[[str], float], *, points: bool = False
     ) -> Callable[[float], float]:
         """Returns the function that gives the tolerance at a value, from `within`."""
         if not item.has("within"):
             item.fail(None, "'within' is missing: how far may what is measured lie?")
         if isinstance(item.values["within"], MappingNode):
             each = item.sub("within", Keys((), named=self._contestant))
-            if who not in each.values:
-                each.fail(None, f"{who!r} is missing")
-            return each.get(who, _tolerance(parse_one, points))
+            if client not in each.values:
+                each.fail(None, f"{client!r} is missing")
+            return each.get(client, _tolerance(parse_one, points))
         return item.get("within", _tolerance(parse_one, points))
 
 
@@ -517,8 +519,8 @@ def _kind(text: str) -> Kind:
     return next(one for one in KINDS if one == text)
 
 
-def _is_known(who: str) -> bool:
-    return clients.is_taken(who)
+def _is_known(client: str) -> bool:
+    return clients.is_taken(client)
 
 
 def _signed(text: str) -> float:

@@ -34,7 +34,7 @@ def test_values_are_a_statement_each() -> None:
     ).statements[1:]
     assert alg3.of == (RunGroup("hs-s7", "alg3"),)
     assert (alg3.expected.low, alg3.expected.high) == pytest.approx((14.895, 18.205))
-    assert (alg3.expected.said, alg3.expected.value, alg3.line) == ("16.55 s", 16.55, 7)
+    assert (alg3.expected.text, alg3.expected.value, alg3.line) == ("16.55 s", 16.55, 7)
     assert (naive.expected.low, naive.expected.high) == pytest.approx((17.99, 19.99))
     assert (alg3.title, alg3.words) == ("download", "hs-s7 alg3")
     assert alg3.kind == "outcome"
@@ -44,7 +44,7 @@ def test_values_are_a_statement_each() -> None:
 def test_a_value_may_be_a_range() -> None:
     made = one("metric: efficiency, source: s, values: {ts: {alg3: 80 % to 90 %}}")
     assert (made.expected.low, made.expected.high) == pytest.approx((0.8, 0.9))
-    assert (made.expected.said, made.expected.value) == ("80 % to 90 %", None)
+    assert (made.expected.text, made.expected.value) == ("80 % to 90 %", None)
 
 
 def test_the_larger_of_two_tolerances_counts() -> None:

@@ -1,4 +1,4 @@
-r"""Checks each statement of a publication against runs, with a confidence interval. Pure.
+"""Checks each statement of a publication against runs, with a confidence interval. Pure.
 
 Runs of one seed have the same links. If all cells of a scenario have the same seeds, the bootstrap
 draws seeds for all cells together. What the cells share is then no noise between them.
@@ -29,7 +29,7 @@ Runs = Mapping[RunGroup, Sequence[LoadedRun]]
 
 @dataclass(frozen=True, slots=True)
 class CheckedStatement:
-    r"""Holds a statement and its verdict.
+    """Holds a statement and its verdict.
 
     `measured` has the statement's form. It is None if there are no runs or the value is undefined.
     `clear` tells whether the whole interval lies on the verdict's side of the limits. Other seeds
@@ -155,7 +155,7 @@ def _check(statement: Statement, runs: Runs) -> CheckedStatement:
 
 
 class _Table:
-    r"""Holds the numbers of one statement: a row per run for each cell and measure.
+    """Holds the numbers of one statement: a row per run for each cell and measure.
 
     Runs in different environments or on different clocks are never mixed. Virtual time is preferred
     unless the statement needs the real clock or a cell has no such run. Then the guest is preferred

@@ -31,7 +31,7 @@ def show(checked: Sequence[CheckedStatement], console: Console) -> None:
     width = min(console.width, _WIDTH)
     for rows in tables(checked):
         title, source, kind = _heading(rows[0])
-        whose = f": {rows[0].statement.clients}" if _of_the_same(rows) else ""
+        whose = f": {rows[0].statement.compared_clients}" if _of_the_same(rows) else ""
         about = f", {kind}" if kind != "outcome" else ""
         console.print(Text(f"{title}{whose} ({source}{about})", style="bold"), width=width)
         console.print(_table(rows), width=width)
@@ -73,7 +73,7 @@ def _heading(one: CheckedStatement) -> tuple[str, str, str]:
 
 def _of_the_same(rows: Sequence[CheckedStatement]) -> bool:
     """Whether all rows compare the same clients. The heading then names them."""
-    return len({one.statement.clients for one in rows}) == 1
+    return len({one.statement.compared_clients for one in rows}) == 1
 
 
 def _label(one: CheckedStatement, rows: Sequence[CheckedStatement]) -> str:
@@ -94,15 +94,15 @@ def _table(rows: Sequence[CheckedStatement]) -> Table:
     for one in rows:
         table.add_row(
             _in_lines(_label(one, rows)),
-            one.statement.expected.said,
-            said(one),
+            one.statement.expected.text,
+            measured_text(one),
             interval(one),
             Text(verdict(one), style=_STYLES.get(one.verdict, "")),
         )
     return table
 
 
-def said(one: CheckedStatement) -> str:
+def measured_text(one: CheckedStatement) -> str:
     """Returns the measured value as text, a dash if there is none."""
     return "-" if one.measured is None else one.statement.say(one.measured)
 
@@ -254,7 +254,7 @@ def _statement(one: CheckedStatement) -> dict[str, Any]:
         "source": said.source,
         "kind": said.kind,
         "why": said.why or None,
-        "published": said.expected.said,
+        "published": said.expected.text,
         "low": _finite(said.expected.low),
         "high": _finite(said.expected.high),
         "missing": list(said.missing),

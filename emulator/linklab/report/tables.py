@@ -1,4 +1,4 @@
-r"""Shows a comparison as a table for people and as JSON for machines. Pure.
+"""Shows a comparison as a table for people and as JSON for machines. Pure.
 
 The table fits 80 columns for two links. If more links make it too wide, it first moves their end
 times, then their megabytes into lines below it. Text carries all information. Colour only repeats
@@ -28,7 +28,7 @@ from linklab.scenario.workload import WHOLE_FILE
 
 _UNITS = {"done": "end s", "MB": "MB"}
 """The columns of each link: end time and megabytes."""
-_COLUMNS = figures.shown(lambda one: one.table)
+_COLUMNS = figures.figures_in(lambda one: one.table)
 """The first column stands before the links' columns, the others behind. A workload's own figures
 replace the others."""
 _ENERGY = [(one, one.table) for one in figures.ENERGY_FIGURES if one.table]

@@ -14,7 +14,7 @@ FILE: Final = "regression.json"
 
 
 class Movement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    r"""Holds a figure and its baseline, in base units. None means that the program does not report
+    """Holds a figure and its baseline, in base units. None means that the program does not report
     the figure.
 
     `bounds` is the change divided by its bound. Above 1 is worse, below -1 better. None counts as

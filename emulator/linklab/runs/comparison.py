@@ -67,7 +67,7 @@ class EnergyRow:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    r"""Holds one algorithm's runs in one scenario. `figures` has RUN_FIGURES by key, None if no run
+    """Holds one algorithm's runs in one scenario. `figures` has RUN_FIGURES by key, None if no run
     has the figure.
 
     `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons of runs
@@ -93,7 +93,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    r"""Holds the algorithms of one scenario, in the order asked for.
+    """Holds the algorithms of one scenario, in the order asked for.
 
     `oracle_s` is the median over the runs, because links differ with the seed. It is infinite if
     the links never deliver the payload. `notes` are remarks on the clients.
@@ -143,7 +143,7 @@ def compare(
     failures: Mapping[str, Sequence[str]] | None = None,
     published: Mapping[str, PublishedFigures] | None = None,
 ) -> Comparison:
-    r"""Makes a row for each algorithm of `runs` and `failures`, with its `published` figures.
+    """Makes a row for each algorithm of `runs` and `failures`, with its `published` figures.
 
     `failures` has the reasons of runs without figures.
     """

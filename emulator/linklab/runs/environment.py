@@ -15,7 +15,7 @@ from linklab.runs.job import Job
 from linklab.scenario import Scenario
 
 _STEADY_GO: Final = {"GOGC": "off", "GOMEMLIMIT": "256MiB", "GODEBUG": "asyncpreemptoff=1"}
-r"""Settings that keep a Go program's behaviour in virtual time the same on every processor.
+"""Settings that keep a Go program's behaviour in virtual time the same on every processor.
 
 Below 256 MiB Go collects no garbage. Otherwise the start of a collection would depend on
 allocations, and these on processor and environment. Go also does not preempt goroutines

@@ -1,4 +1,4 @@
-r"""Executes a prepared run directory on the machine that this process runs on.
+"""Executes a prepared run directory on the machine that this process runs on.
 
 `linklab run` starts `python -m linklab.runs.execution RUN_DIR` on the host. The guest executes the
 same module after boot.
@@ -40,7 +40,7 @@ class Interrupted(Exception):
 
 
 def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
-    r"""Builds the lab that `run_dir` describes, runs its client, and writes the outcome.
+    """Builds the lab that `run_dir` describes, runs its client, and writes the outcome.
 
     A user's command has `host_root` as its root, so it uses the host's files and libraries. Raises
     LabError if the lab cannot be built or the server dies. The lab is removed in any case.

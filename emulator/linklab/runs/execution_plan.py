@@ -25,7 +25,7 @@ _SILENCE_S: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    r"""Holds a run to be executed here.
+    """Holds a run to be executed here.
 
     The user's programs run from the host's files, with `host_root` as their root. `as_written` is
     the job with paths valid for them. `job` is the same with paths valid for the lab's own

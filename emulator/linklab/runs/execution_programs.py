@@ -30,7 +30,7 @@ class NextRun(Exception):
 
 
 def server_starter(plan: Plan, lab: Lab) -> Callable[[], Server]:
-    r"""Returns a function that starts the run's server: the user's, or H2O.
+    """Returns a function that starts the run's server: the user's, or H2O.
 
     Raises LabError if a user's server would also have to answer without TLS.
     """
@@ -94,7 +94,7 @@ def _client_host(plan: Plan, lab: Lab) -> Host:
 def run_client(
     plan: Plan, lab: Lab, player: Player, argv: list[str], serving: Server
 ) -> tuple[int, int]:
-    r"""Runs the client to its end while the links change. Returns its exit code and nanoseconds.
+    """Runs the client to its end while the links change. Returns its exit code and nanoseconds.
 
     Raises LabError if the server dies first.
     """

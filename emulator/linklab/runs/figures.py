@@ -1,4 +1,4 @@
-r"""Defines a run's figures, one row each: name, computation and display. Pure.
+"""Defines a run's figures, one row each: name, computation and display. Pure.
 
 Comparison tables, JSON, reports, exported tables, Prometheus and regression baselines iterate over
 these rows. A *new figure* is a row of this file. If a run directory has to keep the figure, it is
@@ -26,7 +26,7 @@ class Unit:
     digits: int
     parse: Callable[[str], float]
 
-    def said(self, value: float) -> str:
+    def format(self, value: float) -> str:
         """Writes a value in base units with its unit."""
         return f"{value / self.base:.{self.digits}f} {self.symbol}".rstrip()
 
@@ -214,7 +214,7 @@ ENERGY_FIGURES: Final = tuple(one for one in globals().values() if isinstance(on
 """All energy figures, of runs with an energy model."""
 
 
-def shown(view: Callable[[RunFigure], View | None]) -> list[tuple[RunFigure, View]]:
+def figures_in(view: Callable[[RunFigure], View | None]) -> list[tuple[RunFigure, View]]:
     """Returns the figures that a view shows, each with its view, in the view's order."""
     found = [(one, how) for one in RUN_FIGURES if (how := view(one)) is not None]
     return sorted(found, key=lambda each: each[1].place)

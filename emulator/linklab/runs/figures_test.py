@@ -1,7 +1,7 @@
 import ast
 from pathlib import Path
 
-from linklab.runs.figures import ENERGY_FIGURES, RUN_FIGURES, Column, RunFigure, shown
+from linklab.runs.figures import ENERGY_FIGURES, RUN_FIGURES, Column, RunFigure, figures_in
 from linklab.runs.run_figures import LinkFigures, RunFigures
 
 PACKAGE = Path(__file__).parents[1]
@@ -38,7 +38,7 @@ def test_each_figure_is_read_from_a_run() -> None:
 
 
 def test_a_unit_says_values_as_people_write_them() -> None:
-    said = {one.key: one.unit.said(1_250_000.0) for one in RUN_FIGURES}
+    said = {one.key: one.unit.format(1_250_000.0) for one in RUN_FIGURES}
     assert said["wasted_bytes"] == "1.25 MB"
     assert said["goodput_bps"] == "1.2 Mbit/s"
     assert said["efficiency"] == "1250000.000"
@@ -50,7 +50,7 @@ def test_columns_stand_in_the_order_of_their_place() -> None:
         places = {"download_s": 1, "efficiency": 0, "stalled_s": 0}
         return Column(one.key, 1, place=places[one.key]) if one.key in places else None
 
-    assert [one.key for one, _ in shown(view)] == ["efficiency", "stalled_s", "download_s"]
+    assert [one.key for one, _ in figures_in(view)] == ["efficiency", "stalled_s", "download_s"]
 
 
 def test_keys_and_names_are_not_used_twice() -> None:

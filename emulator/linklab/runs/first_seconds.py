@@ -14,7 +14,7 @@ from linklab.runs.run_figures import FigureError, LinkFigures
 
 
 def of(run: LoadedRun, first_s: float, model: EnergyModel | None = None) -> LoadedRun:
-    r"""Returns the run as if it had ended after `first_s`. The payload follows from the links'
+    """Returns the run as if it had ended after `first_s`. The payload follows from the links'
     counters at that time. Energy is counted until then, without a tail, by `model` or by the run's
     own model.
 

@@ -1,4 +1,4 @@
-r"""Reads and writes the manifest of a run directory (`run.json`): what runs where, and with what.
+"""Reads and writes the manifest of a run directory (`run.json`): what runs where, and with what.
 
 The manifest is written before the lab starts. The process that runs the lab reads it, on the host
 or in the guest, so both execute the same run.
@@ -67,7 +67,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    r"""Describes one run. Paths are absolute on the host.
+    """Describes one run. Paths are absolute on the host.
 
     `contestant` is the name of an algorithm or peer. It is None if `command` is a user's program
     (`linklab exec`), which may have a `name`. `server` is a user's program that serves instead of

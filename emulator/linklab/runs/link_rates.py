@@ -19,7 +19,7 @@ def median_rates_bps(
     ends_s: Mapping[str, float],
     direction: Direction,
 ) -> dict[str, float]:
-    r"""Returns for each link in `ends_s` the median of its rates per second in a direction, headers
+    """Returns for each link in `ends_s` the median of its rates per second in a direction, headers
     included. Only samples from the client's start to the link's end count, from the lab's counters.
 
     The first second, in which a connection is made, and the last, incomplete one are left out if

@@ -1,4 +1,4 @@
-"""Loads finished runs from their directories, wherever they were made."""
+"""Loads finished runs from their directories, wherever they were manifest."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Reader:
         """Reads a run, also a failed one. Raises RunDirectoryError for an incomplete directory or
         another format."""
         try:
-            made = job.read(run_dir)
+            manifest = job.read(run_dir)
         except OSError as error:
             raise RunDirectoryError(f"{error}; this linklab reads format {job.FORMAT}") from error
         try:
@@ -102,10 +102,10 @@ class Reader:
             ) from error
         except (OSError, ScenarioError) as error:
             raise RunDirectoryError(f"{run_dir}: cannot be read: {error}") from error
-        run = LoadedRun(run_dir, made, scenario, None)
+        run = LoadedRun(run_dir, manifest, scenario, None)
         try:
             figures = self._with_energy(
-                run_dir, summary.kept_or_made(run_dir), scenario, made.shift_s
+                run_dir, summary.read_or_compute(run_dir), scenario, manifest.shift_s
             )
             rates = _rates_bps(run, figures)
         except (FigureError, OSError) as error:

@@ -1,4 +1,4 @@
-r"""Gives the user's programs host names that are the same on every machine and resolve at once.
+"""Gives the user's programs host names that are the same on every machine and resolve at once.
 
 With the machine's own files, programs would ask its name servers over emulated links, where none
 answers.

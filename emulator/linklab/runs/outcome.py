@@ -17,7 +17,7 @@ _ERROR_BYTES = 65536
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    r"""Describes the end of the client's process as the lab saw it (`outcome.json`).
+    """Describes the end of the client's process as the lab saw it (`outcome.json`).
 
     `elapsed_ns` is from the client's start to its end. `received_bytes` and `sent_bytes` are each
     device's bytes, headers included. `output_bytes` is the size of the client's output file, None

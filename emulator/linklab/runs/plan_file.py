@@ -66,7 +66,7 @@ class Entrant:
 
 
 class PlanFile:
-    r"""Reads the parts that suites and campaigns share: `root`, `name` and programs.
+    """Reads the parts that suites and campaigns share: `root`, `name` and programs.
 
     `place` is the placeholder for the file's directory in commands: `suite` or `campaign`.
     """

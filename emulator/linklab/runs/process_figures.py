@@ -1,4 +1,4 @@
-r"""Computes processor load and memory of a run's processes, as chapter 6 of the thesis does. Pure.
+"""Computes processor load and memory of a run's processes, as chapter 6 of the thesis does. Pure.
 
 The samples, ten a second, are evaluated as they are and once a second, as in the thesis. A load of
 1 is one busy core. A phone's percentages do not apply to another processor, but ratios between

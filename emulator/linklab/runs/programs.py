@@ -1,4 +1,4 @@
-r"""Finds the user's own programs, and selects what they get of the user's environment.
+"""Finds the user's own programs, and selects what they get of the user's environment.
 
 The rule is the same for clients, servers and shells, in the guest and on the host: the user's PATH,
 then the directory of multilink. A program is located once, before the lab exists. In virtual time,

@@ -1,4 +1,4 @@
-r"""Gives a run directory its energy model, and computes a run's energy.
+"""Gives a run directory its energy model, and computes a run's energy.
 
 The model is copied into the run directory (`energy.yaml`), so that the directory is self-contained.
 If neither the scenario nor the command names a model, there is no such file and no energy.
@@ -21,7 +21,7 @@ from linklab.scenario import Scenario, ScenarioError
 
 
 def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
-    r"""Returns the text of the model `instead`, else of the scenario's model, None if there is
+    """Returns the text of the model `instead`, else of the scenario's model, None if there is
     neither.
 
     Raises ScenarioError if there is no such model, or it lacks a kind of link in the scenario.

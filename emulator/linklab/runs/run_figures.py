@@ -1,4 +1,4 @@
-r"""Computes a run's figures from the decoded contents of its run directory. Pure.
+"""Computes a run's figures from the decoded contents of its run directory. Pure.
 
 The input is the scenario as run, and the client's summary (`client.json`). For programs that write
 none, it is the elapsed time and the bytes received on each link. All values are in base units:
@@ -86,7 +86,7 @@ class FigureError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LinkFigures:
-    r"""Holds one link's figures in one run. None if the program does not report the value.
+    """Holds one link's figures in one run. None if the program does not report the value.
 
     `bytes` are payload. For a program that did not transfer the file, they are all bytes that the
     device received or sent. `finish_s` is the time of the link's last byte, `share` its part of all
@@ -122,7 +122,7 @@ class ProcessFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    r"""Holds the figures of one run.
+    """Holds the figures of one run.
 
     `goodput_bps` is None if the file was not transferred, or only in part, as with a user's program
     that is no download. `oracle_s` is None if the links do not deliver the file within the oracle's
@@ -165,12 +165,12 @@ class RunFigures:
         return round(self.goodput_bps * self.download_s / 8)
 
     @property
-    def said_goodput(self) -> str:
+    def goodput_text(self) -> str:
         """The goodput as the end of a line of text, "" without goodput."""
         return "" if self.goodput_bps is None else f", {self.goodput_bps / 1e6:.1f} Mbit/s"
 
     @property
-    def said_efficiency(self) -> str:
+    def efficiency_text(self) -> str:
         """The efficiency as the end of a line of text, "" without one."""
         return "" if self.efficiency is None else f", efficiency {self.efficiency:.3f}"
 
@@ -212,7 +212,7 @@ def peer_figures(
     start_s: float = 0.0,
     is_whole: bool = True,
 ) -> RunFigures:
-    r"""Computes the figures of another program from its start, its run time and the interface
+    """Computes the figures of another program from its start, its run time and the interface
     counters.
 
     The counters include headers and duplicates, so the payload is divided in their ratio. If not

@@ -159,4 +159,4 @@ def test_links_of_a_run_outside_the_lab_come_last(hs: Scenario) -> None:
 def test_what_takes_its_own_time_has_no_efficiency(name: str, is_told: bool) -> None:
     figures = run_figures.peer_figures(scenario.find(name), 1, 200.0, {"wifi": 1_000_000})
     assert (figures.efficiency is not None) == is_told
-    assert figures.said_efficiency.startswith(", efficiency ") == is_told
+    assert figures.efficiency_text.startswith(", efficiency ") == is_told

@@ -31,7 +31,7 @@ from linklab.places.choice import Environment
 from linklab.places.guest import confinement, gateway, homes, image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
-from linklab.runs import clients, job, outcome, programs, run_energy, shown
+from linklab.runs import clients, job, outcome, programs, run_energy, visible_paths
 from linklab.runs.job import Job
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
@@ -57,12 +57,12 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunRequest:
-    r"""Describes a run to be made: a client by name, or a user's command. The command is called
+    """Describes a run to be made: a client by name, or a user's command. The command is called
     `name`, or like its program.
 
     `server` is a user's program that serves instead of H2O. Packets of the links in `pcap` are
     recorded, with `tls_keys` also the keys to decrypt them. The guest sees what is in `share` of
-    users' homes, and what the programs need (`shown.py`). A command in a suite's or campaign's file
+    users' homes, and what the programs need (`visible_paths.py`). A command in a suite's or campaign's file
     may come from a stranger. It sees only what lies `beside` that file. `energy` is the text of an
     energy model that replaces the scenario's (`run_energy.model_for`). Raises RunError if client or
     seed does not fit.
@@ -203,7 +203,7 @@ def watchdog_s(request: RunRequest) -> float:
 
 
 class _HostRun:
-    r"""Runs an execution on the host, as a child process with the interface of a Guest.
+    """Runs an execution on the host, as a child process with the interface of a Guest.
 
     The child is the first process of a PID namespace. When it dies, the kernel ends every process
     of its lab, and the network namespaces disappear.
@@ -297,14 +297,14 @@ def begin(
     timeout_s: float,
     channel: int | None = None,
 ) -> Running:
-    r"""Starts a prepared run, which counts as hung after `timeout_s`. The caller closes the result.
+    """Starts a prepared run, which counts as hung after `timeout_s`. The caller closes the result.
 
     `channel` is the descriptor of the far end of its terminal's channel (lab/programs/terminal.py).
     """
     if place.name == "host":
         return _HostRun(run_dir, timeout_s, channel)
     certificates = _authority(in_cache("authority"))
-    seen = shown.shown(request.commands, request.share, request.beside)
+    seen = visible_paths.select(request.commands, request.share, request.beside)
     if confinement.fence().name != "none" and request.name != job.NOBODY:
         for note in seen.notes:
             _say_once(note)
@@ -383,7 +383,7 @@ def run_all(
     timeout_s: float | None = None,
     started: Callable[[RunRequest], None] = lambda _: None,
 ) -> Iterator[Finished]:
-    r"""Runs every request, at most `parallel` at a time, and yields each as it ends.
+    """Runs every request, at most `parallel` at a time, and yields each as it ends.
 
     Runs fewer at a time if the guests would not find enough memory. A guest takes memory as it uses
     it, and dies if there is none. Raises ProgramError or ShareError if a user's program or a shared
@@ -392,7 +392,7 @@ def run_all(
     for command in {command for one in requests for command in one.commands}:
         programs.located(command)  # Fails before the first run begins.
     for path in {path for one in requests for path in one.share}:
-        shown.require(path)
+        visible_paths.require(path)
     if place.name == "guest":
         most = max((memory_of(one.scenario) for one in requests), default=memory_bytes(0))
         parallel = min(parallel, side_by_side(most))

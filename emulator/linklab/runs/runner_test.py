@@ -21,7 +21,7 @@ from linklab.runs import job, outcome, runner
 from linklab.runs.outcome import Outcome
 from linklab.runs.programs import ProgramError
 from linklab.runs.runner import RunError, RunRequest
-from linklab.runs.shown import ShareError
+from linklab.runs.visible_paths import ShareError
 from linklab.scenario import Payload, Scenario, default_queue_bytes, list_all, load, parse
 from linklab.scenario.workload import MediaPlayer, Paced, Rounds, Upload, Workload
 

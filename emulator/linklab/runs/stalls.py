@@ -1,4 +1,4 @@
-r"""Computes how long a download made no progress. Pure.
+"""Computes how long a download made no progress. Pure.
 
 The measure are the lab's samples of the links' queues, because a program may read late and in large
 parts. Stalls shorter than a sample (`sample` of the scenario, 0.5 s) are not seen.
@@ -14,7 +14,7 @@ from linklab.core.records import QueueRecord
 
 
 def stalled_s(records: Iterable[QueueRecord], end_s: float, direction: str = "down") -> float:
-    r"""Returns the seconds up to `end_s` in which no link carried a frame in a direction, from
+    """Returns the seconds up to `end_s` in which no link carried a frame in a direction, from
     `queues.jsonl`.
 
     The time before the first arrival is connection set-up and does not count. If all queues

@@ -41,64 +41,64 @@ def figures_of(run_dir: Path) -> RunFigures:
 
 def _figures_of(run_dir: Path) -> RunFigures:
     scenario = job.scenario_of(run_dir)
-    made = job.read(run_dir)
+    manifest = job.read(run_dir)
     ended = outcome.read(run_dir)
     client = run_dir / "client.json"
     is_upload = scenario.workload.name == UPLOAD
     if is_upload and ended.exit_code == 0:
-        _check_upload(made, ended)
+        _check_upload(manifest, ended)
     if os.path.lexists(client):
         summary = records.document(client, ClientSummary)
-        figures = run_figures.figures(scenario, made.seed, summary, made.shift_s)
-        return _with_samples(figures, scenario, run_dir, made.shift_s)
+        figures = run_figures.figures(scenario, manifest.seed, summary, manifest.shift_s)
+        return _with_samples(figures, scenario, run_dir, manifest.shift_s)
     if os.path.lexists(run_dir / WORKLOAD_FILE):
-        return _of_workload(scenario, made, run_dir, ended)
+        return _of_workload(scenario, manifest, run_dir, ended)
     if ended.exit_code != 0:
         raise FigureError(f"the client ended with {ended.exit_code}: {_last_words(run_dir)}")
     size_bytes = scenario.payload.size_bytes
     is_kept = (ended.uploaded_sha256 if is_upload else ended.output_bytes) is not None
-    is_checked = is_kept or made.contestant is not None
+    is_checked = is_kept or manifest.contestant is not None
     if not is_upload and is_checked and ended.output_bytes != size_bytes:
         raise FigureError(f"{ended.output_bytes or 0} bytes arrived instead of {size_bytes}")
-    if ended.output_sha256 not in (None, made.payload_sha256):
+    if ended.output_sha256 not in (None, manifest.payload_sha256):
         raise FigureError(
-            f"the file's SHA-256 is {ended.output_sha256} instead of {made.payload_sha256}"
+            f"the file's SHA-256 is {ended.output_sha256} instead of {manifest.payload_sha256}"
         )
     carried = ended.sent_bytes if is_upload else ended.received_bytes
     figures = run_figures.peer_figures(
         scenario,
-        made.seed,
+        manifest.seed,
         ended.elapsed_ns / 1e9,
         carried,
-        start_s=made.shift_s,
+        start_s=manifest.shift_s,
         is_whole=is_checked or sum(carried.values()) >= size_bytes,
     )
-    return _with_samples(figures, scenario, run_dir, made.shift_s)
+    return _with_samples(figures, scenario, run_dir, manifest.shift_s)
 
 
-def _check_upload(made: Job, ended: Outcome) -> None:
+def _check_upload(manifest: Job, ended: Outcome) -> None:
     """Raises FigureError if the server received another file, or none from a client of ours. A
     user's program may upload elsewhere."""
-    if made.contestant is None and ended.uploaded_sha256 is None:
+    if manifest.contestant is None and ended.uploaded_sha256 is None:
         return
-    if ended.uploaded_sha256 != made.payload_sha256:
+    if ended.uploaded_sha256 != manifest.payload_sha256:
         raise FigureError(
             f"the server got a file with the SHA-256 {ended.uploaded_sha256} instead of "
-            f"{made.payload_sha256}"
+            f"{manifest.payload_sha256}"
         )
 
 
-def _of_workload(scenario: Scenario, made: Job, run_dir: Path, ended: Outcome) -> RunFigures:
+def _of_workload(scenario: Scenario, manifest: Job, run_dir: Path, ended: Outcome) -> RunFigures:
     done = records.document(run_dir / WORKLOAD_FILE, WorkloadSummary)
     own = workload_figures.checked(done, scenario.workload.name, scenario.payload.size_bytes)
     figures = run_figures.peer_figures(
         scenario,
-        made.seed,
+        manifest.seed,
         done.duration_ns / 1e9,
         ended.received_bytes,
-        start_s=made.shift_s,
+        start_s=manifest.shift_s,
     )
-    return _with_samples(replace(figures, workload=own), scenario, run_dir, made.shift_s)
+    return _with_samples(replace(figures, workload=own), scenario, run_dir, manifest.shift_s)
 
 
 def _with_samples(
@@ -138,7 +138,7 @@ def read(run_dir: Path) -> RunFigures:
     return records.document(run_dir / FILE, RunFigures)
 
 
-def kept_or_made(run_dir: Path) -> RunFigures:
+def read_or_compute(run_dir: Path) -> RunFigures:
     """Reads the figures of the run, or computes them if there is no `summary.json`. Raises as
     `figures_of`."""
     try:

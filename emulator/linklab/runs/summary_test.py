@@ -177,7 +177,7 @@ def test_a_program_of_the_user_s_that_brings_too_little_is_no_download(run_dir: 
     ended(run_dir, output_bytes=None, received_bytes={"wifi": 75_000, "lte": 25_000})
     figures = summary.write(run_dir)
     assert (figures.goodput_bps, figures.efficiency) == (None, None)
-    assert (figures.said_goodput, figures.said_efficiency) == ("", "")
+    assert (figures.goodput_text, figures.efficiency_text) == ("", "")
     assert figures.download_s == pytest.approx(0.2)
     assert figures.links["wifi"] == LinkFigures(bytes=75_000, share=0.75)
     assert figures.carried_bytes == 100_000

@@ -20,7 +20,7 @@ TimeSeries = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    r"""Holds one requested range.
+    """Holds one requested range.
 
     `outcome` is `complete`, `taken over` (another link fetched the rest), `failed`, `cancelled` or
     `unfinished`. `taken_from` is the link that it was taken from, "" for a new range.

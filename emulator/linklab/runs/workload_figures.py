@@ -1,4 +1,4 @@
-r"""Computes a workload's own figures, besides the bytes that it moved. Pure.
+"""Computes a workload's own figures, besides the bytes that it moved. Pure.
 
 A *new figure* is an entry of FIGURES, under its name in multilink's `workload.json`.
 """
@@ -60,7 +60,7 @@ def of_workload(name: str) -> dict[str, WorkloadFigure]:
     return {key: one for key, one in FIGURES.items() if one.workload == name}
 
 
-def said(key: str, value: float) -> str:
+def in_words(key: str, value: float) -> str:
     """Writes a figure for people: `interruptions of playing: 2`."""
     figure = FIGURES[key]
     return f"{figure.title}: {f'{value:.3f} s' if figure.unit else f'{value:.0f}'}"

@@ -6,7 +6,7 @@ import pytest
 
 from linklab.runs.applications import APPLICATIONS
 from linklab.runs.run_figures import FigureError
-from linklab.runs.workload_figures import FIGURES, WorkloadSummary, checked, of_workload, said
+from linklab.runs.workload_figures import FIGURES, WorkloadSummary, checked, in_words, of_workload
 
 PLAYED = {"startup_s": 1.5, "interruptions": 2, "interrupted_s": 3.25, "playback_s": 44.0}
 
@@ -29,8 +29,8 @@ def parsed(content: bytes) -> WorkloadSummary:
 
 def test_the_figures_of_a_player() -> None:
     assert checked(parsed(summary()), "player", 1000) == PLAYED
-    assert said("interruptions", 2.0) == "interruptions of playing: 2"
-    assert said("startup_s", 1.5) == "time until playing begins: 1.500 s"
+    assert in_words("interruptions", 2.0) == "interruptions of playing: 2"
+    assert in_words("startup_s", 1.5) == "time until playing begins: 1.500 s"
 
 
 def test_every_workload_has_figures() -> None:

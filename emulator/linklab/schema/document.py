@@ -1,4 +1,4 @@
-r"""Reads all of linklab's YAML files, within limits. Pure, except `read`.
+"""Reads all of linklab's YAML files, within limits. Pure, except `read`.
 
 A few hundred bytes of YAML can expand to more values than fit into memory, by aliases of aliases
 and merges of merges. A few kilobytes can nest deeper than a program's stack. So the loader counts
@@ -61,7 +61,7 @@ def read(
 
 
 def compose(text: str, shown: str, needed: str, *, canonical: bool = False) -> Node:
-    r"""Returns the root of YAML text. `shown` names the file in errors, `needed` are its root's
+    """Returns the root of YAML text. `shown` names the file in errors, `needed` are its root's
     keys.
 
     `canonical` text, which linklab has written itself, is read five times as fast. Raises

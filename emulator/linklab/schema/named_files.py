@@ -22,7 +22,7 @@ class NamedFiles:
         return sorted(file.stem for file in directory.glob(f"*{self.endings[0]}"))
 
     def find(self, name_or_path: str, directory: Path, base: Path | None = None) -> Path:
-        r"""Returns the file of a name in `directory`, or of a path relative to `base`.
+        """Returns the file of a name in `directory`, or of a path relative to `base`.
 
         A text with a slash or one of the endings is a path.
         """

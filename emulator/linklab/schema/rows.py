@@ -1,4 +1,4 @@
-r"""Defines tables of keys. A row defines how one key is read, written and documented. Pure.
+"""Defines tables of keys. A row defines how one key is read, written and documented. Pure.
 
 A table stands for a mapping of a file and its settings class. A new key is a row and an attribute
 beside each other. Checks of several keys are functions of the table.
@@ -38,7 +38,7 @@ class Value(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    r"""Defines a key of the file, and the attribute of the settings that it sets.
+    """Defines a key of the file, and the attribute of the settings that it sets.
 
     `about` is for authors of files. `unset` is the value that is not written. `default` describes a
     default other than the attribute's. Then the table's reader sets it.
@@ -67,7 +67,7 @@ def _all_is_well(mapping: Mapping, settings: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[S]):
-    r"""Holds the rows of a mapping, in the order in which they are written and listed.
+    """Holds the rows of a mapping, in the order in which they are written and listed.
 
     `check` refuses invalid combinations of keys, by `Mapping.fail`.
     """

@@ -1,4 +1,4 @@
-r"""Acts inside another network namespace: opens sockets there, and writes sysctls.
+"""Acts inside another network namespace: opens sockets there, and writes sysctls.
 
 A descriptor keeps a namespace alive without any process in it. A socket stays in the namespace in
 which it was opened. So a lab opens one socket per node and needs no helper process (Linux
@@ -55,7 +55,7 @@ def new_network() -> int:
 
 @contextmanager
 def inside(namespace: int) -> Iterator[None]:
-    r"""Moves the calling thread into the descriptor's network namespace during the block.
+    """Moves the calling thread into the descriptor's network namespace during the block.
 
     Raises OSError without CAP_SYS_ADMIN.
     """

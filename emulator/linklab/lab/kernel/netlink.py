@@ -1,4 +1,4 @@
-r"""Sends prepared messages to the kernel over netlink sockets (netlink(7), rtnetlink(7)).
+"""Sends prepared messages to the kernel over netlink sockets (netlink(7), rtnetlink(7)).
 
 A lab changes rates fifty times a second and reads its queues as often. One change takes 1 ms of a
 core by pyroute2 and 20 ms by a tc process. A prepared message takes one system call. Importing

@@ -1,4 +1,4 @@
-r"""Switches segmentation and receive offloads, by ethtool's ioctl (linux/ethtool.h), without a
+"""Switches segmentation and receive offloads, by ethtool's ioctl (linux/ethtool.h), without a
 process.
 
 Offloads are off, because links must see packets and not aggregates. If packets are recorded,
@@ -29,7 +29,7 @@ _VALUE = struct.Struct("=II")
 
 
 def switch_off(interface: str, offloads: Mapping[str, int] = OFFLOADS) -> None:
-    r"""Switches off offloads of an interface in the calling thread's network namespace.
+    """Switches off offloads of an interface in the calling thread's network namespace.
 
     Raises OSError naming the offload that the driver refused.
     """

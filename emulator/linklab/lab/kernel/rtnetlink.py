@@ -1,4 +1,4 @@
-r"""Builds messages that make and change interfaces, addresses, routes, rules and neighbours
+"""Builds messages that make and change interfaces, addresses, routes, rules and neighbours
 (rtnetlink(7)).
 
 Layouts are those of linux/rtnetlink.h, if_link.h, if_addr.h, fib_rules.h, neighbour.h and

@@ -1,4 +1,4 @@
-r"""Sets options of sockets that Python's `socket` does not name: filters, buffers, time stamps.
+"""Sets options of sockets that Python's `socket` does not name: filters, buffers, time stamps.
 
 See socket(7), linux/filter.h. All need root.
 """

@@ -1,4 +1,4 @@
-r"""Provides a timer on an absolute monotonic time, as a file descriptor (timerfd_create(2)).
+"""Provides a timer on an absolute monotonic time, as a file descriptor (timerfd_create(2)).
 
 select(2) and poll(2) may be late by a thousandth of their timeout (Linux fs/select.c,
 select_estimate_accuracy). This timer is not.

@@ -1,4 +1,4 @@
-r"""Controls the kernel's Multipath TCP between the lab's end hosts, and records its subflows.
+"""Controls the kernel's Multipath TCP between the lab's end hosts, and records its subflows.
 
 The client's path manager opens subflows from its endpoints, one address per link. The server has
 one address, so a full mesh is one subflow per link. The first subflow takes the link of the
@@ -38,7 +38,7 @@ _SYSCTLS: Final = (
 
 
 class Multipath:
-    r"""Multipath TCP on both end hosts of a lab. The caller closes it.
+    """Multipath TCP on both end hosts of a lab. The caller closes it.
 
     Raises LabError if the kernel has none.
     """
@@ -143,7 +143,7 @@ class Multipath:
                 if opened is not None:
                     key = opened.address, opened.port
                     file.write(line(self._record(t_s, opened, alive.get(key), gone.get(key))))
-        told = {host.name: _told(host) for host in (self._lab.client, self._lab.server)}
+        told = {host.name: _kernel_report(host) for host in (self._lab.client, self._lab.server)}
         text = msgspec.json.format(msgspec.json.encode({"note": NO_COUPLING, **told}), indent=2)
         (run_dir / FILE).write_bytes(text + b"\n")
 
@@ -178,7 +178,7 @@ def _generic(host: Host) -> Channel:
         return Channel(GENERIC)
 
 
-def _told(host: Host) -> dict[str, Any]:
+def _kernel_report(host: Host) -> dict[str, Any]:
     """Returns the kernel's settings and counters of Multipath TCP in a host's network namespace."""
     with inside(host.node.namespace):
         settings = {name: Path("/proc/sys", name).read_text().strip() for name in _SYSCTLS}

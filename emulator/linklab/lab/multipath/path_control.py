@@ -1,4 +1,4 @@
-r"""Changes which links Multipath TCP uses during a download: eMPTCP and Single-Path mode.
+"""Changes which links Multipath TCP uses during a download: eMPTCP and Single-Path mode.
 
 `energy/path_usage.py` makes eMPTCP's decisions. This module reads the subflows' counters from the
 kernel and applies the decisions.
@@ -55,7 +55,7 @@ def follow(control: Control, player: Player) -> None:
 
 
 class EnergyControl:
-    r"""Controls links as eMPTCP: Wi-Fi first, LTE opened late, then suspended and resumed
+    """Controls links as eMPTCP: Wi-Fi first, LTE opened late, then suspended and resumed
     (MP_PRIO).
 
     It decides once per round trip of a link's handshake, and records its decisions as events. Rates

@@ -1,4 +1,4 @@
-r"""Builds messages to the kernel's path manager of Multipath TCP, a generic netlink family.
+"""Builds messages to the kernel's path manager of Multipath TCP, a generic netlink family.
 
 Layouts are those of linux/genetlink.h and linux/mptcp_pm.h. ip-mptcp(8) describes endpoints. IPv4
 only, as the lab is.

@@ -1,4 +1,4 @@
-r"""Reads the subflows of Multipath TCP and their counters from the kernel (sock_diag(7)).
+"""Reads the subflows of Multipath TCP and their counters from the kernel (sock_diag(7)).
 
 Layouts are those of linux/inet_diag.h, linux/tcp.h (struct tcp_info) and linux/mptcp.h. IPv4 only,
 as the lab is.
@@ -33,7 +33,7 @@ _TCP_INFO = struct.Struct("=44xIIII8xI20xI4xI16xQQ12xI")
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    r"""Describes a TCP connection and its counters at this host's end.
+    """Describes a TCP connection and its counters at this host's end.
 
     `received_bytes` and `acknowledged_bytes` count each byte once, plus one for opening the
     connection. `rtt_s` is TCP's estimate, `min_rtt_s` the smallest measured value, 0 if unknown. At

@@ -1,4 +1,4 @@
-r"""Answers DNS questions at once: with a known name's address, else that the name does not exist.
+"""Answers DNS questions at once: with a known name's address, else that the name does not exist.
 
 Programs with a resolver of their own (musl, dig, many in Go and Rust) ask a name server whatever
 nsswitch.conf says. Without an answer some wait for seconds. This is a separate program, so that the

@@ -1,4 +1,4 @@
-r"""Provides Mininet's nodes and cables without processes that a lab does not need.
+"""Provides Mininet's nodes and cables without processes that a lab does not need.
 
 Mininet starts an interactive bash for every node and runs `ip` and `ifconfig` in it. That takes 0.1
 s of a guest's boot per node and per cable. Here a router is only a network namespace. An end host

@@ -1,4 +1,4 @@
-r"""Records all packets on a client's devices into pcap files, with the kernel's times.
+"""Records all packets on a client's devices into pcap files, with the kernel's times.
 
 A packet socket gets a copy of each packet in both directions. The kernel stamps the packet in
 nanoseconds of the lab's clock, however late it is read (packet(7)). A separate process reads and

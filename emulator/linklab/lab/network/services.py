@@ -1,4 +1,4 @@
-r"""Describes the user's services in a lab, as the manifest has them: servers in it and outside.
+"""Describes the user's services in a lab, as the manifest has them: servers in it and outside.
 Pure.
 
 Commands read and write these on machines without Mininet.

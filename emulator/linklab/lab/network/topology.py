@@ -36,7 +36,7 @@ LEASES = 250
 
 @dataclass(frozen=True)
 class Port:
-    r"""One end of a cable: an interface of a node with its address (IPv4, /24).
+    """One end of a cable: an interface of a node with its address (IPv4, /24).
 
     A port of a bridge has no address.
     """
@@ -48,7 +48,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Access:
-    r"""An access node: its ports towards the client and the core, and the core's port towards it.
+    """An access node: its ports towards the client and the core, and the core's port towards it.
 
     `air` is the bridge's port that leads to the node, None if the client is connected directly.
     """
@@ -62,7 +62,7 @@ class Access:
 
 @dataclass(frozen=True)
 class LinkPath:
-    r"""The cables of one link, from the client to the server.
+    """The cables of one link, from the client to the server.
 
     `table` is the client's routing table for traffic over this link. `priority` is that of its
     default route. The smallest one wins. `carrier` is the other end of the client's cable. Its

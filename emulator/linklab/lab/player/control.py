@@ -1,4 +1,4 @@
-r"""Sends changes to a running lab, as commands in a file of the run directory.
+"""Sends changes to a running lab, as commands in a file of the run directory.
 
 `linklab link` and `linklab next` append lines to `control.jsonl`. The player reads new lines ten
 times a second. It is a file because both guest and host see it.
@@ -22,7 +22,7 @@ PERIOD_S = 0.1
 
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    r"""Describes a change of `link` from now on, in base units.
+    """Describes a change of `link` from now on, in base units.
 
     `next` goes on to the next algorithm of a live lab.
     """

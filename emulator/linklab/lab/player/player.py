@@ -1,4 +1,4 @@
-r"""Plays a scenario's link models into a running lab, on absolute times.
+"""Plays a scenario's link models into a running lab, on absolute times.
 
 The player tells each model what its link has carried, asks for the link's state, and applies the
 difference. Then it sleeps until the next model is due. It also samples the queues and takes
@@ -41,7 +41,7 @@ from linklab.scenario import SAMPLE_S
 
 
 class Player:
-    r"""Plays `models` into a lab. It uses one thread, as a lab's netlink sockets require.
+    """Plays `models` into a lab. It uses one thread, as a lab's netlink sockets require.
 
     It writes into `run_dir`: `links.jsonl` (every applied state, with the lateness `late_s`),
     `events.jsonl` (events in words) and, every `sample_s`, `queues.jsonl` (counters per link and
@@ -93,7 +93,7 @@ class Player:
         return any(model.wants_connections for model in self._models.values())
 
     def start(self) -> None:
-        r"""Begins at scenario time zero: the next whole second of the monotonic clock.
+        """Begins at scenario time zero: the next whole second of the monotonic clock.
 
         The phase between timers and packets must be the same in every run. A shift of 4 µs moved a
         download by 0.4 s.

@@ -1,4 +1,4 @@
-r"""Shows a link's signal strength as a phone does: in a file like /proc/net/wireless.
+"""Shows a link's signal strength as a phone does: in a file like /proc/net/wireless.
 
 The lab's kernel has no radio. The model's value is written to a file of the client
 (`LINKLAB_WIRELESS`), in the form of Linux' wireless extensions.
@@ -30,7 +30,7 @@ def text(signals_dbm: dict[str, float]) -> str:
 
 
 class SignalFile:
-    r"""Replaces the file as a whole when a signal changes.
+    """Replaces the file as a whole when a signal changes.
 
     It does not use `whole_file`, because it writes while the emulator's clock runs and must use few
     system calls. No other process writes the file.

@@ -1,4 +1,4 @@
-r"""Makes the certificate authority of a machine's labs at first use, and server certificates.
+"""Makes the certificate authority of a machine's labs at first use, and server certificates.
 
 Downloads are encrypted and verified as outside the lab, so the lab has an authority of its own. A
 client trusts it only if it is given the authority's file.
@@ -32,7 +32,7 @@ class Authority:
 
 
 def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
-    r"""Returns the authority in `directory` and a server certificate for exactly `names`.
+    """Returns the authority in `directory` and a server certificate for exactly `names`.
 
     Names are DNS names or IP addresses. Missing, damaged or mismatched files are made anew. A valid
     authority is kept, so that clients that trust it go on. The directory must be used for nothing

@@ -1,4 +1,4 @@
-r"""Makes and checks certificates and keys in files.
+"""Makes and checks certificates and keys in files.
 
 Runs on different machines must send the same number of bytes. So all parts of a certificate have a
 fixed size: RSA-2048 (an ECDSA signature varies by a few bytes), fixed serial numbers, names and

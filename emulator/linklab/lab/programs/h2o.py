@@ -30,7 +30,7 @@ def configuration(
     plain_port: int | None = None,
     mptcp: bool = False,
 ) -> str:
-    r"""Returns H2O's configuration for serving `directory` on `address`.
+    """Returns H2O's configuration for serving `directory` on `address`.
 
     `user` is the user that H2O becomes when started as root, None if it is not root. With `uploads`
     it also answers messages and keeps uploads there (server/exchange.rb). On `plain_port` it also

@@ -35,7 +35,7 @@ class PayloadError(RuntimeError):
 
 
 def ensure(payload: Payload, directory: Path) -> Path:
-    r"""Returns the payload's file in `directory`, which is made if it is missing, truncated or
+    """Returns the payload's file in `directory`, which is made if it is missing, truncated or
     altered.
 
     The directory is only for payloads, so that a server may serve it. Everyone can read the file.

@@ -16,7 +16,7 @@ interval is exact to a tenth of a core."""
 
 
 class ProcessWatch:
-    r"""Writes `processes.jsonl`. The player calls it, so there is no further thread or process.
+    """Writes `processes.jsonl`. The player calls it, so there is no further thread or process.
 
     It must not be used in virtual time, where computing takes no time.
     """

@@ -60,7 +60,7 @@ def _last_line(path: Path) -> str:
 
 
 def least_user(file: Path) -> str:
-    r"""Returns the user with the fewest rights who can read `file`: nobody, or else its owner.
+    """Returns the user with the fewest rights who can read `file`: nobody, or else its owner.
 
     Raises LabError if the owner has no name, because H2O knows users only by name.
     """
@@ -88,7 +88,7 @@ def start(
     uploads: Path | None = None,
     plain: bool = False,
 ) -> Server:
-    r"""Starts H2O on `host` and returns once it listens. Raises LabError if it does not.
+    """Starts H2O on `host` and returns once it listens. Raises LabError if it does not.
 
     With `mptcp` its listeners also speak Multipath TCP (mptcpize's preload). With `uploads` it
     answers messages and keeps uploads there. With `plain` it also serves HTTP without TLS.

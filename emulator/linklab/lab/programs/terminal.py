@@ -1,4 +1,4 @@
-r"""Provides a terminal for a program in the lab: a pseudo-terminal, joined to the user's by a
+"""Provides a terminal for a program in the lab: a pseudo-terminal, joined to the user's by a
 channel.
 
 The channel is a stream of bytes, in the guest a serial line. After one byte that announces a
@@ -116,7 +116,7 @@ def channel() -> int:
 
 
 class PseudoTerminal:
-    r"""A pseudo-terminal whose program a thread joins to a channel, until `close`.
+    """A pseudo-terminal whose program a thread joins to a channel, until `close`.
 
     Give `program_end` to the program as its input and output. If the channel ends because the
     user's terminal died, the program is hung up.

@@ -1,4 +1,4 @@
-r"""Computes what a queue has sent beyond what its rates allowed so far, in bytes. Pure.
+"""Computes what a queue has sent beyond what its rates allowed so far, in bytes. Pure.
 
 A shaper that sends a frame and then waits owes that frame until the wait ends. A wait counted in
 seconds at the old rate is wrong once the rate changes. A frame begun at 1 Mbit/s blocks a link for
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 class Debt:
-    r"""Holds the debt of one queue. It is negative if the queue lags behind, because timers are
+    """Holds the debt of one queue. It is negative if the queue lags behind, because timers are
     late.
 
     `slack_s` is the longest lag that is caught up, in seconds at the current rate.
@@ -24,7 +24,7 @@ class Debt:
         self.bytes = 0.0
 
     def pay(self, now_ns: int, sent_bytes: int, *, is_backlogged: bool) -> None:
-        r"""Pays off at the rate since the last call. `sent_bytes` counts from the start.
+        """Pays off at the rate since the last call. `sent_bytes` counts from the start.
 
         What an empty queue could have sent is lost. So is a lag beyond the slack.
         """

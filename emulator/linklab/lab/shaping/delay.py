@@ -25,7 +25,7 @@ _ROOT: Final = 0x10000
 
 @dataclass(frozen=True, slots=True)
 class Transit:
-    r"""Describes what packets meet besides the bottleneck: one-way delay, jitter, losses.
+    """Describes what packets meet besides the bottleneck: one-way delay, jitter, losses.
 
     `delay_s` is the mean, `jitter_s` the standard deviation, at most the mean. Losses have a mean
     ratio and come in bursts of a mean length in packets. A length of 1 means independent losses.
@@ -38,7 +38,7 @@ class Transit:
 
 
 class Delay:
-    r"""Applies delay, jitter and loss of one direction, on a core node's interface.
+    """Applies delay, jitter and loss of one direction, on a core node's interface.
 
     netem's own jitter draws a delay for each packet. To stay in order, a packet that would arrive
     before another one arrives together with it. So close packets all get the longest delay. A delay

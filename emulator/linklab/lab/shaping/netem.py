@@ -54,7 +54,7 @@ def put(
     seed: int,
     new: bool = False,
 ) -> bytes:
-    r"""Sets netem as an interface's root, with all options, because a change drops what it omits.
+    """Sets netem as an interface's root, with all options, because a change drops what it omits.
 
     With `slot_s` packets wait after their delay for the next of random moments. Their distances are
     exponentially distributed with this mean. None keeps the setting, 0 ends it. Losses are

@@ -1,4 +1,4 @@
-r"""Builds messages to plug, which is only used to wake its interface (Linux net/sched/sch_plug.c).
+"""Builds messages to plug, which is only used to wake its interface (Linux net/sched/sch_plug.c).
 Pure.
 
 A message opens a plug for good. With each such message the interface checks all its queues at once.

@@ -1,4 +1,4 @@
-r"""Holds rate and queue of one direction of a link, with the kernel's queueing disciplines, over
+"""Holds rate and queue of one direction of a link, with the kernel's queueing disciplines, over
 netlink.
 
 The access node's egress holds the rate and the queue: an HFSC class whose upper limit is the rate,
@@ -52,7 +52,7 @@ _WAKER: Final = 0x120000
 
 
 class RateQueue:
-    r"""Holds rate and queue of one direction, on an access node's interface.
+    """Holds rate and queue of one direction, on an access node's interface.
 
     `channel` is a netlink socket in the node's namespace, `index` the interface there. `discipline`
     has the settings of the queue discipline. `slack_s` is the lateness of timers that costs no
@@ -112,7 +112,7 @@ class RateQueue:
         self._channel.request(plug.wake(self._index, _WAKER, _IDLE_CLASS))
 
     def set(self, rate_bps: int, *, is_held: bool, is_shut: bool = False) -> None:
-        r"""Changes the rate at once. The queue keeps its content unless it is shut. Equal values
+        """Changes the rate at once. The queue keeps its content unless it is shut. Equal values
         change nothing.
 
         The caller has to call `settle` from time to time afterwards.
@@ -158,7 +158,7 @@ class RateQueue:
         self._pauses = curve.first_us > 0 and not self.is_held
 
     def settle(self) -> None:
-        r"""Removes the pause of the last change from the curve once the queue is empty.
+        """Removes the pause of the last change from the curve once the queue is empty.
 
         HFSC would repeat it before the first packet after every idle time (rtsc_min).
         """

@@ -1,4 +1,4 @@
-r"""Builds messages to the kernel's traffic control (tc), by the layout of linux/rtnetlink.h. Pure.
+"""Builds messages to the kernel's traffic control (tc), by the layout of linux/rtnetlink.h. Pure.
 
 `hfsc.py`, `netem.py` and `plug.py` build those of one queueing discipline each.
 """

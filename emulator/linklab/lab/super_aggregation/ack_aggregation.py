@@ -1,4 +1,4 @@
-r"""Makes the client acknowledge many packets of a link at once (super-aggregation, note 4).
+"""Makes the client acknowledge many packets of a link at once (super-aggregation, note 4).
 
 A Wi-Fi card passes on the packets of one burst as one large packet. Here the kernel does: generic
 receive offload joins packets that arrive close together, and TCP acknowledges the joined packet.

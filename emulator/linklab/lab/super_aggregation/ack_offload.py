@@ -1,4 +1,4 @@
-r"""Sends the acknowledgements of one link's connections over another link (super-aggregation,
+"""Sends the acknowledgements of one link's connections over another link (super-aggregation,
 offloading-ACK).
 
 A routing rule for the connections' address on their link does so. The rule exists while they

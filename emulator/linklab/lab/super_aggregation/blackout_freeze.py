@@ -1,4 +1,4 @@
-r"""Keeps a sender trying while its link is silent (super-aggregation, proxying-blackout-freeze).
+"""Keeps a sender trying while its link is silent (super-aggregation, proxying-blackout-freeze).
 
 The study freezes the sender by a window of 0. Linux' sender then still treats packets in flight as
 lost (`tcp_retransmit_timer`), rightly, because an outage loses them. But it need not double its

@@ -1,4 +1,4 @@
-r"""Decides which losses a TCP receiver hides from the sender, and what it acknowledges
+"""Decides which losses a TCP receiver hides from the sender, and what it acknowledges
 (super-aggregation, mirroring-loss-fetching). Pure.
 
 Randomly lost data is acknowledged as if it had arrived, and fetched over another link. Data lost to

@@ -1,4 +1,4 @@
-r"""Fetches parts of a file over another link (super-aggregation, mirroring-loss-fetching).
+"""Fetches parts of a file over another link (super-aggregation, mirroring-loss-fetching).
 
 It uses one persistent HTTP/1.1 connection, and requests each part as soon as it is missed. If the
 connection breaks, it opens a new one and repeats the unanswered requests. It alternates between the
@@ -54,7 +54,7 @@ class Mirror:
         """The time of the next action without any event, None if there is none."""
         if self._socket is None:
             return self._since_s + AGAIN_S
-        return None if self._is_open and not self._owes else self._heard_s + _SILENCE_S
+        return None if self._is_open and not self._has_unanswered else self._heard_s + _SILENCE_S
 
     def keeps_up(self, now_s: float) -> bool:
         """Tells whether more may be requested, only over the other link."""
@@ -67,7 +67,7 @@ class Mirror:
     def fetch(self, begin: int, end: int, now_s: float) -> None:
         """Requests the bytes from `begin` to before `end` of the file."""
         assert self._parts is not None
-        if not self._owes:
+        if not self._has_unanswered:
             self._heard_s = now_s
         self._parts.asked(begin, end)
         if self._is_open:
@@ -99,11 +99,11 @@ class Mirror:
             if is_end:
                 self._pace.answered(now_s)
             yield begin, some
-        if self._is_own and not self._owes:
+        if self._is_own and not self._has_unanswered:
             self._broke(now_s)
 
     @property
-    def _owes(self) -> bool:
+    def _has_unanswered(self) -> bool:
         return self._parts is not None and bool(self._parts.missing)
 
     def _connect(self, now_s: float) -> None:
@@ -155,7 +155,7 @@ class Mirror:
     def _broke(self, now_s: float) -> None:
         self.close()
         self._is_open, self._since_s = False, now_s
-        self._is_own = self._owes and not self._is_own
+        self._is_own = self._has_unanswered and not self._is_own
 
     def close(self) -> None:
         """Closes the connection."""

@@ -1,4 +1,4 @@
-r"""Implements a TCP connection that only sends a request and receives, on a raw socket (raw(7)).
+"""Implements a TCP connection that only sends a request and receives, on a raw socket (raw(7)).
 The program decides what it acknowledges.
 
 The kernel does not know the connection and would answer with a reset. So a listening socket holds

@@ -1,4 +1,4 @@
-r"""Defines the clients under test: linklab's algorithms and the peers they are compared with.
+"""Defines the clients under test: linklab's algorithms and the peers they are compared with.
 
 A client under test is a name and a command for each workload that it can do. Each program downloads
 a file by itself. For other workloads all clients use `multilink workload`. It sends its requests

@@ -23,7 +23,7 @@ class PeerProgram:
 
 @dataclass(frozen=True)
 class ClientUnderTest:
-    r"""Holds one entry of a comparison.
+    """Holds one entry of a comparison.
 
     `commands` has a command for each workload that the client can do, by the workload's name.
     `program` is the peer's program, None for our own clients. `inputs` are the multilink flags that
@@ -66,7 +66,7 @@ class ClientUnderTest:
 
 @dataclass(frozen=True)
 class ClientFamily:
-    r"""Holds the clients that one file of this folder defines.
+    """Holds the clients that one file of this folder defines.
 
     The clients in `on_all` use all links of a scenario. A function in `on_one` makes a client of
     one link. The client's name is the function's key, a minus and the link's name.

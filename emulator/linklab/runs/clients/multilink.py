@@ -18,7 +18,7 @@ TLS: Final = ("--min-tls-version", "1.3")
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Mode:
     """Holds how multilink downloads: as published, where only the algorithm decides, or with
     `rescue`, on one link or on all. `plain` disables padding. `segment` replaces the scenario's
     segment size."""
@@ -125,30 +125,34 @@ def _direct(link: str) -> ClientUnderTest:
     return ClientUnderTest(f"direct-{link}", dict.fromkeys(APPLICATIONS, command))
 
 
-def _way(name: str, way: _Way) -> ClientUnderTest:
+def _client(name: str, mode: _Mode) -> ClientUnderTest:
     return ClientUnderTest(
-        name, way.commands, inputs=way.algorithm.needs, kinds=way.algorithm.kinds
+        name, mode.commands, inputs=mode.algorithm.needs, kinds=mode.algorithm.kinds
     )
 
 
 def _one_link_of(algorithm: Algorithm) -> Callable[[str], ClientUnderTest]:
-    return lambda link: _way(f"{algorithm.name}-{link}", _Way(algorithm, link))
+    return lambda link: _client(f"{algorithm.name}-{link}", _Mode(algorithm, link))
 
 
 ONE_LINK: Final = [one for one in TABLE if one.one_link]
 ALL_LINKS: Final = [one for one in TABLE if not one.one_link]
 
 _ON_ALL = (
-    *(_way(one.name, _Way(one, rescue=one.rescue)) for one in ALL_LINKS),
-    *(_way(f"{one.name}-rescue", _Way(one, rescue=True)) for one in ALL_LINKS if not one.rescue),
+    *(_client(one.name, _Mode(one, rescue=one.rescue)) for one in ALL_LINKS),
     *(
-        _way(f"gb-{n}kb", _Way(one, segment=f"{n}KiB"))
+        _client(f"{one.name}-rescue", _Mode(one, rescue=True))
+        for one in ALL_LINKS
+        if not one.rescue
+    ),
+    *(
+        _client(f"gb-{n}kb", _Mode(one, segment=f"{n}KiB"))
         for one in ALL_LINKS
         if one.name == "gb-p"
         for n in (20, 100, 1000, 2000)
     ),
     *(
-        _way(f"{one.name}-plain", _Way(one, plain=True))
+        _client(f"{one.name}-plain", _Mode(one, plain=True))
         for one in ALL_LINKS
         if one.compared and "padding" in one.options
     ),

@@ -1,4 +1,4 @@
-r"""Changes a lab for a client under test, as context managers.
+"""Changes a lab for a client under test, as context managers.
 
 Modules of the lab are imported inside the functions. They load Mininet, which is slow and exists
 only where labs run.

@@ -9,7 +9,7 @@ from linklab.scenario import Scenario
 
 @dataclass(frozen=True)
 class Task:
-    r"""Describes what a client downloads in the lab, or uploads (the file `payload`), and where
+    """Describes what a client downloads in the lab, or uploads (the file `payload`), and where
     files are.
 
     `wireless` has the links' signal strengths in the form of /proc/net/wireless. `energy` is the

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from linklab.runs import shown
-from linklab.runs.shown import ShareError, Shown
+from linklab.runs import visible_paths
+from linklab.runs.visible_paths import ShareError, VisiblePaths
 
 Install = Callable[..., Path]
 
@@ -37,17 +37,17 @@ def install(home: Path) -> Install:
 
 def of(home: Path, *command: object, share: tuple[str, ...] = ()) -> set[str]:
     """What of the home is shown and there, besides the directory where the user stands."""
-    paths = shown.shown([[*map(str, command)]], share).paths
+    paths = visible_paths.select([[*map(str, command)]], share).paths
     inside = {path for path in paths if home in path.parents and path.exists()}
     return {str(path.relative_to(home)) for path in inside} - {"project"}
 
 
 def test_linklab_s_own_runs_are_shown_nothing(home: Path) -> None:
-    assert shown.shown([], ()) == Shown()
+    assert visible_paths.select([], ()) == VisiblePaths()
 
 
 def test_where_the_user_stands_is_shown(home: Path) -> None:
-    assert shown.shown([["/bin/true"]], ()) == Shown((home / "project",))
+    assert visible_paths.select([["/bin/true"]], ()) == VisiblePaths((home / "project",))
 
 
 @pytest.mark.parametrize("name", [".", "..", ".config"])
@@ -56,7 +56,7 @@ def test_a_whole_home_and_its_settings_are_not(
 ) -> None:
     (home / ".config").mkdir()
     monkeypatch.chdir(home / name)
-    seen = shown.shown([["/bin/true"]], ())
+    seen = visible_paths.select([["/bin/true"]], ())
     assert seen.paths == ()
     if name == "..":  # Above it nothing is hidden.
         assert seen.notes == ()
@@ -64,8 +64,8 @@ def test_a_whole_home_and_its_settings_are_not(
         here = (home / name).resolve()
         (note,) = seen.notes
         assert note.startswith(f"{here}, where you stand, is hidden in the guest but for what ")
-    asked = shown.shown([["/bin/true"]], (str((home / name).resolve()),))
-    assert asked == Shown(((home / name).resolve(),))
+    asked = visible_paths.select([["/bin/true"]], (str((home / name).resolve()),))
+    assert asked == VisiblePaths(((home / name).resolve(),))
 
 
 def test_a_program_is_shown_with_its_directory(home: Path, install: Install) -> None:
@@ -154,12 +154,12 @@ def test_a_command_in_a_file_may_name_nothing(home: Path, install: Install) -> N
     """It may be a stranger's. What lies beside the file is shown."""
     key = install(".ssh/id")
     tool = install("suites/tool")
-    seen = shown.shown([[str(tool), str(key)]], (), str(home / "suites"))
+    seen = visible_paths.select([[str(tool), str(key)]], (), str(home / "suites"))
     assert set(seen.paths) == {home / "project", home / "suites", tool}
     assert seen.notes == (f"{key} is hidden in the guest; --share {key} shows it",)
-    assert home not in shown.shown([[str(tool)]], (), str(home)).paths
+    assert home not in visible_paths.select([[str(tool)]], (), str(home)).paths
     other = install("Documents/program")
-    paths = shown.shown([[str(other)]], (), str(home / "suites")).paths
+    paths = visible_paths.select([[str(other)]], (), str(home / "suites")).paths
     assert (other in paths, other.parent in paths) == (True, False)
 
 
@@ -179,7 +179,7 @@ def test_a_stranger_s_script_opens_no_directory_by_its_interpreter(
 
 def test_what_is_hidden_of_a_command_is_said(home: Path, install: Install) -> None:
     id_file = install(".ssh/id")
-    seen = shown.shown(
+    seen = visible_paths.select(
         [["/bin/sh", "-c", f"cat {id_file}; ls {home}/project"], ["/x", str(home)]], ()
     )
     assert seen.notes == (
@@ -188,10 +188,10 @@ def test_what_is_hidden_of_a_command_is_said(home: Path, install: Install) -> No
     )
     assert seen.paths == (home / "project",)
     shared = (str(id_file.parent), str(home))
-    assert shown.shown([["/bin/sh", "-c", f"cat {id_file}"]], shared).notes == ()
+    assert visible_paths.select([["/bin/sh", "-c", f"cat {id_file}"]], shared).notes == ()
 
 
 def test_what_is_to_be_shown_has_to_be_there(home: Path) -> None:
-    shown.require(str(home))
+    visible_paths.require(str(home))
     with pytest.raises(ShareError, match=r"--share .*/none: no such file or directory"):
-        shown.require(str(home / "none"))
+        visible_paths.require(str(home / "none"))

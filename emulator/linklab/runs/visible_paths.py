@@ -1,4 +1,4 @@
-r"""Selects the paths in users' homes that the guest shows to the user's programs.
+"""Selects the paths in users' homes that the guest shows to the user's programs.
 
 These are the current directory, the programs with their libraries, the directories of PATH, the
 paths that the command names, and those of `--share`. A command in a file may be a stranger's. Then
@@ -36,20 +36,20 @@ class ShareError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Shown:
+class VisiblePaths:
     """Holds the shown paths, and notes on those that are not shown."""
 
     paths: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def shown(
+def select(
     commands: Sequence[Sequence[str]], share: Sequence[str], beside: str | None = None
-) -> Shown:
+) -> VisiblePaths:
     """Returns what a run with these user's commands is shown, nothing without commands. If the
     commands stand in a file, `beside` is its directory."""
     if not commands:
-        return Shown()
+        return VisiblePaths()
     all_homes = homes.found()
     found = [Path(one) for one in share]
     if beside is not None and not all_homes.is_broad(Path(beside)):
@@ -72,7 +72,7 @@ def shown(
         named = [path for word in words for path in _named(word)]
         found += [path for path in named if not all_homes.is_broad(path)]
     text = " ".join(word for _, *words in commands for word in words)
-    return Shown(tuple(dict.fromkeys(found)), (*notes, *all_homes.missed(text, found)))
+    return VisiblePaths(tuple(dict.fromkeys(found)), (*notes, *all_homes.missed(text, found)))
 
 
 def require(share: str) -> None:
@@ -103,7 +103,7 @@ def _of_search_directory(directory: Path, all_homes: Homes) -> Iterator[Path]:
 
 
 def _of_program(program: Path, all_homes: Homes, *, is_own: bool = True) -> Iterator[Path]:
-    r"""Yields what a program in a home belongs to, its link targets and its interpreter.
+    """Yields what a program in a home belongs to, its link targets and its interpreter.
 
     A stranger's file may name any path as a program, and a stranger's script any interpreter. For
     these a directory is shown only if it is one of programs.
