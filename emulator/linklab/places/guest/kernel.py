@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -29,12 +30,42 @@ SOURCE_PACKAGE = "linux-source-7.2"
 SOURCE_ARCHIVE = f"/usr/src/{SOURCE_PACKAGE}.tar.xz"
 """The path of the source in the image."""
 
-EXPECTED_STEPS = 1250
-"""The number of compiler lines of a build, for the progress bar."""
+
+@dataclass(frozen=True)
+class Recipe:
+    """Says how a kernel is made of the source.
+
+    Attributes:
+        called: the kernel's name in messages.
+        prefix: the start of its file name.
+        folder: the directory of its kernel.config and kernel.patch.
+        architecture: make's ARCH.
+        product: the file that make builds.
+        steps: the number of compiler lines of a build, for the progress bar.
+    """
+
+    called: str
+    prefix: str
+    folder: Path
+    architecture: str
+    product: str
+    steps: int
+
+    @property
+    def config(self) -> Path:
+        """The answers to the questions of the kernel's configuration."""
+        return self.folder / "kernel.config"
+
+    @property
+    def patch(self) -> Path:
+        """The changes of the source."""
+        return self.folder / "kernel.patch"
+
 
 _HERE = Path(__file__).parent
-_CONFIG = _HERE / "kernel.config"
-_PATCH = _HERE / "kernel.patch"
+GUEST = Recipe("guest kernel", "linux", _HERE, "um", "linux", 1250)
+
+RECIPES = (GUEST,)
 
 NEEDED_BYTES = 1_300_000_000
 """The disk space for a build, without the image."""
@@ -55,33 +86,34 @@ def source_version() -> str:
     return version(SOURCE_PACKAGE) or "unknown"
 
 
-def key() -> str:
-    """Returns the cache key of the kernel that this package's files and the image make."""
+def key(recipe: Recipe = GUEST) -> str:
+    """Returns the cache key of the kernel that the recipe's files and the image make."""
     digest = hashlib.sha256()
-    for part in (_CONFIG.read_bytes(), _PATCH.read_bytes(), image.path("kernel").name.encode()):
+    image_name = image.path("kernel").name.encode()
+    for part in (recipe.config.read_bytes(), recipe.patch.read_bytes(), image_name):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()[:16]
 
 
-def name() -> str:
+def name(recipe: Recipe = GUEST) -> str:
     """Returns the kernel's file name, in the cache and in a release."""
-    return f"linux-{key()}"
+    return f"{recipe.prefix}-{key(recipe)}"
 
 
-def cached() -> Path | None:
+def cached(recipe: Recipe = GUEST) -> Path | None:
     """Returns the kernel in the cache, or None."""
-    path = in_cache("kernel") / name()
+    path = in_cache("kernel") / name(recipe)
     return path if path.exists() else None
 
 
 def described(path: Path) -> Built:
-    """Returns the entry of image.lock for the kernel at `path`; None if it has another one."""
+    """Returns the line of image.lock that the kernel at `path` should have."""
     content = path.read_bytes()
     return Built(path.name, hashlib.sha256(content).hexdigest(), len(content))
 
 
-def ensure(progress: Progress = lambda what, fraction: None) -> Path:
-    """Returns the guest's kernel; builds it if needed (about 4 min on two cores).
+def ensure(progress: Progress = lambda what, fraction: None, recipe: Recipe = GUEST) -> Path:
+    """Returns a kernel, by default the guest's; builds it if needed (about 4 min on two cores).
 
     Raises KernelError if the machine is not x86-64 (UML needs it), the image is not available, or
     the build fails (the message names its log).
@@ -91,7 +123,7 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
             f"User Mode Linux needs an x86-64 machine, this is {platform.machine()}: "
             "use --place host"
         )
-    kernel = cached()
+    kernel = cached(recipe)
     if kernel is not None:
         return kernel
     directory = in_cache("kernel")
@@ -101,31 +133,32 @@ def ensure(progress: Progress = lambda what, fraction: None) -> Path:
             # This process has the lock, so the process that made these was killed.
             for stale in directory.glob("build-*-*"):
                 shutil.rmtree(stale, ignore_errors=True)
-            kernel = cached()
+            kernel = cached(recipe)
             if kernel is not None:
                 return kernel
             work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
             try:
-                return _fetch(directory, work, progress) or _build(directory, work, progress)
+                fetched = _fetch(directory, work, progress, recipe)
+                return fetched or _build(directory, work, progress, recipe)
             finally:
                 shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise KernelError(f"the guest kernel cannot be built: {error}") from error
+            raise KernelError(f"the {recipe.called} cannot be built: {error}") from error
         raise KernelError(
-            f"no room to build the guest kernel: {directory} needs {NEEDED_BYTES / 1e6:.0f} MB; "
+            f"no room to build the {recipe.called}: {directory} needs {NEEDED_BYTES / 1e6:.0f} MB; "
             "LINKLAB_CACHE names another place"
         ) from error
 
 
-def _fetch(directory: Path, work: Path, progress: Progress) -> Path | None:
+def _fetch(directory: Path, work: Path, progress: Progress, recipe: Recipe) -> Path | None:
     """Fetches the kernel from the user's release. Reports if it is missing, and returns None."""
-    target = directory / name()
-    locked_one = lock().built
+    target = directory / name(recipe)
+    locked_one = lock().built.get(target.name)
     try:
         if release.address() is None:
             return None
-        if locked_one is None or locked_one.name != target.name:
+        if locked_one is None:
             raise release.ReleaseError(
                 f"image.lock has no hash of {target.name}, so none is taken from a release "
                 "(emulator/setup/lock-kernel writes it)"
@@ -135,48 +168,49 @@ def _fetch(directory: Path, work: Path, progress: Progress) -> Path | None:
             work / "linux",
             most_bytes=locked_one.size_bytes,
             sha256=locked_one.sha256,
-            progress=lambda of: progress("fetching the guest kernel", of),
+            progress=lambda of: progress(f"fetching the {recipe.called}", of),
         )
     except release.ReleaseError as error:
-        report_error(f"the guest kernel is built here: {error}")
+        report_error(f"the {recipe.called} is built here: {error}")
         return None
     (work / "linux").chmod(0o755)
     (work / "linux").rename(target)
     return target
 
 
-def _build(directory: Path, work: Path, progress: Progress) -> Path:
-    target = directory / name()
+def _build(directory: Path, work: Path, progress: Progress, recipe: Recipe) -> Path:
+    target = directory / name(recipe)
     log_path = directory / "build.log"
     try:
         root = image.ensure("kernel", progress)
         if shutil.disk_usage(work).free < NEEDED_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        for file in (_PATCH, _CONFIG):
+        for file in (recipe.patch, recipe.config):
             shutil.copyfile(file, work / file.name)
         jobs = f"-j{len(os.sched_getaffinity(0))}"
-        make = ["make", "-C", SOURCE_PACKAGE, "ARCH=um", "RUSTC=false", jobs]
+        make = ["make", "-C", SOURCE_PACKAGE, f"ARCH={recipe.architecture}", "RUSTC=false", jobs]
         with log_path.open("wb") as log:
             progress("unpacking the kernel source", 0.0)
             with image_root.inside(root, work=work) as inside:
                 for argv in (
                     _unpacking(),
-                    ["patch", "-d", SOURCE_PACKAGE, "-p1", "-i", f"../{_PATCH.name}"],
-                    [*make, f"KCONFIG_ALLCONFIG=../{_CONFIG.name}", "allnoconfig"],
+                    ["patch", "-d", SOURCE_PACKAGE, "-p1", "-i", f"../{recipe.patch.name}"],
+                    [*make, f"KCONFIG_ALLCONFIG=../{recipe.config.name}", "allnoconfig"],
                 ):
                     _call(inside(argv), log)
-            _check_configuration(work / SOURCE_PACKAGE / ".config")
+            _check_configuration(work / SOURCE_PACKAGE / ".config", recipe.config)
             with image_root.inside(root, work=work) as inside:
-                _compile(inside([*make, "linux"]), log, progress)
-                _call(inside(["strip", "-o", "linux", f"{SOURCE_PACKAGE}/linux"]), log)
+                _compile(inside([*make, recipe.product]), log, progress, recipe)
+                made = f"{SOURCE_PACKAGE}/{recipe.product}"
+                _call(inside(["strip", "-o", "linux", made]), log)
         (work / "linux").chmod(0o755)
         (work / "linux").rename(target)
     except image_root.ImageError as error:
-        raise KernelError(f"the guest kernel cannot be built: {error}") from error
+        raise KernelError(f"the {recipe.called} cannot be built: {error}") from error
     except subprocess.CalledProcessError as error:
         words = log_path.read_text(errors="replace").strip().splitlines()[-3:]
         raise KernelError(
-            f"building the guest kernel failed, log in {log_path}:\n  " + "\n  ".join(words)
+            f"building the {recipe.called} failed, log in {log_path}:\n  " + "\n  ".join(words)
         ) from error
     if INSTALLED:  # An installed linklab does not change, so it builds the kernel only once.
         remove_image(root)
@@ -205,18 +239,18 @@ def _unpacking() -> list[str]:
     return ["tar", "-x", "-J", "-f", SOURCE_ARCHIVE, "--no-same-owner", "--wildcards", *excluded]
 
 
-def _check_configuration(path: Path) -> None:
+def _check_configuration(path: Path, wanted: Path) -> None:
     got = dict(
         line.split("=", 1) for line in path.read_text().splitlines() if line.startswith("CONFIG_")
     )
-    for line in _CONFIG.read_text().splitlines():
+    for line in wanted.read_text().splitlines():
         if line.startswith("CONFIG_"):
             option, value = line.split("=", 1)
             if got.get(option, "n") != value:
-                raise KernelError(f"{SOURCE_PACKAGE} did not take {line} of {_CONFIG.name}")
+                raise KernelError(f"{SOURCE_PACKAGE} did not take {line} of {wanted.name}")
 
 
-def _compile(argv: list[str], log: IO[bytes], progress: Progress) -> None:
+def _compile(argv: list[str], log: IO[bytes], progress: Progress, recipe: Recipe) -> None:
     with subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -227,7 +261,7 @@ def _compile(argv: list[str], log: IO[bytes], progress: Progress) -> None:
         try:
             for count, line in enumerate(make.stdout or (), 1):
                 log.write(line)
-                progress("building the guest kernel", min(1.0, count / EXPECTED_STEPS))
+                progress(f"building the {recipe.called}", min(1.0, count / recipe.steps))
         except BaseException:
             make.terminate()
             raise

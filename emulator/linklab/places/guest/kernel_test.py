@@ -21,9 +21,10 @@ from linklab.places.guest.kernel import KernelError
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """A configuration and a patch in place of the shipped ones."""
     made = tmp_path / "kernel.config", tmp_path / "kernel.patch"
-    for path, name in zip(made, ("_CONFIG", "_PATCH"), strict=True):
+    for path in made:
         path.write_text(f"content of {path.name}")
-        monkeypatch.setattr(kernel, name, path)
+    for name in ("config", "patch"):
+        monkeypatch.setattr(kernel.Recipe, name, tmp_path / f"kernel.{name}")
     return made
 
 
@@ -103,7 +104,7 @@ def released(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     made.write_text("the kernel")
     monkeypatch.setenv("LINKLAB_RELEASE", str(directory))
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    right = replace(locked.lock(), built=kernel.described(made))
+    right = replace(locked.lock(), built={made.name: kernel.described(made)})
     monkeypatch.setattr(kernel, "lock", lambda: right)
 
     def fail(*_: object) -> Path:
@@ -153,7 +154,7 @@ def test_whoever_comes_second_waits_for_the_build(
     together = threading.Barrier(2)
     builds = []
 
-    def build(directory: Path, work: Path, progress: kernel.Progress) -> Path:
+    def build(directory: Path, work: Path, progress: kernel.Progress, _: kernel.Recipe) -> Path:
         builds.append(directory)
         progress("building", 0.5)
         time.sleep(0.05)  # Time for the other one to build too, were it not locked out.
@@ -215,7 +216,7 @@ def test_what_a_killed_build_left_is_removed(
     left = cache / "kernel" / "build-1-abc"
     (left / "linux-source-6.12").mkdir(parents=True)
 
-    def build(directory: Path, work: Path, progress: kernel.Progress) -> Path:
+    def build(directory: Path, work: Path, progress: kernel.Progress, _: kernel.Recipe) -> Path:
         assert not left.exists()
         assert work.exists()
         return built(cache, f"linux-{kernel.key()}")
@@ -262,7 +263,7 @@ def test_a_build_step_by_step(
     assert steps[2][-1] == "allnoconfig"
     assert {"ARCH=um", "linux"} <= set(steps[3])
     assert said[0] == ("unpacking the kernel source", 0.0)
-    assert said[-1] == ("building the guest kernel", 2 / kernel.EXPECTED_STEPS)
+    assert said[-1] == ("building the guest kernel", 2 / kernel.GUEST.steps)
 
 
 def test_an_answer_that_the_source_does_not_take_is_named(
@@ -272,16 +273,16 @@ def test_an_answer_that_the_source_does_not_take_is_named(
     config = tmp_path / ".config"
     config.write_text("CONFIG_NET=y\n# CONFIG_NET_SCH_NETEM is not set\n")
     with pytest.raises(KernelError, match="did not take CONFIG_NET_SCH_NETEM=y of kernel.config"):
-        kernel._check_configuration(config)
+        kernel._check_configuration(config, files[0])
     config.write_text("CONFIG_NET=y\nCONFIG_NET_SCH_NETEM=y\n")
-    kernel._check_configuration(config)
+    kernel._check_configuration(config, files[0])
     config.write_text("CONFIG_NET=y\nCONFIG_NET_SCH_NETEM=y\nCONFIG_BLOCK=y\n")
     with pytest.raises(KernelError, match="CONFIG_BLOCK=n"):
-        kernel._check_configuration(config)
+        kernel._check_configuration(config, files[0])
 
 
 def test_the_shipped_configuration_has_what_the_lab_needs() -> None:
-    lines = set(kernel._CONFIG.read_text().splitlines())
+    lines = set(kernel.GUEST.config.read_text().splitlines())
     for name in (
         "UML_TIME_TRAVEL_SUPPORT",
         "CHECKPOINT_RESTORE",

@@ -1,4 +1,4 @@
-"""Reads image.lock: the exact packages of the guest's images, and the hash of its kernel.
+"""Reads image.lock: the exact packages of the guest's images, and the hashes of the kernels.
 
 emulator/setup/lock-image and lock-kernel write it.
 """
@@ -6,7 +6,7 @@ emulator/setup/lock-image and lock-kernel write it.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 _LOCK = Path(__file__).with_name("image.lock")
@@ -31,7 +31,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Built:
-    """The built kernel: its name with the cache key (`kernel.name`), hash and size."""
+    """A built kernel: its name with the cache key (`kernel.name`), hash and size."""
 
     name: str
     sha256: str
@@ -51,13 +51,13 @@ class Lock:
         snapshot: time (like 20261122T013214Z) at which Debian's archives had all packages.
         trees: hash of each image (`image.tree_hash`).
         packages: packages of each image.
-        built: the kernel.
+        built: the kernels by name.
     """
 
     snapshot: str
     trees: dict[str, str]
     packages: dict[str, tuple[Package, ...]]
-    built: Built | None = None
+    built: dict[str, Built] = field(default_factory=dict)
 
 
 def parse(text: str) -> Lock:
@@ -65,7 +65,7 @@ def parse(text: str) -> Lock:
     snapshot = ""
     trees: dict[str, str] = {}
     packages: dict[str, list[Package]] = {}
-    built = None
+    built: dict[str, Built] = {}
     for line in text.splitlines():
         match line.split():
             case ["snapshot", snapshot]:
@@ -73,7 +73,7 @@ def parse(text: str) -> Lock:
             case ["tree", image, digest]:
                 trees[image] = digest
             case ["built", name, sha256, size]:
-                built = Built(name, sha256, int(size))
+                built[name] = Built(name, sha256, int(size))
             case [image, name, version, sha256, size, archive, path]:
                 package = Package(name, version, sha256, int(size), archive, path)
                 packages.setdefault(image, []).append(package)

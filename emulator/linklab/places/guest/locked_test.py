@@ -15,8 +15,8 @@ def test_a_lock_is_lines_of_words() -> None:
     assert found.packages == {
         "guest": (Package("sh", "1:2-3", "ff", 12, "debian", "pool/s/sh_2-3.deb"),)
     }
-    assert found.built == Built("linux-a", "ff", 7)
-    assert found.built.line in text.splitlines()
+    assert found.built == {"linux-a": Built("linux-a", "ff", 7)}
+    assert found.built["linux-a"].line in text.splitlines()
     assert found.packages["guest"][0].file_name == "sh_2-3.deb"
 
 
@@ -32,19 +32,19 @@ def test_the_shipped_lock_is_whole() -> None:
             assert one.file_name.startswith(f"{one.name}_")
 
 
-def test_the_lock_knows_the_kernel_that_these_files_make() -> None:
-    """After a change of kernel.config, kernel.patch or the image: emulator/setup/lock-kernel."""
-    built = lock().built
-    assert built is not None
-    assert built.name == kernel.name()
-    assert re.fullmatch(r"[0-9a-f]{64}", built.sha256)
+def test_the_lock_knows_the_kernels_that_these_files_make() -> None:
+    """After a change of a kernel.config, kernel.patch or the image: emulator/setup/lock-kernel."""
+    assert set(lock().built) == {kernel.name(recipe) for recipe in kernel.RECIPES}
+    for built in lock().built.values():
+        assert re.fullmatch(r"[0-9a-f]{64}", built.sha256)
 
 
-@pytest.mark.skipif(kernel.cached() is None, reason="the guest kernel is not made yet")
-def test_the_kernel_is_the_same_to_the_byte_everywhere() -> None:
-    there = kernel.cached()
-    assert there is not None
-    assert kernel.described(there) == lock().built
+@pytest.mark.parametrize("recipe", kernel.RECIPES, ids=lambda recipe: recipe.prefix)
+def test_a_kernel_is_the_same_to_the_byte_everywhere(recipe: kernel.Recipe) -> None:
+    there = kernel.cached(recipe)
+    if there is None:
+        pytest.skip(f"the {recipe.called} is not made yet")
+    assert kernel.described(there) == lock().built[there.name]
 
 
 def test_what_is_wanted_is_locked_and_what_is_left_out_is_not() -> None:

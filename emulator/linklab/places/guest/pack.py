@@ -1,4 +1,4 @@
-"""`python -m linklab.places.guest.pack DIRECTORY`: writes image and kernel as files of a release."""
+"""`python -m linklab.places.guest.pack DIRECTORY`: writes image and kernels as files of a release."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from linklab.places.guest.locked import lock
 
 
 def main(directory: Path) -> int:
-    """Writes both files, and makes them first if they are not in the cache.
+    """Writes all files, and makes them first if they are not in the cache.
 
-    Refuses a kernel that is not the one of image.lock, because no linklab would use it.
+    Refuses a kernel that is not one of image.lock, because no linklab would use it.
     """
     image.ensure("guest")
-    built = kernel.ensure()
-    if kernel.described(built) != lock().built:
-        report_error(
-            f"{built.name} is not the kernel that image.lock names: where kernel.config, kernel.patch "
-            "or the image has changed, emulator/setup/lock-kernel writes it"
-        )
-        return 1
+    for recipe in kernel.RECIPES:
+        built = kernel.ensure(recipe=recipe)
+        if kernel.described(built) != lock().built.get(built.name):
+            report_error(
+                f"{built.name} is not a kernel that image.lock names: where kernel.config, "
+                "kernel.patch or the image has changed, emulator/setup/lock-kernel writes it"
+            )
+            return 1
+        shutil.copy(built, directory / built.name)
     image.pack("guest", directory / image.archive_name("guest"))
-    shutil.copy(built, directory / built.name)
     return 0
 
 
