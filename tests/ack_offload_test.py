@@ -1,4 +1,4 @@
-"""Acknowledgements that leave by another link, in the guest and in virtual time."""
+"""Tests acknowledgements that leave by another link, in the guest in virtual time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARED_AIR = (
 
 
 def sent_up(run_dir: Path, link: str, until_s: float) -> int:
-    """The bytes that the client had sent over a link by a time."""
+    """Returns the bytes that the client had sent over a link by a time."""
     counts: list[int] = [
         sample["sent_bytes"] for sample in queue(run_dir, link, "up") if sample["t_s"] <= until_s
     ]
@@ -42,7 +42,7 @@ def test_wifi_is_free_of_acknowledgements_and_carries_more(
         "led over it",
     )
     ended_s = rows["offloading-ack"]["download_s"]
-    # From then on nothing leaves over Wi-Fi: 14,000 segments, an acknowledgement for every two.
+    # From then on nothing leaves over Wi-Fi: 14,000 segments, one acknowledgement per two.
     began_s = event["t_s"] + 0.5
     assert sent_up(run_dir, "wifi", ended_s) == sent_up(run_dir, "wifi", began_s) < 30_000
     assert sent_up(run_dir, "lte", ended_s) > 300_000
@@ -58,7 +58,7 @@ def test_one_acknowledgement_for_twelve_packets_leaves_wifi_more_air(
     assert done.code == 0, done.err
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     (run_dir,) = Path(done.json["run_dir"]).glob("*aggregating-ack*")
-    # Each is 66 bytes. TCP puts some off until the next twelve, while the program reads.
+    # Each has 66 bytes. TCP delays some until the next twelve while the program reads.
     acknowledgements = sent_up(run_dir, "wifi", rows["aggregating-ack"]["download_s"]) / 66
     assert 11 < 10e6 / 1448 / acknowledgements < 18
     # By equation 1 with t_ack / 12 in place of t_ack / 2 it is 1.75.

@@ -1,8 +1,8 @@
-"""Alerts on their way to a person: what is provisioned, and through a Grafana that somebody has put up.
+"""Tests alerts on their way to a person: the provisioned files, and delivery by a running Grafana.
 
-For the latter GRAFANA_URL names a Grafana with this repository's provisioning, GRAFANA_SCRAPES the
-address that its Prometheus scrapes and nobody else has, and LINKLAB_ALERT_TO is what that Grafana was
-started with: an address of this machine.
+For delivery, GRAFANA_URL names a Grafana with this repository's provisioning. GRAFANA_SCRAPES is an
+address that only its Prometheus scrapes. LINKLAB_ALERT_TO is an address of this machine with which
+that Grafana was started.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ ALERTING = GRAFANA / "provisioning" / "alerting"
 NOTIFY: dict[str, Any] = yaml.safe_load((ALERTING / "notify.yaml").read_text())
 
 PATIENCE_S = 60
-"""A scrape, Prometheus' second, Grafana's ten, and time to send it, on a busy machine."""
+"""One scrape, one second of Prometheus, ten of Grafana, and the sending, on a busy machine."""
 
 
-# --- Unseen.
+# --- Without a Grafana.
 
 
 def routed(labels: dict[str, str]) -> tuple[str, bool]:
-    """Which contact point hears of an alert with these labels, and whether it is muted."""
+    """Returns the contact point for an alert with these labels, and whether it is muted."""
     (policy,) = NOTIFY["policies"]
     for route in policy["routes"]:
         if all(labels[name] == value for name, _, value in route["object_matchers"]):
@@ -68,12 +68,12 @@ def test_compose_gives_grafana_every_variable_of_the_contact_point() -> None:
         assert default.startswith(f"${{{name.removeprefix('$')}:-"), name
 
 
-# --- Through a Grafana, where there is one.
+# --- With a running Grafana.
 
 
 @contextmanager
 def serving(address: str, handler: type[BaseHTTPRequestHandler]) -> Iterator[None]:
-    """A server at `host:port`."""
+    """Runs a server at `host:port`."""
     host, _, port = address.partition(":")
     server = ThreadingHTTPServer((host, int(port)), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -83,7 +83,8 @@ def serving(address: str, handler: type[BaseHTTPRequestHandler]) -> Iterator[Non
 
 
 def a_lab_whose(samples: dict[str, float]) -> type[BaseHTTPRequestHandler]:
-    """A lab's metrics: what one run says of itself, a new one each time: nobody is told twice."""
+    """Returns a server of a lab's metrics for one new run. Each run is new, because an alert is
+    sent only once."""
     said = {**{name: f"{name}-of-alerts-test" for name in RUN_LABELS}, "run": f"{time.time_ns()}"}
     labels = ", ".join(f'{name}="{value}"' for name, value in said.items())
 
@@ -99,7 +100,7 @@ def a_lab_whose(samples: dict[str, float]) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(text.encode())
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     return Lab
 
@@ -120,7 +121,7 @@ def test_a_failed_run_is_told_and_a_link_that_is_down_stays_on_the_dashboard() -
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     def firing() -> set[str]:
         url = f"{grafana.rstrip('/')}/api/prometheus/grafana/api/v1/alerts"
@@ -133,7 +134,7 @@ def test_a_failed_run_is_told_and_a_link_that_is_down_stays_on_the_dashboard() -
         deadline = time.monotonic() + PATIENCE_S
         while not (told and firing() >= {"LinkDown", "RunFailed"}):
             assert time.monotonic() < deadline, (told, firing())
-            time.sleep(1)  # Grafana has not told it yet.
+            time.sleep(1)  # Grafana has not sent it yet.
     (alert,) = told
     assert (alert["labels"]["alertname"], alert["status"]) == ("RunFailed", "firing")
     assert alert["annotations"]["summary"].startswith("A run of algorithm-of-alerts-test in")

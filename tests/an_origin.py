@@ -18,7 +18,8 @@ MOST_BYTES = 1 << 30
 
 @stream_request_body
 class _Sum(RequestHandler):
-    """POST /sum?NAME: how many bytes came, and their SHA-256; GET /sum?NAME: how many have come."""
+    """Counts uploads. POST /sum?NAME returns the number of bytes received and their SHA-256. GET
+    /sum?NAME returns the number received so far."""
 
     come: ClassVar[dict[str, int]] = {}
 
@@ -41,7 +42,7 @@ class _Sum(RequestHandler):
 
 
 async def serve(port: int, directory: str) -> None:
-    """Until it is ended."""
+    """Serves until it is ended."""
     logging.getLogger("tornado.access").disabled = True
     Application([("/sum", _Sum), ("/(.*)", StaticFileHandler, {"path": directory})]).listen(
         port, "127.0.0.1", max_buffer_size=MOST_BYTES

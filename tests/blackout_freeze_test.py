@@ -1,4 +1,4 @@
-"""A sender that is told while Wi-Fi is silent, in the guest and in virtual time."""
+"""Tests a sender that is told about a silent Wi-Fi, in the guest in virtual time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LTE = "down: 1 Mbit/s, up: 0.5 Mbit/s, rtt: 150 ms"
 
 
 def arrived(run_dir: Path, since_s: float, until_s: float) -> int:
-    """The bytes that Wi-Fi brought between two times."""
+    """Returns the bytes that Wi-Fi delivered between two times."""
     counts: list[int] = [
         sample["sent_bytes"]
         for sample in queue(run_dir, "wifi", "down")

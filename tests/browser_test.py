@@ -1,8 +1,8 @@
-"""The dashboards in a browser, on a Grafana that somebody has put up: GRAFANA_URL names it.
+"""Tests the dashboards in a browser, on a running Grafana that GRAFANA_URL names.
 
-Its Prometheus has published runs: of multilink (`linklab compare`), and of a suite (`linklab regress`).
-SCREENSHOTS names a directory that gets a picture of each dashboard, dark and light, as wide as a
-laptop and wider.
+Its Prometheus must have published runs of multilink (`linklab compare`) and of a suite (`linklab
+regress`). SCREENSHOTS names a directory for pictures of each dashboard, dark and light, in two
+widths.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ needs_browser = pytest.mark.skipif(
 POLL_S = 0.25
 
 PATIENCE_S = 60
-"""Until a dashboard shows its data; a browser draws in software, on a busy machine."""
+"""The time for a dashboard to show its data. A browser draws in software, on a busy machine."""
 
 ROW_PX, ABOVE_PX = 38, 190
-"""A row of a dashboard's grid, and what Grafana has above all of them."""
+"""The height of a row of a dashboard's grid, and of what Grafana shows above."""
 
 DRAWN = {
     "timeseries": "<canvas",
@@ -48,16 +48,15 @@ DRAWN = {
     "state-timeline": "<canvas",
     "table": 'role="columnheader"',
 }
-"""What panels have in their page once they show something; others have their figure as text."""
+"""The HTML in a panel that shows something. Other panels have their figure as text."""
 
 
 LOADING = r'aria-label="Panel loading bar"|>Loading (?:plugin|Grafana)\b'
-"""What Grafana shows until there is something to show."""
+"""What Grafana shows while it loads."""
 
 
 def troubles(page: str, titles: list[str], drawn: Counter[str] | None = None) -> list[str]:
-    """What is wrong with a dashboard, by its page as the browser has it in the end, with so many of
-    what panels draw at least."""
+    """Returns what is wrong with a dashboard's final page, if it needs at least this many drawings."""
     text = html.unescape(re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S))
     found = [f"{title} is not there" for title in titles if f">{title}<" not in text]
     found += [
@@ -92,7 +91,7 @@ def test_troubles_are_seen() -> None:
 async def opened(
     profile: Path, url: str, width: int = 1366, height: int = 768
 ) -> AsyncIterator[Tab]:
-    """A page in a window of this size, in a browser that ends with the block."""
+    """Opens a page in a browser window of this size, and closes it after the block."""
     with browser(profile, "--hide-scrollbars") as address:
         tab = Tab(await websocket_connect(address, max_message_size=1 << 28))
         await tab.call(
@@ -109,7 +108,7 @@ async def opened(
 async def settled(
     tab: Tab, titles: list[str], drawn: Counter[str] | None = None
 ) -> tuple[float, list[str]]:
-    """How long it took until nothing was wrong twice in a row, and what is wrong still."""
+    """Returns the time until nothing was wrong twice in a row, and what is still wrong."""
     begun_s, quiet = time.monotonic(), 0
     while True:
         page = await tab.value("document.documentElement.outerHTML")
@@ -122,7 +121,7 @@ async def settled(
 
 
 class _Late(BaseHTTPRequestHandler):
-    """A page that is filled by what it asks for later, and goes on asking, as Grafana's are."""
+    """Serves a page that loads its content later and goes on loading, as Grafana's pages do."""
 
     def do_GET(self) -> None:
         page = (
@@ -138,7 +137,7 @@ class _Late(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture
@@ -162,12 +161,12 @@ def test_the_browser_waits_for_what_comes_late(late_page: str, tmp_path: Path) -
     assert passed_s >= 3
 
 
-# --- On a Grafana, where there is one.
+# --- With a running Grafana.
 
 
 @pytest.fixture(scope="module")
 def grafana() -> str:
-    """Its address."""
+    """Returns Grafana's address."""
     address = os.environ.get("GRAFANA_URL")
     if not address:
         pytest.skip("GRAFANA_URL is not set: no Grafana at hand")
@@ -175,7 +174,8 @@ def grafana() -> str:
 
 
 def address_of(grafana: str, name: str, **variables: str) -> str:
-    """A dashboard with everything in it: of Live lab, the newest run of multilink."""
+    """Returns the address of a dashboard that shows everything. Live lab shows the newest run of
+    multilink."""
     asked = dict(variables)
     if name == "live-lab":
         run, began_s, ended_s = newest_run(grafana)
@@ -184,7 +184,7 @@ def address_of(grafana: str, name: str, **variables: str) -> str:
 
 
 def newest_run(grafana: str) -> tuple[str, int, int]:
-    """The newest run of multilink that was published: its name and its slot."""
+    """Returns name and slot of the newest published run of multilink."""
     made = "max by (run) (max_over_time(multilink_download_progress_ratio[7d]))"
     values: dict[str, dict[str, float]] = {}
     for what in ("began", "ended"):
@@ -211,8 +211,8 @@ def newest_run(grafana: str) -> tuple[str, int, int]:
 
 
 def panels_of(name: str) -> list[tuple[str, str]]:
-    """Titles and types of a dashboard's panels; one that repeats is there for each link of most
-    scenarios."""
+    """Returns titles and types of a dashboard's panels. A repeated panel counts once per link of
+    most scenarios."""
     return [
         (one["title"].replace("$link", link), one["type"])
         for one in DASHBOARDS[name]["panels"]
@@ -224,7 +224,8 @@ def panels_of(name: str) -> list[tuple[str, str]]:
 async def shown(
     address: str, name: str, profile: Path, width: int = 1366
 ) -> AsyncIterator[tuple[Tab, float]]:
-    """A dashboard that shows everything, and how long it took to; fails where anything is wrong."""
+    """Opens a complete dashboard. Yields it and the time until it was complete. Fails if anything
+    is wrong."""
     rows = max(one["gridPos"]["y"] + one["gridPos"]["h"] for one in DASHBOARDS[name]["panels"])
     titles = [title for title, _ in panels_of(name)]
     drawn = Counter(DRAWN[kind] for _, kind in panels_of(name) if kind in DRAWN)

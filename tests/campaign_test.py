@@ -1,4 +1,5 @@
-"""Campaigns: what one machine does, several workers over TCP do to the digit; nothing is lost."""
+"""Tests campaigns: several workers over TCP give the same digits as one machine, and nothing is
+lost."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ DASK = Path(sys.executable).with_name("dask")
 
 
 LOOPBACK = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
-"""As the manual says: else they listen everywhere."""
+"""As the manual says. Otherwise they listen on all addresses."""
 
 
 def certificate(directory: Path) -> tuple[Path, Path]:
-    """A certificate that signs itself, and its key, made as the manual says."""
+    """Makes a self-signed certificate and its key, as the manual says."""
     directory.mkdir(exist_ok=True)
     cert, key = directory / "tls.pem", directory / "tls.key"
     subprocess.run(
@@ -46,7 +47,7 @@ def certificate(directory: Path) -> tuple[Path, Path]:
 
 
 class Cluster:
-    """A Dask scheduler and workers, started as the manual says, on loopback; with TLS if wanted."""
+    """Starts a Dask scheduler and workers on loopback, as the manual says, with TLS if wanted."""
 
     def __init__(self, directory: Path, *, tls: bool = False) -> None:
         self._directory = directory
@@ -84,7 +85,7 @@ class Cluster:
         return process
 
     def close(self) -> None:
-        """Ends all of it, the scheduler last: a worker that cannot tell it so waits for long."""
+        """Ends everything, the scheduler last. A worker that cannot reach it waits for long."""
         for process in reversed(self._processes):
             process.terminate()
             try:
@@ -127,7 +128,7 @@ def campaign(tmp_path: Path, *, seeds: int, algorithms: str = "alg3, alg1", more
 
 
 def start(tmp_path: Path, *words: object) -> subprocess.Popen[str]:
-    """Starts a campaign that goes on."""
+    """Starts a campaign that keeps running."""
     return subprocess.Popen(
         command("campaign", *words),
         cwd=tmp_path,
@@ -140,7 +141,7 @@ def start(tmp_path: Path, *words: object) -> subprocess.Popen[str]:
 
 
 def whole(out: Path) -> dict[str, float]:
-    """Runs that are whole, and when they became so."""
+    """Returns the complete runs, and when they became complete."""
     return {
         path.parent.name: path.stat().st_mtime
         for path in out.glob("*/summary.json")
@@ -149,14 +150,15 @@ def whole(out: Path) -> dict[str, float]:
 
 
 def scratch() -> set[Path]:
-    """Scratch directories of linklab's on this machine, but of who runs it beside these tests."""
+    """Returns linklab's scratch directories on this machine, except those of processes that these
+    tests did not start."""
     places = {"/dev/shm", "/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp")}
     found = {path for place in places for path in Path(place).glob("linklab-run-*")}
     return {path for path in found if not works_beside(int(path.name.split("-")[2]))}
 
 
 def works_beside(pid: int) -> bool:
-    """Whether a process is there that these tests have not started."""
+    """Tells whether a process runs that these tests have not started."""
     try:
         return psutil.Process() not in psutil.Process(pid).parents()
     except psutil.NoSuchProcess:
@@ -164,7 +166,7 @@ def works_beside(pid: int) -> bool:
 
 
 def heard_at(pid: int) -> set[str]:
-    """The addresses at which a process or one of its children listens; children come and go."""
+    """Returns the addresses at which a process or one of its children listens."""
     owner = psutil.Process(pid)
     sockets = list(owner.net_connections("inet"))
     for child in owner.children(recursive=True):
@@ -174,7 +176,7 @@ def heard_at(pid: int) -> set[str]:
 
 
 def guest_of(process: subprocess.Popen[Any]) -> bool:
-    """Whether a run's process of this worker has started its guest."""
+    """Tells whether a run's process of this worker has started its guest."""
     for child in psutil.Process(process.pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if any(word.startswith("linklab.seed=") for word in child.cmdline()):
@@ -276,7 +278,7 @@ def test_ctrl_c_ends_everything_and_the_next_call_goes_on(
     process = start(tmp_path, file, "--out", out, "--jobs", "2")
     until(lambda: len(whole(out)) >= 1, "no run ended")
     assert heard_at(process.pid) == {"127.0.0.1"}
-    os.killpg(process.pid, signal.SIGINT)  # As a terminal does: to every process of the group.
+    os.killpg(process.pid, signal.SIGINT)  # A terminal sends it to every process of the group.
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert "Traceback" not in err
@@ -322,7 +324,7 @@ def test_workers_with_another_client_get_no_runs(
 
 
 def failures(done: Called) -> dict[str, str]:
-    """The failed runs of a campaign, which the table names too."""
+    """Returns the failed runs of a campaign. The table names them too."""
     found: dict[str, str] = done.json["failures"]
     return found
 

@@ -1,4 +1,4 @@
-"""What a link that changes carries: the integral of its rates, in virtual time."""
+"""Tests that a changing link carries the integral of its rates, in virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START_S = 0.2
 SLOW_BPS, FAST_BPS = 10e3, 300e6
 
 Rates = list[tuple[float, float]]
-"""When a rate begins, in seconds, and the rate."""
+"""Pairs of a start in seconds and the rate from then on."""
 
 
 def alternating(one_bps: float, other_bps: float, period_s: float) -> Callable[[float], Rates]:
@@ -30,7 +30,7 @@ def alternating(one_bps: float, other_bps: float, period_s: float) -> Callable[[
 
 
 def at_random(seed: int, fastest_bps: float) -> Callable[[float], Rates]:
-    """Any rate, each decade alike, for 20 to 500 ms."""
+    """Returns random rates, uniform over decades, each for 20 ms to 500 ms."""
 
     def rates(seconds: float) -> Rates:
         drawn, t_s, made = random.Random(seed), 0.0, []
@@ -65,7 +65,7 @@ def test_a_backlogged_link_carries_its_integral_at_any_time(
     seconds: int,
     frame: int,
 ) -> None:
-    """Within .5 % or two full frames, before and after every frame."""
+    """Within 0.5 % or two full frames, before and after every frame."""
     steps = rates(seconds + 1)
     (tmp_path / "steps.csv").write_text(
         "t,down_mbit\n" + "".join(f"{t_s:g},{rate_bps / 1e6:.6f}\n" for t_s, rate_bps in steps)
@@ -123,7 +123,7 @@ def test_a_backlogged_link_carries_its_integral_at_any_time(
 def test_every_opportunity_of_a_recording_passes_a_packet(
     linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """As in Mahimahi: 2 and 3 of them per 100 ms alternating, and after 3 s one per 100 ms."""
+    """As in Mahimahi: alternating 2 and 3 packets per 100 ms, and after 3 s one per 100 ms."""
     times_ms = [200 * n + ms for n in range(15) for ms in (50, 100, 133, 167, 200)]
     times_ms += range(3100, 6001, 100)
     (tmp_path / "lone.down").write_text("".join(f"{ms}\n" for ms in times_ms))

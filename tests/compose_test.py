@@ -1,9 +1,8 @@
-"""compose.yaml: what can be said of it unseen, and the whole stack where an engine runs.
+"""Tests compose.yaml: its text, and the whole stack if an engine runs.
 
 With LINKLAB_CONTAINERS=1 (`make test-containers`) it builds the images, which takes minutes, and
-starts them; needs a Docker engine. Where no registry can be reached and the pinned images are not
-there, local stand-ins of STAND_INS will do; Grafana has none, and is left out where its image is
-missing.
+starts them. That needs a Docker engine. If no registry can be reached and pinned images are
+missing, the local STAND_INS are used. Grafana has none, and is left out if its image is missing.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ STAND_INS = {
     "LINKLAB_GOLANG": "golang:1.26-bookworm",
     "LINKLAB_PROMETHEUS": "prom/prometheus:latest",
 }
-"""The variables that name another image than the pinned one, and what is tried instead."""
+"""The variables that name another image than the pinned one, and the local images tried instead."""
 
 
-# --- Unseen.
+# --- Without an engine.
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -146,7 +145,7 @@ def test_compose_accepts_it(program: tuple[str, ...]) -> None:
 
 
 class Stack:
-    """This test's own project of compose.yaml, on ports of its own."""
+    """Runs this test's own project of compose.yaml, on its own ports."""
 
     def __init__(self) -> None:
         self.ports = {
@@ -184,7 +183,7 @@ def has(image: str) -> bool:
 
 
 def instead() -> dict[str, str]:
-    """Stand-ins for pinned images that are not there, as variables."""
+    """Returns variables with stand-ins for missing pinned images."""
     pinned = {
         name: image
         for path in [*DOCKERFILES, FILE]
@@ -200,7 +199,7 @@ def instead() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def built() -> None:
-    """The images of this very tree, and Prometheus'."""
+    """Builds the images of this tree, and Prometheus'."""
     if os.environ.get("LINKLAB_CONTAINERS") != "1":
         pytest.skip("LINKLAB_CONTAINERS=1 is not set: building images takes minutes")
     if shutil.which("docker") is None or docker("version").returncode != 0:
@@ -353,7 +352,7 @@ def test_the_server_for_tests_on_hardware_needs_an_address(stack: Stack) -> None
 
 
 def test_a_server_and_a_client_of_the_user_s_with_the_links_between_them(stack: Stack) -> None:
-    """The whole profile as it ships: containers that know nothing, no capability."""
+    """The whole profile as it ships. Its containers have no linklab and no capability."""
     own = ("--profile", "own")
     begun_s = time.monotonic()
     up = stack(*own, "up", "--no-build", "--exit-code-from", "client", "client")

@@ -1,4 +1,4 @@
-"""A program in the guest that is out for the host: what it can write, read and leave behind."""
+"""Tests what a malicious program in the guest can write, read and leave behind on the host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ echo written > new && echo made
 echo changed > victim && echo changed
 mkdir directory && echo made
 """
-"""Where the kernel still sees the directory `a`, the host finds a link to another one."""
+"""The kernel still caches the directory `a` where the host finds a link to another one."""
 
 READ_ALL = """
 mkdir /tmp/host; mount -t hostfs none /tmp/host -o /proc
@@ -48,7 +48,7 @@ chmod 4755 run.json; true
 
 @pytest.fixture(params=["namespaces", "landlock"])
 def fence(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Guests get this one; the other, because no namespaces are to be had."""
+    """Guests use this fence. The other one is used if namespaces are unavailable."""
     if request.param == "landlock":
         (tmp_path / "bwrap").write_text("#!/bin/sh\necho refused >&2\nexit 1\n")
         (tmp_path / "bwrap").chmod(0o755)
@@ -92,7 +92,7 @@ def test_a_guest_cannot_read_secrets_nor_processes(
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home full of secrets."""
+    """Makes a home full of secrets."""
     monkeypatch.setenv("LINKLAB_CACHE", str(cache_dir()))
     made = tmp_path / "home"
     furnish(made)
@@ -101,7 +101,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(directory: Path, *words: object) -> Called:
-    """`linklab` from where a user stands."""
+    """Calls `linklab` in a user's current directory."""
     done = subprocess.run(
         command(*words),
         cwd=directory,
@@ -118,7 +118,7 @@ def call(directory: Path, *words: object) -> Called:
 def test_of_a_home_a_guest_sees_where_one_stands_alone(
     fence: str, scenario: ScenarioFile, home: Path, tmp_path: Path, where: str
 ) -> None:
-    """Unless that is the home itself, or where programs keep secrets."""
+    """Except the home itself, or a directory in which programs keep secrets."""
     (home / "project").mkdir()
     (home / "project" / "mine").write_text("my project\n")
     (tmp_path / "names").write_text("\n".join(str(home / name) for name in SECRETS))
@@ -135,7 +135,7 @@ def test_of_a_home_a_guest_sees_where_one_stands_alone(
 def test_what_a_run_needs_of_a_home_is_seen(
     fence: str, scenario: ScenarioFile, home: Path, tmp_path: Path
 ) -> None:
-    """A venv's program, whose Python is another's; files that are named; what is shared."""
+    """A venv's program whose Python is elsewhere, named files, and shared paths."""
     python = home / ".local" / "share" / "uv" / "python" / "3" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\nexec sh "$@"\n')
@@ -180,7 +180,7 @@ def test_what_is_missing_because_it_is_hidden_is_said(
 def test_linklab_itself_may_lie_in_a_home(
     fence: str, scenario: ScenarioFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its package, profiles and client, and the cache; where one stands, too."""
+    """linklab's package, profiles, client and cache, and the current directory."""
     file = scenario("mine", size="1 MB")
     before = call(tmp_path, "run", file, "--json").json["figures"]
     monkeypatch.setenv("LINKLAB_CACHE", str(cache_dir()))

@@ -1,5 +1,4 @@
-"""What the end-to-end tests share: the command line as a user calls it, and scenarios and a server to
-call it with."""
+"""Shares the command line as a user calls it, scenarios and a server between the end-to-end tests."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ import pytest
 from linklab.core.paths import PROFILES
 from linklab.regression import baseline, fingerprint, suite
 
-# A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.
+# A shell starts background jobs with SIGINT ignored, and the tested programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -35,7 +34,7 @@ class Called:
 
     @property
     def json(self) -> Any:
-        """What it printed, decoded."""
+        """Its decoded JSON output."""
         return json.loads(self.out)
 
 
@@ -48,14 +47,14 @@ def command(*arguments: object) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment in which `linklab` finds itself."""
+    """Returns the environment for calls of `linklab`."""
     return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
 
 
 def called(
     directory: Path, *arguments: object, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """How `linklab` ends that is called in a directory."""
+    """Calls `linklab` in a directory. Returns how it ended."""
     return subprocess.run(
         command(*arguments),
         cwd=directory,
@@ -68,14 +67,14 @@ def called(
 
 
 def json_of(directory: Path, *arguments: object) -> Any:
-    """What `linklab` says in JSON that is called in a directory, and succeeds."""
+    """Calls `linklab` in a directory, which must succeed. Returns its JSON."""
     done = called(directory, *arguments, "--json", timeout_s=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def said_inside(done: subprocess.CompletedProcess[str]) -> str:
-    """What the program wrote to its standard error, if it failed in the lab."""
+    """Returns the program's standard error, if it failed in the lab."""
     if done.returncode == 0:
         return ""
     try:
@@ -86,7 +85,7 @@ def said_inside(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.fixture
 def linklab(tmp_path: Path) -> Linklab:
-    """Calls `linklab` in a directory of the test's own."""
+    """Calls `linklab` in the test's own directory."""
 
     def call(*arguments: object) -> Called:
         done = called(tmp_path, *arguments, timeout_s=600)
@@ -97,7 +96,7 @@ def linklab(tmp_path: Path) -> Linklab:
 
 @pytest.fixture
 def same_programs() -> None:
-    """Skips where other programs make the figures here than made those of the baseline."""
+    """Skips the test if programs differ from those that made the baseline."""
     folder = PROFILES / "regression"
     then = baseline.load(folder / "default.baseline.yaml")
     now = fingerprint.taken(suite.load(folder / "default.yaml"))
@@ -132,7 +131,7 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 
 
 def program(name: str) -> str:
-    """A program of the system's, without which the test is skipped."""
+    """Returns a program of the system, or skips the test without it."""
     path = shutil.which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin")
     if path is None:
         pytest.skip(f"{name} is not installed")
@@ -159,7 +158,7 @@ http {
 
 @pytest.fixture
 def nginx(tmp_path: Path) -> str:
-    """A command that has nginx serve."""
+    """Returns a command that runs nginx as server."""
     script = tmp_path / "serve"
     script.write_text(
         f'#!/bin/sh\ncat > nginx.conf <<END\n{NGINX}END\nexec {program("nginx")} -p "$PWD" '
@@ -175,7 +174,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def queue(run_dir: Path, link: str, direction: str) -> list[dict[str, Any]]:
-    """The samples of one queue in the order of time."""
+    """Returns the samples of one queue in the order of time."""
     return [
         sample
         for sample in lines(run_dir / "queues.jsonl")

@@ -1,6 +1,7 @@
-"""The image in a container, with compose.yaml's settings: few rights and no network are enough.
+"""Tests the image in a container with compose.yaml's settings: few rights and no network are
+enough.
 
-With LINKLAB_CONTAINERS=1, after `docker compose build`; needs a Docker engine.
+Needs LINKLAB_CONTAINERS=1, a Docker engine, and `docker compose build` before.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ IMAGE = SERVICE["image"]
 
 
 def docker(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A docker command, run to its end."""
+    """Runs a docker command to its end."""
     return subprocess.run(
         ["docker", *arguments], capture_output=True, text=True, timeout=240, check=False
     )
 
 
 def settings() -> list[str]:
-    """The service's security settings as options of `docker run`."""
+    """Returns the service's security settings as options of `docker run`."""
     return [
         f"--user={SERVICE['user']}",
         *(f"--cap-drop={name}" for name in SERVICE["cap_drop"]),
@@ -47,7 +48,7 @@ def settings() -> list[str]:
 
 
 def require_image() -> None:
-    """Skips the test where the image is not there or cannot be run."""
+    """Skips the test if the image is missing or cannot be run."""
     if os.environ.get("LINKLAB_CONTAINERS") != "1":
         pytest.skip("LINKLAB_CONTAINERS=1 is not set")
     if shutil.which("docker") is None:
@@ -63,7 +64,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run() -> Any:
-    """Runs a throw-away container of the image; it is gone after the test, whatever happens."""
+    """Runs a temporary container of the image, which is removed after the test."""
     require_image()
     name = f"linklab-test-{os.getpid()}"
 

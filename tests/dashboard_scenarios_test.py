@@ -1,4 +1,4 @@
-"""What people look at dashboards for, as their queries answer it on a real Prometheus."""
+"""Tests whether the dashboards' queries answer users' questions, on a real Prometheus."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_links_name_dashboards_that_there_are() -> None:
     assert {LIVE_UID, COMPARE_UID, HISTORY_UID} == {one["uid"] for one in DASHBOARDS.values()}
 
 
-# --- Compare algorithms: runs that differ in more than who downloaded.
+# --- Compare algorithms: runs that differ in more than the client.
 
 
 TIMES_S = {
@@ -61,8 +61,8 @@ TIMES_S = {
 def compared(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Prometheus, dict[Path, PublishedRun]]]:
-    """Runs that can be compared, and one each of another scenario, size and clock, and one whose
-    links somebody changed."""
+    """Publishes runs that can be compared, one run each of another scenario, size and clock, and
+    one whose links a user changed."""
     work = tmp_path_factory.mktemp("compared")
     runs = [
         finished_run(work / f"{algorithm}-{seed}", algorithm, seed=seed, download_s=time_s)
@@ -179,14 +179,14 @@ def test_labels_have_a_size_of_their_own_and_no_axis_ends_at_the_bars() -> None:
 
 
 MOVED = {"alg1": 1.5, "alg2": -2.0, "alg3": 0.4, "naive": None}
-"""By how much the download times of the second revision moved, by their bounds."""
+"""The changes of the second revision's download times, divided by their bounds."""
 
 
 @pytest.fixture(scope="module")
 def suites(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Prometheus, list[PublishedRun]]]:
-    """Four downloads at a revision that is as the baseline, and published after that at another."""
+    """Publishes four downloads at a revision equal to the baseline, and then at another one."""
     work = tmp_path_factory.mktemp("suites")
     data = work / "prometheus" / "data"
     data.mkdir(parents=True)
@@ -206,7 +206,7 @@ def suites(
             )
             beside_baseline.write(runs[-1], BesideBaseline("default", found))
         published += publish(runs, data=data)
-    # What is in no suite changes nothing.
+    # A run outside any suite changes nothing.
     publish([finished_run(work / "other", "alg1", download_s=1.0, revision="r3")], data=data)
     with prometheus(work / "prometheus") as server:
         yield server, published
@@ -215,7 +215,7 @@ def suites(
 def history(
     suites: tuple[Prometheus, list[PublishedRun]], title: str
 ) -> list[list[tuple[dict[str, str], float]]]:
-    """What each query of a panel answers when all is published."""
+    """Returns each query's answers of a panel when everything is published."""
     server, published = suites
     return [
         server.value(filled_in(one, suite="default"), published[-1].slot.end_s + 3600)
@@ -302,8 +302,8 @@ def test_each_revision_has_one_mark(suites: tuple[Prometheus, list[PublishedRun]
 def gone(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Prometheus, dict[str, Any]]]:
-    """wifi-gone by alg3 and by curl, and what they came to; and the same by alg3 as if somebody
-    had done it: by algorithm, run directory, slot and figures."""
+    """Publishes wifi-gone by alg3 and by curl, and the same by alg3 as if a user had made the
+    outage. Yields the runs by algorithm: directory, slot and figures."""
     work = tmp_path_factory.mktemp("gone")
     done = json_of(work, "compare", "wifi-gone", "-a", "alg3,curl-lte")
     runs = {path.name.split("-")[2]: path for path in Path(done["run_dir"]).iterdir()}
@@ -325,7 +325,7 @@ def gone(
 def live(
     gone: tuple[Prometheus, dict[str, Any]], run: str, expression: str, **chosen: str
 ) -> list[tuple[dict[str, str], dict[int, float]]]:
-    """What a panel shows of a run, by seconds since it began."""
+    """Returns what a panel shows of a run, by seconds since its start."""
     server, made = gone
     slot = made[run]["slot"]
     found = server.shown(filled_in(expression, run=slot.run, **chosen), slot.start_s, slot.end_s)
@@ -347,12 +347,12 @@ def test_capacity_and_use_agree_at_the_second(gone: tuple[Prometheus, dict[str, 
             assert capacity[second] == pytest.approx(expected_bps, abs=0.001 * full_bps), second
         if link == "wifi":
             assert [use[second] for second in (3, 4, 5)] == [0, 0, 0]
-            # TCP tries again later and later: here 1.3 s after Wi-Fi is back.
+            # TCP retries later and later, here 1.3 s after Wi-Fi is back.
             assert use[2] > 0.95 * full_bps and use[8] > 0.95 * full_bps
 
 
 def test_no_slope_shows_use_above_capacity() -> None:
-    """Values are of the second that ends with them."""
+    """Values are means of the second that ends with them."""
     for title in ("$link: capacity and use", "All links: capacity and use", "Outage"):
         (panel,) = [one for one in DASHBOARDS["live-lab"]["panels"] if one["title"] == title]
         drawn = json.dumps(panel["fieldConfig"])
@@ -485,19 +485,19 @@ def test_of_an_upload_the_uplink_is_shown(tmp_path: Path) -> None:
             assert max(value for _, value in shown) == expected, title
 
 
-# --- Live lab, when more is shown than a second a step.
+# --- Live lab, with steps longer than a second.
 
 
 OUTAGES_S = tuple(2.0 + 3 * n for n in range(11))
-"""When Wi-Fi goes, each time for a second."""
+"""The starts of Wi-Fi's outages of a second each."""
 
 MANY_S = 36
-"""How long that run lasts."""
+"""The duration of that run."""
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, PublishedRun]]:
-    """A run with an outage every three seconds, and a change by hand in between."""
+    """Publishes a run with an outage every three seconds, and a change by hand in between."""
     work = tmp_path_factory.mktemp("many")
     by_hand = (
         EventRecord(4.0, "wifi", "live", "rate 10 Mbit/s"),
@@ -545,7 +545,7 @@ def test_nothing_that_happened_is_lost_between_two_steps(
     def shown(title: str) -> list[tuple[dict[str, str], dict[int, float]]]:
         (expression,) = expressions("live-lab", title)
         asked = filled_in(expression, run=one.slot.run, __interval=f"{step_s}s")
-        # Steps do not begin with the run.
+        # Steps do not start with the run.
         since_s, until_s = one.slot.start_s - 63, one.slot.end_s + 63
         return [
             (labels, {t_s - one.slot.start_s: value for t_s, value in values.items()})

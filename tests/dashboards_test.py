@@ -1,4 +1,4 @@
-"""The dashboards on a real Prometheus with a real run's data, and what can be said of them unseen."""
+"""Tests the dashboards' text, and their queries on a real Prometheus with a real run's data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from run_directories import changed_by_hand
 
 LINKS = {"wifi": "#5794F2", "lte": "#FF9830"}
 FIRST_GLANCE_ROWS = 15
-"""Grid rows of 38 pixels that a browser on 1366 x 768 shows below Grafana's and its own bars."""
+"""Grid rows of 38 pixels that a browser of 1366 x 768 shows below Grafana's and its own bars."""
 
 
 def panels() -> list[tuple[str, dict[str, Any]]]:
@@ -46,7 +46,7 @@ def panel(request: pytest.FixtureRequest) -> dict[str, Any]:
     return made
 
 
-# --- Unseen.
+# --- Without a Prometheus.
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_grafanas_alerts_are_prometheus_and_lead_to_their_panels() -> None:
             "__dashboardUid__": rule["dashboardUid"],
             "__panelId__": str(rule["panelId"]),
         }
-        assert "$value" not in str(rule)  # Grafana has no such thing.
+        assert "$value" not in str(rule)  # Grafana does not know it.
         assert rule["dashboardUid"] == DASHBOARDS["live-lab"]["uid"]
         assert rule["panelId"] in panels
         asked, is_so = rule["data"]
@@ -86,7 +86,7 @@ def test_grafanas_alerts_are_prometheus_and_lead_to_their_panels() -> None:
 
 @pytest.mark.usefixtures("generator")
 def test_controls_are_seen() -> None:
-    """Grafana from 12.3 hides what is said to be in its menu (grafana#115084)."""
+    """Grafana from 12.3 on hides controls that the file puts into its menu (grafana#115084)."""
     for file in GRAFANA.glob("*.json"):
         assert "inControlsMenu" not in file.read_text(), file.name
 
@@ -108,7 +108,7 @@ def test_a_query_of_what_is_not_exported_cannot_be_made() -> None:
 
 
 def queried(dashboard: dict[str, Any]) -> list[dict[str, Any]]:
-    """A dashboard's variables whose values come from Prometheus."""
+    """Returns a dashboard's variables whose values come from Prometheus."""
     return [one for one in dashboard["templating"]["list"] if one["type"] == "query"]
 
 
@@ -151,7 +151,7 @@ def test_what_repeats_is_not_made_anew_with_each_refresh() -> None:
 
 
 def test_what_people_type_is_something_at_first() -> None:
-    """Grafana before 12 takes it from `current`, later ones from `query`."""
+    """Grafana before 12 takes the first text from `current`, later ones from `query`."""
     for dashboard in DASHBOARDS.values():
         for one in dashboard["templating"]["list"]:
             if one["type"] == "textbox":
@@ -172,7 +172,7 @@ def labels_of(metric: Metric[Any]) -> set[str]:
 
 
 def unknown(expression: str, legend: str = "") -> list[str]:
-    """Metrics, and labels of them, that linklab does not export."""
+    """Returns metrics, and labels of them, that linklab does not export."""
     found = SERIES.findall(expression)
     assert found, expression
     if wrong := [name for name, _ in found if name not in BY_SERIES]:
@@ -199,7 +199,7 @@ def unknown(expression: str, legend: str = "") -> list[str]:
 
 def test_every_metric_and_label_that_is_asked_for_is_exported() -> None:
     for one in asked():
-        if "ALERTS{" not in one.expression:  # That is Prometheus' own.
+        if "ALERTS{" not in one.expression:  # That is Prometheus' own metric.
             assert unknown(one.expression) == [], one
     for name, panel in panels():
         for target in panel["targets"]:
@@ -327,7 +327,7 @@ def test_promtool_accepts(words: tuple[str, ...]) -> None:
 
 
 def test_between_two_runs_goodput_is_of_the_one_that_has_just_ended(tmp_path: Path) -> None:
-    """A live lab tells what the last run of each algorithm came to."""
+    """A live lab exports the figures of each algorithm's last run."""
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed: apt-get install prometheus")
     (goodput,) = (one.expression for one in asked() if one.where == "Goodput")
@@ -370,8 +370,8 @@ def test_between_two_runs_goodput_is_of_the_one_that_has_just_ended(tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus, list[Any]]]:
-    """Two real runs of the guest, and one as if somebody had changed it, published, in a Prometheus;
-    and the slots that they got."""
+    """Publishes two real runs of the guest, and one as if a user had changed it. Yields the
+    Prometheus and their slots."""
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed: apt-get install prometheus")
     work = tmp_path_factory.mktemp("published")
@@ -421,7 +421,7 @@ def test_no_panel_is_empty(published: tuple[Prometheus, list[Any]], one: Asked) 
 
 
 def offered(server: Prometheus, variable: dict[str, Any], start_s: int) -> dict[str, str]:
-    """The values of a variable that Grafana offers, and how they are shown."""
+    """Returns the values of a variable that Grafana offers, and their display texts."""
     if match := re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"]):
         found = server.ask(
             f"label/{match[2]}/values", **{"match[]": filled_in(match[1]), "start": str(start_s)}

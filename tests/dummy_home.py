@@ -1,5 +1,5 @@
-"""A home as people have them: files with passwords, keys, tokens, cookies and histories, none of them
-real."""
+"""Makes a typical home directory: files with passwords, keys, tokens, cookies and histories, none
+of them real."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ snap/firefox/common/.mozilla/firefox/x/logins.json snap/chromium/common/chromium
 """
 
 SECRETS = tuple(_NAMES.split())
-"""Where programs keep them, by kinds: shells, version control, editors, clouds, package managers,
-databases, tunnels, password managers, browsers (Snap's and Flatpak's too), messengers, histories."""
+"""Files in which programs keep secrets: shells, version control, editors, clouds, package managers,
+databases, tunnels, password managers, browsers (also of Snap and Flatpak), messengers, histories.
+"""
 
 
 def furnish(home: Path) -> None:
-    """Fills a home with them; each file says what it is."""
+    """Fills a home with these files. Each contains its description."""
     for name in SECRETS:
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
-"""Every fault of links, devices, server and disk against every algorithm with rescue: the file is
-whole, or the error is clear and the next call can go on. What servers answer wrongly is tried in
-client/internal/download, in bubbles of fake time that no goroutine may outlive.
+"""Tests every fault of links, devices, server and disk with every algorithm with rescue.
+
+The file is complete, or the error is clear and the next call can go on. client/internal/download
+tests wrong answers of servers, in bubbles of fake time.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from faults import LINK_FAULTS, PROGRAMS, SEVERAL, SIZE_MB, SURE
 ScenarioFile = Callable[..., Path]
 
 WITHOUT_HELP = [one for one in SEVERAL if not one.needs]
-"""All that can without a player or an energy model."""
+"""All algorithms that need neither a player nor an energy model."""
 
 RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in WITHOUT_HELP)
 
 IN_TIME = {f"{one.name}-rescue" for one in WITHOUT_HELP if one.compared} | {"adaptive"}
-"""Those that have to end in time too. What others propose may give a slow link as much to do as a
-fast one, by its own definition (Download Booster): of it the file has to be whole."""
+"""The algorithms that also have to end in time. Others may by definition give a slow link as much
+as a fast one (Download Booster). Their file has to be complete."""
 
 
 def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
@@ -51,16 +52,17 @@ DIAGONAL = [
     for column, fault in enumerate(LINK_FAULTS)
     if (row + column) % 2 == 0
 ]
-"""Half of all pairs: each workload with half of the faults. `make bench ARGS=faults` runs all of them,
-by everybody."""
+"""Half of all pairs: each workload with half of the faults. `make bench ARGS=faults` runs all pairs
+with all clients."""
 
 
 @pytest.mark.parametrize(("program", "fault"), DIAGONAL)
 def test_faults_of_links_under_workloads(
     linklab: Linklab, tmp_path: Path, program: str, fault: str
 ) -> None:
-    """Each pair by another algorithm, those too that need an energy model or a player. What a
-    workload got is compared with what was served; what an upload left, with what was sent."""
+    """Each pair by another algorithm, including those that need an energy model or a player. What a
+    workload received is compared with what was served, and an upload's result with what was sent.
+    """
     file = tmp_path / f"{program}-{fault}.yaml"
     file.write_text(faults.text(file.stem, PROGRAMS[program], LINK_FAULTS[fault]))
     able = faults.able(SURE, program)
@@ -77,9 +79,9 @@ def test_faults_of_links_under_workloads(
 @pytest.mark.parametrize(
     ("program", "fault", "who"),
     [
-        # What is left was shared with a link whose carrier was gone, for it had nothing to deliver.
+        # The rest was shared with a link without carrier, because that link had nothing to deliver.
         ("player", "gone-for-good", "alg2-limited-rescue"),
-        # A link that was given up as slow, for its carrier was gone, was not taken when it came back.
+        # A link given up as slow, because its carrier was gone, was not used when it came back.
         ("file", "both-gone", "alg3-dynamic-rescue"),
         ("segments", "both-gone", "alg3-static-rescue"),
     ],
@@ -97,7 +99,7 @@ def test_nobody_waits_for_a_link_that_is_not_there(
 ALGORITHMS = [one.name for one in WITHOUT_HELP]
 
 EACH = f"for algorithm in {' '.join(ALGORITHMS)}; do"
-"""The shell's loop over all that use several links."""
+"""The shell's loop over all algorithms for several links."""
 
 GET = (
     f"{REPOSITORY / 'build' / 'multilink'} get {{url}} --link wifi=wlan0 --link lte=rmnet0"
@@ -105,11 +107,11 @@ GET = (
 )
 
 COMPARE = "echo $(sha256sum < {output} | cut -c -64) = $LINKLAB_SHA256"
-"""What was saved, and what the server has."""
+"""Compares the saved file with the server's."""
 
 
 def assert_whole(out: str, files: int) -> None:
-    """So many files were compared, and each is what the server has."""
+    """Asserts that this number of files was compared and each equals the server's."""
     sums = [line.split(" = ") for line in out.splitlines() if " = " in line]
     assert len(sums) == files
     for saved, served in sums:
@@ -117,7 +119,7 @@ def assert_whole(out: str, files: int) -> None:
         assert saved == served
 
 
-# The faults are what happens after 0.4 s of each download.
+# The faults happen after 0.4 s of each download.
 PROGRAM_FAULTS = {
     "the device comes back with another address": (
         "ip link set wlan0 down; sleep 0.5; ip address del 10.1.0.$host/24 dev wlan0;"
@@ -155,11 +157,11 @@ serve() { nsenter --net=$net h2o -m worker -c /tmp/h2o.conf > /dev/null 2>&1 & s
 end() { kill $1 $server; wait $server 2> /dev/null; }
 url=${LINKLAB_URL/10.0.0.1/10.0.0.1:8443}
 """
-"""The lab's own server must live as long as the lab; this is another one like it."""
+"""The lab's own server must live as long as the lab, so this is another one like it."""
 
 
 def test_a_device_that_comes_back_is_used_at_once(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """The kernel announces it; while it is away nobody tries it in vain."""
+    """The kernel announces it. While it is away, no connection is tried in vain."""
     file = scenario(
         "back",
         size="60 MB",
@@ -183,8 +185,8 @@ def test_a_device_that_comes_back_is_used_at_once(linklab: Linklab, scenario: Sc
 
 
 def test_workloads_leave_nothing_behind(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """Neither the proxy that a workload has started, nor a connection, nor a file: whether it gets
-    all, or is killed in the middle of it."""
+    """It leaves neither the proxy that a workload has started, nor a connection, nor a file,
+    whether it completes or is killed in between."""
     model = REPOSITORY / "profiles" / "energy" / "galaxy-s3.yaml"
     program = (
         f"{REPOSITORY / 'build' / 'multilink'} workload player {{url}} --size 4MB --rate 16Mbit/s"
@@ -200,7 +202,7 @@ def test_workloads_leave_nothing_behind(linklab: Linklab, scenario: ScenarioFile
         f" {program} > /dev/null & sleep 0.4; kill $!; wait $!; echo killed=$?; {left}; done"
     )
     done = linklab("exec", scenario("leaves", size="4 MB"), "--", "bash", "-c", script)
-    assert done.code == 1, done.err  # grep's last word: there is none.
+    assert done.code == 1, done.err  # grep's exit code if there is none.
     each = ["code=0", "0", "0", "killed=143", "0", "0"]
     assert done.out.split() == each * len(PLAYED)
 
@@ -213,8 +215,8 @@ PLAYED = ("adaptive", "alg1", "gb-e", "emptcp-http", "booster", "dynsub")
 def test_emptcp_in_the_kernel_changes_its_mind(
     linklab: Linklab, tmp_path: Path, fault: str
 ) -> None:
-    """Where Wi-Fi goes before LTE was opened; and where it seems to, and LTE is suspended and resumed
-    before its subflow is there."""
+    """Wi-Fi goes before LTE was opened. Or Wi-Fi seems to go, and LTE is suspended and resumed
+    before its subflow exists."""
     file = tmp_path / f"file-{fault}.yaml"
     file.write_text(faults.text(file.stem, PROGRAMS["file"], LINK_FAULTS[fault]))
     done = linklab("run", file, "-a", "emptcp-kernel", "--json")
@@ -230,8 +232,8 @@ def test_emptcp_in_the_kernel_changes_its_mind(
 
 
 def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """Behind it a program gets nothing for a while; eMPTCP above HTTP must not take that for a Wi-Fi
-    that brings nothing."""
+    """After a loss a program receives nothing for a while. eMPTCP above HTTP must not mistake that
+    for a Wi-Fi that carries nothing."""
     file = scenario(
         "lossy",
         size="20 MB",
@@ -248,7 +250,7 @@ def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) ->
 
 
 def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """Its connections are reset, and nobody listens for a while."""
+    """Its connections are reset, and no server listens for a while."""
     file = scenario("dies", size=f"{SIZE_MB} MB")
     script = OWN_SERVER + (
         f"{EACH} serve; {GET.replace('{url}', '$url')} &"
@@ -264,7 +266,7 @@ def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile
 
 
 def test_a_disk_without_room(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """It is noticed before anything is downloaded, and nothing is left on the disk."""
+    """The client notices before it downloads, and leaves nothing on the disk."""
     file = scenario("full", size=f"{SIZE_MB} MB")
     script = (
         "mkdir /tmp/small; mount -t tmpfs -o size=8M tmpfs /tmp/small;"
@@ -280,7 +282,7 @@ def test_a_disk_without_room(linklab: Linklab, scenario: ScenarioFile) -> None:
 
 
 def test_a_killed_client_is_resumed(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """The state that the last checkpoint left, 5 s after the start, is used."""
+    """It uses the state of the last checkpoint, 5 s after the start."""
     file = scenario("killed", size="100 MB", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms")
     script = (
         "algorithm=alg3; ls $(dirname {output}) | wc -l;"

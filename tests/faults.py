@@ -1,4 +1,4 @@
-"""What can go wrong with links, and workloads to try it on: for tests and the benchmark."""
+"""Defines faults of links, and workloads to try them with, for tests and the benchmark."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from linklab.runs import clients
 
 @dataclass(frozen=True)
 class Fault:
-    """`events` of a scenario, and the longest that a file of `SIZE_MB` may take then by an algorithm
-    that leaves no link without work, in s."""
+    """Holds a scenario's `events`, and the most seconds that a file of `SIZE_MB` may take with an
+    algorithm that keeps all links busy."""
 
     events: tuple[str, ...]
     longest_s: float
 
 
 LONGEST_S = 120.0
-"""Nothing takes that long that goes on over the better link: the least that is left is 2 Mbit/s, for
-10 MB 42 s."""
+"""A client that goes on over the better link takes less. At the least, 2 Mbit/s are left, and 10 MB
+take 42 s."""
 
 SIZE_MB = 20
-"""1.3 s of both links, 80 and 50 Mbit/s, without a fault; 3.4 s of LTE alone."""
+"""This takes both links, 80 and 50 Mbit/s, 1.3 s without a fault, and LTE alone 3.4 s."""
 
 LINK_FAULTS = {
     "gone-for-a-while": Fault(
@@ -57,14 +57,14 @@ LINK_FAULTS = {
 
 
 def events(fault: Fault) -> str:
-    """A scenario's lines."""
+    """Returns the fault's lines of a scenario."""
     return "events:\n" + "".join(f"  - {{{event}}}\n" for event in fault.events)
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is done with a payload: its size, and a scenario's `workload`, "" for a download. Where
-    it is not `sure`, links that fail may end it with an error."""
+    """Describes a payload's use: its size, and a scenario's `workload`, "" for a download. If it is
+    not `sure`, failing links may end it with an error."""
 
     size: str
     workload: str = ""
@@ -79,13 +79,13 @@ PROGRAMS = {
         "player: {rate: 16 Mbit/s, start: 400 kB, low: 400 kB, high: 2 MB, segment_length: 500 ms}",
     ),
     "page": Program("4 MB", "page: {}"),
-    # A message on a link that dies may have been acted on: a proxy must not send it again (RFC 9110,
-    # 9.2.2), and says 502.
+    # The server may have handled a message that was on a dying link. A proxy must not send it again
+    # (RFC 9110, 9.2.2), and answers 502.
     "rounds": Program("3 MB", "rounds: {request: 20 kB, answer: 100 kB, think: 50 ms}", sure=False),
     "paced": Program("4 MB", "paced: {rate: 12 Mbit/s, every: 250 ms}"),
     "upload": Program("6 MB", "upload: {}"),
 }
-"""Each goes on for some seconds, so that it meets every fault."""
+"""Each takes some seconds, so that it meets every fault."""
 
 SEVERAL = [one for one in TABLE if not one.one_link]
 
@@ -93,7 +93,7 @@ RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in SEVE
 """All algorithms for several links with multilink's rescue, as people use them."""
 
 SURE = RESCUED
-"""Who has to bring every workload to its end, in time."""
+"""The clients that have to complete every workload in time."""
 
 MULTIPATH = (
     "mptcp",
@@ -103,26 +103,25 @@ MULTIPATH = (
     "mptcp-mdp",
     "emptcp-kernel",
 )
-"""Multipath TCP of the kernel."""
+"""The kernel's Multipath TCP."""
 
 HELPED = ("offloading-ack", "aggregating-ack", "freeze")
-"""curl over Wi-Fi alone, whose TCP acknowledges otherwise (super-aggregation): with LTE's help, or
-less often."""
+"""curl over Wi-Fi alone, whose TCP acknowledges with LTE's help, or less often (super-aggregation).
+"""
 
 SUPER_AGGREGATION = (*HELPED, "loss-fetching")
-"""With what fetches over LTE what Wi-Fi loses: a program of the lab's."""
+"""Also a program of the lab's that fetches over LTE what Wi-Fi loses."""
 
 ARIA2 = ("aria2-2", "aria2-8", "aria2-16")
 
 UNSURE = (*(one.name for one in SEVERAL if not one.rescue), *MULTIPATH, *SUPER_AGGREGATION, *ARIA2)
-"""As published, where nobody makes up for a failure; Multipath TCP, whose mainline may wait for a
-subflow that never joined, or for minutes for what is on its way over a link of 10 kbit/s; TCP over
-Wi-Fi, which is lost where that is; and aria2, which tries each link a few times and then no more.
-They may fail, and then say so, or take their time."""
+"""Clients that may fail with an error, or take longer. Algorithms as published do not handle
+failures. Mainline Multipath TCP may wait for a subflow that never joins, or for minutes for data on
+a link of 10 kbit/s. TCP over Wi-Fi is lost with Wi-Fi. aria2 tries each link only a few times."""
 
 
 def able(names: Sequence[str], program: str) -> list[str]:
-    """Those that can do what the program does, for scenarios with an energy model."""
+    """Returns the clients that can do the program's workload, in scenarios with an energy model."""
     player = PROGRAMS[program].workload.startswith("player")
     name = "player" if player else program
     return [
@@ -134,7 +133,7 @@ def able(names: Sequence[str], program: str) -> list[str]:
 
 
 def text(name: str, program: Program, fault: Fault) -> str:
-    """A scenario of the program over links that fail so."""
+    """Returns a scenario of the program over links with this fault."""
     workload = f"workload: {{{program.workload}}}\n" if program.workload else ""
     return (
         f"name: {name}\npayload: {{size: {program.size}}}\nlinks:\n"

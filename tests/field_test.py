@@ -1,5 +1,5 @@
-"""A download of the lab is taken for one of the field's: a scenario is made of what its client wrote
-down, and nothing else, and run again."""
+"""Tests scenarios made of a download's record. A download of the lab stands for one of the field. A
+scenario is made only of what its client recorded, and run again."""
 
 import json
 import shutil
@@ -81,7 +81,7 @@ def test_a_probe_tells_what_each_link_can_do(
 def test_packets_are_recorded_with_the_lab_s_times(
     linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:
-    # It decides once: what decides by rates makes much of a microsecond.
+    # This algorithm decides once. One that decides by rates may amplify a microsecond.
     true = scenario("truth", size="20 MB")
     runs = []
     for words in ((), ("--pcap", "all", "--tls-keys"), ("--pcap", "all", "--tls-keys")):
@@ -110,7 +110,7 @@ def test_packets_are_recorded_with_the_lab_s_times(
 
 
 def _bad_checksums(capture: Path) -> int:
-    """How many packets of TCP have a wrong checksum (RFC 9293 3.1)."""
+    """Counts the TCP packets with a wrong checksum (RFC 9293 3.1)."""
     bad = 0
     with capture.open("rb") as opened:
         for _, content in dpkt.pcap.Reader(opened):
@@ -173,6 +173,7 @@ def _tshark(capture: Path, keys: Path, wanted: str, fields: Sequence[str]) -> li
 
 
 def _ns(text: str) -> int:
-    """Seconds as tshark writes them, `1767225621.000035840`: more digits than a float has."""
+    """Parses seconds as tshark writes them, `1767225621.000035840`, with more digits than a float
+    has."""
     seconds, _, fraction = text.partition(".")
     return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))

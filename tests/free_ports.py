@@ -1,4 +1,4 @@
-"""Ports of the loopback device for what a test starts and tells where to listen."""
+"""Finds free ports of the loopback device for programs that a test starts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ _LOWEST = 10_000
 
 
 def free_ports(count: int) -> int:
-    """The first of so many ports of the loopback device, one after the other, that nobody has.
-
-    They are below those from which the kernel takes one for a connection that anybody opens: such a
-    connection cannot take one before the program listens that the ports are for.
-    """
+    """Returns the first of `count` consecutive free ports of the loopback device. They are below
+    the ports that the kernel gives to outgoing connections. So no such connection can take one
+    before the program listens."""
     end = int(_EPHEMERAL.read_text().split()[0])
     while True:
         first = random.SystemRandom().randrange(_LOWEST, end - count)
@@ -27,5 +25,5 @@ def free_ports(count: int) -> int:
 
 
 def free_port() -> int:
-    """A port of the loopback device that nobody has."""
+    """Returns a free port of the loopback device."""
     return free_ports(1)

@@ -1,4 +1,5 @@
-"""A disk that is full: each command that writes a file names it, in one line, and leaves no half of it."""
+"""Tests a full disk: each command that writes a file names it in one line, and leaves no partial
+file."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Path]:
-    """A directory on a file system of its own on which nothing is left."""
+    """Makes a directory on a full file system of its own."""
     out = tmp_path / "full"
     out.mkdir()
     mounted = subprocess.run(

@@ -1,4 +1,4 @@
-"""The host place: the same lab without a guest, shown inside a guest, whose kernel has netem."""
+"""Tests the lab on the host, without a guest. The host here is a guest, whose kernel has netem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ScenarioFile = Callable[..., Path]
 
 
 def nested(script: str, scenario: Path) -> list[str]:
-    """A command for the client's place that runs a shell script with `$linklab` and `$scenario`."""
+    """Returns a client command that runs a shell script with `$linklab` and `$scenario`."""
     prelude = (
         f"export PYTHONPATH=$PYTHONPATH:{Path(__file__).parents[1]}/emulator"
         " LINKLAB_CACHE=/tmp/cache; cd /tmp;"
@@ -79,9 +79,9 @@ def test_two_labs_on_one_host_do_not_meet(linklab: Linklab, scenario: ScenarioFi
 def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario("killed", size="100 MB")
     script = (
-        # A process that has ended and that nobody has waited for holds none.
+        # A zombie process holds no namespaces.
         "namespaces() { readlink /proc/[0-9]*/ns/net | sort -u | wc -l; };"
-        # In a directory of its own: in /tmp are the host's too.
+        # In its own directory, because /tmp also has the host's files.
         " scratch() { ls -d $TMPDIR/linklab-run-* | wc -l; };"
         " export TMPDIR=/tmp/scratch; mkdir -p $TMPDIR/linklab-run-$$-runs;"
         " ip -o link | wc -l; namespaces;"

@@ -1,4 +1,5 @@
-"""Run directories that a stranger has changed: every value of every file, and the files themselves."""
+"""Makes run directories that a stranger has changed: every value of every file, and the files
+themselves."""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ from linklab.runs.beside_baseline import BesideBaseline, Movement
 from run_directories import finished_run
 
 _LARGE = 3 << 30
-"""Bytes of a file that is nearly all hole."""
+"""The bytes of a file that is nearly all hole."""
 
 _RAW = "\0raw "
-"""What begins a value that stands in a file without quotes, since JSON has no such value."""
+"""Begins a value that stands in a file without quotes, because JSON has no such value."""
 
 HOSTILE: tuple[Any, ...] = (
     21_600,
@@ -60,12 +61,12 @@ HOSTILE: tuple[Any, ...] = (
     [[[]]],
     f"{_RAW}{'[' * 5_000}",
 )
-"""What takes the place of each value: the first four are the limits of some."""
+"""The replacements of each value. The first four are the limits of some types."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something done to one file of a run directory."""
+    """A change of one file of a run directory."""
 
     file: str
     what: str
@@ -76,7 +77,7 @@ class Change:
 
 
 def whole_run(path: Path) -> Path:
-    """A run directory with every file that linklab reads of one."""
+    """Makes a run directory with every file that linklab reads."""
     run_dir = finished_run(path, "alg3", download_s=2.0)
     shutil.copy(PROFILES / "energy" / "galaxy-s7.yaml", run_dir / "energy.yaml")
     times = [n / 2 for n in range(6)]
@@ -170,7 +171,7 @@ def _client(file: Path) -> None:
 
 
 def changes(run_dir: Path) -> Iterator[Change]:
-    """Everything that is done to the files of a run directory."""
+    """Yields all changes of the files of a run directory."""
     for file in sorted(run_dir.iterdir()):
         name = file.name
         if file.suffix not in (".json", ".jsonl"):
@@ -189,7 +190,7 @@ def changes(run_dir: Path) -> Iterator[Change]:
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of all values, of mappings and lists too."""
+    """Yields the paths of all values, including mappings and lists."""
     inside = (
         value.items()
         if isinstance(value, dict)
@@ -246,7 +247,7 @@ def _text(value: Any) -> str:
 
 
 def _of_text(name: str, text: str) -> Iterator[Change]:
-    """YAML: its values are held to limits by `schema`, so a few are enough."""
+    """Yields changes of a YAML file. `schema` limits its values, so a few are enough."""
     lines = text.splitlines()
     for index, one in enumerate(lines):
         key, colon, _ = one.partition(": ")
@@ -315,7 +316,7 @@ def _of_file(name: str) -> Iterator[Change]:
 
 
 def changed(run_dir: Path, copy: Path, change: Change) -> Path:
-    """A copy of a run directory with one change."""
+    """Copies a run directory with one change."""
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(run_dir, copy)
     change.make(copy / change.file)

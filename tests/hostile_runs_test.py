@@ -1,5 +1,8 @@
-"""Run directories that strangers have changed: each command that reads one ends soon, and says in one
-line which file it cannot read. LINKLAB_HOSTILE=1 tries all combinations, for hours."""
+"""Tests commands on run directories that strangers have changed: each ends soon, and names in one
+line the file that it cannot read.
+
+LINKLAB_HOSTILE=1 tries all combinations, for hours.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,14 @@ from linklab.analysis.tables import TABLES
 from linklab.commands import cli
 
 MOST_S = {signal.ITIMER_PROF: 60.0, signal.ITIMER_REAL: 600.0}
-"""How long a command may compute, and take on a busy machine: the limits allow a run of a week."""
+"""The seconds that a command may compute, and take on a busy machine. The limits allow a run of a
+week."""
 
 MOST_BYTES = 3 << 30
-"""How much memory a command may ask for."""
+"""The most memory that a command may ask for."""
 
 ONE_IN = int(os.environ.get("LINKLAB_HOSTILE", "400"))
-"""How many combinations of a change and a command there are for each that is tried."""
+"""One in this many combinations of change and command is tried."""
 
 ALWAYS = {
     "run.json :1 shift_s = 1e+308",
@@ -66,7 +70,7 @@ class TooLongError(BaseException):
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Raises TooLongError in a block that takes too long, MemoryError where it asks for too much."""
+    """Raises TooLongError if a block takes too long, MemoryError if it asks for too much memory."""
 
     def late(_: int, __: FrameType | None) -> None:
         raise TooLongError
@@ -87,7 +91,7 @@ def limited() -> Iterator[None]:
 
 
 def fault_of(code: int, said: str, run_dir: Path) -> str:
-    """What is wrong with the end of a command, "" if nothing is."""
+    """Returns what is wrong with the end of a command, "" if nothing is."""
     if code == 0:
         return ""
     lines = said.splitlines()

@@ -1,4 +1,4 @@
-"""What others wrote, through each command that prints it: no terminal obeys a word."""
+"""Tests every command that prints untrusted text: no terminal obeys a word of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ links:
 """
 
 ONE_IN = 60
-"""How many combinations of a place and a command there are for each that is tried."""
+"""One in this many combinations of place and command is tried."""
 
 
 def refuse_commands(capsys: pytest.CaptureFixture[str], what: object) -> str:
@@ -44,7 +44,7 @@ def refuse_commands(capsys: pytest.CaptureFixture[str], what: object) -> str:
 
 @contextmanager
 def live_lab(answer: dict[str, Any]) -> Iterator[str]:
-    """The address of what answers every command like that."""
+    """Runs a server that answers every command like this. Yields its address."""
 
     class Answering(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""What can be said of the images without an engine: they have the files and packages they need."""
+"""Tests without an engine that the images have the files and packages that they need."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def stage(dockerfile: str, name: str) -> str:
 
 
 def copied(text: str) -> Iterator[tuple[Path, str]]:
-    """What of the repository goes where, as far as linklab reads it there."""
+    """Yields which files of the repository go where, as far as linklab reads them there."""
     for line in re.findall(r"^COPY ((?:client|emulator|server)/.*)$", text, re.MULTILINE):
         *sources, target = line.split()
         for source in sources:
@@ -69,7 +69,7 @@ def lay_out(text: str, directory: Path) -> Path:
 
 
 def import_there(text: str, directory: Path, present: str, *modules: str) -> str:
-    """What goes wrong where only the files of a stage are, and these packages."""
+    """Returns the errors of imports with only a stage's files and these packages."""
     python_path = lay_out(text, directory)
     ran = subprocess.run(
         [sys.executable, "-P", "-c", IMPORT, str(directory), present, *modules],

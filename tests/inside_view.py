@@ -12,12 +12,12 @@ import time
 import psutil
 
 PROGRAMS = ("multilink", "relay.py")
-"""What stands between the links and the outside: a word of their command lines."""
+"""The programs between the links and the outside, by a word of their command lines."""
 
 
 def look() -> dict[str, float]:
-    """Open files and memory of these programs together, how many processes there are, and how much
-    memory is free."""
+    """Returns open files and memory of these programs together, the number of processes, and the
+    free memory."""
     found: dict[str, float] = {"processes": 0, "free_bytes": psutil.virtual_memory().available}
     for name in PROGRAMS:
         found |= {f"{name}_files": 0, f"{name}_bytes": 0}

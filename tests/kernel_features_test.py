@@ -1,5 +1,5 @@
-"""The guest's kernel has what scenarios name and what programs expect of a Linux system: its
-configuration is trimmed (kernel.config), and what it lacks nobody would miss until it fails."""
+"""Tests that the guest's trimmed kernel (kernel.config) has what scenarios name and programs expect
+of Linux."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ work()
 
 
 def mappings(process: int) -> int:
-    """How many mappings a process has; none where it has ended."""
+    """Returns the number of a process' mappings, 0 if it has ended."""
     try:
         return Path(f"/proc/{process}/maps").read_text().count("\n")
     except OSError:
@@ -51,7 +51,7 @@ def mappings(process: int) -> int:
 
 
 def test_a_program_that_the_host_gives_no_memory_ends(tmp_path: Path) -> None:
-    """All threads of it, with a reason on the console."""
+    """All of its threads end, with a reason on the console."""
     words = command("exec", "static-80-50", "--", sys.executable, "-c", BUSY)
     with subprocess.Popen(words, cwd=tmp_path, env=environment()) as lab:
         found: list[int] = []
@@ -72,7 +72,7 @@ def test_a_program_that_the_host_gives_no_memory_ends(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_processor_time_is_what_was_worked(linklab: Linklab, tmp_path: Path) -> None:
-    """On the real clock. By a clock of 10 ms it would be next to nothing, or as much as all of it."""
+    """On the real clock. With a clock of 10 ms it would be nearly nothing, or as much as all of it."""
     probe = PROBES / "naps.py"
     words = ("exec", "static-80-50", "--clock", "real", "--", sys.executable, probe)
     done = linklab(*words)

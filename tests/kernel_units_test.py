@@ -1,5 +1,5 @@
-"""Unit tests that need root and network namespaces of their own run in the guest as well, where
-anybody is root: outside they are skipped for who is not."""
+"""Runs unit tests that need root and network namespaces in the guest as well, where every user is
+root. Elsewhere they are skipped without root."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sys.exit(pytest.main(["--collect-only", "-qq", *sys.argv[1:]], plugins=[Naming()
 
 
 def needing_root() -> list[str]:
-    """The unit tests that make a network namespace, by whichever fixture, as pytest names them."""
+    """Returns the unit tests that make a network namespace, by any fixture, with pytest's names."""
     done = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""The lab as a whole, in the guest and in virtual time: is it what the scenario says?"""
+"""Tests the lab as a whole, in the guest in virtual time: does it match the scenario?"""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_link_without_carrier_passes_nothing(linklab: Linklab, scenario: Scena
 def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    """HTB would stay down for another second: it owes a frame in time, not in bytes."""
+    """HTB would stay down for another second, because its debt is in time and not in bytes."""
     file = scenario(
         "slow",
         wifi="down: 40 Mbit/s, up: 40 Mbit/s, rtt: 10 ms, queue: 4 MB",

@@ -1,7 +1,9 @@
-"""No state of a link hangs on a result of the C library, whose last bit is not the same everywhere.
+"""Tests that no link state depends on the C library's results, whose last bit differs between
+machines.
 
-Logarithms and the like differ in it between libraries, versions and processors. What a model compares
-with a threshold must not: a packet more or less before a change makes another download.
+Logarithms and the like differ in it between libraries, versions and processors. A model must not
+compare such a result with a threshold. One packet more or less before a change makes another
+download.
 """
 
 from __future__ import annotations
@@ -22,18 +24,18 @@ from linklab.scenario.finding import names_in
 from linklab.traces import generator
 
 SECONDS = 150
-"""More than every carrier, handover and station of a scenario needs to come."""
+"""Longer than any carrier, handover or station of a scenario needs."""
 
 _LIBRARY = """
 acos acosh asin asinh atan atan2 atanh cbrt cos cosh dist erf erfc exp exp2 expm1 gamma
 hypot lgamma log log10 log1p log2 pow sin sinh sumprod tan tanh
 """
 LIBRARY = frozenset(_LIBRARY.split())
-"""What of `math` need not be the same to the last bit everywhere. The square root is (IEEE 754)."""
+"""The functions of `math` that may differ in the last bit. The square root does not (IEEE 754)."""
 
 
-def course(name: str) -> str:
-    """Every instant and state of a scenario's links under full load, to the last bit."""
+def history(name: str) -> str:
+    """Returns every time and state of a scenario's links under full load, to the last bit."""
     scenario = find(name)
     spans = takewhile(
         lambda span: span.start_s < SECONDS, full_load.spans(scenario, 1, scenario.links)
@@ -43,11 +45,11 @@ def course(name: str) -> str:
 
 @functools.cache
 def plain_course(name: str) -> str:
-    return course(name)
+    return history(name)
 
 
 def moved(function: Callable[..., object], towards: float) -> Callable[..., object]:
-    """The function with its results one bit further."""
+    """Returns the function with its results moved by one bit."""
 
     def moving(*arguments: object) -> object:
         result = function(*arguments)
@@ -72,16 +74,16 @@ def test_a_last_bit_of_the_c_library_changes_no_instant_and_no_state(
 ) -> None:
     plain = plain_course(name)
     move_library(monkeypatch, towards)
-    assert course(name) == plain
+    assert history(name) == plain
 
 
 def is_whole(node: ast.expr) -> bool:
-    """A whole number as it is written."""
+    """Tells whether an expression is a literal whole number."""
     return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
 def faults(source: str) -> list[str]:
-    """What of a source takes its result from the C library, with its line."""
+    """Returns the uses of the C library's functions in a source, with their lines."""
     found = []
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -112,7 +114,7 @@ SOURCES = [
     ),
     Path(generator.__file__),
 ]
-"""All that says what a link is. Calibration only finds what is then written in a profile."""
+"""All modules that define link states. Calibration only finds values for a profile."""
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: f"{file.parent.name}/{file.stem}")

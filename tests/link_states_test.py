@@ -1,4 +1,4 @@
-"""What links say of themselves (`links.jsonl`) beside what is captured at both ends, in the guest."""
+"""Compares recorded link states (`links.jsonl`) with captures at both ends, in the guest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linklab.scenario import load
 
 SECONDS = 10.0
 DOWN_BPS, UP_BPS = 6e6, 1.5e6
-"""What is sent: more than any link takes."""
+"""The rates sent, which exceed every link's."""
 
 RATES = "down: 4 Mbit/s, up: 1 Mbit/s, queue: 1 MB"
 ROAMING = (
@@ -88,19 +88,20 @@ EVENTS = """\
 """
 
 FRAME_S = FRAME_BYTES * 8 / 1e6
-"""The longest time between two frames where the delay becomes shorter."""
+"""The longest time between two frames when the delay becomes shorter."""
 
 LATE_S = 20e-6
-"""How late a state may be, by the side of packets that wait for it."""
+"""The largest lateness of a state, compared with waiting packets."""
 
-Course = list[LinkRecord]
+History = list[LinkRecord]
 Frame = tuple[float, int]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A time in which a link's delay stays; with jitter it strays from `shift_s` by -1 to 8 of it: what leaves the access node from `start_s` to `end_s`
-    comes `shift_s` later, in order, however long packets before it were on their way."""
+    """Holds a time in which a link's delay is constant. Frames that leave the access node from
+    `start_s` to `end_s` arrive `shift_s` later, in order, also behind slower earlier ones. With
+    jitter the delay deviates by -1 to 8 times the jitter."""
 
     start_s: float
     end_s: float
@@ -108,16 +109,18 @@ class Part:
     jitter_s: float
 
 
-def parts(course: Course, direction: str) -> list[Part]:
-    """The parts of a course; one alone for the downlink, whose delay lies before the access node."""
+def parts(history: History, direction: str) -> list[Part]:
+    """Returns the parts of a link's history. The downlink has only one, because its delay lies
+    before the access node."""
     if direction == "down":
         return [Part(0.0, SECONDS, 0.0, 0.0)]
     found: list[Part] = []
-    for state in course:
+    for state in history:
         last = found[-1] if found else Part(0.0, 0.0, 0.0, 0.0)
         if not found or (last.shift_s, last.jitter_s) != (state.delay_s, state.jitter_s):
             overlap_s = last.shift_s + 8 * last.jitter_s - (state.delay_s - state.jitter_s)
-            if found and overlap_s > 0:  # What comes now comes with the last one before the change.
+            # What arrives now comes with the last frame before the change.
+            if found and overlap_s > 0:
                 found[-1] = replace(last, end_s=state.t_s - FRAME_S)
             elif found:
                 found[-1] = replace(last, end_s=state.t_s)
@@ -126,14 +129,14 @@ def parts(course: Course, direction: str) -> list[Part]:
     return found
 
 
-def ends(course: Course) -> list[float]:
-    return [*(state.t_s for state in course[1:]), SECONDS]
+def ends(history: History) -> list[float]:
+    return [*(state.t_s for state in history[1:]), SECONDS]
 
 
-def times(course: Course, direction: str, *, passes: bool) -> list[tuple[float, float]]:
-    """From when to when packets pass, or do not."""
+def times(history: History, direction: str, *, passes: bool) -> list[tuple[float, float]]:
+    """Returns the spans in which packets pass, or do not."""
     found: list[tuple[float, float]] = []
-    for state, end_s in zip(course, ends(course), strict=True):
+    for state, end_s in zip(history, ends(history), strict=True):
         if state.passes(direction) == passes and end_s > state.t_s:
             if found and found[-1][1] == state.t_s:
                 found[-1] = (found[-1][0], end_s)
@@ -142,10 +145,10 @@ def times(course: Course, direction: str, *, passes: bool) -> list[tuple[float, 
     return found
 
 
-def capacity(course: Course, direction: str) -> Callable[[float], float]:
-    """How many bytes could have passed up to a time."""
-    starts = [state.t_s for state in course]
-    rates = [state.rate_bps(direction) / 8 if state.passes(direction) else 0.0 for state in course]
+def capacity(history: History, direction: str) -> Callable[[float], float]:
+    """Returns a function that gives the bytes that could have passed up to a time."""
+    starts = [state.t_s for state in history]
+    rates = [state.rate_bps(direction) / 8 if state.passes(direction) else 0.0 for state in history]
     sums = [0.0]
     for (before_s, after_s), rate in zip(pairwise(starts), rates, strict=False):
         sums.append(sums[-1] + rate * (after_s - before_s))
@@ -157,10 +160,10 @@ def capacity(course: Course, direction: str) -> Callable[[float], float]:
     return up_to
 
 
-def too_early_or_late(course: Course, direction: str, frames: list[Frame]) -> Iterator[str]:
-    """What arrives of a time in which nothing passes."""
-    delays = parts(course, direction)
-    for start_s, end_s in times(course, direction, passes=False):
+def too_early_or_late(history: History, direction: str, frames: list[Frame]) -> Iterator[str]:
+    """Yields frames that arrived at a time in which nothing passes."""
+    delays = parts(history, direction)
+    for start_s, end_s in times(history, direction, passes=False):
         before_s = max(
             part.shift_s + 8 * part.jitter_s
             for part in delays
@@ -177,12 +180,12 @@ def too_early_or_late(course: Course, direction: str, frames: list[Frame]) -> It
             )
 
 
-def too_much(course: Course, direction: str, frames: list[Frame]) -> Iterator[str]:
-    """What arrives faster than the rate allows, over any time: a frame comes when its first bit is
-    due, and each change may find one whose last bit is not."""
-    up_to = capacity(course, direction)
-    starts = [state.t_s for state in course]
-    for part in parts(course, direction):
+def too_much(history: History, direction: str, frames: list[Frame]) -> Iterator[str]:
+    """Yields spans in which frames arrived faster than the rate allows. A frame arrives when its
+    first bit is due, and each change may find one whose last bit is not."""
+    up_to = capacity(history, direction)
+    starts = [state.t_s for state in history]
+    for part in parts(history, direction):
         if part.jitter_s:
             continue
         carried, least = 0, float("inf")
@@ -198,14 +201,14 @@ def too_much(course: Course, direction: str, frames: list[Frame]) -> Iterator[st
                 least = min(least, beyond)
 
 
-def too_little(course: Course, direction: str, frames: list[Frame]) -> Iterator[str]:
-    """What does not arrive though there was always something to send."""
-    up_to = capacity(course, direction)
-    for part in parts(course, direction):
+def too_little(history: History, direction: str, frames: list[Frame]) -> Iterator[str]:
+    """Yields spans in which too little arrived, although there was always something to send."""
+    up_to = capacity(history, direction)
+    for part in parts(history, direction):
         if part.jitter_s:
             continue
-        for start_s, end_s in times(course, direction, passes=True):
-            first_s = max(start_s, part.start_s) + dead_s(course, direction, start_s)
+        for start_s, end_s in times(history, direction, passes=True):
+            first_s = max(start_s, part.start_s) + dead_s(history, direction, start_s)
             last_s = min(end_s, part.end_s)
             carried = sum(size for t_s, size in frames if first_s <= t_s - part.shift_s < last_s)
             due = up_to(last_s) - up_to(first_s)
@@ -213,14 +216,14 @@ def too_little(course: Course, direction: str, frames: list[Frame]) -> Iterator[
                 yield f"{direction} {first_s:.3f}-{last_s:.3f} s: {carried} B of {due:.0f}"
 
 
-def dead_s(course: Course, direction: str, start_s: float) -> float:
-    """How long nothing may come although it passes: until something has been sent, and where nothing
-    was under way for the radio, until that is there."""
+def dead_s(history: History, direction: str, start_s: float) -> float:
+    """Returns how long nothing may arrive although the link passes: until a frame was sent, and
+    until an idle radio is ready."""
     pause_s = 2.5 * FRAME_BYTES * 8 / (DOWN_BPS if direction == "down" else UP_BPS)
-    number = next(n for n, state in enumerate(course) if state.t_s == start_s)
-    last = course[max(0, number - 1)]
-    before = next((one for one in reversed(course[:number]) if one.passes(direction)), None)
-    now = course[number]
+    number = next(n for n, state in enumerate(history) if state.t_s == start_s)
+    last = history[max(0, number - 1)]
+    before = next((one for one in reversed(history[:number]) if one.passes(direction)), None)
+    now = history[number]
     if before is None:
         return pause_s + 2 * now.delay_s
     if now.lease != before.lease:
@@ -232,8 +235,10 @@ def dead_s(course: Course, direction: str, start_s: float) -> float:
 
 
 @pytest.fixture
-def courses(linklab: Linklab, tmp_path: Path) -> dict[str, tuple[Course, dict[str, list[Frame]]]]:
-    """Each link's states, and the frames that arrived over it by direction."""
+def histories(
+    linklab: Linklab, tmp_path: Path
+) -> dict[str, tuple[History, dict[str, list[Frame]]]]:
+    """Yields each link's states, and its arrived frames by direction."""
     (tmp_path / "gaps.csv").write_text(TRACE)
     named = [f"  {name}: {{{keys.replace('AP', name)}}}" for name, keys in LINKS.items()]
     file = tmp_path / "states.yaml"
@@ -275,7 +280,7 @@ events: [{at: 6 s, link: lte, outage: true, for: 1 s}]
 
 
 def received(file: Path) -> Iterator[Frame]:
-    """The frames of a capture that came from the lab's server."""
+    """Yields the frames of a capture that came from the lab's server."""
     content = file.read_bytes()[24:]
     at, began_s = 0, 0
     while at < len(content):
@@ -300,12 +305,12 @@ def test_nothing_of_a_download_arrives_in_an_outage(linklab: Linklab, tmp_path: 
 
 
 def test_what_passes_is_what_links_say(
-    courses: dict[str, tuple[Course, dict[str, list[Frame]]]],
+    histories: dict[str, tuple[History, dict[str, list[Frame]]]],
 ) -> None:
     found = []
-    for name, (course, arrived) in courses.items():
+    for name, (history, arrived) in histories.items():
         for direction, frames in arrived.items():
             assert sum(size for _, size in frames) > 100_000
             for look in (too_early_or_late, too_much, too_little):
-                found += [f"{name} {words}" for words in look(course, direction, frames)]
+                found += [f"{name} {words}" for words in look(history, direction, frames)]
     assert not found, "\n".join(found)

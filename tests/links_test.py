@@ -1,4 +1,4 @@
-"""Link models in the whole lab: events, loads and what comes of them, in virtual time."""
+"""Tests link models in the whole lab, in virtual time: events, loads and their effects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linklab.lab.player.control import Command
 
 @pytest.fixture
 def ran(linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
-    """Runs alg3 once in a scenario written from keywords; returns the run directory."""
+    """Runs alg3 once in a scenario written from keywords. Returns the run directory."""
 
     def run(name: str, algorithm: str = "alg3", **keywords: str) -> Path:
         file = scenario(name, **keywords)
@@ -84,7 +84,7 @@ UDP = ("python3", PROBES / "downlink.py")
 
 
 def kinds(run_dir: Path, kind: str) -> list[tuple[float, str]]:
-    """When something happened, and what it came to."""
+    """Returns the times and details of events of a kind."""
     return [
         (round(event["t_s"], 6), event["detail"])
         for event in lines(run_dir / "events.jsonl")
@@ -94,7 +94,7 @@ def kinds(run_dir: Path, kind: str) -> list[tuple[float, str]]:
 
 @pytest.fixture
 def received(linklab: Linklab) -> Callable[..., tuple[Path, list[tuple[int, int]]]]:
-    """Receives UDP over a link: the run directory, and number and nanoseconds per packet."""
+    """Receives UDP over a link. Returns the run directory, and number and nanoseconds per packet."""
 
     def receive(
         file: Path, device: str, rate_bps: float, seconds: float
@@ -131,8 +131,8 @@ def test_carriers_come_with_load_and_go_with_idleness(
 ) -> None:
     file = scenario("ramp", lte=f"down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, {CARRIERS}")
     run_dir, arrivals = received(file, "rmnet0", 70e6, 2.0)
-    # Loaded from 0.225 s on and seen so a step later; 50 ms, then 0.5 s for each carrier. Idle
-    # for 1.28 s after the queue has run empty.
+    # Loaded from 0.225 s on and noticed a step later. 50 ms, then 0.5 s for each carrier. Idle for
+    # 1.28 s after the queue is empty.
     ramp = kinds(run_dir, "carriers")
     assert [carriers for _, carriers in ramp] == ["2", "3"]
     assert ramp[0][0] == pytest.approx(0.225 + 0.05 + 0.5, abs=0.02)
@@ -153,7 +153,7 @@ def test_a_flow_below_one_carrier_never_brings_up_another(
 def test_every_connection_has_its_own_ramp_if_that_is_the_key(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
-    """Thesis 4.4.3.3: a download over a new connection starts anew, as over the first one."""
+    """Thesis 4.4.3.3: a download over a new connection ramps up again, as over the first one."""
     fetch = "curl -s -o /dev/null --interface rmnet0 -r 0-9999999 {url}"
     ramps = {}
     for key in ("device", "connection"):
@@ -208,8 +208,8 @@ def test_a_handover_lasts_as_long_as_its_preset_says(
     )
     run_dir, arrivals = received(file, "wlan0", 12e6, 3.0)
     gap_s = max((after[1] - before[1]) / 1e9 for before, after in pairwise(arrivals))
-    # What is on its way to the access point that is left, for half a round trip, is lost. A frame is
-    # sent every millisecond.
+    # Packets on their way to the old access point, for half a round trip, are lost. A frame is sent
+    # every millisecond.
     assert gap_s == pytest.approx(outage_s + 0.005, abs=0.002)
     assert kinds(run_dir, "handover") == [(1.0, "ap1")]
     assert kinds(run_dir, "associated") == [(1.0 + outage_s, "ap2")]
@@ -296,7 +296,7 @@ def test_jitter_is_the_deviation_of_the_delay_whatever_the_load(
 
 
 def test_a_running_lab_takes_changes(scenario: Callable[..., Path], tmp_path: Path) -> None:
-    """On the real clock: the player reads what is appended to the run directory."""
+    """On the real clock. The player reads what is appended to the run directory."""
     file = scenario(
         "changed",
         size="30 MB",

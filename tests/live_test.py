@@ -1,6 +1,7 @@
-"""A live lab in the guest, on the real clock: scraped by a real Prometheus, changed from outside.
+"""Tests a live lab in the guest, on the real clock, scraped by a real Prometheus and changed from
+outside.
 
-What is asserted is what happens, not how fast, but for one promise: a change shows in Prometheus.
+The tests check what happens, not how fast, with one exception: a change must show in Prometheus.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ events:
 
 
 class Live:
-    """A running `linklab live` and how to talk to it."""
+    """Runs `linklab live` and talks to it."""
 
     def __init__(self, work: Path, process: subprocess.Popen[Any], port: int) -> None:
         self.work = work
@@ -52,7 +53,7 @@ class Live:
         self.address = f"127.0.0.1:{port}"
 
     def call(self, *words: str, **more: str) -> Called:
-        """`linklab` in a second terminal; `more` is added to its environment."""
+        """Calls `linklab` as in a second terminal. `more` is added to its environment."""
         done = subprocess.run(
             command(*words, "--live", self.address),
             env={**environment(), **more},
@@ -73,14 +74,14 @@ class Live:
             return str(answer.read().decode())
 
     def value(self, name: str, *labels: str) -> float | None:
-        """The one series of a metric whose labels hold all of `labels`."""
+        """Returns the value of a metric's only series whose labels contain all of `labels`."""
         for line in self.metrics().splitlines():
             if line.startswith(f"{name}{{") and all(one in line for one in labels):
                 return float(line.rsplit(" ", 1)[1])
         return None
 
     def until(self, what: Callable[[], object], *, patience_s: float = 240.0) -> None:
-        """Waits until something is so; fails where the lab ends or it never is."""
+        """Waits until a condition holds. Fails if the lab ends first or the time is over."""
         deadline = time.monotonic() + patience_s
         while not what():
             assert self.process.poll() is None, (self.work / "err").read_text()
@@ -123,7 +124,7 @@ def live(work: Path) -> Iterator[Live]:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Live, Prometheus]]:
-    """A live lab, and a Prometheus that has seen several of its runs."""
+    """Runs a live lab, and a Prometheus that has scraped several of its runs."""
     work = tmp_path_factory.mktemp("live")
     with live(work) as lab, prometheus(work / "prometheus", lab.address) as server:
         lab.until(lambda: lab.address and (work / "err").read_text().count("Mbit/s") >= 2)
@@ -144,7 +145,7 @@ def test_the_log_says_which_place_and_clock_and_why(watched: tuple[Live, Prometh
 
 
 STANDING = {"link": "lte2", "rtt_s": 0.06}
-"""What was changed before the first test."""
+"""The changes made before the first test."""
 
 
 LIVE = [
@@ -154,15 +155,15 @@ LIVE = [
     or (one.dashboard == "compare-algorithms" and one.where == "Runs")
     if 'link!~"' not in str(one)
 ]
-"""What is not empty on a machine that comes late, whose runs are left out of comparisons, in a lab
-whose links are called wifi and lte."""
+"""Queries that return something on a machine that is late, whose runs are left out of comparisons,
+in a lab with links named wifi and lte."""
 
 
 @pytest.mark.parametrize("one", LIVE, ids=str)
 def test_no_panel_of_the_dashboards_is_empty(watched: tuple[Live, Prometheus], one: Asked) -> None:
     lab, server = watched
     now_s = time.time()
-    # Between two runs nothing runs: within the next there is something.
+    # Between two runs there are no values. The next run has some.
     lab.until(lambda: server.values(one, now_s - 300, time.time()))
 
 
@@ -266,7 +267,7 @@ def test_an_interrupt_ends_everything_and_leaves_the_run_directories(tmp_path: P
 
 
 def test_a_prometheus_beside_the_lab_ends_with_it(tmp_path: Path) -> None:
-    """What `make live` runs."""
+    """`make live` runs this."""
     if shutil.which("prometheus") is None:
         pytest.skip("Prometheus is not installed: apt-get install prometheus")
     (tmp_path / "quick.yaml").write_text(SCENARIO)
@@ -290,7 +291,7 @@ def test_a_prometheus_beside_the_lab_ends_with_it(tmp_path: Path) -> None:
             stderr=err,
             text=True,
             start_new_session=True,
-            # As a shell does with what it puts into the background.
+            # A shell does so with background jobs.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
             env={
                 **environment(),
@@ -305,7 +306,7 @@ def test_a_prometheus_beside_the_lab_ends_with_it(tmp_path: Path) -> None:
         lab.until(lambda: "Prometheus: http" in (tmp_path / "err").read_text())
         lab.until(lambda: server.value("linklab_link_up", time.time()))
         group = process.pid
-        os.killpg(group, signal.SIGINT)  # As Ctrl-C in a terminal does.
+        os.killpg(group, signal.SIGINT)  # Ctrl-C in a terminal does so.
         assert process.wait(timeout=60) == 130
     finally:
         if process.poll() is None:

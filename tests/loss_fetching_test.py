@@ -1,4 +1,5 @@
-"""Losses of Wi-Fi that its sender never sees, fetched over LTE, in the guest and in virtual time."""
+"""Tests hiding losses of Wi-Fi from its sender and fetching the data over LTE, in the guest in
+virtual time."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ def outcome(run_dir: str) -> dict[str, Any]:
 
 
 def wifi_packets(run_dir: str) -> tuple[int, int]:
-    """How many of Wi-Fi's packets to the client its queue had no room for, and how many were lost at
-    random."""
+    """Returns how many of Wi-Fi's downlink packets its full queue dropped, and how many were lost
+    at random."""
     last = queue(Path(run_dir), "wifi", "down")[-1]
     return last["dropped_packets"], last["lost_packets"]
 
 
 def fetched(run_dir: str) -> int:
-    """How many parts the client has asked for."""
+    """Returns the number of parts that the client has requested."""
     return sum(entry["status"] == 206 for entry in lines(Path(run_dir, "h2o-access.jsonl")))
 
 
@@ -39,17 +40,17 @@ def test_random_losses_cost_wifi_nothing_and_lte_their_bytes(
     assert done.code == 0, done.err
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     hidden = rows["loss-fetching"]
-    # By equations 6 and 7 TCP comes to 3.2 Mbit/s here.
+    # By equations 6 and 7 TCP reaches 3.2 Mbit/s here.
     assert hidden["goodput_bps"] / rows["curl-wifi"]["goodput_bps"] > 4
     assert hidden["goodput_bps"] > 12e6
     (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*loss-fetching*"))
     dropped, lost = wifi_packets(run_dir)
     ended = outcome(run_dir)
-    # Of 14,000 packets 5 in 1000 are lost. What the sender has to repeat comes over Wi-Fi.
+    # Of 14,000 packets 5 in 1000 are lost. What the sender repeats comes over Wi-Fi.
     assert 45 < lost < 100
     assert dropped == 0
     assert 0.8 * lost < fetched(run_dir) <= lost
-    # A part is an answer's head, some headers of TCP and its acknowledgements, and 1448 bytes.
+    # A part is an answer's head, some TCP headers and acknowledgements, and 1448 bytes.
     assert 1448 * fetched(run_dir) < ended["received_bytes"]["lte"] < 2000 * lost
     assert hidden["links"]["lte"]["share"] < 0.01
     again = linklab("run", file, "-a", "loss-fetching", "--json")
@@ -59,7 +60,7 @@ def test_random_losses_cost_wifi_nothing_and_lte_their_bytes(
 def test_what_a_full_queue_drops_is_the_senders(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
-    """Also where LTE could bring it."""
+    """Also if LTE could deliver it."""
     short = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 60 ms, queue: 64 kB"
     file = scenario("dropping", size="20 MB", wifi=short, more=RENO)
     done = linklab("compare", file, "-a", "curl-wifi,loss-fetching", "--json")
@@ -87,7 +88,7 @@ def test_while_the_other_link_is_away_losses_are_the_senders(
     done = linklab("run", file, "-a", "loss-fetching", "--json")
     assert done.code == 0, done.err
     run_dir = done.json["run_dir"]
-    # What had been hidden by then came once the link was back.
+    # What had been hidden by then arrived once the link was back.
     samples = queue(Path(run_dir), "lte", "down")
     at_s = {round(sample["t_s"], 1): sample for sample in samples}
     assert (

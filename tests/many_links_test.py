@@ -1,4 +1,4 @@
-"""Scenarios with other links than one Wi-Fi and one LTE, in the guest and in virtual time."""
+"""Tests scenarios with other links than one Wi-Fi and one LTE, in the guest in virtual time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_three_links_are_compared_plotted_and_published(
     row = rows(first.json)
     assert row == rows(again.json), "exact in virtual time"
 
-    # north alone takes 4.1 s at least, all links 1.9 s: a gain of 2.2, of which most is had.
+    # north alone takes at least 4.1 s, all links 1.9 s. Most of this gain of 2.2 must be reached.
     scenario = load(three)
     possible = oracle.single_link_s(scenario, "north") / oracle.oracle_s(scenario)
     assert possible == pytest.approx(2.17, abs=0.01)
@@ -136,6 +136,6 @@ def test_two_wifi_links_roam_each_by_itself(linklab: Linklab, tmp_path: Path) ->
             visited[one["link"]].append(one["access_point"])
     assert visited == {"home": ["a1", "", "a2"], "cafe": ["b1", "", "b2"]}
     figures = done.json["figures"]
-    # Both links are away for three seconds, and are found again by trying.
+    # Both links are away for three seconds. The client finds them again by trying.
     assert figures["efficiency"] > 0.85
     assert all(link["share"] > 0.4 for link in figures["links"].values())

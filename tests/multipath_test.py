@@ -1,4 +1,4 @@
-"""Multipath TCP of the guest's kernel, in virtual time: which subflow carried what."""
+"""Tests Multipath TCP of the guest's kernel in virtual time: what each subflow carried."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SIZE_BYTES = 20_000_000
 
 
 def downloaded(linklab: Linklab, file: Path, who: str) -> tuple[Any, Path]:
-    """The figures and the directory of a run."""
+    """Runs a download. Returns its figures and directory."""
     done = linklab("run", file, "-a", who, "--json")
     assert done.code == 0, done.err
     return done.json["figures"], Path(done.json["run_dir"])
 
 
 def by_link(run_dir: Path) -> dict[str, dict[str, Any]]:
-    """The subflow of each link: there is one."""
+    """Returns the only subflow of each link."""
     subflows = lines(run_dir / "subflows.jsonl")
     assert len({one["connection"] for one in subflows}) == 1
     found = {one["link"]: one for one in subflows}
@@ -45,11 +45,11 @@ def test_subflows_carry_it_all_and_the_first_takes_the_link_that_it_is_told(
     }
     assert {one["state"] for one in subflows.values()} == {"open"}
     carried = {link: one["received_bytes"] for link, one in subflows.items()}
-    # TLS adds little, and nothing is lost here that would be sent over both.
+    # TLS adds little, and without losses nothing is sent twice.
     assert SIZE_BYTES < sum(carried.values()) < 1.01 * SIZE_BYTES
     on_the_wire = json.loads((run_dir / "outcome.json").read_bytes())["received_bytes"]
     for link, count in carried.items():
-        assert 0.93 < count / on_the_wire[link] < 0.97, link  # Headers of frames are the rest.
+        assert 0.93 < count / on_the_wire[link] < 0.97, link  # The rest are headers of frames.
         assert figures["links"][link]["share"] == pytest.approx(
             count / sum(carried.values()), abs=0.002
         )
@@ -67,8 +67,8 @@ def test_subflows_carry_it_all_and_the_first_takes_the_link_that_it_is_told(
 def test_far_from_its_server_it_starts_as_fast_as_tcp(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    """A small file, of which most comes in slow start. H2O's latency optimization, which begins at a
-    round trip of 50 ms, had the kernel send packets of a few bytes."""
+    """A small file that mostly arrives in slow start. H2O's latency optimisation, which begins at a
+    round trip of 50 ms, made the kernel send packets of a few bytes."""
     file = scenario(
         "far",
         size="256 kB",
@@ -121,7 +121,7 @@ GOOD_LTE = "down: 8 Mbit/s, up: 4 Mbit/s, rtt: 60 ms"
 
 
 def changes(run_dir: Path) -> list[tuple[float, str, str]]:
-    """When LTE was opened, suspended or resumed, what, and what was expected of the links."""
+    """Returns when LTE was opened, suspended or resumed, and the estimates of the links then."""
     return [
         (event["t_s"], *event["detail"].split(", ", 1))
         for event in lines(run_dir / "events.jsonl")
@@ -145,7 +145,7 @@ def test_emptcp_in_the_kernel_opens_suspends_and_resumes_lte(
     figures, run_dir = downloaded(linklab, file, "emptcp-kernel")
     opened, suspended, resumed = changes(run_dir)[:3]
     assert (opened[1], suspended[1], resumed[1]) == ("opened", "suspended", "resumed")
-    assert 3.0 <= opened[0] < 3.1  # τ, as κ takes 8 s; then 5 Mbit/s are assumed.
+    assert 3.0 <= opened[0] < 3.1  # τ, because κ takes 8 s. 5 Mbit/s are assumed then.
     assert opened[2].endswith(" 5.00 of LTE")
     assert 12.0 < suspended[0] < 13.0
     assert 20.0 < resumed[0] < 21.5
@@ -199,8 +199,8 @@ def test_one_link_at_a_time_and_back_to_the_first(linklab: Linklab, scenario: Sc
 def test_one_link_is_left_when_the_peer_has_confirmed_the_other(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    """Wi-Fi is back before LTE has brought anything. It used to be left for LTE, and LTE for it while
-    its handshake was under way: nobody was there any more, and curl waited for ever."""
+    """Wi-Fi is back before LTE has delivered anything. In an earlier version Wi-Fi was closed for
+    LTE, and LTE for Wi-Fi during its handshake. No subflow was left, and curl waited for ever."""
     file = scenario(
         "flap",
         size="500 kB",
@@ -216,7 +216,7 @@ def test_one_link_is_left_when_the_peer_has_confirmed_the_other(
 def test_a_schedule_of_least_energy_never_wakes_lte_on_the_paper_s_phone(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    """eMPTCP 4.6: in all its scenarios such a schedule is Wi-Fi alone."""
+    """eMPTCP 4.6: in all its scenarios such a schedule uses Wi-Fi alone."""
     wifi = f"{SLOW}, on_off: {{rate: 10 Mbit/s, on: 5 s, off: 5 s}}"
     file = scenario("mdp", size="3 MB", wifi=wifi, lte=GOOD_LTE, more="energy: galaxy-s3\n")
     _, run_dir = downloaded(linklab, file, "mptcp-mdp")

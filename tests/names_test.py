@@ -1,4 +1,5 @@
-"""The user's programs find the lab's own names at once, whatever the machine's resolver is set to."""
+"""Tests that the user's programs resolve the lab's own names at once, whatever the machine's
+resolver is."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ SAID = {
     "who is 10.1.0.1": "herror 1",
     "curl": "6",
 }
-"""What `lookups.py` is told: EAI_NONAME is -2, HOST_NOT_FOUND 1, "could not resolve" 6 to curl."""
+"""The results that `lookups.py` prints: EAI_NONAME is -2, HOST_NOT_FOUND 1, curl's "could not
+resolve" 6."""
 
 
 def told(found: list[Any]) -> dict[str, str]:
@@ -53,7 +55,7 @@ def told(found: list[Any]) -> dict[str, str]:
 
 @pytest.fixture
 def on(tmp_path: Path) -> Callable[..., Any]:
-    """Calls `linklab` on a machine with other files in /etc; None is no file."""
+    """Calls `linklab` on a machine with other files in /etc. None is a missing file."""
 
     def call(files: dict[str, str | None], *arguments: object) -> Any:
         upper, work = tmp_path / "upper", tmp_path / "work"
@@ -61,7 +63,7 @@ def on(tmp_path: Path) -> Callable[..., Any]:
             directory.mkdir()
         for name, text in files.items():
             if text is None:
-                os.mknod(upper / name, stat.S_IFCHR)  # Overlayfs' sign for it.
+                os.mknod(upper / name, stat.S_IFCHR)  # Overlayfs marks a deleted file so.
             elif text.startswith("-> "):
                 (upper / name).symlink_to(text.removeprefix("-> "))
             else:
@@ -160,7 +162,7 @@ def test_the_server_is_found_by_its_name(
 
 
 def test_a_name_server_may_be_what_is_tried(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """On all addresses of the server host."""
+    """It listens on all addresses of the server host."""
     serve = (
         "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 53))\n"
         "while True: s.sendto(b'mine', s.recvfrom(99)[1])"
@@ -200,8 +202,8 @@ while True:
 
 
 def test_the_host_place_has_the_same_names(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """Also where the machine has an nscd, which glibc asks first. Its own name stays, and what is
-    mounted in its /etc."""
+    """Also on a machine with an nscd, which glibc asks first. The machine's own name and the mounts
+    in its /etc stay."""
     file = scenario("hosted", size="1 MB")
     script = (
         f"{sys.executable} -c {shlex.quote(NSCD)} & sleep 1; getent hosts a; rm /tmp/asked;"

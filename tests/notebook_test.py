@@ -1,4 +1,4 @@
-"""The example notebooks show what their cells come to."""
+"""Tests that the example notebooks show their cells' current results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXAMPLES = sorted((REPOSITORY / "emulator" / "examples").glob("*.ipynb"))
 
 
 def told(notebook: Notebook) -> list[tuple[str, object]]:
-    """Sources and outputs of code cells; of pictures that they are there."""
+    """Returns sources and outputs of code cells. Of pictures only their presence counts."""
     found = copy.deepcopy([one for one in notebook["cells"] if one["cell_type"] == "code"])
     for cell in found:
         for output in cell["outputs"]:

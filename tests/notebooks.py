@@ -28,7 +28,7 @@ Notebook = dict[str, Any]
 
 
 def read(path: Path) -> Notebook:
-    """The notebook in a file (nbformat 4)."""
+    """Reads the notebook in a file (nbformat 4)."""
     made: Notebook = json.loads(path.read_text())
     return made
 
@@ -39,8 +39,8 @@ def write(notebook: Notebook, path: Path) -> None:
 
 
 def executed(notebook: Notebook) -> Notebook:
-    """The notebook with the outputs of its cells, which run in their order in an empty directory.
-    The command `linklab` is that of this environment."""
+    """Returns the notebook with the outputs of its cells. These run in order in an empty directory,
+    with this environment's `linklab`."""
     matplotlib.use("agg")
     names: dict[str, Any] = {"__name__": "__main__"}
     cells, count = [], 0

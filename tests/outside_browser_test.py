@@ -1,6 +1,6 @@
-"""A browser outside, through a lab's links, to a server outside: what it sees of them.
+"""Tests a browser outside that uses a server outside through a lab's links.
 
-Rates are looked at where the lab kept up with the clock; where it did not, it has to have said so.
+Rates are checked if the lab kept up with the clock. If not, the lab must have reported that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WIFI, LTE = (
     "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 40 ms",
 )
 PAYLOAD_RATIO = (MTU_BYTES - 52) / (MTU_BYTES + 14)
-"""The part of a link's rate that is left without the headers of Ethernet, IP and TCP."""
+"""The share of a link's rate without the headers of Ethernet, IP and TCP."""
 
 FILES = 60
 SIZE = 50_000_000
@@ -67,7 +67,7 @@ async function download(name) {
 }
 </script>
 """
-"""Says what its 60 scripts brought; `download` fetches a file, and Adler-32 tells what came."""
+"""Shows what its 60 scripts loaded. `download` fetches a file, and Adler-32 checks it."""
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that everybody may enter, unlike the tests'."""
+    """Makes a directory that everyone may enter, unlike the tests' directory."""
     directory = Path(tempfile.mkdtemp(dir="/tmp"))
     directory.chmod(0o755)
     yield directory
@@ -95,7 +95,7 @@ def place() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def as_nobody(directory: Path) -> Iterator[Launch]:
-    """linklab without any right, with a cache of its own."""
+    """Runs linklab without any privileges, with a cache of its own."""
     if os.geteuid() != 0:
         pytest.skip("all runs are without rights here")
     nobody = [
@@ -121,7 +121,7 @@ def as_nobody(directory: Path) -> Iterator[Launch]:
 
 @contextlib.contextmanager
 def in_a_container(directory: Path) -> Iterator[Launch]:
-    """linklab's image with the rights that compose.yaml has, which are none, and this machine's
+    """Runs linklab's image with the rights of compose.yaml, which are none, and this machine's
     loopback device."""
     require_image()
     (directory / "runs").mkdir()
@@ -141,14 +141,15 @@ def in_a_container(directory: Path) -> Iterator[Launch]:
 
 @contextlib.contextmanager
 def as_it_is(directory: Path) -> Iterator[Launch]:
-    """linklab as whoever runs the tests."""
+    """Runs linklab as the user who runs the tests."""
     yield Launch()
 
 
 def browsed(
     profile: Path, lab: ProxiedLab, link: str, page: str, what: Callable[[Tab], Awaitable[Any]]
 ) -> Any:
-    """What comes of doing something in a browser whose proxy is the lab's over a link, or all."""
+    """Does something in a browser whose proxy is the lab's, over one link or all. Returns the
+    result."""
 
     async def look(address: str) -> Any:
         tab = Tab(await websocket_connect(address, max_message_size=1 << 28))
@@ -163,19 +164,19 @@ def browsed(
 
 
 async def all_files(tab: Tab) -> None:
-    """Waits for the page's files, and looks at each."""
+    """Waits for the page's files and checks each."""
     await tab.until(f"Object.keys(got).length == {FILES}")
     sizes = [await tab.value(f"got[{number}]") for number in range(FILES)]
     assert sizes == [2 * (10_000 + 500 * number) for number in range(FILES)]
 
 
 async def begin(tab: Tab) -> None:
-    """Has the page download the large file from now on."""
+    """Makes the page download the large file from now on."""
     await tab.value("download('download').catch(error => { seen.error = String(error) }), 0")
 
 
 async def end(tab: Tab, patience_s: float = 240.0) -> float:
-    """Waits until it is there, whole; the rate, in bit/s, from the first byte on."""
+    """Waits until the file is complete. Returns its rate in bit/s, from the first byte on."""
     for _ in range(int(patience_s * 5)):
         assert await tab.value("seen.error") == ""
         if await tab.value("seen.sum"):
@@ -188,7 +189,7 @@ async def end(tab: Tab, patience_s: float = 240.0) -> float:
 
 
 async def rate_bps(tab: Tab, seconds: float) -> float:
-    """How fast bytes come to the page in the next seconds."""
+    """Measures how fast bytes arrive at the page in the next seconds."""
     looks = []
     for pause_s in (seconds, 0):
         looks.append(await tab.value("[performance.now(), seen.bytes].join(' ')"))
@@ -198,7 +199,7 @@ async def rate_bps(tab: Tab, seconds: float) -> float:
 
 
 def kept_up(lab: ProxiedLab) -> bool:
-    """Whether the lab's clock was in time, as far as it has said."""
+    """Tells whether the lab reported no lateness."""
     return "CANNOT KEEP UP" not in lab.said()
 
 
@@ -209,7 +210,7 @@ def test_a_page_of_60_files_and_50_megabytes(
     origin: str,
     how: Callable[[Path], contextlib.AbstractContextManager[Launch]],
 ) -> None:
-    """Over each link and over both: all of it, as fast as the links are."""
+    """Over each link and over both, everything arrives as fast as the links allow."""
     file = shutil.copy(scenario("browsed", size="1 MB", wifi=WIFI, lte=LTE), place)
     Path(file).chmod(0o644)
 
@@ -232,11 +233,11 @@ def test_a_page_of_60_files_and_50_megabytes(
 def test_a_link_that_goes_is_seen_by_the_browser(
     tmp_path: Path, scenario: ScenarioFile, origin: str
 ) -> None:
-    """Over both what is left is the other; over it alone nothing comes until it is back."""
+    """Over both links the other one is left. Over Wi-Fi alone nothing arrives until it is back."""
     file = scenario("leaving", size="1 MB", wifi=WIFI, lte=LTE)
 
     async def left(tab: Tab, begun_bytes: float, settle_s: float, watched_s: float) -> float:
-        """The rate while Wi-Fi is away, in bit/s, after it had time to settle."""
+        """Returns the rate while Wi-Fi is away, in bit/s, after a time to settle."""
         await all_files(tab)
         await begin(tab)
         await tab.until(f"seen.bytes > {begun_bytes}")

@@ -1,4 +1,5 @@
-"""What lies outside a lab, behind its links: on the real clock, in the guest and on the host."""
+"""Tests connections of a lab to the outside, behind its links, on the real clock, in the guest and
+on the host."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ CONTENT = hashlib.shake_128(b"file").digest(SIZE)
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Iterator[str]:
-    """A server of the user's on this machine; its URL of a file."""
+    """Starts a user's server on this machine. Yields its URL of a file."""
     directory = tmp_path / "served"
     directory.mkdir()
     (directory / "file").write_bytes(CONTENT)
@@ -49,7 +50,7 @@ def origin(tmp_path: Path) -> Iterator[str]:
 
 
 def digests(done: Called) -> list[tuple[str, float]]:
-    """What `FETCH` printed: what came and how long it took."""
+    """Returns what `FETCH` printed: digests and durations."""
     lines = [line.split() for line in done.out.splitlines()]
     return [(digest, float(elapsed_s)) for digest, elapsed_s in lines]
 
@@ -78,7 +79,7 @@ def test_a_server_of_this_machine_is_behind_the_links(
 def test_an_origin_has_one_of_the_usual_ports(
     tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    """Of which --outside opens each for all other addresses."""
+    """--outside opens each of these ports for all other addresses."""
     (tmp_path / "file").write_bytes(CONTENT)
     port = next(port for port in (8888, 3000, 5000, 9000) if not answers(port))
     file = scenario("usual", size="1 MB", wifi=WIFI, lte=LTE)
@@ -111,7 +112,7 @@ def test_only_what_was_asked_for_is_opened(
 
 @pytest.fixture
 def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where linklab puts what is passing; a short path, for sockets."""
+    """Sets linklab's temporary directory, with a short path for sockets."""
     directory = Path(tempfile.mkdtemp(dir="/tmp"))
     monkeypatch.setenv("TMPDIR", str(directory))
     yield directory
@@ -119,7 +120,7 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def nothing_is_left(family: list[psutil.Process], temporary: Path) -> None:
-    """No process, no directory, once linklab has ended."""
+    """Asserts that no process and no directory is left once linklab has ended."""
     _, alive = psutil.wait_procs(family, timeout=10)
     assert alive == []
     assert list(temporary.iterdir()) == []
@@ -133,7 +134,7 @@ def family_of(process: subprocess.Popen[Any]) -> list[psutil.Process]:
 def test_others_download_through_a_live_lab(
     tmp_path: Path, temporary: Path, scenario: ScenarioFile, origin: str
 ) -> None:
-    """By HTTP and SOCKS5, over all links and over one; a link that goes away; nothing is left."""
+    """By HTTP and SOCKS5, over all links and over one, with a link that goes away. Nothing is left."""
     file = scenario("watched", size="1 MB", wifi=WIFI, lte=LTE)
     url = inside(origin)
     with proxied(tmp_path, file, origin) as lab:
@@ -184,7 +185,7 @@ def test_algorithms_take_turns_beside_what_comes_through_the_proxy(
 def test_a_lab_that_dies_in_mid_stream(
     tmp_path: Path, temporary: Path, scenario: ScenarioFile, origin: str
 ) -> None:
-    """Who downloads is told, one line says what became of the lab, nothing is left."""
+    """The downloading program gets an error, one line reports the lab's end, and nothing is left."""
     slow = scenario("mortal", size="1 MB", wifi=LTE.replace("25", "8"), lte=LTE.replace("25", "8"))
     first = free_ports(3)
     lab = subprocess.Popen(
@@ -218,7 +219,7 @@ def test_a_lab_that_dies_in_mid_stream(
         stderr=subprocess.PIPE,
         text=True,
     ) as client:
-        time.sleep(1.5)  # The download is in its middle by then.
+        time.sleep(1.5)  # The download is in progress by then.
         assert client.poll() is None
         kernels = [one for one in family if one.name().startswith("linux-")]
         assert kernels, [one.name() for one in family]
@@ -234,7 +235,7 @@ def test_a_lab_that_dies_in_mid_stream(
 
 
 def test_many_at_a_time_and_none_stands_still_or_stays(tmp_path: Path) -> None:
-    """What `make soak-outside` does for an hour."""
+    """`make soak-outside` does so for an hour."""
     report = soak(5, 30, 1, tmp_path)
     assert report["troubles"] == {}
     assert report["leaks"] == []

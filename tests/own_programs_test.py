@@ -1,4 +1,4 @@
-"""The user's own programs: found by the same rule for every place in the lab where one stands."""
+"""Tests the user's own programs, which are found by the same rule on every host of the lab."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SAY = 'echo "$0 $VIRTUAL_ENV $LANG"'
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program of the user's on his PATH; it says who it is and what it has of his environment. One
-    beside it is called like one of the machine's."""
+    """Makes a program of the user's on PATH that prints its name and its environment. Another one
+    beside it has the name of a system program."""
     directory = tmp_path / "my programs"
     directory.mkdir()
     for name, words in {

@@ -1,4 +1,4 @@
-"""Servers and clients that nobody here wrote, in virtual time: `linklab exec --server`."""
+"""Tests foreign servers and clients in virtual time: `linklab exec --server`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ScenarioFile = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def http3(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of quic-go's server (`example`) and `client`; `modules` says where their source
-    lies, which may be in a home."""
+    """Returns the directory of quic-go's server (`example`) and `client`. `modules` names their
+    source's directory, which may be in a home."""
     directory = tmp_path_factory.mktemp("http3")
     subprocess.run([REPOSITORY / "emulator/setup/client", "http3", directory], check=True)
     return directory
 
 
 def by_http3(linklab: Linklab, file: Path, http3: Path, serve: str) -> Called:
-    """quic-go's client, asking the server that `serve` starts."""
+    """Runs quic-go's client with the server that `serve` starts."""
     modules = (http3 / "modules").read_text().strip()
     return linklab(
         "exec",
@@ -137,7 +137,7 @@ def test_contestants_are_compared_on_a_server_of_one_s_own(
 def test_a_suite_s_server_is_held_against_its_baseline(
     linklab: Linklab, nginx: str, tmp_path: Path
 ) -> None:
-    """The same server is the same; one that sends late is worse."""
+    """The same server gives the same figures. One that sends late is worse."""
     suite = tmp_path / "served.yaml"
     suite.write_text(
         "name: served\n"

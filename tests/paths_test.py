@@ -1,4 +1,5 @@
-"""A user's paths mean the same inside the guest, wherever they lie; and no figure changes."""
+"""Tests that a user's paths mean the same inside the guest, wherever they are, and change no
+figure."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def memory_of_run() -> str:
 
 @pytest.fixture(params=["/tmp", "/dev/shm", "/run"])
 def place(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A directory of the test's own below one that the guest lays memory over."""
+    """Makes a directory below one that the guest covers with a tmpfs."""
     parent = memory_of_run() if request.param == "/run" else request.param
     if not os.access(parent, os.W_OK):
         pytest.skip(f"{parent} cannot be written here")
@@ -44,13 +45,13 @@ def place(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 @pytest.fixture
 def elsewhere() -> Iterator[Path]:
-    """A directory of the test's own that the guest shows as it is."""
+    """Makes a directory that the guest shows unchanged."""
     with tempfile.TemporaryDirectory(prefix="elsewhere-", dir=REPOSITORY) as directory:
         yield Path(directory)
 
 
 def checkout(directory: Path) -> Path:
-    """linklab's files and a Python environment of their own; returns its Python."""
+    """Copies linklab's files and a Python environment. Returns its Python."""
     tables = (str(file.parent.relative_to(REPOSITORY)) for file in shared_tables.FILES)
     for name in ("emulator", "profiles", "server", *tables):
         shutil.copytree(
@@ -64,7 +65,7 @@ def checkout(directory: Path) -> Path:
 
 
 def elapsed(place: Path, scenario: Path) -> tuple[str, str]:
-    """Runs a program with everything of linklab's in `place`: what it said, and its time."""
+    """Runs a program with all of linklab's files in `place`. Returns its output and its time."""
     python = checkout(place / "check out")
     home = place / "home"
     (home / ".cache" / "linklab").mkdir(parents=True)
@@ -115,7 +116,7 @@ def test_everything_of_the_user_s_lies_below_what_the_guest_writes(
 
 
 def test_the_guest_s_own_files_stay_in_it(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """What it writes at the places of the host's own files is seen by it alone."""
+    """Only the guest sees what it writes at the paths of the host's files."""
     with tempfile.NamedTemporaryFile("w+", dir="/tmp") as file:
         file.write("the host's")
         file.flush()

@@ -1,4 +1,4 @@
-"""What others make and linklab builds upon is named by what it is, not by a tag that they can move."""
+"""Tests that foreign things that linklab builds on are named by hash, not by a tag that can move."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from conftest import REPOSITORY
 
 BY_TAG: dict[str, str] = {}
-"""Images that stay by tag, and why."""
+"""Images that stay named by tag, and why."""
 
 _DIGEST = re.compile(r"(?P<image>[^@:\s]+)(?::(?P<tag>[^@\s]+))?@sha256:(?P<digest>[0-9a-f]{64})")
 _COMMIT = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
@@ -24,7 +24,7 @@ DOCKERFILES = sorted(REPOSITORY.glob("*/Dockerfile"))
 
 
 def values(node: Any, *keys: str) -> Iterator[Any]:
-    """The values of these keys, anywhere in a document."""
+    """Yields the values of these keys, anywhere in a document."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in keys:
@@ -36,12 +36,12 @@ def values(node: Any, *keys: str) -> Iterator[Any]:
 
 
 def pinned(image: str) -> str:
-    """What an image is where no variable names another."""
+    """Returns the image that is used if no variable names another."""
     return re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", image)
 
 
 def images() -> Iterator[tuple[str, str]]:
-    """Where an image of others is named, and how."""
+    """Yields where foreign images are named, and how."""
     for path in WORKFLOWS:
         found = values(yaml.safe_load(path.read_text()), "container", "image")
         yield from ((path.name, one) for one in found if isinstance(one, str))
@@ -102,7 +102,7 @@ def test_a_release_takes_nothing_from_a_cache() -> None:
 
 
 def test_go_of_the_image_is_go_of_the_client() -> None:
-    """Else an image that is older than go.mod asks would download another Go."""
+    """Otherwise an image older than go.mod requires would download another Go."""
     wanted = re.search(r"^go (\S+)$", (REPOSITORY / "client/go.mod").read_text(), re.MULTILINE)
     assert wanted is not None
     for _, image in images():

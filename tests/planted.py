@@ -1,5 +1,4 @@
-"""Builds of multilink with something changed: regressions that have to be seen, and changes that
-have to be none."""
+"""Builds multilink with planted changes: regressions that must be found, and harmless changes."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from linklab.core.paths import REPOSITORY
 
 @dataclass(frozen=True)
 class Change:
-    """An edit of multilink's source: `old`, which must be there once, becomes `new`."""
+    """An edit of multilink's source. `old`, which must occur once, becomes `new`."""
 
     file: str
     old: str
@@ -67,10 +66,8 @@ BENIGN = {
 
 
 def build(directory: Path, *changes: Change) -> Path:
-    """Builds multilink from a copy of its source with the changes; the program's path.
-
-    AssertionError where what is to be changed is not there any more.
-    """
+    """Builds multilink from a changed copy of its source. Returns the program's path. Raises
+    AssertionError if the text to change is missing."""
     shutil.copytree(REPOSITORY / "client", directory / "client")
     shutil.copytree(REPOSITORY / "emulator" / "setup", directory / "emulator" / "setup")
     for change in changes:

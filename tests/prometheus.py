@@ -1,4 +1,4 @@
-"""A real Prometheus for the tests, and what dashboards ask it."""
+"""Runs a real Prometheus for the tests, and collects the dashboards' queries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Asked:
 
 
 def asked() -> list[Asked]:
-    """Everything that the dashboards ask of Prometheus, variables excepted."""
+    """Returns all queries of the dashboards, except variables."""
     found = []
     for name, dashboard in DASHBOARDS.items():
         for panel in dashboard["panels"]:
@@ -53,8 +53,8 @@ def asked() -> list[Asked]:
 
 
 def filled_in(expression: str, **chosen: str) -> str:
-    """An expression with Grafana's variables as for a dashboard of a week with steps of a second;
-    what is not chosen may be anything."""
+    """Returns an expression with Grafana's variables filled in, for a dashboard of a week with
+    steps of a second. Variables that are not in `chosen` match anything."""
     values = {"__rate_interval": "4s", "__interval": "1s", "__range": "7d", **chosen}
     any_one = re.sub(
         r'="\$(\w+)"', lambda one: one[0] if one[1] in values else '=~".*"', expression
@@ -70,7 +70,7 @@ class Prometheus:
     data: Path
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """What its API answers under /api/v1; fails the test where it refuses."""
+        """Returns the API's answer below /api/v1. Fails the test if it refuses."""
         query = urllib.parse.urlencode(parameters)
         try:
             with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as answer:
@@ -81,7 +81,7 @@ class Prometheus:
         return content["data"]
 
     def values(self, one: Asked, start_s: float, end_s: float) -> list[float]:
-        """Every number that a panel would show of the time from `start_s` to `end_s`."""
+        """Returns every number that a panel would show from `start_s` to `end_s`."""
         expression = filled_in(one.expression)
         if one.instant:
             result = self.ask("query", query=expression, time=f"{end_s}")["result"]
@@ -96,7 +96,7 @@ class Prometheus:
     def shown(
         self, expression: str, start_s: float, end_s: float, step_s: int = 1
     ) -> list[tuple[dict[str, str], dict[int, float]]]:
-        """The series of an expression at each step, with labels, in the order of Prometheus."""
+        """Returns an expression's series at each step, with labels, in Prometheus' order."""
         result = self.ask(
             "query_range", query=expression, start=f"{start_s}", end=f"{end_s}", step=f"{step_s}"
         )["result"]
@@ -105,15 +105,15 @@ class Prometheus:
         ]
 
     def value(self, expression: str, time_s: float) -> list[tuple[dict[str, str], float]]:
-        """The series of an expression at a time, with labels."""
+        """Returns an expression's series at a time, with labels."""
         result = self.ask("query", query=expression, time=f"{time_s}")["result"]
         return [(series["metric"], float(series["value"][1])) for series in result]
 
 
 @contextmanager
 def prometheus(directory: Path, target: str = "127.0.0.1:1") -> Iterator[Prometheus]:
-    """Debian's Prometheus with this repository's configuration, scraping `target`, on the data
-    in `directory`/data; skips where it is not installed."""
+    """Runs Debian's Prometheus with this repository's configuration, scraping `target`, on the data
+    in `directory`/data. Skips the test if it is not installed."""
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("Prometheus is not installed: apt-get install prometheus")

@@ -1,4 +1,4 @@
-"""What README.md shows is what linklab prints."""
+"""Tests that README.md shows what linklab prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANDBOOK = REPOSITORY / "emulator" / "handbook"
 
 
 def shown_block(first_words: str) -> str:
-    """The indented block of the README that begins with these words, without its indentation."""
+    """Returns the README's indented block that begins with these words, without its indentation."""
     found = re.search(rf"(?:^    {re.escape(first_words)}.*\n)(?:^    .*\n)+", README, re.M)
     assert found, f"README.md has no block that begins with {first_words!r}"
     return textwrap.dedent(found[0]).rstrip()
@@ -40,8 +40,8 @@ def test_the_default_suite_comes_out_to_the_digit(linklab: Linklab) -> None:
 
 
 def test_make_test_has_all_that_the_workflow_runs() -> None:
-    """The workflow splits `make test` into jobs. Its job `regression` runs the suite of
-    `test_the_default_suite_comes_out_to_the_digit` once more, for its report."""
+    """The workflow splits `make test` into jobs. Its job `regression` runs the default suite once
+    more, for its report."""
     makefile = (REPOSITORY / "Makefile").read_text()
     made = re.search(r"^test: ([^#]*)", makefile, re.M)
     assert made is not None

@@ -1,4 +1,4 @@
-"""`linklab regress` in the guest: what gets worse is caught and named, what does not is not."""
+"""Tests `linklab regress` in the guest: it names what gets worse, and nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def regress(directory: Path, *words: object, multilink: Path | None = None) -> C
 
 @pytest.fixture(scope="module")
 def detects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the suite, multilink as it is, and a baseline of that."""
+    """Makes a directory with the suite, multilink as it is, and its baseline."""
     directory = tmp_path_factory.mktemp("detects")
     shutil.copy(SUITES / "detects.yaml", directory)
     plain = build(directory / "plain")
@@ -48,7 +48,7 @@ SEEN = {
     "a link that adopts another's connection": ("static-80-50", "alg3-rescue", 1.3),
     "fail-over lost": ("wifi-collapse", "alg2-rescue", 2.0),
 }
-"""What spoils which download, and how many times longer it takes at least."""
+"""The planted change for each download, and the least factor by which it takes longer."""
 
 
 @pytest.mark.parametrize("planted", REGRESSIONS)
@@ -98,7 +98,7 @@ def _unharmed(done: Called) -> Any:
 
 
 def test_what_does_no_harm_is_no_regression(detects: Path, tmp_path: Path) -> None:
-    """A log line, another map order and a start that is microseconds later."""
+    """A log line, another map order, and a start some microseconds later."""
     harmless = build(tmp_path, *BENIGN.values())
     found = _unharmed(
         regress(detects, "detects.yaml", "--json", "--shift", "0.000037", multilink=harmless)
@@ -127,7 +127,7 @@ def test_another_kernel_is_no_regression_and_no_pass(detects: Path, tmp_path: Pa
 
 
 def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
-    """The example: curl's baseline, curl again, curl at a limited rate; and all of it published."""
+    """The example: curl's baseline, curl again, curl at a limited rate, all published."""
     suite = tmp_path / "curl.yaml"
     suite.write_text((SUITES / "curl.yaml").read_text())
     made = regress(tmp_path, "curl.yaml", "--update", "--reason", "the first")
@@ -189,8 +189,8 @@ while time.process_time() < float(sys.argv[2]):
 def test_the_real_clock_sees_what_virtual_time_cannot(
     tmp_path: Path, memory_mib: int, cpu_s: int, cpu: int, caught: list[str]
 ) -> None:
-    """Limits and what is planted are far apart: other load does not matter. To be given memory
-    takes processor time, too."""
+    """Limits and planted costs are far apart, so other load does not matter. Getting memory also
+    takes processor time."""
     (tmp_path / "burns.py").write_text(BURNS)
     curl = "curl -sSf --cacert {ca} -o {output} {url}"
     (tmp_path / "burns.yaml").write_text(

@@ -1,4 +1,4 @@
-"""What is released works where there is no checkout, and is the same bytes every time."""
+"""Tests that a release works without a checkout, and has the same bytes every time."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ BUILT = b"built\n"
 
 
 def build_wheel(directory: Path) -> Path:
-    """The wheel of this checkout in `directory`; of no version in particular where git does not
-    know it."""
+    """Builds this checkout's wheel in `directory`. It has no particular version if git knows none."""
     known = subprocess.run(
         ["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, check=False
     )
@@ -44,7 +43,7 @@ def build_wheel(directory: Path) -> Path:
 
 
 def build_client(output: Path, version: str) -> None:
-    """The client as a release of `version`."""
+    """Builds the client as a release of `version`."""
     subprocess.run(
         [REPOSITORY / "emulator" / "setup" / "client", output],
         env={**os.environ, "LINKLAB_VERSION": version},
@@ -54,7 +53,7 @@ def build_client(output: Path, version: str) -> None:
 
 
 def installed_wheel(wheel: Path, venv: Path, *options: str) -> Path:
-    """Makes a virtual environment with the wheel and the client; returns its packages' directory."""
+    """Makes a virtual environment with the wheel and the client. Returns its packages' directory."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", *options, venv], check=True)
     subprocess.run(
         [
@@ -72,26 +71,26 @@ def installed_wheel(wheel: Path, venv: Path, *options: str) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
+    """Builds the wheel of this checkout."""
     return build_wheel(tmp_path_factory.mktemp("release") / "wheel")
 
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path) -> Path:
-    """A fresh virtual environment with the wheel and the client beside Python, and nothing of the
-    checkout; what linklab depends on is taken from the environment of the tests, offline."""
+    """Makes a virtual environment with the wheel and the client beside Python, and nothing of the
+    checkout. Dependencies come from the tests' environment, offline."""
     venv = wheel.parents[1] / "venv"
     site = installed_wheel(wheel, venv, "--system-site-packages")
     dependencies = next((Path(sys.prefix) / "lib").glob("python3*/site-packages"))
-    # A directory that is named in a .pth file is on sys.path, but its own .pth files do nothing.
+    # A directory named in a .pth file is on sys.path, but its own .pth files have no effect.
     (site / "dependencies.pth").write_text(f"{dependencies}\n")
     return venv
 
 
 @pytest.fixture(scope="module")
 def lean(wheel: Path) -> Path:
-    """An environment that has nothing but what the wheel needs without extras, as files of the
-    tests' environment."""
+    """Makes an environment with only what the wheel needs without extras, from files of the tests'
+    environment."""
     venv = wheel.parents[1] / "lean"
     site = installed_wheel(wheel, venv)
     (metadata,) = site.glob("linklab-*.dist-info")
@@ -216,7 +215,7 @@ def test_a_missing_extra_is_named_before_anything_runs(
 
 
 def test_the_wheel_wants_what_it_was_checked_with(environment: Path) -> None:
-    """A package that has a pin for each of some Pythons, too: of this one's."""
+    """A package may have a pin for each Python. Those of this Python count."""
     (metadata,) = environment.glob("lib/python3*/site-packages/linklab-*.dist-info/METADATA")
     wanted = [
         Requirement(line.removeprefix("Requires-Dist: "))
@@ -271,9 +270,9 @@ runpy.run_module("linklab.places.guest.pack", run_name="__main__", alter_sys=Tru
 
 @pytest.mark.parametrize("locked", [True, False])
 def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
-    """Only the compiling is stood for: it takes minutes. A kernel that image.lock does not name is
-    not released."""
-    # To refuse a kernel the image need not be made anew.
+    """Only the compilation, which takes minutes, is replaced. A kernel that image.lock does not
+    name is not released."""
+    # A kernel is refused before the image is made.
     image = "" if locked else f'ln -s {kernel.ensure().parents[1] / "image"} "$LINKLAB_CACHE";'
     cache, repository = tmp_path / "cache", tmp_path / "repository"
     named = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a guest does before a run leaves no trace in it: other machines boot otherwise."""
+"""Tests that what a guest does before a run does not affect it, because machines boot differently."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER_BOOTS = {
 
 
 def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> dict[str, bytes]:
-    """What a run wrote whose guest did `before` as soon as it could."""
+    """Returns a run's files from a guest that executed `before` as early as possible."""
     own = boot._guest_init
 
     def otherwise(session: str, modules: Path | None) -> str:
@@ -42,7 +42,7 @@ def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) 
 
 @pytest.fixture
 def file(scenario: Callable[..., Path]) -> Path:
-    """A scenario in which much is drawn and much follows from time."""
+    """Returns a scenario with many random numbers and time-dependent events."""
     return scenario(
         "reproducible-start",
         wifi="down: 20 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, radio: {standard: n, access_points: "
@@ -63,9 +63,9 @@ def test_a_boot_that_goes_otherwise_changes_nothing(
 def test_how_programs_reach_the_kernel_changes_nothing(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the host forbids seccomp filters it is ptrace, and the vDSO has the clock in both."""
+    """If the host forbids seccomp filters, ptrace is used. The vDSO has the clock in both cases."""
     came = {}
-    for how in ("on", "off"):  # `on` does not fall back: without filters the guest would not boot.
+    for how in ("on", "off"):  # `on` has no fallback. Without filters the guest would not boot.
         monkeypatch.setattr(boot, "system_calls", lambda how=how: how)
         came[how] = run(file, tmp_path / how, monkeypatch, ":")
     assert [name for name in RECORDS if came["on"][name] != came["off"][name]] == []
@@ -74,7 +74,7 @@ def test_how_programs_reach_the_kernel_changes_nothing(
 def test_where_the_client_lies_changes_nothing(
     linklab: Linklab, scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor how long its path is: a program's first memory is laid out after its arguments."""
+    """Nor the length of its path. A program's first memory is laid out after its arguments."""
     file, came = scenario("short"), {}
     for letters in (39, 47, 55, 63):
         with tempfile.TemporaryDirectory(dir="/tmp") as directory:
@@ -90,7 +90,7 @@ def test_where_the_client_lies_changes_nothing(
 def test_what_the_client_s_processor_can_do_changes_nothing(
     linklab: Linklab, monkeypatch: pytest.MonkeyPatch, lacks: str
 ) -> None:
-    """Nor what else makes it allocate more or less: when garbage would be collected hangs on that."""
+    """Nor the amount of its allocations, on which garbage collection would depend."""
     came = []
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         client = Path(directory, "multilink")

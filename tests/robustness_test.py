@@ -1,4 +1,4 @@
-"""What happens when something goes wrong: one clear error, nothing left behind."""
+"""Tests failures: one clear error, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ScenarioFile = Callable[..., Path]
 
 
 def processes_in(directory: Path) -> list[int]:
-    """Processes of this machine whose working directory is below `directory`."""
+    """Returns this machine's processes whose working directory is below `directory`."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -35,13 +35,13 @@ def processes_in(directory: Path) -> list[int]:
 
 
 def scratch_directories(process: subprocess.Popen[str]) -> set[Path]:
-    """Scratch directories of a linklab process' guests, wherever they may lie."""
+    """Returns the scratch directories of a linklab process' guests, wherever they are."""
     places = {"/dev/shm", "/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp")}
     return {path for place in places for path in Path(place).glob(f"linklab-guest-{process.pid}-*")}
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    """Waits for a condition, for at most two minutes: other tests run at the same time."""
+    """Waits for a condition, for at most two minutes, because other tests run at the same time."""
     deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, what
@@ -49,7 +49,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def start_long_run(tmp_path: Path, file: Path) -> subprocess.Popen[str]:
-    """Starts a run that takes minutes and waits until its guest's client downloads."""
+    """Starts a run that takes minutes, and waits until its guest's client downloads."""
     process = subprocess.Popen(
         command("run", file, "-a", "alg3"),
         cwd=tmp_path,
@@ -68,7 +68,7 @@ def files_in(*directories: Path) -> set[Path]:
 
 
 def processes_of(directory: Path) -> list[int]:
-    """Processes whose environment names `directory`."""
+    """Returns processes whose environment names `directory`."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -93,7 +93,7 @@ def processes_of(directory: Path) -> list[int]:
 def test_what_a_killed_command_leaves_is_cleaned_and_no_more(
     request: pytest.FixtureRequest, tmp_path: Path, long: Path, words: tuple[str, ...]
 ) -> None:
-    """A lab that lives beside it keeps all that is its own."""
+    """A lab that lives beside it keeps all of its own."""
     cache, temporary = tmp_path / "cache", tmp_path / "temporary"
     for directory in (cache, temporary):
         directory.mkdir()
@@ -138,7 +138,7 @@ def test_what_a_killed_command_leaves_is_cleaned_and_no_more(
 
 @pytest.fixture
 def long(scenario: ScenarioFile) -> Path:
-    """A scenario whose download takes minutes."""
+    """Makes a scenario whose download takes minutes."""
     return scenario("long", size="1 GB")
 
 
@@ -173,7 +173,7 @@ def test_a_killed_linklab_leaves_no_process_and_clean_removes_its_scratch(
 
 
 def test_a_hung_guest_is_ended_with_its_console(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """A loop that never waits stops virtual time; only wall-clock time can tell."""
+    """A loop that never waits stops virtual time. Only wall-clock time reveals that."""
     spin = "while :; do :; done"
     done = linklab("exec", scenario("hung"), "--timeout", "12", "--", "sh", "-c", spin)
     assert done.code == 1
@@ -245,7 +245,7 @@ HOG = "kept = []\nwhile True: kept.append(bytearray(1 << 20))"
 def test_a_guest_out_of_memory_says_so(
     linklab: Linklab, tmp_path: Path, scenario: ScenarioFile, who: str
 ) -> None:
-    """Whoever takes it: no program of the lab is ended in silence."""
+    """Whichever program takes the memory, no program of the lab is ended silently."""
     (tmp_path / "hog.py").write_text(HOG)
     hog = f"python3 {tmp_path / 'hog.py'}"
     words: dict[str, tuple[object, ...]] = {
@@ -268,11 +268,11 @@ GONE = (
 @pytest.mark.parametrize(
     ("who", "words", "after_s"),
     [
-        # Keep-alives, which curl asks for: ten minutes.
+        # Keep-alives, which curl asks for, take ten minutes.
         ("curl-wifi", "56: curl: (56) Recv failure: Connection timed out", 617),
-        # A minute more without any subflow (net.mptcp.close_timeout).
+        # One minute more without any subflow (net.mptcp.close_timeout).
         ("mptcp", "56: curl: (56) Recv failure: Transport endpoint is not connected", 678),
-        # Five times a minute.
+        # Five times one minute.
         ("aria2-2", "2: it said nothing", 301),
     ],
 )
@@ -324,7 +324,8 @@ def test_who_never_gives_up_is_ended(
     carried_s = min(t_s for t_s, total in totals.items() if total == max(totals.values()))
     *_, noticed_s, ended_s = sorted(totals)
     assert noticed_s - carried_s == pytest.approx(1000.5, abs=1e-3)  # Samples are 0.5 s apart.
-    assert ended_s - noticed_s == pytest.approx(2, abs=1e-3)  # Who is not ended by then is killed.
+    # A client that has not ended by then is killed.
+    assert ended_s - noticed_s == pytest.approx(2, abs=1e-3)
     assert not processes_in(tmp_path / "runs")
     assert not scratch_directories(process)
 
@@ -355,7 +356,7 @@ def test_an_interrupted_client_leaves_what_the_next_can_use(
 
 
 def test_the_guest_cannot_write_the_host(linklab: Linklab, scenario: ScenarioFile) -> None:
-    target = Path("/usr/written-by-a-guest")  # Guests lay no memory over /usr.
+    target = Path("/usr/written-by-a-guest")  # Guests do not cover /usr with a tmpfs.
     script = (
         f"touch {target} 2>&1; mount -o remount,rw / 2>&1; touch {target} 2>&1;"
         " at=$(mktemp -d); mount -t hostfs none $at -o / && touch $at/{0} 2>&1;"
@@ -446,17 +447,17 @@ def test_a_bad_scenario_is_refused_with_file_and_line(
 
 @pytest.fixture
 def open_directory() -> Iterator[Path]:
-    """A directory that others may read. Every session of pytest closes pytest's own to others."""
+    """Makes a directory that others may read. pytest closes its own directory to others in every
+    session."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
 
 
 def test_without_privileges(open_directory: Path, scenario: ScenarioFile, linklab: Linklab) -> None:
-    """As nobody, without any capability, with another cache and other keys: the same figures.
-
-    Not to the nanosecond: other keys may cost the programs a clock read more, 256 ns each.
-    """
+    """It runs as nobody, without capabilities, with another cache and other keys, and gives the
+    same figures. They may differ by nanoseconds. Other keys may cost the programs a clock read
+    more, 256 ns each."""
     if os.geteuid() != 0:
         pytest.skip("the whole test suite runs without privileges here")
     nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
@@ -488,7 +489,7 @@ def test_without_privileges(open_directory: Path, scenario: ScenarioFile, linkla
     assert done.returncode == 0, done.stderr
     (run_dir,) = (own / "runs").iterdir()
     assert (run_dir / "summary.json").stat().st_uid == 65534
-    # With the files of the machine outside, of which nobody owns none.
+    # With the files of the host machine, none of which nobody owns.
     system = "/etc/os-release"
     program = as_nobody("exec", file, "--out", own / "programs", "--", "cat", system)
     assert program.returncode == 0, program.stderr

@@ -1,4 +1,4 @@
-"""Run directories that no lab has made, for tests of what reads them."""
+"""Makes run directories without a lab, for tests of code that reads them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def finished_run(
     events: Sequence[dict[str, Any]] = (),
     workload: str = "",
 ) -> Path:
-    """A run of multilink that came to its figures, with the events of its links; a download, or
-    what a scenario's `workload` says."""
+    """Makes a successful run of multilink with events of its links: a download, or a scenario's
+    `workload`."""
     path.mkdir(parents=True)
     text = _SCENARIO.format(scenario=scenario, size_bytes=size_bytes)
     (path / "scenario.yaml").write_text(text + workload)
@@ -76,8 +76,8 @@ def finished_run(
 
 
 def changed_by_hand(run_dir: Path, copy: Path) -> Path:
-    """A copy of a run as if somebody had changed Wi-Fi: 10 Mbit/s from 1 s on, and no carrier for
-    3 s from 2 s on."""
+    """Copies a run as if a user had changed Wi-Fi: 10 Mbit/s from 1 s on, and no carrier for 3 s
+    from 2 s on."""
     shutil.copytree(run_dir, copy)
     manifest = json.loads((copy / "run.json").read_text())
     _write(copy / "run.json", {**manifest, "reason": copy.name})

@@ -1,6 +1,6 @@
-"""multilink gets and puts files at servers that people run and at an odd one, in virtual time.
+"""Tests multilink's get and put at common servers and an odd one, in virtual time.
 
-`make bench ARGS=servers` is the long form, with more servers, and curl and aria2 beside.
+`make bench ARGS=servers` is the long form, with more servers, and curl and aria2 for comparison.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from served.cells import OURS, Matrix, Outcome
 
 SIZE = 1_500_000
 PARTS = 4
-"""Labs that share the odd server's habits."""
+"""The number of labs that share the odd server's habits."""
 
 KNOWN: dict[str, dict[str, str]] = {
     "files that change after the proxy has passed a part on": {"proxy": "file-changes"},
 }
-"""What does not work yet, by the reason and by who fails there. A cell that works and stands here
-fails the test too: strike it out."""
+"""Known failures by reason: the cells that fail. A listed cell that works fails the test too, and
+must be removed."""
 
 REFUSING = {("put-none", "put"), ("put-cuts", "put")}
-"""Where nobody can put the file: the client has to end with an error."""
+"""Cells where no client can put the file. The client has to end with an error."""
 
 
 def known() -> set[tuple[str, str]]:
-    """The cells that fail today."""
+    """Returns the cells that are known to fail."""
     return {
         (server, who)
         for failing in KNOWN.values()
@@ -37,7 +37,7 @@ def known() -> set[tuple[str, str]]:
 
 
 def check(linklab: Linklab, matrix: Matrix) -> None:
-    """Every file is right, but for cells of `KNOWN`; all of these fail."""
+    """Asserts that every file is right, except the cells of `KNOWN`, which all fail."""
     done = linklab(*matrix.words[:1], "--json", *matrix.words[1:])
     assert done.code == 0, done.err
     found = {

@@ -1,4 +1,4 @@
-"""What `make setup` and its like do, on a system that is not as they would have it."""
+"""Tests `make setup` and its parts on systems that lack something."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTERRUPTED = "linklab: interrupted; everything that was started has been ended"
 
 @pytest.fixture(scope="module")
 def linklab(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`linklab` of an environment in a path with a space; its packages are those of the tests."""
+    """Returns `linklab` of an environment in a path with a space, with the tests' packages."""
     directory = tmp_path_factory.mktemp("setup")
     environment = directory / "my dir" / ".venv"
     (directory / "none.txt").touch()
@@ -71,11 +71,11 @@ def test_ctrl_c_is_no_traceback_from_the_first_moment_on(
             stderr=subprocess.PIPE,
             text=True,
         )
-        time.sleep(count * step_s)  # A signal at each moment of the start.
+        time.sleep(count * step_s)  # One signal at each moment of the start.
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         told = [line for line in err.splitlines() if not line.startswith("place: ")]
-        # The shell that starts Python is ended by the signal.
+        # The signal ends the shell that starts Python.
         assert process.returncode in (130, -signal.SIGINT, 0), (count, err)
         assert told in ([], [INTERRUPTED]), count
         if process.returncode == 0:
@@ -97,7 +97,7 @@ def test_in_the_background_of_a_script_ctrl_c_is_ignored(linklab: Path) -> None:
 
 
 def test_a_go_that_never_ends_is_refused(tmp_path: Path) -> None:
-    """Its hash is compared once all is there."""
+    """Its hash is checked once the download is complete."""
 
     class Endless(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -145,8 +145,8 @@ def test_the_soak_in_the_lab_runs_from_a_path_with_a_space(tmp_path: Path) -> No
 
 
 def system(directory: Path, *missing: str, **stubs: str) -> dict[str, str]:
-    """The environment of a machine without some of this one's programs; of others it has `stubs`,
-    scripts for a shell."""
+    """Returns the environment of a machine that lacks some programs. `stubs` are shell scripts that
+    replace others."""
     programs = directory / "bin"
     programs.mkdir()
     for path in [*Path("/usr/bin").iterdir(), *Path("/bin").iterdir()]:
@@ -166,7 +166,7 @@ def packages(what: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]
 
 
 DEBIAN = {"id": "echo 0", "apt-cache": "echo there", "apt-get": "echo apt-get $* >&2"}
-"""Root's, with a mirror that has everything."""
+"""Debian as root, with a mirror that has every package."""
 
 
 def test_a_live_lab_needs_curl_beside_prometheus(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ BROKEN = {**DEBIAN, **OTHERS, "apt-get": "echo E: no mirror >&2; exit 100"}
 
 
 def test_tests_do_without_an_optional_package_that_cannot_be_fetched(tmp_path: Path) -> None:
-    """Neither when it is installed nor when apt's lists are."""
+    """Neither when it is installed nor when apt's lists are updated."""
     for name, listed in (("known", "echo there"), ("unknown", "true")):
         (tmp_path / name).mkdir()
         stubs = {**BROKEN, "apt-cache": listed, "curl": ""}

@@ -1,4 +1,4 @@
-"""`linklab shell`: a user at a terminal in the lab, on the real clock."""
+"""Tests `linklab shell`: a user at a terminal in the lab, on the real clock."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ PROMPT = r"\[linklab \w+ client\] [^\r\n]*[#$] "
 
 @pytest.fixture
 def listen() -> str:
-    """An address that nobody has."""
+    """Returns a free address."""
     return f"127.0.0.1:{free_port()}"
 
 
 def pressed(user: UserTerminal, key: str, pattern: str) -> None:
-    """Presses a key until it does something: until a program has the terminal it is the shell's."""
+    """Presses a key until it has an effect. Before a program has the terminal, the shell gets the
+    keys."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         user.type(key)
@@ -46,7 +47,7 @@ def pressed(user: UserTerminal, key: str, pattern: str) -> None:
 def test_a_shell_is_a_terminal_like_any(
     tmp_path: Path, scenario: ScenarioFile, listen: str
 ) -> None:
-    """Prompt, size, Ctrl-C, jobs, what is at hand, a link that goes, the exit code."""
+    """Prompt, size, Ctrl-C, jobs, available programs, a link that goes, the exit code."""
     file = scenario("ashore", size="1 MB")
     with UserTerminal(tmp_path, "shell", file, "--listen", listen, rows=30, columns=100) as user:
         user.expect(PROMPT)
@@ -118,8 +119,8 @@ def test_a_shell_begins_elsewhere_than_among_secrets(
 
 
 def test_much_is_typed_and_shown(tmp_path: Path, scenario: ScenarioFile, listen: str) -> None:
-    """More than any buffer on the way holds, both ways, every byte once; on the server host. What is
-    typed later comes through, too."""
+    """More than any buffer on the way holds, both ways, every byte once, on the server host. Later
+    input passes, too."""
     file = scenario("pasted", size="1 MB")
     script = (
         "stty -echo; echo go; head -n 5000 | sha256sum; seq 60000 | cat;"

@@ -1,4 +1,4 @@
-"""The site of the documents: every page is in it, and a broken link ends its making."""
+"""Tests the documents' web site: it has every page, and a broken link stops its build."""
 
 import re
 import shutil

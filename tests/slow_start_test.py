@@ -1,4 +1,4 @@
-"""What the client does while its connections are in slow start, in virtual time."""
+"""Tests what the client does during slow start, in virtual time."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ def test_a_link_that_is_back_gets_new_connections_at_once(
         if event["event"] == "connected" and event["link"] == "wifi" and event["t_ns"] > 5e9
     ]
     assert len(connected) >= CONNECTIONS
-    # It is asked a queue's half round trip later at most, and answers a round trip later. Kept
-    # connections go on with that, the others are there after two round trips of TCP and TLS.
+    # The first connection is asked at most a queue's half round trip later, and answers a round
+    # trip later. Kept connections go on with that. The others are ready after two round trips of
+    # TCP and TLS.
     assert connected[0]["tcp_ns"] == 0
     assert connected[0]["t_ns"] < 5.2e9
     assert connected[CONNECTIONS - 1]["t_ns"] < connected[0]["t_ns"] + 0.3e9

@@ -31,23 +31,23 @@ from through_the_lab import PATIENCE_S, fetched, inside, served
 from user_terminal import UserTerminal
 
 STALL_S = 30.0
-"""A connection over which nothing comes for so long, at either end, stands still."""
+"""A connection without a byte for this time, at either end, has stalled."""
 
 LOOK_S = 5.0
-"""How often is asked what has come of an upload on which nothing comes back."""
+"""The interval in which an upload's progress at the origin is checked, if it gets no answer."""
 
 PAUSES_S = (5.0, 15.0)
-"""For how long a connection is open before it is used, as a browser's are: 200 that all want as much
-as they can get would leave a link so little for each that TCP itself is silent for half a minute."""
+"""The range of pauses before an open connection is used, as in a browser. If 200 connections all
+sent at full speed, each would get so little that TCP itself pauses for half a minute."""
 
 REST_S = 150.0
-"""After which the proxies have closed what they keep for the next request: 90 s."""
+"""After this time the proxies have closed idle connections, which they keep for 90 s."""
 
 MOST_FILES = 12
-"""Open files of a process that may be more in the end than before."""
+"""The allowed growth of a process' open files."""
 
 MOST_BYTES = 32e6
-"""By how much a process may have grown since a quarter of the time."""
+"""The allowed growth of a process' memory since a quarter of the time."""
 
 SIZES_BYTES = (1_000, 20_000, 100_000, 400_000, 2_000_000)
 
@@ -60,11 +60,11 @@ links:
 
 
 class Trouble(Exception):
-    """What went wrong with a request."""
+    """A request went wrong. The message says how."""
 
 
 class Soak:
-    """Requests to a lab's proxies, and what came of them."""
+    """Sends requests to a lab's proxies, and records the results."""
 
     def __init__(self, origin: str, digests: dict[int, str], first: int, until: float) -> None:
         self._origin = origin
@@ -80,7 +80,7 @@ class Soak:
         self._uploads = 0
 
     async def work(self, dice: random.Random) -> None:
-        """One request after the other until the time is over."""
+        """Sends one request after the other until the time is over."""
         while time.monotonic() < self._until:
             kind = dice.choices(("download", "upload", "broken off"), (6, 2, 2))[0]
             scheme = dice.choice(("HTTP", "SOCKS5"))
@@ -143,7 +143,7 @@ class Soak:
                 await writer.wait_closed()
 
     async def _body(self, reader: asyncio.StreamReader, upload: str = "") -> Any:
-        """The pieces of an answer of 200; Trouble for another."""
+        """Yields the pieces of an answer with status 200. Raises Trouble for another."""
         wanted = reader.readuntil(b"\r\n\r\n")
         head = (await self._some(wanted, "before the answer", upload)).decode("latin-1")
         status, *lines = head.split("\r\n")
@@ -159,8 +159,8 @@ class Soak:
             yield piece
 
     async def _some(self, wanted: Any, where: str, upload: str = "") -> Any:
-        """What is waited for, unless nothing comes; of an upload, unless nothing comes to the origin
-        either."""
+        """Waits for something. Raises Trouble if nothing arrives, and for an upload, nothing at the
+        origin either."""
         begun, come = time.monotonic(), 0
         task = asyncio.ensure_future(wanted)
         try:
@@ -176,14 +176,14 @@ class Soak:
             self.longest_pause_s = max(self.longest_pause_s, time.monotonic() - begun)
 
     def _come(self, upload: str) -> int:
-        """How much of an upload has come to the origin."""
+        """Returns the bytes of an upload that have reached the origin."""
         with urllib.request.urlopen(f"{self._origin}sum?{upload}", timeout=10) as answer:
             return int(answer.read())
 
 
 class Watch:
-    """What the lab says of itself while it is used: what its programs hold, inside and outside, and how
-    late it is."""
+    """Watches the lab's own reports during use: its programs' resources, inside and outside, and
+    its lateness."""
 
     def __init__(self, user: UserTerminal, address: str) -> None:
         self._user = user
@@ -219,21 +219,21 @@ class Watch:
             self.views.append((time.monotonic(), found))
 
     def last(self) -> dict[str, float]:
-        """The newest view."""
+        """Returns the newest report."""
         return self.views[-1][1]
 
     def at(self, when: float) -> dict[str, float]:
-        """The first view after that time."""
+        """Returns the first report after a time."""
         return next(view for at, view in self.views if at >= when)
 
     def close(self) -> None:
-        """Looks no more."""
+        """Stops watching."""
         self._stop.set()
         self._thread.join()
 
 
 def leaks(before: dict[str, float], quarter: dict[str, float], end: dict[str, float]) -> list[str]:
-    """What stayed behind, by the views of before, a quarter and the end."""
+    """Returns what was left behind, from the reports before, at a quarter and at the end."""
     found = []
     for name in end:
         if name.endswith(("_files", "processes")) and end[name] > before[name] + MOST_FILES:
@@ -247,7 +247,7 @@ def leaks(before: dict[str, float], quarter: dict[str, float], end: dict[str, fl
 
 @contextlib.contextmanager
 def lab(directory: Path, origin: str, first: int, address: str) -> Iterator[UserTerminal]:
-    """A lab with proxies, looked at from within."""
+    """Runs a lab with proxies, watched from within."""
     file = directory / "soak-outside.yaml"
     file.write_text(SCENARIO)
     view = Path(__file__).with_name("inside_view.py")
@@ -275,7 +275,7 @@ def lab(directory: Path, origin: str, first: int, address: str) -> Iterator[User
 
 
 def soak(seconds: float, connections: int, seed: int, directory: Path) -> dict[str, Any]:
-    """Runs it; what came of it."""
+    """Runs the test. Returns its results."""
     served_files = directory / "served"
     served_files.mkdir()
     digests = {}
@@ -343,7 +343,7 @@ def soak(seconds: float, connections: int, seed: int, directory: Path) -> dict[s
 
 
 def main() -> int:
-    """0 where nothing stood still, came wrong or stayed behind."""
+    """Returns 0 if nothing stalled, was wrong or was left behind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--connections", type=int, default=200)

@@ -1,4 +1,4 @@
-"""A lab that somebody outside downloads through, by its proxy, from a server that is outside too."""
+"""Runs a lab through whose proxies a program outside downloads from a server outside."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from conftest import command, environment
 from free_ports import free_port, free_ports
 
 PATIENCE_S = 60.0
-"""For what takes a moment, on a machine that is busy with other tests."""
+"""The time for short operations, on a machine that is busy with other tests."""
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens on a port of the loopback device."""
+    """Tells whether a server listens on a port of the loopback device."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def fetched(url: str, proxy: str, *more: str) -> bytes | None:
-    """What curl gets through a proxy, or None."""
+    """Returns what curl gets through a proxy, None if it fails."""
     done = subprocess.run(
         ["curl", "-sSf", "-m", "60", "-x", proxy, *more, url], capture_output=True, check=False
     )
@@ -38,7 +38,7 @@ def fetched(url: str, proxy: str, *more: str) -> bytes | None:
 
 @contextlib.contextmanager
 def served(directory: Path, port: int | None = None) -> Iterator[str]:
-    """A server of files on this machine's loopback device; its URL, with a slash."""
+    """Runs a file server on this machine's loopback device. Yields its URL, with a slash."""
     port = port or free_port()
     program = Path(__file__).with_name("an_origin.py")
     process = subprocess.Popen([sys.executable, program, str(port), directory])
@@ -54,13 +54,13 @@ def served(directory: Path, port: int | None = None) -> Iterator[str]:
 
 
 def inside(url: str) -> str:
-    """What a URL of this machine's loopback device is in the lab, if it is the first origin's."""
+    """Returns the lab's URL for one of this machine's loopback device, for the first origin."""
     return url.replace("127.0.0.1", "10.0.1.1")
 
 
 @dataclass
 class Launch:
-    """How linklab is started, and how called meanwhile: the words before the command's."""
+    """Describes how linklab is started and called: the words before its arguments."""
 
     start: Sequence[str] = field(default_factory=command)
     call: Sequence[str] = field(default_factory=command)
@@ -68,8 +68,8 @@ class Launch:
 
 
 class ProxiedLab:
-    """A running `linklab live` for a scenario of Wi-Fi and LTE, with its proxies: `ports` by link, "" is
-    all."""
+    """Runs `linklab live` for a scenario of Wi-Fi and LTE, with its proxies: `ports` by link, ""
+    for all."""
 
     def __init__(
         self, directory: Path, launch: Launch, process: subprocess.Popen[Any], first: int
@@ -81,15 +81,15 @@ class ProxiedLab:
         self._launch = launch
 
     def proxy(self, link: str = "", scheme: str = "http") -> str:
-        """The URL of the proxy over a link, or all."""
+        """Returns the URL of the proxy over a link, or all."""
         return f"{scheme}://127.0.0.1:{self.ports[link]}"
 
     def said(self) -> str:
-        """What it has said so far."""
+        """Returns its output so far."""
         return (self.directory / "err").read_text()
 
     def linklab(self, *words: str) -> str:
-        """`linklab` in a second terminal."""
+        """Calls `linklab` as in a second terminal."""
         done = subprocess.run(
             [*self._launch.call, *words, "--live", self.address],
             cwd=self.directory,
@@ -103,17 +103,17 @@ class ProxiedLab:
         return done.stdout
 
     def status(self) -> Any:
-        """What it says of itself."""
+        """Returns its status."""
         with urllib.request.urlopen(f"http://{self.address}/status", timeout=10) as answer:
             return json.load(answer)
 
     def run_dir(self) -> Path:
-        """The run directory of what runs, on this machine."""
+        """Returns the current run's directory on this machine."""
         (found,) = self.directory.glob("runs/*-live/*")
         return found
 
     def end(self) -> int:
-        """Ends it as Ctrl-C does; its exit code."""
+        """Ends it as Ctrl-C does. Returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout=PATIENCE_S)
@@ -123,7 +123,7 @@ class ProxiedLab:
 def proxied(
     directory: Path, scenario: Path, origin: str, *words: object, launch: Launch | None = None
 ) -> Iterator[ProxiedLab]:
-    """A lab with a proxy, once this origin's URL comes through it."""
+    """Yields a lab with a proxy, once the origin's URL can be fetched through it."""
     launch = launch or Launch()
     first = free_ports(4)
     wanted = (

@@ -1,4 +1,4 @@
-"""A user at a terminal: what he types, and what he sees."""
+"""Simulates a user at a terminal: typed input and seen output."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from types import TracebackType
 from conftest import command, environment
 
 PATIENCE_S = 60.0
-"""How long a user waits for what he expects, on a machine that is busy with other tests."""
+"""The time to wait for expected output, on a machine that is busy with other tests."""
 
 
 class UserTerminal:
-    """`linklab` with these words on a pseudo-terminal of its own."""
+    """Runs `linklab` with these words on a pseudo-terminal."""
 
     def __init__(self, directory: Path, *words: object, rows: int = 24, columns: int = 80) -> None:
         self.seen = ""
@@ -52,11 +52,11 @@ class UserTerminal:
         self.process.wait(timeout=PATIENCE_S)
 
     def resize(self, rows: int, columns: int) -> None:
-        """Drags the window to this size."""
+        """Resizes the window."""
         fcntl.ioctl(self._own, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def type(self, text: str) -> None:
-        """Types; Ctrl-C is \\x03."""
+        r"""Types text. Ctrl-C is \x03."""
         content = text.encode()
         while content:
             _, _, _ = select.select([], [self._own], [])
@@ -64,7 +64,7 @@ class UserTerminal:
             self._look(0.0)
 
     def expect(self, pattern: str, patience_s: float = PATIENCE_S) -> str:
-        """What is seen up to a match of this pattern, which is not looked for again."""
+        """Returns the output up to a match of this pattern. The next call searches after it."""
         deadline = time.monotonic() + patience_s
         while (found := re.search(pattern, self.seen)) is None:
             left_s = deadline - time.monotonic()
@@ -74,7 +74,7 @@ class UserTerminal:
         return before
 
     def end(self) -> int:
-        """Waits for the end; the exit code."""
+        """Waits for the end. Returns the exit code."""
         while self._look(PATIENCE_S):
             pass
         return self.process.wait(timeout=PATIENCE_S)
@@ -85,13 +85,13 @@ class UserTerminal:
             os.close(self._own)
 
     def _look(self, patience_s: float) -> bool:
-        """Reads what has come; False if nothing has in time, or never will."""
+        """Reads new output. Returns False if there is none in time, or never will be."""
         ready, _, _ = select.select([self._own], [], [], patience_s)
         if not ready:
             return False
         try:
             content = os.read(self._own, 65536)
-        except OSError:  # Nobody has it open any more.
+        except OSError:  # No process has it open any more.
             return False
         self.seen += content.decode(errors="replace")
         return bool(content)

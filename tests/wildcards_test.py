@@ -1,4 +1,4 @@
-"""Programs that listen on all addresses answer from the one that they were asked at, over every link."""
+"""Tests that programs on all addresses answer from the address that was asked, over every link."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ events:
 
 
 def test_who_was_asked_answers(linklab: Linklab, tmp_path: Path) -> None:
-    """By TCP and UDP, on 0.0.0.0 and ::, on both hosts, over three links, before and after one of
-    them gets another address."""
+    """By TCP and UDP, on 0.0.0.0 and ::, on both hosts, over three links, before and after one gets
+    another address."""
     file = tmp_path / "roaming.yaml"
     file.write_text(ROAMING)
     done = linklab(

@@ -1,4 +1,4 @@
-"""Players, pages and the like over emulated links: what they measure, that it repeats, how it fails."""
+"""Tests players, pages and other workloads over emulated links: figures, repetition and failures."""
 
 import statistics
 from collections.abc import Callable
@@ -29,13 +29,13 @@ def test_a_player_on_one_link_on_all_and_by_mptcp(linklab: Linklab, scenario: Sc
     """A stream of 4.8 Mbit/s: one link of 4 Mbit/s stalls, two do not."""
     path = scenario("plays", more=PLAYER, **SLOW)
     alone = figures(linklab, path, "direct-wifi")
-    # 500 kB arrive in a second and play for .83 s, and 4/4.8 of that arrive meanwhile: 5 s.
+    # 500 kB arrive in a second and play for 0.83 s, and 4/4.8 of that arrive meanwhile: 5 s.
     assert alone["workload"]["startup_s"] == pytest.approx(1.07, abs=0.1)
     assert alone["workload"]["interruptions"] >= 1
     for who in ("alg3-rescue", "mptcp"):
         both = figures(linklab, path, who)
         assert both["workload"]["interruptions"] == 0
-        # The proxy's first range comes over one link, the rest in parts that have to be put in order.
+        # The proxy's first range comes over one link, the rest in parts that have to be ordered.
         assert both["workload"]["startup_s"] < (2.0 if who == "alg3-rescue" else 1.2)
         assert min(link["share"] for link in both["links"].values()) > 0.2
         # 10 s of stream, after its start.
@@ -58,7 +58,7 @@ def test_a_player_whose_buffer_is_full_pauses(linklab: Linklab, scenario: Scenar
     assert states[0] == "playing"
     assert states[1:3] == ["paused", "reading"]
     assert "stalled" not in states
-    # Nearly 6 MB less 2 MB have to be played at .6 MB/s before the last is read.
+    # Nearly 6 MB less 2 MB have to play at 0.6 MB/s before the last is read.
     assert done.json["figures"]["download_s"] == pytest.approx(7.5, abs=1.5)
 
 
@@ -85,8 +85,9 @@ def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Sc
 
 
 def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab) -> None:
-    """Wi-Fi drops to 314 kbit/s four times. While nobody asked it again after the second of them, the
-    film was interrupted nine times, for 95.8 s. A start some µs later moves single films by seconds."""
+    """Wi-Fi drops to 314 kbit/s four times. An earlier version did not try it again after the
+    second drop. Then the film was interrupted nine times, for 95.8 s. A start some µs later moves
+    single films by seconds."""
     interrupted_s = []
     for shift_s in (0, 7e-6, 37e-6, 100e-6):
         done = linklab(
@@ -126,8 +127,8 @@ def test_every_workload_repeats_to_the_last_digit(
 
 
 def test_what_rounds_take(linklab: Linklab, scenario: Scenario) -> None:
-    """Of 20 kB up at 20 Mbit/s and 100 kB down at 80, 10 ms away: 8.5 ms, 10.5 ms and a round trip,
-    once the windows are open."""
+    """20 kB up at 20 Mbit/s and 100 kB down at 80 Mbit/s, 10 ms away, take 8.5 ms, 10.5 ms and a
+    round trip, once the windows are open."""
     path = scenario("talks", size="1 MB", more=OTHERS["rounds"])
     own = figures(linklab, path, "direct-wifi")["workload"]
     assert own["latency_s"] == pytest.approx(0.029, abs=0.006)
@@ -143,7 +144,7 @@ def test_the_largest_messages_find_room_in_a_guest(linklab: Linklab, scenario: S
 
 
 def test_what_a_page_takes(linklab: Linklab, scenario: Scenario) -> None:
-    """Of six connections with a round trip each for 107 objects, the links hardly matter."""
+    """With six connections and a round trip for each of 107 objects, the links hardly matter."""
     path = scenario("loads", size="1 MB", more=OTHERS["page"])
     own = figures(linklab, path, "direct-lte")["workload"]
     assert own["document_s"] < own["page_load_s"]
@@ -151,7 +152,7 @@ def test_what_a_page_takes(linklab: Linklab, scenario: Scenario) -> None:
 
 
 def test_a_piece_that_comes_late(linklab: Linklab, scenario: Scenario) -> None:
-    """Of a stream of 4 Mbit/s over 4.5, that stop for a second and a half."""
+    """A stream of 4 Mbit/s over 4.5 Mbit/s that stop for 1.5 s."""
     more = f"{OTHERS['paced']}events: [{{at: 1200 ms, link: wifi, carrier: down, for: 1500 ms}}]\n"
     path = scenario(
         "late", size="3 MB", wifi="down: 4.5 Mbit/s, up: 4 Mbit/s, rtt: 20 ms", more=more
@@ -162,7 +163,7 @@ def test_a_piece_that_comes_late(linklab: Linklab, scenario: Scenario) -> None:
 
 
 def test_a_proxy_that_nobody_uses_lets_the_radio_sleep(linklab: Linklab, tmp_path: Path) -> None:
-    """It keeps its connection to the server for the next request, and asks nothing over it."""
+    """It keeps its connection to the server for the next request, and sends nothing over it."""
     file = tmp_path / "rests.yaml"
     file.write_text(
         "name: rests\npayload: {size: 100 kB}\n"
@@ -190,7 +191,7 @@ UPLOAD = {
 
 
 def test_an_upload_in_ranges_and_as_a_whole(linklab: Linklab, scenario: Scenario) -> None:
-    """What the server has is compared with the file by the lab."""
+    """The lab compares the server's file with the payload."""
     path = scenario("sends", **UPLOAD)
     alone = figures(linklab, path, "curl-wifi")
     assert alone["download_s"] == pytest.approx(3e6 * 8 / 8e6 / 0.9546, rel=0.1)
@@ -212,7 +213,7 @@ def test_an_upload_repeats_to_the_last_digit(linklab: Linklab, scenario: Scenari
 def test_an_upload_has_further_connections_where_packets_are_lost(
     linklab: Linklab, scenario: Scenario
 ) -> None:
-    """One connection is held back by each loss; several are not all at once."""
+    """Each loss slows one connection, but not all of several at once."""
     lossy = {
         **UPLOAD,
         "wifi": "down: 20 Mbit/s, up: 8 Mbit/s, rtt: 60 ms, loss: 1 %, queue: 100 kB",
@@ -227,15 +228,15 @@ def test_an_upload_has_further_connections_where_packets_are_lost(
 def test_an_upload_goes_on_soon_after_an_outage(linklab: Linklab, scenario: Scenario) -> None:
     outage = f"{UPLOAD['more']}events: [{{at: 500 ms, link: wifi, outage: true, for: 1 s}}]\n"
     path = scenario("away", **{**UPLOAD, "more": outage})
-    # TCP alone asks after .8 s of silence, and then after 1.6 s.
+    # TCP alone retries after 0.8 s of silence, and then after 1.6 s.
     assert figures(linklab, path, "adaptive")["efficiency"] > 0.85
 
 
 def test_an_upload_goes_on_over_the_link_that_is_left(linklab: Linklab, scenario: Scenario) -> None:
     gone = f"{UPLOAD['more']}events: [{{at: 1 s, link: wifi, carrier: down}}]\n"
     path = scenario("half-gone", **{**UPLOAD, "more": gone})
-    # 1 s of both, and then 4 Mbit/s alone; what was on its way is lost, which is more where ranges
-    # are larger.
+    # 1 s of both links, then 4 Mbit/s alone. Data in flight is lost, which is more with larger
+    # ranges.
     for who, lost_s in (("adaptive", 0.5), ("alg1-rescue", 1.3)):
         rescued = figures(linklab, path, who)
         assert rescued["download_s"] == pytest.approx(4.6, abs=lost_s)
@@ -255,5 +256,6 @@ def test_a_scenario_with_another_s_workload(linklab: Linklab) -> None:
     done = linklab("run", "mptcp-wglb+messages", "-a", "mptcp", "--json")
     assert done.code == 0, done.err
     assert done.json["scenario"] == "mptcp-wglb+messages"
-    # A message fits into Wi-Fi's window, and LTE carries none of it: twice 5 kB at 55 Mbit/s and 20 ms.
+    # A message fits into Wi-Fi's window, so LTE carries none of it: twice 5 kB at 55 Mbit/s and 20
+    # ms.
     assert done.json["figures"]["workload"]["latency_s"] == pytest.approx(0.0214, abs=0.0002)

@@ -1,1 +1,1 @@
-"""What `make bench` runs: figures that linklab promises, one section per file."""
+"""Measures what linklab promises, for `make bench`, one section per file."""

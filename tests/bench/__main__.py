@@ -78,12 +78,11 @@ ASKED = (
     "faults",
     "servers",
 )
-"""What runs only when it is named: the kernel build takes minutes and no target moves; 20 runs of
-the regression suite take more than an hour (`regress --quick`: minutes); the thesis' links are
-calibrated, for ten minutes, when their models have changed; all algorithms in all scenarios take
-hours, parts of one of them (`ablations`) and scenarios made of records (`field`) a quarter of one, all
-faults (`faults`) half of one; all servers (`servers`) need packages and minutes. With `--keep`, what `algorithms`
-finds there is not run again."""
+"""Sections that only run when they are named. The kernel build takes minutes, and no target depends
+on it. 20 runs of the regression suite take over an hour (`regress --quick`: minutes). Calibration
+of the thesis' links takes ten minutes, and is needed when their models changed. All algorithms in
+all scenarios take hours, `ablations` and `field` a quarter of an hour, `faults` half an hour.
+`servers` needs packages and minutes. With `--keep`, `algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 
@@ -140,7 +139,7 @@ def _machine() -> Result:
 
 
 def _measure(bench: Bench, names: list[str], json_file: Path | None) -> None:
-    """Runs the sections; what is measured is written after each, in case a later one crashes."""
+    """Runs the sections. Writes the results after each, in case a later one crashes."""
     figures: Result = {"machine": _machine(), "quick": bench.quick, "sections": {}}
     for name in names:
         section = SECTIONS[name]
@@ -156,7 +155,7 @@ def _measure(bench: Bench, names: list[str], json_file: Path | None) -> None:
 
 
 def main() -> int:
-    """Measures; 0, or 1 if a run crashed."""
+    """Runs the benchmark. Returns 0, or 1 if a run crashed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = _arguments()
     names = options.sections or list(UNASKED)

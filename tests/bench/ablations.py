@@ -1,4 +1,5 @@
-"""Section `ablations`: what each part of the algorithm adaptive earns, each taken out of the source."""
+"""Section `ablations`: measures the gain of each part of the algorithm adaptive, by removing it
+from the source."""
 
 from __future__ import annotations
 
@@ -88,12 +89,12 @@ SCENARIOS = (
     "random-1-16",
 )
 
-# So many fit beside the parts in 80 columns.
+# As many as fit beside the parts in 80 columns.
 COLUMNS = 3
 
 
 def ablations(bench: Bench) -> Result:
-    """What each part of adaptive earns: times without it beside those with it."""
+    """The gain of each part of adaptive: times without the part beside those with it."""
     names = bench.scenarios or (SCENARIOS[8:] if bench.quick else SCENARIOS)
     files = chosen_files(bench, names)
     whole = {name: _download_s(bench, file, None) for name, file in files.items()}
@@ -114,7 +115,8 @@ def ablations(bench: Bench) -> Result:
 def tables(
     whole: Mapping[str, float], without: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Table]:
-    """What each scenario takes, and how much longer without each part, a few scenarios at a time."""
+    """Yields tables of each scenario's time, and how much longer it takes without each part, a few
+    scenarios at a time."""
     for first in range(0, len(whole), COLUMNS):
         names = tuple(whole)[first : first + COLUMNS]
         shown = table("without", *names, gap=1)
@@ -127,7 +129,8 @@ def tables(
 
 
 def _download_s(bench: Bench, scenario: str, program: Path | None) -> float:
-    """A download by adaptive with that multilink. BenchError if it fails."""
+    """Returns the download time by adaptive with this build of multilink. Raises BenchError if it
+    fails."""
     done = subprocess.run(
         [
             sys.executable,

@@ -1,8 +1,8 @@
-"""Section `algorithms`: every algorithm and every peer in every scenario, and in random ones.
+"""Section `algorithms`: runs every algorithm and peer in every scenario, and in random ones.
 
-All have a run with the first seed. The other seeds are for those of whom they may change what is
-said: who is far behind with one is not ahead in the median of five, and all seeds of everybody take
-a night (`--every-seed`).
+All clients run with the first seed. Only clients whose other seeds may change the result run with
+those. A client far behind with one seed is not ahead in the median of five. All seeds of all
+clients take a night (`--every-seed`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from bench.random_scenarios import draw
 OURS = "adaptive"
 THRIFTY = "adaptive-energy"
 RIVALS = {"emptcp": ("emptcp-http", "emptcp-kernel"), "greenbag": ("gb-e",)}
-"""What else saves energy, by the publication in whose scenarios it must cost no less than ours."""
+"""The other energy-saving algorithms by publication. In its scenarios they must not cost less than
+ours."""
 SEEDS = 5
 RANDOM_SEED, RANDOM_COUNT = 1, 40
 RANDOM = "random"
-"""The word for the random scenarios; `random-1-07` is one of them."""
+"""The word for the random scenarios, such as `random-1-07`."""
 NOT_FOR_TIME = ("live",)
 FILMS = (
     "greenbag-mobile+greenbag-120s",
@@ -42,23 +43,23 @@ FILMS = (
     "greenbag-energy+greenbag-120s",
     *(f"greenbag-drops-{number}+greenbag-110s" for number in range(5)),
 )
-"""GreenBag's scenarios as they were run: by somebody who watches what comes."""
+"""GreenBag's scenarios with their original workload, a person who watches the stream."""
 LONG_S = 5.0
 LEAST_EFFICIENCY = 0.98
-"""Without random loss where the oracle needs `LONG_S` or more."""
+"""The least efficiency without random loss, where the oracle needs `LONG_S` or more."""
 LEAST_EFFICIENCY_LOSS = 0.92
 MOST_BEHIND = 0.01
 MOST_SLOWER = 0.1
-"""How much longer than it may take the energy objective takes at most, as a ratio."""
+"""The most extra time that the energy objective may take, as a ratio."""
 WORST = 5
 CLOSE = 0.1
-"""Who takes no more than this longer than we with one seed, as a ratio, may be ahead of us in the
-median of more."""
+"""A client that takes at most this ratio longer than ours with one seed may be ahead in the median
+of more."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How we do in one scenario: efficiencies by contestant, medians over the seeds."""
+    """Holds our results in one scenario: efficiencies by client, medians over the seeds."""
 
     scenario: str
     oracle_s: float
@@ -70,18 +71,19 @@ class Standing:
 
     @property
     def ours(self) -> float:
-        """Our efficiency; 0 where we failed."""
+        """Our efficiency, 0 if our run failed."""
         return self.efficiency.get(OURS, 0.0)
 
     @property
     def best(self) -> str:
-        """Who else is fastest."""
+        """The fastest other client."""
         others = {name: one for name, one in self.efficiency.items() if name != OURS}
         return max(others, key=lambda name: others[name], default=OURS)
 
     @property
     def rival(self) -> str | None:
-        """Who else saves energy here with the least, of those whose own scenario this is."""
+        """The other energy-saving client with the least energy, of those from this scenario's
+        publication."""
         own = [
             name
             for publication, names in RIVALS.items()
@@ -93,15 +95,16 @@ class Standing:
 
     @property
     def extra_energy(self) -> float | None:
-        """How much more the energy objective takes per byte than the rival, as a ratio; None where
-        one of them is not there."""
+        """The extra energy per byte of the energy objective over the rival, as a ratio. None if one
+        of them is missing."""
         if self.rival is None or THRIFTY not in self.joules_per_byte:
             return None
         return self.joules_per_byte[THRIFTY] / self.joules_per_byte[self.rival] - 1
 
     @property
     def behind(self) -> float:
-        """How much longer we take than the best of the others, as a ratio; below 0 if less."""
+        """The extra time that we take over the best other client, as a ratio. Negative if we are
+        faster."""
         return self.efficiency[self.best] / self.ours - 1 if self.ours else math.inf
 
 
@@ -150,7 +153,8 @@ def _built_in() -> list[str]:
 
 
 def _chosen(bench: Bench, names: Iterable[str]) -> Iterable[tuple[Scenario, str]]:
-    """Scenarios by name with what a campaign calls them: random ones are files that we write."""
+    """Yields scenarios by name, with the campaign's words for them. Random ones are files written
+    here."""
     for name in names:
         if name == RANDOM:
             for number in range(RANDOM_COUNT):
@@ -162,7 +166,7 @@ def _chosen(bench: Bench, names: Iterable[str]) -> Iterable[tuple[Scenario, str]
 
 
 def chosen_files(bench: Bench, names: Iterable[str]) -> dict[str, str]:
-    """What to call `linklab run` with for each scenario, by its name."""
+    """Returns the word for `linklab run` for each scenario, by name."""
     return {
         one.name: str(bench.work / name) if name.startswith("./") else name
         for one, name in _chosen(bench, names)
@@ -177,7 +181,8 @@ def _random(bench: Bench, seed: int, number: int) -> tuple[Scenario, str]:
 
 
 def _contestants(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
-    """All that can do the scenario's workload, but the algorithm for one link: curl is beside it."""
+    """Returns all clients that can do the scenario's workload, except the algorithm for one link,
+    which curl stands for."""
     return [
         name
         for name in clients.names(scenario.links)
@@ -195,8 +200,8 @@ def _campaign(
     near: Mapping[str, Collection[str]],
     seeds: int,
 ) -> Result:
-    """Has all contestants of each scenario run, those who are near with all seeds, but what is
-    there already; what `linklab campaign --json` says."""
+    """Runs all clients of each scenario, close ones with all seeds, except runs that exist. Returns
+    the JSON of `linklab campaign --json`."""
     file = bench.work / "algorithms.yaml"
     planned = [
         matrix
@@ -233,7 +238,7 @@ def _campaign(
 def matrices(
     scenario: str, contestants: Sequence[str], near: Collection[str], seeds: int
 ) -> list[dict[str, Any]]:
-    """The matrices of a campaign in which those who are near have all seeds, the others one. Pure."""
+    """Returns the matrices of a campaign. Close clients have all seeds, others one. Pure."""
     parts = (
         ([one for one in contestants if one in near], seeds),
         ([one for one in contestants if one not in near], 1),
@@ -246,10 +251,11 @@ def matrices(
 
 
 def contenders(first: Standing, contestants: Iterable[str]) -> list[str]:
-    """Whose further seeds may change what is said, by a run of each: ours, those of the fastest of
-    the others, of who may be too far ahead of us, of who saves energy, and of who failed. Pure.
+    """Returns the clients whose further seeds may change the result, from one run each: ours, those
+    of the fastest other, those that may be too far ahead of us, energy-saving ones, and failed
+    ones. Pure.
 
-    Nobody is far ahead of who is near ideal, and nobody is for being fast where a film is watched.
+    No client is far ahead of one that is near ideal. For a film, being faster does not count.
     """
     is_open = not first.is_film and first.ours * (1 + MOST_BEHIND) < 1
     least = first.ours / (1 + CLOSE) if is_open else math.inf
@@ -271,7 +277,8 @@ def _standings(chosen: Sequence[tuple[Scenario, str]], report: Result) -> list[S
 
 
 def loses_at_random(scenario: Scenario) -> bool:
-    """Whether packets are lost for other reasons than a full queue, be it at the edge of Wi-Fi."""
+    """Tells whether packets are lost for other reasons than a full queue, including the edge of
+    Wi-Fi."""
     links = scenario.links.values()
     radios = (one.model(WifiSettings) for one in links)
     return (
@@ -282,7 +289,7 @@ def loses_at_random(scenario: Scenario) -> bool:
 
 
 def standing(scenario: Scenario, compared: dict[str, Any]) -> Standing:
-    """What a comparison of `linklab campaign --json` says of a scenario. Pure."""
+    """Reads a scenario's results from `linklab campaign --json`. Pure."""
     rows = {row["algorithm"]: row for row in compared["rows"]}
 
     def known(figure: Callable[[dict[str, Any]], float | None]) -> dict[str, float]:
@@ -301,7 +308,8 @@ def standing(scenario: Scenario, compared: dict[str, Any]) -> Standing:
 
 
 def wins(standings: Iterable[Standing]) -> dict[str, int]:
-    """In how many scenarios each contestant is within `MOST_BEHIND` of the fastest. Pure."""
+    """Counts for each client the scenarios in which it is within `MOST_BEHIND` of the fastest.
+    Pure."""
     counts: dict[str, int] = defaultdict(int)
     for one in standings:
         first = max(one.efficiency.values(), default=0.0)
@@ -311,7 +319,7 @@ def wins(standings: Iterable[Standing]) -> dict[str, int]:
 
 
 def shown(standings: Iterable[Standing]) -> Table:
-    """How we do in each scenario beside the best of the others."""
+    """Returns the table of our results beside the best other client."""
     made = table("scenario", "ideal s", OURS, "best other", "behind, %", gap=1)
     for one in standings:
         takes_part = OURS in one.efficiency
@@ -330,7 +338,8 @@ def _efficiency(value: float) -> str:
 
 
 def shown_energy(standings: Iterable[Standing]) -> Table:
-    """What the energy objective costs in the scenarios of those that save energy, beside them."""
+    """Returns the table of the energy objective's cost beside that of energy-saving clients in
+    their scenarios."""
     made = table("scenario", f"{THRIFTY}\nµJ/B", "s", "others'\nleast", "more, %", gap=1)
     for one in standings:
         if one.rival is None or one.extra_energy is None:
@@ -384,7 +393,7 @@ def _show_time(bench: Bench, standings: Sequence[Standing]) -> None:
 
 
 def _judge(bench: Bench, standings: Sequence[Standing]) -> None:
-    """Says of each target by how many scenarios it is met, and which are worst."""
+    """Prints for each target how many scenarios meet it, and the worst ones."""
     if not standings:
         return
     long = [one for one in standings if not one.loses and one.oracle_s >= LONG_S]

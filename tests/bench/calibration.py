@@ -1,6 +1,5 @@
-"""Section `calibration`: whether each link of the thesis alone does what was published, and the
-`down` and `between_runs` with which it does.
-"""
+"""Section `calibration`: compares each link of the thesis alone with its published rate, and finds
+the `down` and `between_runs` that fit."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from bench.common import CORES, Bench, Result, percent, table, target
 from bench.fitting import SEEDS, Alone, Found, Target
 
 LAB_SEEDS = 3
-"""Labs agree with the model to a part in a hundred: a few say how much they are slower."""
+"""Labs differ from the model by about 1 %, so a few runs show by how much they are slower."""
 
 TIME_AIM = 0.01
 SPREAD_AIM = 0.15
@@ -26,7 +25,7 @@ SPREAD_AIM = 0.15
 
 @dataclass(frozen=True)
 class Link:
-    """A link, how much slower it is in a lab than its model, and what it has to come to."""
+    """Holds a link, the ratio of a lab's time to its model's, and its target."""
 
     scenario: str
     name: str
@@ -97,7 +96,7 @@ def calibration(bench: Bench) -> Result:
 
 
 def _measured(link: Link, seeds: tuple[int, ...]) -> tuple[Alone, Found, Alone]:
-    """What a link does now, what it should be set to, and what it would do then."""
+    """Returns the link's results now, the fitting settings, and the results with these."""
     one = scenario.find(link.scenario)
     now = links.alone(one, link.name, seeds)
     found = links.calibrated(one, link.name, link.target, lab_ratio=link.lab_ratio, seeds=seeds)
@@ -105,7 +104,7 @@ def _measured(link: Link, seeds: tuple[int, ...]) -> tuple[Alone, Found, Alone]:
 
 
 def _with_labs(bench: Bench, runs: int) -> list[Link]:
-    """Every link of the thesis with its target, after some downloads over it in a lab."""
+    """Returns every link of the thesis with its target, after some downloads over it in a lab."""
     stated = publication.find("thesis").statements
     wanted = [
         (one, link, goal)

@@ -1,4 +1,4 @@
-"""Section `campaign`: the thesis' runs on two workers, and on one."""
+"""Section `campaign`: runs the thesis' campaign on two workers, and on one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def campaign(bench: Bench) -> Result:
 
 
 def _run(bench: Bench, file: Path, workers: int) -> Result:
-    """The campaign with that many worker processes over TCP: its report."""
+    """Runs the campaign with this number of worker processes over TCP. Returns its report."""
     out = bench.work / f"campaign-{workers}"
     bench.note(f"{file.stem} on {workers} worker(s)")
     with _cluster(bench.work, workers) as address:
@@ -81,14 +81,14 @@ def _run(bench: Bench, file: Path, workers: int) -> Result:
 
 
 def _summaries(report: Result) -> dict[str, Result]:
-    """The figures of every run."""
+    """Returns the figures of every run."""
     found = Path(report["run_dir"]).glob("*/summary.json")
     return {path.parent.name: json.loads(path.read_text()) for path in found}
 
 
 @contextlib.contextmanager
 def _cluster(work: Path, workers: int) -> Iterator[str]:
-    """A Dask scheduler and its workers on loopback; the scheduler's address."""
+    """Starts a Dask scheduler and its workers on loopback. Yields the scheduler's address."""
     file = work / "scheduler.json"
     file.unlink(missing_ok=True)
     processes: list[subprocess.Popen[bytes]] = []

@@ -1,7 +1,7 @@
-"""Section `client`: what multilink costs the processor and memory, beside curl and aria2.
+"""Section `client`: measures processor time and memory of multilink, beside curl and aria2.
 
-Virtual time does not see it: this is the real clock, with H2O on the loopback device, TLS,
-and files in memory where there is room. Processor time is that of the client alone.
+Virtual time does not measure these. So this uses the real clock, with H2O on the loopback device,
+TLS, and files in memory if there is room. Processor time is that of the client alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linklab.runs.clients import aria2
 from bench.common import Bench, Result, check_installed, table, target
 
 PACKAGES = {"curl": "curl", "aria2c": "aria2", "h2o": "h2o"}
-"""What runs on the host here, and the Debian package that has it."""
+"""The programs that run on the host here, and their Debian packages."""
 TARGET_BPS = 2e9
 """Bits per second of processor time."""
 TARGET_CPU_S = 0.25
@@ -153,7 +153,7 @@ def _multilink(server: LoopbackServer, room: Path, name: str, *options: str) -> 
 
 
 def _proxied(server: LoopbackServer, room: Path, size: int) -> Cost:
-    """A file through the proxy's gateway by curl; the proxy's cost."""
+    """Returns the proxy's cost of a file that curl fetches through its gateway."""
     argv = [
         *map(
             str,

@@ -1,4 +1,4 @@
-"""What the benchmark's sections share: calls of the command line, progress, tables, verdicts."""
+"""Shares calls of the command line, progress, tables and verdicts between the benchmark's sections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROBES = REPOSITORY / "tests" / "probes"
 CORES = len(os.sched_getaffinity(0))
 
 Result = dict[str, Any]
-"""What a section measured, as plain data for `--json`."""
+"""A section's results, as plain data for `--json`."""
 
 
 class BenchError(RuntimeError):
@@ -35,22 +35,22 @@ class BenchError(RuntimeError):
 
 @dataclass(frozen=True)
 class Done:
-    """A finished `linklab` command: what it printed as JSON, and how long it took to call."""
+    """Holds a finished `linklab` command: its JSON, and the duration of the call."""
 
     json: Any
     seconds: float
 
     @property
     def run_dir(self) -> Path:
-        """Where the run left its files."""
+        """The directory of the run."""
         return Path(self.json["run_dir"])
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        """The objects of a JSON lines file of the run, or below it."""
+        """Returns the objects of a JSON lines file in the run directory or below it."""
         return [json.loads(line) for line in (self.run_dir / name).read_text().splitlines()]
 
     def queue(self, link: str, direction: str) -> list[dict[str, Any]]:
-        """The samples of one queue in the order of time."""
+        """Returns the samples of one queue in the order of time."""
         return [
             sample
             for sample in self.lines("queues.jsonl")
@@ -59,10 +59,10 @@ class Done:
 
 
 class Bench:
-    """One benchmark run: where it prints, where it works, and whether it hurries.
+    """Holds one benchmark run: its console, its directory, and whether it hurries.
 
-    `runs`, `scenarios`, `contestants` and `jobs` are what section `algorithms` is to run, None for
-    its own choice; `every_seed` has it run all seeds of everybody.
+    `runs`, `scenarios`, `contestants` and `jobs` select what section `algorithms` runs, None for
+    its own choice. `every_seed` makes it run all seeds of all clients.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Bench:
         self._lock = threading.Lock()
 
     def linklab(self, *words: object) -> Done:
-        """Calls `linklab` with `--json`. BenchError if it fails."""
+        """Calls `linklab` with `--json`. Raises BenchError if it fails."""
         argv = [sys.executable, "-m", "linklab", *map(str, self._with_options(words))]
         begun = time.monotonic()
         process = subprocess.Popen(
@@ -110,14 +110,15 @@ class Bench:
         return Done(json.loads(out), seconds)
 
     def _with_options(self, words: Sequence[object]) -> list[object]:
-        """`--json` and the run directories' place, before a user's command if there is one."""
+        """Inserts `--json` and the directory of runs, before a user's command if there is one."""
         at = words.index("--") if "--" in words else len(words)
         return [*words[:at], "--json", "--out", self.work / "runs", *words[at:]]
 
     def all(
         self, what: str, calls: Sequence[Sequence[object]], *, parallel: int = CORES
     ) -> list[Done]:
-        """Calls `linklab` with each list of words, `parallel` at a time; results in their order."""
+        """Calls `linklab` with each list of words, `parallel` at a time. Returns the results in
+        their order."""
         results: dict[int, Done] = {}
         pool = ThreadPoolExecutor(parallel)
         with progress() as bar:
@@ -142,15 +143,15 @@ class Bench:
         return [results[number] for number in range(len(calls))]
 
     def note(self, text: str) -> None:
-        """A line of progress on standard error."""
+        """Prints a line of progress on standard error."""
         self._errors.print(text, style="dim", highlight=False)
 
     def say(self, text: str = "") -> None:
-        """A line of the report."""
+        """Prints a line of the report."""
         self.console.print(text, highlight=False)
 
     def write(self, scenario: Scenario) -> Path:
-        """Writes a scenario for this benchmark; the path to call `linklab` with."""
+        """Writes a scenario for this benchmark. Returns the path for `linklab`."""
         path = self.work / f"{scenario.name}.yaml"
         path.write_text(scenarios.to_yaml(scenario))
         return path
@@ -166,15 +167,14 @@ class Bench:
 
 
 def _reason(report: Any) -> str:
-    """Why a run or a user's command failed."""
+    """Returns why a run or a user's command failed."""
     said = Path(report["run_dir"], "client.err")
     words = said.read_text(errors="replace").strip() if said.exists() else ""
     return str(report.get("error") or words or f"exit code {report.get('exit_code')}")
 
 
 def check_installed(packages: Mapping[str, str]) -> None:
-    """BenchError if a program is missing, by the Debian package of each, before anything is
-    measured."""
+    """Raises BenchError before any measurement if a program is missing, naming its Debian package."""
     missing = [program for program in packages if shutil.which(program) is None]
     if missing:
         raise BenchError(
@@ -184,14 +184,14 @@ def check_installed(packages: Mapping[str, str]) -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment in which `linklab` finds itself."""
+    """Returns the environment for calls of `linklab`."""
     return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator"), **more}
 
 
 def variant(
     base: str, name: str, *, size_bytes: int | None = None, loss: float = 0.0, jitter_s: float = 0.0
 ) -> Scenario:
-    """A scenario of the repository with another size, or with loss and jitter on Wi-Fi."""
+    """Returns a scenario of the repository with another size, or with loss and jitter on Wi-Fi."""
     known = scenarios.find(base)
     wifi = replace(known.links["wifi"], loss_ratio=loss, jitter_s=jitter_s)
     payload = known.payload if size_bytes is None else Payload(size_bytes, known.payload.seed)
@@ -199,7 +199,7 @@ def variant(
 
 
 def table(*columns: str, left: int = 1, gap: int = 2) -> Table:
-    """A table whose first `left` columns are words and the others figures, `gap` apart."""
+    """Returns a table whose first `left` columns are words and the others figures, `gap` apart."""
     made = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
     for number, title in enumerate(columns):
         made.add_column(title, justify="left" if number < left else "right", no_wrap=True)
@@ -207,12 +207,12 @@ def table(*columns: str, left: int = 1, gap: int = 2) -> Table:
 
 
 def target(text: str, met: bool) -> str:
-    """`target X: met` or `missed`, in colour where there is colour."""
+    """Returns `target X: met` or `missed`, in colour on a terminal."""
     style, word = ("green", "met") if met else ("red", "missed")
     return f"[{style}]target {text}: {word}[/{style}]"
 
 
 def percent(ratio: float, digits: int = 2) -> str:
-    """A ratio with its sign as percent, never `-0.00`."""
+    """Formats a ratio as percent with its sign, never `-0.00`."""
     rounded = round(ratio * 100, digits) + 0.0
     return f"{rounded:+.{digits}f}" if rounded else f"{0:.{digits}f}"

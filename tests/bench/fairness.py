@@ -1,7 +1,8 @@
-"""Section `fairness`: what is left of a link to one connection beside a whole download.
+"""Section `fairness`: measures the share that one connection gets of a link beside a whole
+download.
 
-A download with many connections takes a larger part of a full link from others than one with one
-does. Where so many packets are lost at random that nothing is full, nobody has to get less.
+A download with many connections takes a larger share of a full link than one with a single
+connection. If random losses keep the link from filling, no connection needs to get less.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from bench.common import PROBES, Bench, Result, check_installed, table, target
 LOSSES = (0.0, 0.001, 0.01)
 PACKAGES = {"curl": "curl", "aria2c": "aria2"}
 SECONDS = 15
-"""How long curl downloads."""
+"""The duration of curl's download."""
 SEEDS = 5
 REPLACED = "aria2-8"
-"""What others use where one connection is not enough."""
+"""The usual program for links on which one connection is not enough."""
 SIZE = "400 MB"
-"""More than the link carries meanwhile."""
+"""More than the link carries in that time."""
 MULTILINK_GET = (
     str(MULTILINK),
     *split("get {url} --link wifi=wlan0 --link lte=rmnet0 --ca-file {ca} -o beside"),
@@ -42,11 +43,11 @@ BESIDE: dict[str, Sequence[str]] = {
     "adaptive": MULTILINK_GET,
     "adaptive -c 6": (*MULTILINK_GET, "--connections", "6"),
 }
-"""Programs, of which those of multilink use another link besides."""
+"""Programs under test. Those of multilink also use another link."""
 
 
 def _shared(bench: Bench, loss_ratio: float) -> Path:
-    """A scenario of two links whose queues hold a round trip, where so much is lost."""
+    """Writes a scenario of two links with this loss, whose queues hold a round trip."""
     link = (
         f"down: 50 Mbit/s, up: 12 Mbit/s, rtt: 40 ms, queue: 250 kB, loss: {loss_ratio * 100:g} %"
     )

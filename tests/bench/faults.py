@@ -1,4 +1,5 @@
-"""Section `faults`: every fault of links against every workload and all that use several links."""
+"""Section `faults`: runs every fault of links with every workload and every client of several
+links."""
 
 from __future__ import annotations
 
@@ -15,31 +16,30 @@ from bench.common import Bench, Result, table, target
 KINDS = ("whole", "slow", "refused", "failed", "wrong", "hangs")
 
 STILL_S, STILL_BYTES = 60.0, 10_000
-"""What moves less in so long has stopped: a link of 10 kbit/s, the slowest of all, brings 75 kB, and
-what TCP asks again and again is less."""
+"""A run that moves fewer bytes in this time has stopped. A link of 10 kbit/s, the slowest here,
+carries 75 kB in it. TCP's repeated tries carry less."""
 
 GIVE_UP_S, TCP_S = 300.0, 925.0 + 120.0
-"""After how long multilink gives up without a byte (`--give-up`), and Linux' TCP on what it repeats:
-when the first wait after 925 s is over (tcp_retries2 is 15), and none is longer than two minutes.
-loss-fetching gives up after as long as multilink, and so does aria2, which tries five times
-(`--max-tries`) for a minute each (`--timeout`)."""
+"""The times without a byte after which multilink gives up (`--give-up`), and Linux' TCP. TCP gives
+up after the first wait that ends after 925 s (tcp_retries2 is 15), and no wait exceeds two minutes.
+loss-fetching gives up as multilink does. So does aria2, which tries five times (`--max-tries`) for
+a minute each (`--timeout`)."""
 
 HUNG = "still running after"
-"""What linklab says of a run that did not end in wall-clock time."""
+"""linklab's message for a run that did not end in wall-clock time."""
 
 WRONG = ("sha-256", "bytes downloaded instead", "bytes arrived instead")
-"""What multilink, or linklab for it and for programs of other people, says of a file that is not what
-the server has, in small letters."""
+"""The messages, in small letters, for a file that differs from the server's."""
 
 Moved = Sequence[tuple[float, int]]
-"""How many bytes links had carried in all, in the direction of the workload, at times in seconds. In
-the other one a router tells the server that the client is gone, 300 B/s."""
+"""Total bytes that links had carried in the workload's direction, at times in seconds. In the other
+direction a router may tell the server that the client is gone, at 300 B/s."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run came out: whole after `took_s`, or with the error `failure`, which is the lab's own
-    where the client's program had no `outcome`. `still_s` is how long nothing moved meanwhile."""
+    """Holds the end of a run: complete after `took_s`, or failed with `failure`. Without an
+    `outcome` the lab failed, not the client. `still_s` is the longest time without progress."""
 
     program: str
     fault: str
@@ -51,7 +51,8 @@ class Ending:
 
     @property
     def patience_s(self) -> float:
-        """How long nothing may move before it hangs. Who may fail has to say so when he gives up."""
+        """The time without progress after which the run counts as hung. A client that may fail has
+        to report when it gives up."""
         if self.contestant in SURE:
             return STILL_S
         has_own = self.contestant not in (*MULTIPATH, *HELPED)
@@ -59,9 +60,9 @@ class Ending:
 
     @property
     def kind(self) -> str:
-        """One of `KINDS`. Slow is who goes on, but for longer than with any other link: algorithms
-        that as published use one link alone, be it the worst, Multipath TCP, and programs of other
-        people. Nobody may fail because the lab does."""
+        """One of `KINDS`. A run is slow if it goes on, but longer than with any other link. That
+        applies to algorithms that as published use one link alone, Multipath TCP, and foreign
+        programs. A failure of the lab excuses no client."""
         if self.failure is not None:
             if any(words in self.failure.lower() for words in WRONG):
                 return "wrong"
@@ -77,7 +78,7 @@ class Ending:
 
 
 def still_s(moved: Moved) -> float:
-    """For how long no more than `STILL_BYTES` moved in `STILL_S`, at the longest. Pure."""
+    """Returns the longest time in which no more than `STILL_BYTES` moved in `STILL_S`. Pure."""
     longest_s, first, since_s = 0.0, 0, None
     for at_s, total in moved:
         while moved[first + 1 : first + 2] and moved[first + 1][0] <= at_s - STILL_S:
@@ -92,7 +93,7 @@ def still_s(moved: Moved) -> float:
 
 
 def faults(bench: Bench) -> Result:
-    """Every fault of links against every workload and all that use several links: how runs end."""
+    """Every fault of links against every workload and client of several links: how runs end."""
     programs = bench.scenarios or [*PROGRAMS]
     asked = bench.contestants or (SURE[::4] if bench.quick else (*SURE, *UNSURE))
     found = [one for program in programs for one in _endings(bench, program, asked)]
@@ -138,7 +139,7 @@ def _endings(bench: Bench, program: str, asked: Sequence[str]) -> list[Ending]:
 
 
 def moved_of(samples: Iterable[dict[str, Any]], program: str) -> Moved:
-    """What the queues of the program's direction had sent in a run."""
+    """Returns the bytes that the queues of the program's direction had sent over time."""
     way = "up" if program == "upload" else "down"
     totals: dict[float, int] = defaultdict(int)
     for sample in samples:

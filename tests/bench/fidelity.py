@@ -1,4 +1,4 @@
-"""Section `fidelity`: rate, round-trip time, queue and outage of the emulated links, measured."""
+"""Section `fidelity`: measures rate, round-trip time, queue and outage of the emulated links."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ RTT_AIM_S = 0.0002
 QUEUE_AIM_BYTES = FRAME_BYTES
 
 AT_ONCE = FRAME_BYTES
-"""A link that has been idle lets the first frame of a burst go at once."""
+"""An idle link sends the first frame of a burst at once."""
 
 
 def fidelity(bench: Bench) -> Result:
-    """What the links do against what the scenario says, in virtual time."""
+    """The links' behaviour against the scenario's values, in virtual time."""
     return {
         "rate": _rates(bench),
         "rtt": _round_trips(bench),
@@ -33,7 +33,7 @@ def fidelity(bench: Bench) -> Result:
 
 
 def _rates(bench: Bench) -> Result:
-    """A saturated Wi-Fi link: uplink by UDP, downlink by one TCP connection."""
+    """Measures a saturated Wi-Fi link: uplink by UDP, downlink by one TCP connection."""
     payloads_mb = {1: 10, 10: 40, 80: 100, 300: 250}
     seconds = {1: 20, 10: 10, 80: 5, 300: 4}
     rates = (1, 80) if bench.quick else tuple(payloads_mb)
@@ -88,17 +88,15 @@ def _rates(bench: Bench) -> Result:
 
 
 def _frame_rate(done: Done, direction: str, from_s: float, to_s: float) -> float:
-    """Bit/s that left the queue, frames counted whole, between two samples."""
+    """Returns the rate of whole frames that left the queue between two samples, in bit/s."""
     samples = [one for one in done.queue("wifi", direction) if from_s <= one["t_s"] <= to_s]
     first, last = samples[0], samples[-1]
     return float((last["sent_bytes"] - first["sent_bytes"]) * 8 / (last["t_s"] - first["t_s"]))
 
 
 def _goodput(done: Done, from_s: float) -> float:
-    """Bit/s of payload: the slope of a line through the client's samples.
-
-    A slope, because the client reads 64 kB at a time and two samples could err by that much.
-    """
+    """Returns the payload's rate in bit/s, as the slope of a line through the client's samples. The
+    client reads 64 kB at a time, so two samples alone could err by that much."""
     samples = [
         (line["t_ns"] / 1e9, line["received_bytes"])
         for line in done.lines("client.jsonl")
@@ -109,7 +107,7 @@ def _goodput(done: Done, from_s: float) -> float:
 
 
 def _round_trips(bench: Bench) -> Result:
-    """Ten TCP handshakes over each link, whose RTTs differ from scenario to scenario."""
+    """Measures ten TCP handshakes over each link, whose RTTs differ between scenarios."""
     pairs = [(1, 5), (10, 30), (60, 100), (200, 600)]
     probe = PROBES / "rtt.py"
     both = f"python3 {probe} wlan0 && python3 {probe} rmnet0"
@@ -154,11 +152,9 @@ def _round_trips(bench: Bench) -> Result:
 
 
 def _queues(bench: Bench) -> Result:
-    """A burst of UDP into queues of several sizes, up both links.
-
-    LTE at 10 kbit/s has its gate closed for the first 1.2 s, so that what it holds then is
-    the queue alone. Wi-Fi at 8 Mbit/s sends while it fills.
-    """
+    """Sends a burst of UDP into queues of several sizes, on both uplinks. LTE at 10 kbit/s has its
+    gate closed for the first 1.2 s, so the queue alone holds the packets. Wi-Fi at 8 Mbit/s sends
+    while its queue fills."""
     sizes_kb = (20, 500) if bench.quick else (20, 100, 500, 2000)
     probe = PROBES / "udp.py"
     calls = []
@@ -215,7 +211,7 @@ def _queues(bench: Bench) -> Result:
 
 
 def _outages(bench: Bench) -> Result:
-    """Wi-Fi without carrier for several lengths, as UDP paced at one frame per 0.5 ms sees it."""
+    """Measures outages of Wi-Fi of several lengths, by UDP at one frame per 0.5 ms."""
     interval_s = 0.0005
     outages = ((1.0, 0.1), (3.0, 1.0), (6.0, 3.0))
     events = "".join(

@@ -1,5 +1,5 @@
-"""Section `field`: scenarios made of downloads' records alone, and of captures alone, beside the links
-that made them."""
+"""Section `field`: compares scenarios made from downloads' records, or from captures, with the
+links that made them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ MEGABYTES: Mapping[str, int] = {
     "superagg-blackout": 40,
     "two-operators": 60,
 }
-"""What is downloaded of each scenario: links that stay, that move, that break off, and three."""
+"""The downloads of each scenario: steady links, moving ones, breaking ones, and three links."""
 
 SAME = ("alg3-rescue", "alg1", "single-wifi")
-"""Who is recorded and run again."""
+"""The clients that are recorded and run again."""
 
 OTHER = ("alg3-rescue", "alg3")
-"""Who is recorded, and who is predicted of that."""
+"""The client that is recorded, and the one that is predicted from that."""
 
 RECORDS, CAPTURES = "records", "captures"
-"""What a scenario is made of: what the client wrote down, or every packet on its devices."""
+"""The source of a scenario: what the client recorded, or every packet on its devices."""
 
 TARGET_MEDIAN, TARGET_WORST, TARGET_CAPACITY = 0.03, 0.08, 0.05
 
 
 @dataclass(frozen=True)
 class _Replay:
-    """A download of the lab, taken for the field's, and the same or another one over links that are
-    made of its record or of its captures."""
+    """Holds a download of the lab that stands for one of the field, and a client over links made of
+    its record or captures."""
 
     scenario: str
     recorded: str
@@ -105,7 +105,7 @@ def _verdicts(
 
 
 def _true_runs(bench: Bench, name: str) -> dict[str, Done]:
-    """Downloads over a scenario by their contestants, with captures of the links that each used."""
+    """Runs downloads over a scenario by client, with captures of the used links."""
     made = variant(name, f"field-{name}", size_bytes=MEGABYTES[name] * 10**6)
     made = with_trace_files(replace(made, energy=None), lambda _, file: file.resolve())
     file = bench.write(made)
@@ -116,8 +116,8 @@ def _true_runs(bench: Bench, name: str) -> dict[str, Done]:
 
 
 def _made(bench: Bench, replay: _Replay, run_dir: Path) -> list[float]:
-    """Writes the scenario that a download tells of; how far its capacity is off, second by second, on
-    links that were used up all of it."""
+    """Writes the scenario made from a download. Returns the errors of its capacity, second by
+    second, on links that were saturated."""
     if replay.source == RECORDS:
         recorded = recording.read(run_dir)
     else:

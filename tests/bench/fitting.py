@@ -1,9 +1,9 @@
-"""The links of a publication's scenarios, such that each alone does what was published. Pure.
+"""Fits links of a publication's scenarios so that each alone reaches its published rate. Pure.
 
-What a link alone does is known without a lab: its model at full load (`full_load.py`). A lab is
-slower by what the oracle leaves out, slow start before all; `lab_ratio` says by how much. The
-seeds are none that `linklab reproduce` uses, so that its single-link rows say whether the links
-are right. `make bench ARGS=calibration` finds the keys of the profiles.
+A link's behaviour alone needs no lab, only its model at full load (`full_load.py`). A lab is slower
+by what the oracle leaves out, mainly slow start. `lab_ratio` says by how much. `linklab reproduce`
+uses other seeds, so its single-link rows check the fit. `make bench ARGS=calibration` finds the
+profiles' keys.
 """
 
 from __future__ import annotations
@@ -26,39 +26,38 @@ from linklab.scenario import Scenario
 SEEDS: Final = range(1001, 1201)
 
 BIN_S: Final = 1.0
-"""A run's rate is the median of its seconds: published are medians of medians (thesis 3.4)."""
+"""A run's rate is the median over its seconds. The publication has medians of medians (thesis 3.4).
+"""
 
 SCENARIOS: Final = ("hs-s6", "hs-s7", "ls", "ts", "tm", "ao")
-"""Those of the thesis."""
+"""The thesis' scenarios."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a link is to do alone: the median download and the rates' standard deviation over
-    their median, over the runs."""
+    """Holds a link's target alone: the median download, and the rates' standard deviation divided
+    by their median, over runs."""
 
     download_s: float
     spread: float
 
 
 ASSUMED: Final[Mapping[tuple[str, str], Target]] = {("ls", "lte"): Target(31.48, 0.095)}
-"""Links, by scenario and name, of which nothing was published alone.
-
-ls: 65.87 Mbit/s is LTE's mean over its multi-link rows (thesis 5.1.2), and 6.26 that of their σ.
-hs-s7's row says what a reported rate is worth as a download: 59.19 of 61.37 Mbit/s.
-"""
+"""Targets of links, by scenario and name, for which nothing was published alone. ls: 65.87 Mbit/s
+is LTE's mean over its multi-link rows (thesis 5.1.2), 6.26 the mean of their σ. hs-s7's row relates
+a reported rate to a download: 59.19 of 61.37 Mbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """What a link does alone over many runs, in the terms of `Target`."""
+    """Holds a link's results alone over many runs, in the terms of `Target`."""
 
     download_s: float
     spread: float
 
 
 def targets(scenario: Scenario, stated: Iterable[Statement]) -> dict[str, Target]:
-    """What each link is to do alone, as far as anything says so."""
+    """Returns the targets of links alone, as far as anything was published."""
     stated = list(stated)
     found = {link: one for (name, link), one in ASSUMED.items() if name == scenario.name}
     for link in scenario.links:
@@ -72,7 +71,8 @@ def targets(scenario: Scenario, stated: Iterable[Statement]) -> dict[str, Target
 
 
 def alone(scenario: Scenario, link: str, seeds: Iterable[int] = SEEDS) -> Alone:
-    """What `link` does alone at full load. Raises KeyError for a link that the scenario lacks."""
+    """Computes the results of `link` alone at full load. Raises KeyError for a link that the
+    scenario lacks."""
     runs = [_run(scenario, link, seed) for seed in seeds]
     rates = [rate for _, rate in runs]
     return Alone(
@@ -83,7 +83,7 @@ def alone(scenario: Scenario, link: str, seeds: Iterable[int] = SEEDS) -> Alone:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A link's keys `down` and `between_runs`."""
+    """Holds a link's keys `down` and `between_runs`."""
 
     down_bps: int
     between_runs: float
@@ -98,12 +98,10 @@ def calibrated(
     seeds: Iterable[int] = SEEDS,
     most_steps: int = 8,
 ) -> Found:
-    """With what `link` comes to its target.
-
-    `lab_ratio` is how much longer a download takes in a lab. Four digits of `down` and three of
-    `between_runs` are found: as a profile states them. Where the link strays more than its target
-    by itself, or no `between_runs` is enough, it is the least or the most there is.
-    """
+    """Finds the keys with which `link` reaches its target. `lab_ratio` is a lab's time divided by
+    the model's. `down` gets four digits and `between_runs` three, as in a profile. If the link
+    varies more than its target by itself, or no `between_runs` is enough, it is the least or the
+    most allowed."""
     seeds = tuple(seeds)
     settings = scenario.links[link]
     strays = settings.model(BetweenRunsSettings)
@@ -111,7 +109,7 @@ def calibrated(
     for _ in range(most_steps):
         seen = alone(given(scenario, link, found), link, seeds)
         down_bps = found.down_bps * seen.download_s * lab_ratio / target.download_s
-        # What strays by itself and what strays between runs add up as variances.
+        # The link's own variance and that between runs add up.
         square = found.between_runs**2 + target.spread**2 - seen.spread**2
         spread = min(MAX_RELATIVE_SD, math.sqrt(max(0.0, square)))
         following = Found(int(float(f"{down_bps:.4g}")), round(spread, 3))
@@ -122,8 +120,8 @@ def calibrated(
 
 
 def given(scenario: Scenario, link: str, found: Found) -> Scenario:
-    """The scenario with these keys in `link`, as far as they count at full load: queue and B of
-    the algorithms stay as they are."""
+    """Returns the scenario with these keys in `link`, as far as they matter at full load. Queue and
+    B of the algorithms are unchanged."""
     settings = scenario.links[link]
     changed = replace(settings, down_rate_bps=found.down_bps).without(BetweenRunsSettings)
     if found.between_runs:
@@ -136,7 +134,8 @@ def given(scenario: Scenario, link: str, found: Found) -> Scenario:
 
 
 def _run(scenario: Scenario, link: str, seed: int) -> tuple[float, float]:
-    """Seconds of a download over the link alone, and the median of its seconds' rates."""
+    """Returns the seconds of a download over the link alone, and the median of its rates per
+    second."""
     times, sums = _progress(scenario, link, seed)
     begin_s, end_s = times[0], times[-1]
     seconds = int((end_s - begin_s) / BIN_S)
@@ -147,7 +146,7 @@ def _run(scenario: Scenario, link: str, seed: int) -> tuple[float, float]:
 
 
 def _progress(scenario: Scenario, link: str, seed: int) -> tuple[list[float], list[float]]:
-    """When how many bytes of the payload have come, from the first to the last one."""
+    """Returns when how many bytes of the payload had arrived, from the first to the last one."""
     if link not in scenario.links:
         raise KeyError(link)
     size = float(scenario.payload.size_bytes)
@@ -171,7 +170,7 @@ def _progress(scenario: Scenario, link: str, seed: int) -> tuple[list[float], li
 
 
 def _at(times: list[float], sums: list[float], t_s: float) -> float:
-    """Bytes at a time, between the known ones in proportion."""
+    """Returns the bytes at a time, by linear interpolation."""
     after = min(bisect_right(times, t_s), len(times) - 1)
     share = (t_s - times[after - 1]) / (times[after] - times[after - 1])
     return sums[after - 1] + min(1.0, share) * (sums[after] - sums[after - 1])

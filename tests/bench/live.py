@@ -1,4 +1,4 @@
-"""Section `live`: how much a live lab in the guest carries in real time before it comes late."""
+"""Section `live`: measures the rate up to which a live lab in the guest keeps up with real time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from bench.common import Bench, BenchError, Result, environment, percent, table,
 RATES_MBIT = (60, 100, 130, 150, 180, 220, 260)
 SECONDS = 12
 SHARE = 0.6
-"""Of the total rate on Wi-Fi; LTE has the rest, and carriers that follow the load every 20 ms."""
+"""Wi-Fi's share of the total rate. LTE has the rest, and carriers that follow the load every 20 ms.
+"""
 
 TARGET_MBIT, TARGET_ERROR = 130, 0.02
 
@@ -76,7 +77,7 @@ def live(bench: Bench) -> Result:
 
 
 def _watched(bench: Bench, file: Path) -> tuple[float, float]:
-    """Download time and worst lateness of a live run that is scraped as Prometheus would."""
+    """Returns download time and worst lateness of a live run that is scraped as by Prometheus."""
     port = free_port()
     out = bench.work / "live" / file.stem
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Section `models`: what link models promise, measured with paced UDP from server to client."""
+"""Section `models`: checks what link models promise, with paced UDP from server to client."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ REAL_AIM = 0.03
 HANDOVER_AIM_S = 0.005
 PLAYER_AIM = 0.10
 Z_99 = 2.576
-"""Of the normal distribution: 99 % lie within so many standard errors."""
+"""The normal distribution's quantile: 99 % lie within this many standard errors."""
 
 
 def models(bench: Bench) -> Result:
-    """Traces, bursts of loss, carriers and handovers, against what a scenario states."""
+    """Traces, bursts of loss, carriers and handovers, against the scenario's values."""
     return {
         "trace": _traces(bench),
         "loss": _losses(bench),
@@ -40,19 +40,19 @@ def models(bench: Bench) -> Result:
 
 
 def _arrivals(done: Done) -> tuple[int, list[tuple[int, int]]]:
-    """Packets sent, and number and nanoseconds of each that arrived."""
+    """Returns the number of packets sent, and number and nanoseconds of each that arrived."""
     report = json.loads((done.run_dir / "arrivals.json").read_text())
     return report["sent"], report["arrivals"]
 
 
 def _udp(file: Path, device: str, rate_bps: float, seconds: float, *options: str) -> list[object]:
-    """The call that receives UDP over one link from the scenario's beginning."""
+    """Returns the call that receives UDP over one link from the scenario's start."""
     probe = PROBES / "downlink.py"
     return ["exec", file, *options, "--", "python3", probe, device, rate_bps, seconds, 0.2]
 
 
 def _binned(arrivals: Sequence[tuple[int, int]], from_s: float, to_s: float) -> list[int]:
-    """Frame bytes that arrived in each tenth of a second."""
+    """Returns the frame bytes that arrived in each tenth of a second."""
     first = round(from_s / BIN_S)
     bins = [0] * (round(to_s / BIN_S) - first)
     for _, t_ns in arrivals:
@@ -63,7 +63,7 @@ def _binned(arrivals: Sequence[tuple[int, int]], from_s: float, to_s: float) -> 
 
 
 def _sawtooth(bench: Bench, seconds: float, low: float, high: float) -> tuple[Path, list[float]]:
-    """A trace that changes every 100 ms between two rates in Mbit/s, seeded."""
+    """Writes a trace that changes every 100 ms between two rates in Mbit/s, from a seed."""
     draw = random.Random(7)
     count = round(seconds / BIN_S)
     rates = [round(draw.uniform(low, high), 3) for _ in range(count)]
@@ -74,14 +74,14 @@ def _sawtooth(bench: Bench, seconds: float, low: float, high: float) -> tuple[Pa
 
 
 def _shipped(name: str, seconds: float) -> tuple[Path, list[float]]:
-    """A trace of profiles/traces, as recorded."""
+    """Returns a trace of profiles/traces, as recorded."""
     path = library.find(name)
     rates = [sample.down_bps / 1e6 for sample in plain.load(path)]
     return path, rates[: round(seconds / BIN_S)]
 
 
 def _traces(bench: Bench) -> Result:
-    """A saturated LTE link that plays a trace: each tenth of a second against the trace."""
+    """Plays a trace on a saturated LTE link, and compares each tenth of a second."""
     minutes = 60.0 if bench.quick else 600.0
     plans = [
         ("virtual", "10-80 Mbit/s at random", 20.0, *_sawtooth(bench, 20.0, 10.0, 80.0)),
@@ -169,7 +169,7 @@ def _followed(
 
 
 def _losses(bench: Bench) -> Result:
-    """Gilbert-Elliott: share and mean burst of losses against the 99 % confidence interval."""
+    """Compares share and mean burst of Gilbert-Elliott losses with the 99 % confidence interval."""
     plans = [(0.001, 2.0), (0.01, 2.0), (0.05, 4.0), (0.01, 1.0)]
     seconds = 30 if bench.quick else 60
     rate_bps = 30e6
@@ -194,10 +194,10 @@ def _losses(bench: Bench) -> Result:
         bursts = _bursts(sent, [number for number, _ in arrivals])
         lost = sum(bursts)
         mean = lost / len(bursts) if bursts else math.nan
-        # A burst ends with every packet at the chance 1/burst; of single losses none follow.
+        # A burst ends at each packet with the probability 1/burst. Single losses have no followers.
         stated_burst = burst if burst > 1 else 1 / (1 - ratio)
         sd_burst = math.sqrt(max(stated_burst * (stated_burst - 1), 0.0))
-        # Each burst counts as one draw of a geometric length.
+        # Each burst counts as one sample of a geometric length.
         expected = sent * ratio
         sd_lost = math.sqrt(expected * (2 * stated_burst - 1))
         low, high = ((expected + sign * Z_99 * sd_lost) / sent for sign in (-1, 1))
@@ -230,19 +230,19 @@ def _losses(bench: Bench) -> Result:
 
 
 def _bursts(sent: int, arrived: Sequence[int]) -> list[int]:
-    """How many packets were lost in a row, each time."""
+    """Returns the lengths of the bursts of losses."""
     edges = [-1, *arrived, sent]
     return [after - before - 1 for before, after in pairwise(edges) if after - before > 1]
 
 
 def _jitter(bench: Bench) -> Result:
-    """The one-way delay of sparse packets over a link with jitter, as it comes out."""
+    """Measures the one-way delay of sparse packets over a link with jitter."""
     file = bench.links(
         "jitter", lte=IDLE, wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 40 ms, jitter: 5 ms"
     )
     (done,) = bench.all("jitter", [_udp(file, "wlan0", 1e6, 30)])
     _, arrivals = _arrivals(done)
-    # Frames leave at their number over their rate, in bursts at whole milliseconds.
+    # Frames leave at number / rate, in bursts at whole milliseconds.
     frames_per_s = 1e6 / 8 / FRAME_BYTES
     delays_ms = [
         t_ns / 1e6 - (200 + math.floor(number / frames_per_s * 1e3)) for number, t_ns in arrivals
@@ -266,7 +266,7 @@ def _jitter(bench: Bench) -> Result:
 
 
 def _carriers(bench: Bench) -> Result:
-    """Carrier aggregation: a paced flow, a saturating one, and idleness."""
+    """Measures carrier aggregation with a paced flow, a saturating one, and idleness."""
     lte = (
         "down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, queue: 10 MB, "
         "carriers: {count: 3, first: 40 %, delay: 2 s, sigma: 0, slow: 0 %}"
@@ -310,7 +310,7 @@ def _carriers(bench: Bench) -> Result:
 
 
 def _handovers(bench: Bench) -> Result:
-    """From one access point to the other by every preset, as UDP every 0.5 ms sees it."""
+    """Measures handovers between access points by every preset, with UDP every 0.5 ms."""
     calls = []
     for name in HANDOVERS:
         path = bench.work / f"handover-{name}.yaml"
@@ -328,7 +328,7 @@ def _handovers(bench: Bench) -> Result:
     worst_s = 0.0
     for (name, preset), done in zip(HANDOVERS.items(), bench.all("handover", calls), strict=True):
         _, arrivals = _arrivals(done)
-        # Another address ends the flow: what the client can see then is the association.
+        # Another address ends the flow. The client can then only see the association.
         gap_s = max((b[1] - a[1]) / 1e9 for a, b in pairwise(arrivals))
         if not preset.keeps_address:
             events = {line["kind"]: line["t_s"] for line in done.lines("events.jsonl")}
@@ -348,7 +348,7 @@ def _handovers(bench: Bench) -> Result:
 
 
 def _player(bench: Bench) -> Result:
-    """What following load and a trace in steps of 20 ms costs of a run's real time."""
+    """Measures the real time that following the load and a trace in steps of 20 ms costs."""
     trace, _ = _sawtooth(bench, 60.0, 40.0, 70.0)
     common = "up: 10 Mbit/s, rtt: 50 ms"
     still = bench.links(

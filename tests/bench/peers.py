@@ -1,4 +1,4 @@
-"""Section `peers`: the algorithms, with rescue too, beside other people's programs."""
+"""Section `peers`: runs the algorithms, with and without rescue, beside foreign programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _seconds(value: float | None) -> str:
 
 
 def peers(bench: Bench) -> Result:
-    """Other people's programs and the algorithms on the same links, all measured now."""
+    """Foreign programs and the algorithms on the same links, all measured now."""
     names = PEER_SCENARIOS[:1] if bench.quick else PEER_SCENARIOS
     shown = table("scenario", "ideal", "curl on\nbest link", *COLUMNS, gap=1)
     result: Result = {}
@@ -46,7 +46,7 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _compare(bench: Bench, scenario: str, algorithms: tuple[str, ...], where: str) -> Any:
-    """`linklab compare` of one scenario."""
+    """Runs `linklab compare` of one scenario."""
     words = ("compare", scenario, "-a", ",".join(algorithms))
     (done,) = bench.all(f"{scenario}, {where}", [words])
     return done.json["comparisons"][0]

@@ -1,8 +1,8 @@
-"""Scenarios drawn at random, for what was designed for none of them. Pure.
+"""Draws random scenarios, for which no algorithm was designed. Pure.
 
-Each is a scenario of two links as YAML text, the same for the same seed and number whatever else
-is drawn. The ranges are those of links that people have: a bad DSL line to fast 5G, a server next
-door to one on another continent, and what goes wrong with them.
+Each is a scenario of two links as YAML text, the same for the same seed and number. The ranges are
+those of common links: a bad DSL line to fast 5G, a server nearby or on another continent, and their
+usual faults.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ RATE_BPS = (1e6, 300e6)
 RTT_S = (0.005, 0.3)
 LOSS_RATIO = (1e-4, 0.02)
 QUEUE_S = (0.05, 0.4)
-"""How long a full queue takes to drain."""
+"""The seconds in which a full queue drains."""
 SIZE_BYTES = (256e3, 500e6)
 LONGEST_S = 40.0
-"""The file is cut to what both links carry in so long, so that slow links take bounded time."""
+"""The file is limited to what both links carry in this time, so that slow links take bounded time.
+"""
 RAMP_STEPS = 8
 SHORTEST_RAMP_S = 0.2
 
 
 def draw(seed: int, number: int) -> tuple[str, str]:
-    """The name and the text of one scenario."""
+    """Returns the name and the text of one scenario."""
     random = Random(f"{seed}/{number}")
     rates = {link: _log_uniform(random, RATE_BPS) for link in ("wifi", "lte")}
     size = min(_log_uniform(random, SIZE_BYTES), LONGEST_S * sum(rates.values()) / 8)
@@ -43,7 +44,8 @@ def draw(seed: int, number: int) -> tuple[str, str]:
 
 
 def _link(random: Random, link: str, rate_bps: float) -> str:
-    """A link's line. Every second one loses packets at random; acknowledgements always fit."""
+    """Returns a link's line. Every second link loses packets at random. Acknowledgements always
+    fit."""
     rtt_s = _log_uniform(random, RTT_S)
     loss = _log_uniform(random, LOSS_RATIO) if random.random() < 0.5 else 0.0
     queue_bytes = max(32e3, _uniform(random, QUEUE_S) * rate_bps / 8)
@@ -54,8 +56,8 @@ def _link(random: Random, link: str, rate_bps: float) -> str:
 
 
 def _events(random: Random, link: str, rate_bps: float, least_s: float) -> Iterator[str]:
-    """What happens to a link: in half of the cases nothing, else an outage, seen or not by the
-    client, or a ramp to another rate and, of half of these, back."""
+    """Returns a link's events: none in half of the cases, else an outage, seen by the client or
+    not, or a ramp to another rate. Half of the ramps go back."""
     kind = random.choice(["none", "none", "outage", "ramp"])
     at_s = _uniform(random, (0.1, 0.7)) * least_s
     if kind == "outage":

@@ -1,4 +1,4 @@
-"""Section `regress`: does the regression suite see what got worse, and only that?"""
+"""Section `regress`: tests whether the regression suite finds what got worse, and only that."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLOSEST = 15
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What happens beside a suite's run, or to its client, that must not be a regression."""
+    """Describes what happens beside a suite's run, or to its client, that must not be a regression."""
 
     name: str
     change: str | None = None
@@ -44,7 +44,7 @@ DISTURBANCES = (
     Disturbance("a log line more, 3 µs later, a busy host", "a log line more", 3, busy=True),
     Disturbance("another map order, 13 µs later", "another map order", 13),
 )
-"""In turn: twice all of them."""
+"""In turn, each of them twice."""
 
 
 def regress(bench: Bench) -> Result:
@@ -101,7 +101,7 @@ def _build(bench: Bench, name: str) -> Path:
 
 
 def _run(bench: Bench, suite: Path, baseline: Path, client: Path, *words: str) -> dict[str, Any]:
-    """The report of one run of a suite. BenchError where it could not run at all."""
+    """Returns the report of one run of a suite. Raises BenchError if it could not run."""
     argv = [
         sys.executable,
         *split("-m linklab regress"),
@@ -141,7 +141,7 @@ def _moved(cell: Mapping[str, Any]) -> str:
 
 
 def _show_spreads(bench: Bench, suite: Path, reports: list[dict[str, Any]]) -> Result:
-    """How far figures moved at most, beside what the suite's bounds leave room for."""
+    """Prints the largest changes of figures beside the suite's bounds."""
     bounds_of = suites.load(suite).bounds_of
     widest: dict[tuple[Cell, str], tuple[float, float, float]] = {}
     for report in reports:

@@ -1,4 +1,5 @@
-"""Sections `repeatability` and `sensitivity`: does virtual time repeat, and how much hangs on a µs?"""
+"""Sections `repeatability` and `sensitivity`: test whether virtual time repeats exactly, and the
+effect of a shift by µs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from linklab.scenario import find
 from bench.common import Bench, Done, Result, table, target, variant
 
 COMPARED = ("client.jsonl", "queues.jsonl", "links.jsonl", "h2o-access.jsonl")
-"""Files of a run that hold times: all should be the same byte for byte."""
+"""Files of a run that contain times. All must be the same byte for byte."""
 
 SHORT_BYTES = 100_000_000
 SHIFTS_US = (0, 1, 3, 10, 30, 100)
@@ -80,7 +81,7 @@ def _digests(done: Done) -> dict[str, str]:
 
 @contextlib.contextmanager
 def busy_loops(count: int) -> Iterator[None]:
-    """Keeps `count` cores busy; the loops also end when this process is killed."""
+    """Keeps `count` cores busy. The loops also end when this process is killed."""
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", "while True: pass"]
     loops: list[subprocess.Popen[bytes]] = []
     try:
@@ -93,7 +94,7 @@ def busy_loops(count: int) -> Iterator[None]:
 
 
 def sensitivity(bench: Bench) -> Result:
-    """The same download started some µs later: what a bound must leave room for."""
+    """The same download started some µs later: the least that a bound must allow."""
     shifts = SHIFTS_US[::2] if bench.quick else SHIFTS_US
     seeds = (1, 2) if bench.quick else (1, 2, 3, 4)
     losses = {0.0: (1,), 0.001: seeds, 0.01: seeds}

@@ -1,5 +1,5 @@
-"""Section `servers`: multilink's get, proxy and put at real servers and an odd one, beside curl
-and aria2.
+"""Section `servers`: runs multilink's get, proxy and put at real servers and an odd one, beside
+curl and aria2.
 
 Each server serves in a lab, in virtual time, over two links of 40 and 20 Mbit/s.
 """
@@ -16,16 +16,16 @@ from bench.common import Bench, Result, table, target
 
 WHO = ("get", "proxy", "curl", "aria2", "put", "curl-put")
 BESIDE = {"get": "curl", "proxy": "curl", "put": "curl-put"}
-"""What multilink has to be able to do, by who of the others can."""
+"""For each function of multilink, the other client that shows whether the server allows it."""
 BYTES, ODD_BYTES = 20_000_000, 6_000_000
 TARGET = 1.2
-"""Times what the links allow, where a server serves ranges as it should."""
+"""The largest allowed time divided by the links' least time, at a server with correct ranges."""
 IN_A_LAB = 8
-"""Habits of the odd server in one lab."""
+"""The number of the odd server's habits in one lab."""
 
 
 def servers(bench: Bench) -> Result:
-    """Get, proxy and put at the servers there are and an odd one, beside curl and aria2."""
+    """Get, proxy and put at the available servers and an odd one, beside curl and aria2."""
     size, odd_size = (BYTES // 4, ODD_BYTES // 3) if bench.quick else (BYTES, ODD_BYTES)
     asked = bench.scenarios or [*SERVERS, "odd"]
     clients = bench.contestants or WHO
@@ -36,7 +36,8 @@ def servers(bench: Bench) -> Result:
         if packages := cells.missing(name):
             bench.say(f"{name} is left out: not installed: {', '.join(packages)}")
             continue
-        # Who fetches the whole file for each range needs memory for all of these at a time.
+        # A server that fetches the whole file for each range needs memory for all of these at a
+        # time.
         least = size if SERVERS[name].ranges else size // 2
         matrices.append(cells.server(bench.work, name, least, clients))
     if "odd" in asked:

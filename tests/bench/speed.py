@@ -1,4 +1,4 @@
-"""Sections `speed` and `kernel`: what the lab costs in real time."""
+"""Sections `speed` and `kernel`: measure the lab's cost in real time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TARGET_BUILD_S = 240.0
 TARGET_BOOT_S = 0.7
 
 _HARDLY_A_DOWNLOAD = ("run", "emptcp-256kb-good-good", "-a", "curl-wifi")
-"""So few bytes by so small a program that the guest does little but boot, build a lab and end."""
+"""A tiny download by a small program, so that the guest only boots, builds a lab and ends."""
 
 
 def speed(bench: Bench) -> Result:
@@ -77,7 +77,7 @@ def speed(bench: Bench) -> Result:
 
 
 def _boots(bench: Bench) -> tuple[list[float], list[float]]:
-    """Real seconds of guests that hardly download, and of the commands that start them."""
+    """Returns the real seconds of guests that hardly download, and of the commands that start them."""
     count = 3 if bench.quick else 15
     bench.linklab(*_HARDLY_A_DOWNLOAD)
     done = bench.all("boots alone", [_HARDLY_A_DOWNLOAD] * count, parallel=1)
@@ -100,7 +100,7 @@ def _ratios(virtual_s: float, values: Sequence[float]) -> str:
 
 
 def _pair(bench: Bench, call: tuple[object, ...], number: int, runs: int) -> float:
-    """Real seconds until two runs that begin together have ended."""
+    """Returns the real seconds until two runs that begin together have ended."""
     begun = time.monotonic()
     bench.all(f"two guests, {number} of {runs}", [call, call], parallel=2)
     return time.monotonic() - begun
@@ -116,7 +116,7 @@ def kernel(bench: Bench) -> Result:
         try:
             code = build.wait()
         finally:
-            build.send_signal(signal.SIGINT)  # So that it ends its compilers, if it still runs.
+            build.send_signal(signal.SIGINT)  # It ends its compilers, if it still runs.
             build.wait()
         seconds = time.monotonic() - begun
         if code != 0 or not list(Path(cache, "kernel").glob("linux-*")):

@@ -24,7 +24,7 @@ HEAD_START_S = 2.0
 
 @contextlib.contextmanager
 def at_work(command: Sequence[str]) -> Iterator[None]:
-    """Has a command work in a directory of its own."""
+    """Runs a command in a directory of its own during the block."""
     with tempfile.TemporaryDirectory() as directory:
         process = subprocess.Popen(command, cwd=directory, stdout=sys.stderr)
         try:

@@ -12,7 +12,7 @@ from conftest import PROBES
 
 @pytest.mark.parametrize("name", ["INT", "TERM"])
 def test_who_is_interrupted_leaves_no_program(tmp_path: Path, name: str) -> None:
-    """It is interrupted by a curl of the test's."""
+    """A curl of the test's interrupts it."""
     curl = tmp_path / "curl"
     curl.write_text(f"#!/bin/sh\nkill -{name} $PPID\n")
     curl.chmod(0o755)

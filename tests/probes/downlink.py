@@ -27,7 +27,7 @@ ADDRESSES = {"wlan0": "10.1.0.2", "rmnet0": "10.2.0.2"}
 
 
 def send(address: str, rate_bps: float, seconds: float, start_s: float, frame: float) -> None:
-    """Paces the frames towards the client until the time is over; prints how many they were."""
+    """Paces frames towards the client until the time is over. Prints their number."""
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 26)
     sender.bind(("10.0.0.1", 0))
@@ -44,7 +44,7 @@ def send(address: str, rate_bps: float, seconds: float, start_s: float, frame: f
 
 
 def server() -> Path:
-    """The process in whose namespaces the lab's server is."""
+    """Returns the process in the namespaces of the lab's server."""
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # It has ended meanwhile.
             if b"mininet:server" in (path / "cmdline").read_bytes():
@@ -55,7 +55,7 @@ def server() -> Path:
 def receive(
     device: str, rate_bps: float, seconds: float, start_s: float = 0.2, frame: float = FRAME
 ) -> None:
-    """Starts the sender and notes arrivals until a second after its end."""
+    """Starts the sender and records arrivals until a second after its end."""
     began_ns = time.monotonic_ns() // 1_000_000_000 * 1_000_000_000
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 26)

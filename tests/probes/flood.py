@@ -32,7 +32,7 @@ AFTERWARDS_S = 0.5
 
 
 class Device:
-    """What arrives on one device, and where it came from last."""
+    """Records what arrives on one device, and from which address last."""
 
     def __init__(self, name: str) -> None:
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -44,7 +44,7 @@ class Device:
         self.source = ""
 
     def read(self, began_ns: int) -> None:
-        """Takes in what has arrived."""
+        """Reads what has arrived."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 content, notes, _, address = self.socket.recvmsg(FRAME, 64)
@@ -55,7 +55,7 @@ class Device:
 
 
 def flood(side: str, seconds: float, rate_bps: float, devices: list[str]) -> None:
-    """Sends towards the other side and notes what comes from there."""
+    """Sends towards the other side and records what arrives from there."""
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 26)
     if side == "server":

@@ -31,7 +31,7 @@ SOCK_DIAG_BY_FAMILY, NETLINK_SOCK_DIAG, NLM_F_DUMP_REQUEST = 20, 4, 0x301
 
 
 def checked(result: int) -> int:
-    """The result of a function of the C library; OSError instead of -1."""
+    """Returns the result of a function of the C library. Raises OSError for -1."""
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
@@ -68,7 +68,7 @@ def congestion_control(name: str) -> None:
 
 
 def diagnosed(family: int, protocol: int) -> None:
-    """What ss(8) asks: a message of `inet_diag_req_v2` to all sockets."""
+    """Sends ss(8)'s request, `inet_diag_req_v2`, for all sockets."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as link:
         body = bytes([family, min(protocol, 255), 0, 0]) + b"\xff" * 4 + bytes(48)
         head = (16 + len(body)).to_bytes(4, "little") + SOCK_DIAG_BY_FAMILY.to_bytes(2, "little")
@@ -86,7 +86,7 @@ def epoll_and_descriptors() -> None:
         os.pidfd_open(os.getpid()),
         os.memfd_create("probe"),
     ):
-        with contextlib.suppress(PermissionError):  # Of a file in memory: it never blocks.
+        with contextlib.suppress(PermissionError):  # For a file in memory, which never blocks.
             poll.register(descriptor, select.EPOLLIN)
 
 
@@ -105,7 +105,7 @@ def locks_and_attributes() -> None:
         os.setxattr(file.name, "trusted.probe", b"x")
         file.truncate(4096)
         mmap.mmap(file.fileno(), 4096).madvise(mmap.MADV_DONTNEED)
-        # A file system may have no handles; a kernel has the call.
+        # A file system may lack handles, but a kernel has the call.
         if LIBC.name_to_handle_at(AT_FDCWD, b"/", bytes(136), ctypes.byref(ctypes.c_int()), 0) < 0:
             assert ctypes.get_errno() != errno.ENOSYS, "no handles"
 

@@ -1,8 +1,8 @@
-"""Looks up names by every resolver that is here, and prints what each says and how long it takes.
+"""Looks up names by every available resolver, and prints each result and its duration.
 
 usage: lookups.py [MULTILINK [PORT]]
 
-MULTILINK is that program, in Go. With PORT it is an HTTP server in the end.
+MULTILINK is that program, in Go. With PORT it becomes an HTTP server in the end.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def said_by(*argv: str) -> str:
 
 
 def said_by_go(*argv: str) -> str:
-    """Whether it complains of the name, in the words of Go's resolver."""
+    """Tells whether Go's resolver reports an unknown name."""
     said = subprocess.run(argv, capture_output=True, text=True, check=False).stderr
     return "no such host" if "no such host" in said else said
 
 
 def asked(name: str) -> str:
-    """As programs without glibc ask: the name server of resolv.conf, from a socket that is not
-    connected. Such a socket is not told that nobody listens."""
+    """Asks as programs without glibc do: the name server of resolv.conf, from an unconnected
+    socket. Such a socket gets no error if no server listens."""
     said = Path("/etc/resolv.conf").read_text().splitlines()
     (server,) = (line.split()[1] for line in said if line.startswith("nameserver"))
     labels = b"".join(bytes([len(one)]) + one.encode() for one in name.split("."))

@@ -1,5 +1,5 @@
-"""Works for 2 ms and sleeps for 8, a hundred times, so that it wakes with the timer; prints how long it
-worked by the clock, and the processor time that the kernel says it took, in seconds."""
+"""Works for 2 ms and sleeps for 8 ms, a hundred times, so that it wakes with the timer. Prints the
+seconds that it worked by the clock, and the processor time by the kernel."""
 
 import time
 

@@ -24,14 +24,14 @@ SERVER = "10.0.0.1"
 CONTROL_PORT = 443
 PORTS = {"0.0.0.0": 7000, "::": 7001}
 ANY_PORTS = {"0.0.0.0": 50000, "::": 50001}
-"""What a socket may get that names no port (ip_local_port_range)."""
+"""The ports that a socket gets without naming one (ip_local_port_range)."""
 
 PATIENCE_S = 0.5
 KINDS = {"udp": socket.SOCK_DGRAM, "tcp": socket.SOCK_STREAM}
 
 
 def bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
-    """A socket on all addresses; on all of IPv6 it takes IPv4 too."""
+    """Opens a socket on all addresses. On all of IPv6 it also receives IPv4."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, kind)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -48,7 +48,7 @@ def plain(address: str) -> str:
 
 
 def serve() -> None:
-    """Tells everybody as whom it sees him."""
+    """Tells each client the address that it sees of it."""
     with selectors.DefaultSelector() as selector:
         for address, port in [*PORTS.items(), *ANY_PORTS.items()]:
             for kind in KINDS.values():
@@ -68,7 +68,7 @@ def serve() -> None:
 def ask(
     protocol: str, to: tuple[str, int], *, device: str = "", source: str = ""
 ) -> dict[str, str]:
-    """Who answers, and as whom he sees this socket."""
+    """Asks an address. Returns who answered, and the address that the answerer saw."""
     with socket.socket(socket.AF_INET, KINDS[protocol]) as sock:
         sock.settimeout(PATIENCE_S)
         if device:
@@ -87,7 +87,7 @@ def ask(
 
 
 def control() -> None:
-    """Asks for the client whom it names."""
+    """Asks on behalf of the client."""
     with bound("0.0.0.0", CONTROL_PORT, socket.SOCK_STREAM) as listening:
         while True:
             connection, _ = listening.accept()

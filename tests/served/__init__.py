@@ -1,1 +1,1 @@
-"""Servers that Debian packages, and one that is odd, beside what multilink, curl and aria2 get of them."""
+"""Runs servers that Debian packages, and an odd one, with multilink, curl and aria2 as clients."""

@@ -1,4 +1,4 @@
-"""What `linklab exec` is called with for a server and its cells, and what came of them."""
+"""Makes the calls of `linklab exec` for a server and its cells, and reads the outcomes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLIENT = Path(__file__).resolve().parents[2] / "emulator" / "setup" / "client"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 GETS, PUTS = ("get", "proxy", "curl", "aria2"), ("put", "curl-put")
 OURS = ("get", "proxy", "put")
-"""Those of `GETS` and `PUTS` that are multilink's."""
+"""The multilink clients among `GETS` and `PUTS`."""
 
 SCENARIO = """\
 name: {name}
@@ -41,11 +41,9 @@ tail -f /dev/null | exec {program} -addresses "$LINKLAB_ADDRESS:$LINKLAB_PORT" -
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a client got or put a file at a server or habit.
-
-    `kind` is right, fails (with an error, nothing harmed), wrong (another file, without an error)
-    or harms (with an error, and what the server had before is gone).
-    """
+    """Holds the outcome of a client at a server or habit. `kind` is right, fails (an error, no
+    harm), wrong (another file without an error) or harms (an error, and the server's old file is
+    gone)."""
 
     server: str
     who: str
@@ -58,14 +56,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Cells in one lab: `words` is what `linklab` is called with, `cells` are pairs of a server or
-    habit and a client."""
+    """Holds the cells of one lab. `words` are the arguments of `linklab`. `cells` are pairs of a
+    server or habit and a client."""
 
     words: tuple[object, ...]
     cells: Sequence[tuple[str, str]]
 
     def outcomes(self, run_dir: Path) -> list[Outcome]:
-        """What came of the cells, by what the run left."""
+        """Returns the outcomes of the cells, from the run's files."""
         payload = json.loads((run_dir / "run.json").read_text())["payload_sha256"]
         allowed = {row[0]: row[3].split(",") for row in _rows((run_dir / "server.out").read_text())}
         lines = (run_dir / "client.out").read_text().splitlines()
@@ -92,21 +90,21 @@ def _kind(row: dict[str, Any], allowed: Sequence[str]) -> str:
 
 
 def missing(server: str) -> list[str]:
-    """What is to be installed for a server."""
+    """Returns the packages to install for a server."""
     packages = SERVERS[server].programs
     path = f"{SYSTEM_PATH}:{os.environ['PATH']}"
     return [packages[one] for one in packages if shutil.which(one, path=path) is None]
 
 
 def build_odd(directory: Path) -> Path:
-    """The odd server as a program in the directory."""
+    """Builds the odd server in the directory."""
     program = directory / "oddserver"
     subprocess.run([CLIENT, "oddserver", program], check=True)
     return program
 
 
 def habits(program: Path) -> dict[str, str]:
-    """The odd server's habits: what each is of, `get` or `put`."""
+    """Returns the odd server's habits with their kind, `get` or `put`."""
     listed = subprocess.run(
         [program, "-size", "1"],
         stdin=subprocess.DEVNULL,
@@ -122,7 +120,7 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def server(directory: Path, name: str, size: int, clients: Iterable[str]) -> Matrix:
-    """A server that serves `size` bytes, and clients one after the other."""
+    """Makes a lab with a server of `size` bytes, and clients one after the other."""
     of = SERVERS[name]
     scheme, port = ("https", 443) if of.encrypted else ("http", 80)
     asked = [who for who in clients if of.puts or who in GETS]
@@ -145,7 +143,7 @@ def odd(
     habits: dict[str, str],
     clients: Sequence[str],
 ) -> Matrix:
-    """The odd server with habits, and clients one after the other at each."""
+    """Makes a lab with the odd server's habits, and clients one after the other at each."""
     cells = [
         (habit, who)
         for habit, way in habits.items()
@@ -157,7 +155,7 @@ def odd(
 
 
 def ideal_s(directory: Path, size: int) -> float:
-    """What the links allow for a file, in either direction."""
+    """Returns the least seconds that the links need for a file, in either direction."""
     return oracle_s(scenarios.load(_scenario(directory, "ideal", size)))
 
 

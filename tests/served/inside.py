@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 LIMIT_S = 900
-"""How long one cell may take. multilink gives up 300 s after the last byte."""
+"""The most seconds of one cell. multilink gives up 300 s after the last byte."""
 LINKS = ("--link", "wifi=wlan0", "--link", "lte=rmnet0")
 DEVICES = ("wlan0", "rmnet0")
 
 
 def carried() -> tuple[int, int]:
-    """Bytes that both devices have received and sent."""
+    """Returns the bytes that both devices have received and sent."""
     down = up = 0
     for line in Path("/proc/self/net/dev").read_text().splitlines():
         name, _, figures = line.strip().partition(":")
@@ -37,12 +37,12 @@ def carried() -> tuple[int, int]:
 
 
 def sum_of(path: Path) -> str | None:
-    """The SHA-256 of a file, if it is there."""
+    """Returns the SHA-256 of a file, None if there is none."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
 
 
 def called(argv: list[str]) -> tuple[int, str, str]:
-    """How a program ended, what it printed, and the last it said."""
+    """Runs a program. Returns its exit code, its output, and its last line of errors."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
@@ -52,7 +52,7 @@ def called(argv: list[str]) -> tuple[int, str, str]:
 
 
 class Client:
-    """The programs, with a file of the certificate's authority and a directory for their files."""
+    """Runs the client programs, with the authority's certificate and a directory for files."""
 
     def __init__(self, multilink: str, work: Path, size: int) -> None:
         self.multilink = multilink
@@ -65,12 +65,12 @@ class Client:
         self.new_sum = sum_of(self.new)
 
     def curl(self, *more: str) -> list[str]:
-        """curl over the first link."""
+        """Returns the command of curl over the first link."""
         return ["curl", "-sS", "-f", "--cacert", self.ca, "--interface", DEVICES[0], *more]
 
     @contextlib.contextmanager
     def proxy(self) -> Iterator[str]:
-        """A proxy of multilink; its address."""
+        """Runs a proxy of multilink. Yields its address."""
         process = subprocess.Popen(
             [self.multilink, "proxy", "--listen", "127.0.0.1:0", *LINKS, "--ca-file", self.ca],
             stdout=subprocess.PIPE,
@@ -84,7 +84,7 @@ class Client:
             process.wait()
 
     def get(self, who: str, url: str) -> tuple[int, str, str]:
-        """Has a file got by one of them."""
+        """Makes one of the clients get a file."""
         out = str(self.out)
         if who == "get":
             trust = (
@@ -131,18 +131,18 @@ class Client:
             return called(["curl", "-sSf", "-o", out, f"{address}/{url}"])
 
     def put_before(self, url: str) -> str | None:
-        """Puts the old file; what is there then."""
+        """Puts the old file. Returns the server's file then."""
         called(self.curl("-T", str(self.old), url))
         return self.stored(url)
 
     def stored(self, url: str) -> str | None:
-        """The SHA-256 of what the server has, if it has it, a moment later."""
+        """Returns the SHA-256 of the server's file a moment later, None if it has none."""
         time.sleep(1)
         self.out.unlink(missing_ok=True)
         return sum_of(self.out) if called(self.curl("-o", str(self.out), url))[0] == 0 else None
 
     def put(self, who: str, url: str) -> tuple[int, str, str]:
-        """Has a file put by one of them."""
+        """Makes one of the clients put a file."""
         if who == "curl-put":
             return called(self.curl("-T", str(self.new), url))
         return called(
@@ -151,7 +151,8 @@ class Client:
 
 
 def one(client: Client, cell: dict[str, Any]) -> dict[str, Any]:
-    """Runs a cell; its outcome. A put's file is on top of an old one, and asked for afterwards."""
+    """Runs a cell and returns its outcome. A put replaces an old file, and the result is fetched
+    afterwards."""
     who, url = cell["who"], cell["url"]
     is_put = who.endswith("put")
     was = client.put_before(url) if is_put else None
@@ -178,7 +179,7 @@ def one(client: Client, cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Runs the cells of the file that is named."""
+    """Runs the cells in the file of the argument."""
     tasks = json.loads(Path(sys.argv[2]).read_text())
     with tempfile.TemporaryDirectory() as work:
         client = Client(sys.argv[1], Path(work), tasks["size"])

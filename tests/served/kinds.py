@@ -27,11 +27,9 @@ _NGINX_TEMPORARY = "".join(
 
 @dataclass(frozen=True)
 class Server:
-    """A server as a script after `BEGIN`, and what the matrix can expect of it.
-
-    `programs` are Debian's packages by the program of each. `encrypted` is false where the URL is
-    http, `ranges` where it serves none, `puts` where it stores nothing.
-    """
+    """Describes a server by a script after `BEGIN`, and what the matrix can expect. `programs` are
+    Debian's packages by program. `encrypted` is False if the URL is http, `ranges` if it serves
+    none, `puts` if it stores nothing."""
 
     script: str
     programs: dict[str, str]
@@ -39,13 +37,14 @@ class Server:
     ranges: bool = True
     puts: bool = False
     cold: bool = False
-    """Each client is the first to ask for its file."""
+    """Each client is the first to request its file."""
     path: str = ""
-    """The directory of the file and of what is put."""
+    """The directory of the file and of uploads."""
 
 
 def _nginx(listen: str, inside: str, more: str = "", http: str = "") -> str:
-    """nginx with one server; `http` and `more` are lines beside and in it."""
+    """Returns the configuration of nginx with one server. `http` and `more` are lines beside and in
+    it."""
     return f"""\
 cat > nginx.conf <<END
 daemon off; user root; pid nginx.pid; error_log stderr; worker_processes 1;
@@ -103,14 +102,15 @@ backend files
 END
 exec haproxy -db -f haproxy.cfg
 """
-"""Gets alone, as for WsgiDAV and S3 behind nginx: with uploads through these, virtual time stood still."""
+"""Gets only, as for WsgiDAV and S3 behind nginx. With uploads through these, virtual time stood
+still."""
 
 _NGINX_BEFORE = _nginx(
     f"{_TLS} http2",
     "proxy_pass http://127.0.0.1:8080; proxy_request_buffering off; proxy_http_version 1.1;",
     "ssl_protocols TLSv1.3;",
 )
-"""TLS and HTTP/2 before what has neither."""
+"""Adds TLS and HTTP/2 in front of servers that have neither."""
 
 SERVERS: dict[str, Server] = {
     "nginx": Server(_nginx(_TLS, _FILES), {"nginx": "nginx"}, puts=True),
@@ -264,4 +264,4 @@ until curl -sf -T root/payload* http://127.0.0.1:8080/put/; do sleep 0.1; done
         path="put/",
     ),
 }
-"""By name. Debian's releases differ: what is here is for those of 12 and later."""
+"""Servers by name. Debian's releases differ. These are for 12 and later."""
