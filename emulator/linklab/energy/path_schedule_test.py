@@ -23,13 +23,13 @@ def test_levels_are_octaves() -> None:
 
 
 def test_a_course_is_learnt_from_rates() -> None:
-    course = RateChain([1e6, 1e6, 10e6, 1e6, 1e6, 12e6])
+    chain = RateChain([1e6, 1e6, 10e6, 1e6, 1e6, 12e6])
     slow, fast = level(1e6), level(10e6)
-    assert (course.usual, set(course.next)) == (slow, {slow, fast})
-    assert course.next[slow] == {slow: 0.5, fast: 0.5}
-    assert course.next[fast] == {slow: 1.0}
-    assert course.rates_bps == {slow: 1e6, fast: 11e6}
-    assert [course.known(rate) for rate in (0.1e6, 1e6, 200e6)] == [slow, slow, fast]
+    assert (chain.usual, set(chain.next)) == (slow, {slow, fast})
+    assert chain.next[slow] == {slow: 0.5, fast: 0.5}
+    assert chain.next[fast] == {slow: 1.0}
+    assert chain.rates_bps == {slow: 1e6, fast: 11e6}
+    assert [chain.known(rate) for rate in (0.1e6, 1e6, 200e6)] == [slow, slow, fast]
     with pytest.raises(ValueError, match="no rate"):
         RateChain([])
 

@@ -21,12 +21,12 @@ def make(lte: str, *events: str) -> Scenario:
     )
 
 
-def course(one: Scenario, until_s: float = 20.0) -> list[Span]:
+def history(one: Scenario, until_s: float = 20.0) -> list[Span]:
     return list(itertools.takewhile(lambda span: span.start_s < until_s, spans(one, 1, one.links)))
 
 
 def test_handshakes_come_first_and_then_the_whole_rate() -> None:
-    first, rest = course(make("rtt: 100 ms"))
+    first, rest = history(make("rtt: 100 ms"))
     assert first.start_s == 0
     assert first.end_s == pytest.approx(0.3)
     assert first.payload_bytes_per_s["wifi"] == pytest.approx(1e6 * goodput_ratio())
@@ -37,28 +37,30 @@ def test_handshakes_come_first_and_then_the_whole_rate() -> None:
 
 def test_an_upload_fills_the_links_upwards() -> None:
     up = replace(make("rtt: 100 ms, rrc: {}"), workload=Workload(upload=Upload()))
-    last = course(up)[-1]
+    last = history(up)[-1]
     assert last.payload_bytes_per_s["wifi"] == pytest.approx(1e6 / 8 * goodput_ratio())
     assert last.payload_bytes_per_s["lte"] == pytest.approx(1e6 / 8 * goodput_ratio())
     # The radio wakes for what the client sends, and then three round trips.
-    begins = min(span.start_s for span in course(up) if span.payload_bytes_per_s["lte"] > 0)
+    begins = min(span.start_s for span in history(up) if span.payload_bytes_per_s["lte"] > 0)
     assert begins == pytest.approx(0.26 + 0.3, abs=0.05)
 
 
 def test_nothing_is_sent_before_the_client_starts() -> None:
     one = make("rtt: 100 ms, rrc: {}")
-    course = list(itertools.takewhile(lambda span: span.start_s < 9, spans(one, 1, one.links, 5.0)))
-    before = [span for span in course if span.end_s <= 5]
+    history = list(
+        itertools.takewhile(lambda span: span.start_s < 9, spans(one, 1, one.links, 5.0))
+    )
+    before = [span for span in history if span.end_s <= 5]
     assert before[-1].end_s == 5
     assert all(not any(span.payload_bytes_per_s.values()) for span in before)
     assert all(span.states["lte"].rrc == "idle" for span in before), "its radio sleeps"
     # It is awake after 260 ms, and then come three round trips.
-    begins = min(span.start_s for span in course if span.payload_bytes_per_s["lte"] > 0)
+    begins = min(span.start_s for span in history if span.payload_bytes_per_s["lte"] > 0)
     assert begins == pytest.approx(5 + 0.26 + 0.3, abs=0.05)
 
 
 def test_spans_follow_each_other_without_a_gap() -> None:
-    seen = course(make("rtt: 100 ms, carriers: {count: 3}, rrc: {}"), 5.0)
+    seen = history(make("rtt: 100 ms, carriers: {count: 3}, rrc: {}"), 5.0)
     assert seen[0].start_s == 0
     assert all(one.end_s == two.start_s for one, two in itertools.pairwise(seen))
     assert all(span.end_s > span.start_s for span in seen)
@@ -66,7 +68,7 @@ def test_spans_follow_each_other_without_a_gap() -> None:
 
 def test_a_full_link_brings_up_its_carriers_and_wakes_its_radio() -> None:
     lte = "rtt: 100 ms, carriers: {count: 2, delay: 1 s, sigma: 0, slow: 0 %}, rrc: {}"
-    states = [(span.start_s, span.states["lte"]) for span in course(make(lte), 5.0)]
+    states = [(span.start_s, span.states["lte"]) for span in history(make(lte), 5.0)]
     assert states[0][1].rrc == "promotion"  # The first packet waits from the start
     connected_s = next(t for t, state in states if state.rrc == "connected")
     assert connected_s == pytest.approx(0.26)
@@ -76,16 +78,16 @@ def test_a_full_link_brings_up_its_carriers_and_wakes_its_radio() -> None:
 
 def test_nothing_passes_in_an_outage_and_handshakes_wait_for_its_end() -> None:
     one = make("rtt: 100 ms", "at: 0 s, link: lte, outage: true, for: 1 s")
-    rates = {span.start_s: span.payload_bytes_per_s["lte"] for span in course(one)}
+    rates = {span.start_s: span.payload_bytes_per_s["lte"] for span in history(one)}
     assert [t for t, rate in rates.items() if rate > 0] == [pytest.approx(1.3)]
 
 
 def test_what_an_outage_loses_keeps_no_radio_awake() -> None:
     lte = "rtt: 100 ms, rrc: {tail: 1 s}"
     one = make(lte, "at: 2 s, link: lte, outage: true, for: 2 s")
-    modes = [span.states["lte"].rrc for span in course(one) if span.start_s < 4]
+    modes = [span.states["lte"].rrc for span in history(one) if span.start_s < 4]
     assert modes[-1] == "idle"
-    rates = {span.start_s: span.payload_bytes_per_s["lte"] for span in course(one)}
+    rates = {span.start_s: span.payload_bytes_per_s["lte"] for span in history(one)}
     assert min(t for t, rate in rates.items() if t > 3 and rate > 0) == pytest.approx(
         4.28, abs=0.03
     )
@@ -93,6 +95,6 @@ def test_what_an_outage_loses_keeps_no_radio_awake() -> None:
 
 def test_bytes_received_trigger_events() -> None:
     one = make("rtt: 0 s", "after: 5 MB, link: lte, carrier: down")
-    down_s = next(span.start_s for span in course(one) if not span.states["lte"].up)
+    down_s = next(span.start_s for span in history(one) if not span.states["lte"].up)
     arrives_s = 5e6 / (11e6 * goodput_ratio())
     assert arrives_s <= down_s <= arrives_s + 0.0201

@@ -37,7 +37,7 @@ def drive(
 ) -> list[Asked]:
     """Asks the layer as a player does, over a link with a queue that traffic is offered to."""
     t_s, sent, backlog = start_s, 0.0, 0.0
-    course: list[Asked] = []
+    history: list[Asked] = []
     while t_s <= until_s:
         load = Load(
             down_bytes=round(sent), down_backlog_bytes=round(backlog), connections=connections(t_s)
@@ -46,24 +46,24 @@ def drive(
         assert layer.apply(t_s, load, BASE) == state
         next_s = layer.next_s()
         assert next_s > t_s
-        course.append(Asked(t_s, state))
+        history.append(Asked(t_s, state))
         next_s = min(next_s, t_s + 0.5)
         backlog += offered_bps(t_s) / 8 * (next_s - t_s)
         served = min(backlog, state.down_rate_bps / 8 * (next_s - t_s))
         backlog = min(backlog - served, FULL_QUEUE_BYTES)
         sent += served
         t_s = next_s
-    return course
+    return history
 
 
 def saturating(_: float) -> float:
     return 2.0 * PLATEAU_BPS
 
 
-def came_up(course: list[Asked]) -> list[tuple[float, int]]:
+def came_up(history: list[Asked]) -> list[tuple[float, int]]:
     """Every change of the number of carriers."""
     found = [(0.0, 1)]
-    found += [(one.t_s, one.state.carriers) for one in course]
+    found += [(one.t_s, one.state.carriers) for one in history]
     return [one for last, one in pairwise(found) if one[1] != last[1]]
 
 
@@ -97,20 +97,20 @@ SETTINGS = st.builds(
 
 
 def test_a_saturating_flow_shows_the_configured_ramp_within_one_step() -> None:
-    course = drive(made(STEADY), 5, saturating)
+    history = drive(made(STEADY), 5, saturating)
     backlog_s = STEP_S  # The first step fills the queue, the next one sees it.
-    second, third = came_up(course)
+    second, third = came_up(history)
     assert (second[1], third[1]) == (2, 3)
     assert second[0] == pytest.approx(backlog_s + 0.05 + 1.25, abs=STEP_S)
     assert third[0] == pytest.approx(backlog_s + 0.05 + 2.5, abs=STEP_S)
-    shares = {one.state.carriers: one.state.down_rate_bps / PLATEAU_BPS for one in course}
+    shares = {one.state.carriers: one.state.down_rate_bps / PLATEAU_BPS for one in history}
     assert shares == pytest.approx({1: 0.4, 2: 0.7, 3: 1.0})
-    assert {one.state.up_rate_bps for one in course} == {BASE.up_rate_bps}
+    assert {one.state.up_rate_bps for one in history} == {BASE.up_rate_bps}
 
 
 def test_one_step_for_two_carriers() -> None:
-    course = drive(made(replace(STEADY, count=2)), 5, saturating)
-    ((up_s, carriers),) = came_up(course)
+    history = drive(made(replace(STEADY, count=2)), 5, saturating)
+    ((up_s, carriers),) = came_up(history)
     assert carriers == 2
     assert up_s == pytest.approx(STEP_S + 2.55, abs=STEP_S)
 
@@ -118,28 +118,28 @@ def test_one_step_for_two_carriers() -> None:
 @examples(max_examples=60)
 @given(st.floats(0, 0.39), st.integers(), KEYS)
 def test_a_paced_flow_below_one_carrier_never_triggers(share: float, seed: int, key: Key) -> None:
-    course = drive(
+    history = drive(
         made(replace(THREE, key=key), seed),
         3,
         lambda _: share * PLATEAU_BPS,
         lambda _: frozenset((7,)),
     )
-    assert {one.state.carriers for one in course} == {1}
+    assert {one.state.carriers for one in history} == {1}
 
 
 def test_a_short_burst_does_not_trigger() -> None:
     """Up to half a megabyte, queued for a quarter of a second every second."""
     layer = made(replace(THREE, trigger_s=0.3))
-    course = drive(layer, 20, lambda t_s: PLATEAU_BPS if t_s % 1 < 0.1 else 0.0)
-    assert came_up(course) == []
+    history = drive(layer, 20, lambda t_s: PLATEAU_BPS if t_s % 1 < 0.1 else 0.0)
+    assert came_up(history) == []
 
 
 def test_idleness_resets() -> None:
     pause = (6.0, 9.0)
-    course = drive(
+    history = drive(
         made(STEADY), 13, lambda t_s: 0.0 if pause[0] <= t_s < pause[1] else 2.0 * PLATEAU_BPS
     )
-    changes = came_up(course)
+    changes = came_up(history)
     assert [carriers for _, carriers in changes] == [2, 3, 1, 2, 3]
     empty_s = pause[0] + FULL_QUEUE_BYTES * 8 / PLATEAU_BPS
     assert changes[2][0] == pytest.approx(empty_s + 1.28, abs=1.28 / 8 + STEP_S)
@@ -147,8 +147,8 @@ def test_idleness_resets() -> None:
 
 
 def test_a_pause_shorter_than_idle_keeps_the_carriers() -> None:
-    course = drive(made(STEADY), 12, lambda t_s: 0.0 if 6 <= t_s < 7 else 2.0 * PLATEAU_BPS)
-    assert [carriers for _, carriers in came_up(course)] == [2, 3]
+    history = drive(made(STEADY), 12, lambda t_s: 0.0 if 6 <= t_s < 7 else 2.0 * PLATEAU_BPS)
+    assert [carriers for _, carriers in came_up(history)] == [2, 3]
 
 
 def test_the_ramp_waits_while_there_is_no_load() -> None:
@@ -213,8 +213,8 @@ def test_runs_that_never_aggregate() -> None:
         not made(replace(THREE, never_probability=0.2), seed).wants_load for seed in range(3000)
     ]
     assert sum(never) / 3000 == pytest.approx(0.2, abs=4 * math.sqrt(0.16 / 3000))
-    course = drive(made(NEVER), 60, saturating)
-    assert {one.state.down_rate_bps for one in course} == {0.4 * PLATEAU_BPS}
+    history = drive(made(NEVER), 60, saturating)
+    assert {one.state.down_rate_bps for one in history} == {0.4 * PLATEAU_BPS}
 
 
 def ramp_s(seed: int) -> float:
@@ -234,12 +234,12 @@ def test_ramps_are_as_long_as_the_thesis_says() -> None:
 
 
 def test_each_ramp_has_its_own_length() -> None:
-    course = drive(
+    history = drive(
         made(replace(THREE, slow_probability=0.0)),
         60,
         lambda t_s: 0.0 if t_s % 20 > 14 else 2.0 * PLATEAU_BPS,
     )
-    full = [t_s for t_s, carriers in came_up(course) if carriers == 3]
+    full = [t_s for t_s, carriers in came_up(history) if carriers == 3]
     lengths = {round(t_s % 20, 1) for t_s in full}
     assert len(full) == len(lengths) == 3
 
@@ -255,12 +255,12 @@ def test_between_first_share_and_plateau_and_the_same_again(
     def connections(t_s: float) -> frozenset[int]:
         return frozenset((int(t_s / 2), 1000))
 
-    course = drive(Carriers(settings, Random(seed)), 5, on_off, connections)
-    for one in course:
+    history = drive(Carriers(settings, Random(seed)), 5, on_off, connections)
+    for one in history:
         assert 1 <= one.state.carriers <= settings.count
         least = PLATEAU_BPS * (settings.first_share if settings.count > 1 else 1)
         assert least - 1 <= one.state.down_rate_bps <= PLATEAU_BPS
-    assert drive(Carriers(settings, Random(seed)), 5, on_off, connections) == course
+    assert drive(Carriers(settings, Random(seed)), 5, on_off, connections) == history
 
 
 @examples(max_examples=60)

@@ -19,7 +19,7 @@ SETTINGS = st.builds(
 )
 
 
-def course(settings: OnOffSettings, seed: int, until_s: float) -> list[tuple[float, LinkState]]:
+def history(settings: OnOffSettings, seed: int, until_s: float) -> list[tuple[float, LinkState]]:
     """Every time at which the link changes, with what it is from then on."""
     layer = OnOff(settings, Random(seed))
     found = [(0.0, layer.apply(0.0, NO_LOAD, BASE))]
@@ -31,7 +31,7 @@ def course(settings: OnOffSettings, seed: int, until_s: float) -> list[tuple[flo
 @examples(max_examples=60)
 @given(SETTINGS, st.integers())
 def test_on_it_is_as_below_and_off_it_is_limited(settings: OnOffSettings, seed: int) -> None:
-    changes = course(settings, seed, 50)
+    changes = history(settings, seed, 50)
     limit = settings.off_rate_bps
     off = (min(BASE.down_rate_bps, limit), min(BASE.up_rate_bps, limit))
     for (before_s, before), (t_s, now) in pairwise(changes):
@@ -40,7 +40,7 @@ def test_on_it_is_as_below_and_off_it_is_limited(settings: OnOffSettings, seed: 
             assert (before == BASE) != (now == BASE)
     for _, state in changes:
         assert state == BASE or (state.down_rate_bps, state.up_rate_bps) == off
-    assert course(settings, seed, 50) == changes
+    assert history(settings, seed, 50) == changes
 
 
 @examples(max_examples=60)
@@ -48,7 +48,7 @@ def test_on_it_is_as_below_and_off_it_is_limited(settings: OnOffSettings, seed: 
 def test_asking_more_often_changes_nothing(
     settings: OnOffSettings, seed: int, asked: list[float]
 ) -> None:
-    changes = course(settings, seed, 50)
+    changes = history(settings, seed, 50)
     layer = OnOff(settings, Random(seed))
     for t_s in sorted(asked):
         expected = [state for changed_s, state in changes if changed_s <= t_s][-1]
@@ -61,7 +61,7 @@ def test_times_are_exponential_with_the_stated_means(settings: OnOffSettings) ->
     """Mean and standard deviation are the same for an exponential time. 4 sigma."""
     spans = [
         (end - begin, state == BASE)
-        for (begin, state), (end, _) in pairwise(course(settings, 3, 100_000))
+        for (begin, state), (end, _) in pairwise(history(settings, 3, 100_000))
     ]
     for mean_s, on in ((settings.on_s, True), (settings.off_s, False)):
         lasted = [length for length, was in spans if was == on]
@@ -72,5 +72,5 @@ def test_times_are_exponential_with_the_stated_means(settings: OnOffSettings) ->
 
 def test_at_the_start_as_often_on_as_ever() -> None:
     settings = OnOffSettings(1_000_000, 10.0, 30.0)
-    on = sum(course(settings, seed, 0)[0][1] == BASE for seed in range(3000))
+    on = sum(history(settings, seed, 0)[0][1] == BASE for seed in range(3000))
     assert on / 3000 == pytest.approx(1 / 4, abs=4 * math.sqrt(3 / 16 / 3000))

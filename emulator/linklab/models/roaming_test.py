@@ -31,7 +31,7 @@ DESK = RoamingSettings(
 )
 
 
-def course(roaming: Roaming, until_s: float) -> list[tuple[float, Attachment]]:
+def history(roaming: Roaming, until_s: float) -> list[tuple[float, Attachment]]:
     """Every change of where the client is or seems to be attached, at the very times."""
     found: list[tuple[float, Attachment]] = []
     t_s = 0.0
@@ -58,7 +58,7 @@ def made(settings: RoamingSettings, *forced: tuple[float, str | None]) -> Roamin
 
 
 def test_a_walk_hands_over_where_the_other_is_stronger_by_the_hysteresis() -> None:
-    found = course(made(HALL), 60)
+    found = history(made(HALL), 60)
     assert names(found) == ["ap1", "", "ap2"]
     left_s, joined_s = found[1][0], found[2][0]
     # 35 log10 of the ratio of distances is 6 dB at 60 / (1 + 10^(-6/35)) m, but for the 1 m aside.
@@ -68,7 +68,7 @@ def test_a_walk_hands_over_where_the_other_is_stronger_by_the_hysteresis() -> No
 
 
 def test_the_handover_begins_at_the_exact_time_and_not_at_a_beacon() -> None:
-    left_s = course(made(HALL), 60)[1][0]
+    left_s = history(made(HALL), 60)[1][0]
     assert made(HALL).at(left_s).access_point == ""
     assert made(HALL).at(left_s - 2e-9).access_point == "ap1"
     assert abs(left_s / BEACON_S - round(left_s / BEACON_S)) > 1e-6
@@ -76,7 +76,7 @@ def test_the_handover_begins_at_the_exact_time_and_not_at_a_beacon() -> None:
 
 def test_there_and_back_without_flapping() -> None:
     walk = replace(HALL, path=(*HALL.path, Waypoint(120, 0, 1)))
-    found = course(made(walk), 200)
+    found = history(made(walk), 200)
     assert names(found) == ["ap1", "", "ap2", "", "ap1"]
     assert found[3][0] - 60 == pytest.approx(found[1][0], abs=0.01)
 
@@ -92,7 +92,7 @@ def test_there_and_back_without_flapping() -> None:
 )
 def test_presets(preset: str, outage_s: float, carrier: bool, lease: int) -> None:
     settings = replace(DESK, handover=HANDOVERS[preset])
-    found = course(made(settings, (1.2345, "ap2")), 10)
+    found = history(made(settings, (1.2345, "ap2")), 10)
     assert found == [
         (0.0, Attachment("ap1", -50, True, 0)),
         (1.2345, Attachment("", None, carrier, 0)),
@@ -114,14 +114,14 @@ def test_who_stands_still_is_not_asked_again() -> None:
 
 
 def test_who_was_sent_to_a_weaker_one_stays_there() -> None:
-    found = course(made(DESK, (1, "ap2"), (5, None), (9, None)), 20)
+    found = history(made(DESK, (1, "ap2"), (5, None), (9, None)), 20)
     assert names(found) == ["ap1", "", "ap2", "", "ap1", "", "ap2"]
 
 
 def test_who_was_sent_away_may_come_back_by_the_hysteresis_more() -> None:
     """Forced to ap2 while ap1 is ahead, then walking on towards ap1."""
     walk = replace(HALL, path=(Waypoint(0, 25, 0), Waypoint(10, 25, 0), Waypoint(35, 0, 0)))
-    found = course(made(walk, (1, "ap2")), 60)
+    found = history(made(walk, (1, "ap2")), 60)
     assert names(found) == ["ap1", "", "ap2", "", "ap1"]
     ahead_db = 35 * math.log10(35 / 25)
     x_m = next(
@@ -137,7 +137,7 @@ def test_out_of_reach_and_back() -> None:
         path=(Waypoint(0, 0, 0), Waypoint(100, 200, 0), Waypoint(200, 0, 0)),
         handover=HANDOVERS["full-scan-dhcp"],
     )
-    found = course(made(settings), 250)
+    found = history(made(settings), 250)
     assert names(found) == ["ap", "", "ap"]
     assert not found[1][1].carrier
     # 17 dBm less 47 dB: 30 + 35 log10(d) = 97 where it is lost, 92 where it can be joined.
@@ -148,12 +148,12 @@ def test_out_of_reach_and_back() -> None:
 
 def test_nobody_there() -> None:
     settings = RoamingSettings((AccessPoint("ap", signal_dbm=-93),))
-    assert course(made(settings, (3, None)), 10) == [(0.0, Attachment("", None, False, 0))]
+    assert history(made(settings, (3, None)), 10) == [(0.0, Attachment("", None, False, 0))]
 
 
 def test_the_only_one_is_joined_again() -> None:
     settings = RoamingSettings((AccessPoint("ap", signal_dbm=-50),))
-    found = course(made(settings, (2, None)), 10)
+    found = history(made(settings, (2, None)), 10)
     assert [(t_s, one.access_point) for t_s, one in found] == [(0, "ap"), (2, ""), (2.3, "ap")]
 
 
@@ -187,7 +187,7 @@ def test_a_target_out_of_reach_is_lost_again() -> None:
     settings = RoamingSettings(
         (AccessPoint("near", signal_dbm=-50), AccessPoint("far", signal_dbm=-99))
     )
-    found = course(made(settings, (1, "far")), 10)
+    found = history(made(settings, (1, "far")), 10)
     assert names(found) == ["near", "", "near"]
     assert found[2][0] == pytest.approx(1.6)
 
@@ -196,7 +196,7 @@ def test_what_was_just_joined_is_kept_until_the_next_beacon() -> None:
     """Who rushes past an access point while joining it leaves it again, but not at once."""
     points = tuple(AccessPoint(f"ap{n}", 30.0 * n, 0) for n in range(4))
     rush = RoamingSettings(points, (Waypoint(0, 0, 0), Waypoint(3, 90, 0)), HANDOVERS["full-scan"])
-    found = course(made(rush), 10)
+    found = history(made(rush), 10)
     assert names(found) == ["ap0", "", "ap1", "", "ap2", "", "ap3"]
     joined_s, left_s = found[2][0], found[3][0]
     assert joined_s == found[1][0] + 1.5
@@ -246,7 +246,7 @@ def test_every_break_is_as_long_as_stated(
 ) -> None:
     """Or twice as long, and so on, where what it went for was out of reach when it came there
     and another one was not."""
-    found = course(made(settings, *forced), 60)
+    found = history(made(settings, *forced), 60)
     handover = settings.handover
     leases = 0
     for index, (t_s, attached) in enumerate(found):
@@ -270,7 +270,7 @@ def test_every_break_is_as_long_as_stated(
 def test_asking_more_or_less_often_changes_nothing(
     settings: RoamingSettings, forced: list[tuple[float, None]], asked: list[float]
 ) -> None:
-    found = course(made(settings, *forced), 60)
+    found = history(made(settings, *forced), 60)
     roaming = made(settings, *forced)
     for t_s in sorted(asked):
         expected = [attached for changed_s, attached in found if changed_s <= t_s][-1]
@@ -283,8 +283,8 @@ def test_asking_more_or_less_often_changes_nothing(
 def test_later_is_the_same_later(settings: RoamingSettings, beacons: int) -> None:
     shift_s = beacons * BEACON_S
     path = tuple(Waypoint(one.t_s + shift_s, one.x_m, one.y_m) for one in settings.path)
-    first = course(made(settings), 60)
-    later = course(made(replace(settings, path=path)), 60 + shift_s)
+    first = history(made(settings), 60)
+    later = history(made(replace(settings, path=path)), 60 + shift_s)
     assert names(first) == names(later)
     for (t_s, _), (shifted_s, _) in zip(first[1:], later[1:], strict=True):
         # Who is out of reach at the start is so from the start on.

@@ -56,17 +56,17 @@ def drive(
     """Every change of the radio's state; asks when the layer wants to be asked."""
     layer = Rrc(settings)
     t_s, state = 0.0, None
-    course: list[tuple[float, str]] = []
+    history: list[tuple[float, str]] = []
     while t_s <= until_s:
         load = queues.load(t_s, state)
         state = layer.apply(t_s, load, BASE)
         assert layer.apply(t_s, load, BASE) == state
         assert (state.hold_down, state.hold_up) == MODES[state.rrc]
-        if not course or course[-1][1] != state.rrc:
-            course.append((t_s, state.rrc))
+        if not history or history[-1][1] != state.rrc:
+            history.append((t_s, state.rrc))
         assert layer.next_s() > t_s
         t_s = layer.next_s()
-    return course
+    return history
 
 
 def test_nothing_wakes_an_idle_radio_but_a_packet() -> None:
@@ -76,9 +76,9 @@ def test_nothing_wakes_an_idle_radio_but_a_packet() -> None:
 @pytest.mark.parametrize("direction", ["down", "up"])
 def test_a_packet_in_either_queue_promotes(direction: str) -> None:
     queues = Queues(**{direction: [1.001]})
-    course = drive(queues, 14)
-    assert [mode for _, mode in course] == ["idle", "promotion", "connected", "drx", "idle"]
-    times = [t_s for t_s, _ in course]
+    history = drive(queues, 14)
+    assert [mode for _, mode in history] == ["idle", "promotion", "connected", "drx", "idle"]
+    times = [t_s for t_s, _ in history]
     assert times[1] == pytest.approx(1.001, abs=STEP_S)
     assert times[2] == pytest.approx(times[1] + 0.26, abs=1e-9)
     # The queue was seen to empty at the next look, half an inactivity later.
@@ -88,15 +88,15 @@ def test_a_packet_in_either_queue_promotes(direction: str) -> None:
 
 def test_traffic_keeps_it_connected() -> None:
     queues = Queues(up=[0.0], down=[0.5 + 0.09 * number for number in range(100)])
-    course = drive(queues, 9)
-    assert [mode for _, mode in course][:3] == ["idle", "promotion", "connected"]
-    assert [mode for t_s, mode in course if 0.7 < t_s < 9] == []
+    history = drive(queues, 9)
+    assert [mode for _, mode in history][:3] == ["idle", "promotion", "connected"]
+    assert [mode for t_s, mode in history if 0.7 < t_s < 9] == []
 
 
 def test_drx_lets_the_downlink_through_at_the_next_on_instant() -> None:
     queues = Queues(up=[0.0], down=[2.001, 4.0399, 6.0401])
-    course = drive(queues, 10)
-    woken_s = [t_s for t_s, mode in course if mode == "connected"]
+    history = drive(queues, 10)
+    woken_s = [t_s for t_s, mode in history if mode == "connected"]
     assert woken_s[1:] == pytest.approx([2.04, 4.04, 6.08])
     assert [come_s for name, come_s, _ in queues.passed if name == "down"] == [
         2.001,
@@ -107,8 +107,8 @@ def test_drx_lets_the_downlink_through_at_the_next_on_instant() -> None:
 
 def test_drx_lets_the_uplink_through_and_it_wakes_the_radio() -> None:
     queues = Queues(up=[0.0, 3.001])
-    course = drive(queues, 5)
-    woken_s = [t_s for t_s, mode in course if mode == "connected"]
+    history = drive(queues, 5)
+    woken_s = [t_s for t_s, mode in history if mode == "connected"]
     assert woken_s[1] == pytest.approx(3.001, abs=STEP_S)
     assert ("up", 3.001, woken_s[1]) in queues.passed
 

@@ -31,12 +31,12 @@ def test_nobody() -> None:
 @examples(max_examples=60)
 @given(SETTINGS, st.integers())
 def test_one_at_a_time_changes_at_the_time_announced(settings: StationSettings, seed: int) -> None:
-    course = changes(Stations(settings, Random(seed)), 20)
-    for (before_s, before), (t_s, now) in pairwise(course):
+    history = changes(Stations(settings, Random(seed)), 20)
+    for (before_s, before), (t_s, now) in pairwise(history):
         assert t_s > before_s
         assert abs(now - before) == 1
         assert 0 <= now <= settings.count
-    assert changes(Stations(settings, Random(seed)), 20) == course
+    assert changes(Stations(settings, Random(seed)), 20) == history
 
 
 @examples(max_examples=60)
@@ -44,10 +44,10 @@ def test_one_at_a_time_changes_at_the_time_announced(settings: StationSettings, 
 def test_asking_more_often_changes_nothing(
     settings: StationSettings, seed: int, asked: list[float]
 ) -> None:
-    course = changes(Stations(settings, Random(seed)), 50)
+    history = changes(Stations(settings, Random(seed)), 50)
     stations = Stations(settings, Random(seed))
     for t_s in sorted(asked):
-        expected = [busy for changed_s, busy in course if changed_s <= t_s][-1]
+        expected = [busy for changed_s, busy in history if changed_s <= t_s][-1]
         assert stations.busy(t_s) == stations.busy(t_s) == expected
         assert stations.next_s() > t_s
 
@@ -61,8 +61,8 @@ def test_another_station_leaves_the_others_as_they_were() -> None:
 @pytest.mark.parametrize("begins_per_s", [0.025, 0.05])
 def test_times_and_shares_are_as_stated(begins_per_s: float) -> None:
     """eMPTCP's stations: busy 20 s on average, a third or half of the time. 4 sigma."""
-    course = changes(Stations(StationSettings(1, begins_per_s), Random(3)), 200_000)
-    spans = [(end - begin, busy) for (begin, busy), (end, _) in pairwise(course)]
+    history = changes(Stations(StationSettings(1, begins_per_s), Random(3)), 200_000)
+    spans = [(end - begin, busy) for (begin, busy), (end, _) in pairwise(history)]
     for wanted_s, state in ((20.0, 1), (1 / begins_per_s, 0)):
         lasted = [length for length, busy in spans if busy == state]
         error_s = 4 * wanted_s / math.sqrt(len(lasted))

@@ -23,24 +23,24 @@ from linklab.models.wifi import Wifi, WifiSettings
 WIRED = LinkState(True, 1_000_000_000, 1_000_000_000, 0.01, 0.0, 0.0)
 DESK = RoamingSettings((AccessPoint("ap1", signal_dbm=-50), AccessPoint("ap2", signal_dbm=-60)))
 
-Course = list[tuple[float, LinkState]]
+History = list[tuple[float, LinkState]]
 
 
-def drive(layer: Wifi, until_s: float, base: LinkState = WIRED, acks: float = 0.5) -> Course:
+def drive(layer: Wifi, until_s: float, base: LinkState = WIRED, acks: float = 0.5) -> History:
     """Asks as the player does over a link that always has something to send."""
     t_s, down, up = 0.0, 0.0, 0.0
-    course: Course = []
+    history: History = []
     while t_s <= until_s:
         load = Load(int(down) * FRAME_BYTES, int(down), int(up) * ACK_BYTES, int(up), 10**6)
         state = layer.apply(t_s, load, base)
         assert layer.apply(t_s, load, base) == state
         assert layer.next_s() > t_s
-        course.append((t_s, state))
+        history.append((t_s, state))
         if state.up and not state.blackout:
             packets = state.down_rate_bps / 8 / FRAME_BYTES * (layer.next_s() - t_s)
             down, up = down + packets, up + packets * acks
         t_s = layer.next_s()
-    return course
+    return history
 
 
 AC = WifiSettings("ac", DESK, width_mhz=80)
@@ -53,22 +53,22 @@ def made(
     return Wifi(settings, Random(seed), forced)
 
 
-def mean_bps(course: Course) -> float:
-    ended = course[1:]
+def mean_bps(history: History) -> float:
+    ended = history[1:]
     bits = sum(
         state.down_rate_bps * (end_s - t_s)
-        for (t_s, state), (end_s, _) in zip(course, ended, strict=False)
+        for (t_s, state), (end_s, _) in zip(history, ended, strict=False)
     )
-    return bits / (course[-1][0] - course[0][0])
+    return bits / (history[-1][0] - history[0][0])
 
 
 def test_a_desk_beside_the_access_point() -> None:
-    (_, first), *course = drive(made(), 3)
+    (_, first), *history = drive(made(), 3)
     assert (first.access_point, first.signal_dbm, first.lease) == ("ap1", -50, 0)
     assert (first.loss_ratio, first.loss_burst_packets) == (0.001, 2)
     assert first.up
     assert not first.blackout
-    goodput = mean_bps(course) * SEGMENT_BYTES / FRAME_BYTES
+    goodput = mean_bps(history) * SEGMENT_BYTES / FRAME_BYTES
     assert 0.65 <= goodput / 390e6 <= 0.70
 
 
@@ -99,12 +99,12 @@ def test_the_cell_of_super_aggregation() -> None:
 def test_a_handover_as_the_client_sees_it(preset: str, carrier: bool, lease: int) -> None:
     handover = HANDOVERS[preset]
     layer = made(replace(AC, roaming=replace(DESK, handover=handover)), [(1.2345, None)])
-    course = drive(layer, 6)
-    away = [(t_s, state) for t_s, state in course if state.access_point == ""]
+    history = drive(layer, 6)
+    away = [(t_s, state) for t_s, state in history if state.access_point == ""]
     assert away[0][0] == 1.2345
     assert all((s.up, s.blackout, s.signal_dbm) == (carrier, carrier, None) for _, s in away)
     assert {s.lease for _, s in away} == {0}
-    back_s, back = next((t_s, s) for t_s, s in course if s.access_point == "ap2")
+    back_s, back = next((t_s, s) for t_s, s in history if s.access_point == "ap2")
     assert back_s == 1.2345 + handover.outage_s
     assert (back.up, back.blackout, back.lease, back.signal_dbm) == (True, False, lease, -60)
 
@@ -130,18 +130,18 @@ def test_the_edge_is_slow_lossy_and_lasts_as_long_as_greenbag_saw() -> None:
     walk = RoamingSettings(
         (AccessPoint("ap", 0, 0),), (Waypoint(0, 0, 0), Waypoint(100, 140, 0)), exponent=4.0
     )
-    course = drive(made(WifiSettings("n", walk)), 100)
-    dip = [(t_s, s) for t_s, s in course if s.up and s.down_rate_bps < 1e6]
+    history = drive(made(WifiSettings("n", walk)), 100)
+    dip = [(t_s, s) for t_s, s in history if s.up and s.down_rate_bps < 1e6]
     assert 4 <= dip[-1][0] - dip[0][0] <= 10
     assert all(state.down_rate_bps > 100e3 for _, state in dip)
     assert {state.loss_ratio for _, state in dip} == {0.01}
-    rates = [state.down_rate_bps for _, state in course if state.up]
+    rates = [state.down_rate_bps for _, state in history if state.up]
     assert rates[0] > 45e6
-    assert not course[-1][1].up
-    signals = [state.signal_dbm for _, state in course if state.signal_dbm is not None]
+    assert not history[-1][1].up
+    signals = [state.signal_dbm for _, state in history if state.signal_dbm is not None]
     assert signals == sorted(signals, reverse=True)
     assert signals[-1] == -97
-    losses = [state.loss_ratio for _, state in course if state.up]
+    losses = [state.loss_ratio for _, state in history if state.up]
     assert losses == sorted(losses)
     assert losses[0] == 0.001
 
@@ -150,12 +150,12 @@ def test_other_stations_take_fair_shares_of_the_air() -> None:
     """Two of eMPTCP's, busy a third of the time: E[1 / (1 + busy)] is 19/27 of the air."""
     layer = Wifi(replace(G, stations=StationSettings(2)), Random(3), step_s=10.0)
     alone_bps = FRAME_BYTES * 8 / ACCESS_G.down_packet_s(FRAME_BYTES, 54e6)
-    course: Course = [(0.0, layer.apply(0.0, NO_LOAD, WIRED))]
-    while course[-1][0] < 50_000:
+    history: History = [(0.0, layer.apply(0.0, NO_LOAD, WIRED))]
+    while history[-1][0] < 50_000:
         t_s = layer.next_s()
-        course.append((t_s, layer.apply(t_s, NO_LOAD, WIRED)))
-    assert {round(alone_bps / state.down_rate_bps, 3) for _, state in course} == {1, 2, 3}
-    assert mean_bps(course) / alone_bps == pytest.approx(19 / 27, abs=0.02)
+        history.append((t_s, layer.apply(t_s, NO_LOAD, WIRED)))
+    assert {round(alone_bps / state.down_rate_bps, 3) for _, state in history} == {1, 2, 3}
+    assert mean_bps(history) / alone_bps == pytest.approx(19 / 27, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,10 @@ def test_a_station_that_sends_slowly_has_the_air_for_longer(
     others = StationSettings(1, 1e-4, 100.0, others_bps)
     alone = made(settings).apply(0.0, NO_LOAD, WIRED)
     layer = made(replace(settings, stations=others))
-    course: Course = [(0.0, layer.apply(0.0, NO_LOAD, WIRED))]
-    while course[-1][1].down_rate_bps == alone.down_rate_bps:
-        course.append((layer.next_s(), layer.apply(layer.next_s(), NO_LOAD, WIRED)))
-    assert alone.down_rate_bps / course[-1][1].down_rate_bps == pytest.approx(slower, rel=0.001)
+    history: History = [(0.0, layer.apply(0.0, NO_LOAD, WIRED))]
+    while history[-1][1].down_rate_bps == alone.down_rate_bps:
+        history.append((layer.next_s(), layer.apply(layer.next_s(), NO_LOAD, WIRED)))
+    assert alone.down_rate_bps / history[-1][1].down_rate_bps == pytest.approx(slower, rel=0.001)
 
 
 def test_what_the_radio_does_not_have() -> None:
@@ -229,15 +229,15 @@ BASES = st.builds(
 def test_possible_states_and_the_same_again(
     settings: WifiSettings, base: LinkState, seed: int, forced: list[tuple[float, None]]
 ) -> None:
-    course = drive(Wifi(settings, Random(seed), forced), 4, base)
-    for _, state in course:
+    history = drive(Wifi(settings, Random(seed), forced), 4, base)
+    for _, state in history:
         assert 0 < state.down_rate_bps <= base.down_rate_bps
         assert 0 < state.up_rate_bps <= base.up_rate_bps
         assert base.loss_ratio <= state.loss_ratio < 1
         assert (state.access_point == "") == (not state.up or state.blackout)
         assert state.delay_s == base.delay_s
         gemodel(state.loss_ratio, state.loss_burst_packets)
-    assert drive(Wifi(settings, Random(seed), forced), 4, base) == course
+    assert drive(Wifi(settings, Random(seed), forced), 4, base) == history
 
 
 def test_the_scale_of_the_edge_is_the_channels() -> None:

@@ -177,9 +177,9 @@ class ScheduleControl:
         self._lab, self._multipath, self._player = lab, multipath, player
         self._links = {kind.name: link_of_kind(scenario.links, kind) for kind in (WIFI, LTE)}
         learnt = _rates_of_another_run(scenario)
-        self._courses = {kind: RateChain(learnt[link]) for kind, link in self._links.items()}
-        self._schedule = schedule(model, self._courses[WIFI.name], self._courses[LTE.name])
-        self._levels = {kind: course.usual for kind, course in self._courses.items()}
+        self._chains = {kind: RateChain(learnt[link]) for kind, link in self._links.items()}
+        self._schedule = schedule(model, self._chains[WIFI.name], self._chains[LTE.name])
+        self._levels = {kind: chain.usual for kind, chain in self._chains.items()}
         self._counts = self._received_bytes()
         self._used = self._wanted(is_awake=False)
         for kind, link in self._links.items():
@@ -200,7 +200,7 @@ class ScheduleControl:
         if due_s > 0:
             for kind in self._used.value:
                 rate_bps = (self._counts[kind] - before[kind]) * 8 * goodput_ratio()
-                self._levels[kind] = self._courses[kind].known(rate_bps)
+                self._levels[kind] = self._chains[kind].known(rate_bps)
         wanted = self._wanted(is_awake=LTE.name in self._used.value)
         for kind in wanted.value ^ self._used.value:
             link, rests = self._links[kind], kind not in wanted.value
@@ -217,7 +217,7 @@ _ANOTHER_SEED: Final = 1_000_003
 
 def _rates_of_another_run(scenario: Scenario) -> dict[str, list[float]]:
     """Returns each link's rate in each of the first seconds, with a seed that no run uses."""
-    course = [
+    rates_over_time = [
         (span.start_s, span.end_s, span.payload_bytes_per_s)
         for span in takewhile(
             lambda span: span.start_s < _LEARNT_S,
@@ -226,7 +226,8 @@ def _rates_of_another_run(scenario: Scenario) -> dict[str, list[float]]:
     ]
     return {
         link: by_the_second(
-            ((start_s, end_s, rates[link] * 8) for start_s, end_s, rates in course), _LEARNT_S
+            ((start_s, end_s, rates[link] * 8) for start_s, end_s, rates in rates_over_time),
+            _LEARNT_S,
         )
         for link in scenario.links
     }
