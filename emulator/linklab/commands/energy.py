@@ -39,7 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--eib",
         action="store_true",
-        help="print which links cost least per byte at which rates (eMPTCP's Energy Information Base)",
+        help="print which links cost least per byte at which rates (eMPTCP's Energy Information "
+        "Base)",
     )
     parser.add_argument(
         "--power", action="store_true", help="print power over time as CSV, with --json in the JSON"

@@ -12,7 +12,7 @@ from linklab.analysis.tables import FORMATS, TABLES, load
 from linklab.commands.options import UsageError
 
 EPILOG = """\
-tables, by what a row is: runs, links (of a run), workload (a figure of a page, player
+tables, a row each: runs, links (of a run), workload (a figure of a page, player
 and the like), requests, samples (of the client, every 100 ms), states (of a
 link), queues (counters of a link), events, power (over time, where an energy
 model is named), processes (what client and server used, on the real clock),

@@ -47,7 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-a",
         "--algorithms",
         metavar="NAMES",
-        help=f"comma-separated, one run after the other (default {_IN_TURN}; with --listen-proxy none)",
+        help=f"comma-separated, one run after the other (default {_IN_TURN}; with --listen-proxy "
+        "none)",
     )
     add_seed(parser, "of the first turn")
     parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")

@@ -214,7 +214,8 @@ def add_outside(parser: argparse.ArgumentParser) -> None:
         "--listen-proxy",
         type=_port,
         metavar="PORT",
-        help="open an HTTP and SOCKS5 proxy on the loopback device, over all links. The following ports are one proxy per link (real clock)",
+        help="open an HTTP and SOCKS5 proxy on the loopback device, over all links. The following "
+        "ports are one proxy per link (real clock)",
     )
 
 

@@ -45,7 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--figure",
         metavar="NAME",
-        help="write a chart of `linklab report`, such as hs-s7/alg3/rates, to the -o FILE.svg or FILE.png",
+        help="write a chart of `linklab report`, such as hs-s7/alg3/rates, to the -o FILE.svg or "
+        "FILE.png",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write a picture")
     parser.add_argument("--no-terminal", action="store_true", help="draw nothing in the terminal")

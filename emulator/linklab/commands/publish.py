@@ -54,7 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--reports",
         type=Path,
         metavar="DIR",
-        help="write a report of each run there, RUN.html. *Compare algorithms* links to the web server that serves them",
+        help="write a report of each run there, RUN.html. *Compare algorithms* links to the web "
+        "server that serves them",
     )
     parser.add_argument(
         "--open", action="store_true", help="open the last of the links in a browser"

@@ -43,7 +43,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=Path(),
         metavar="FILE",
-        help="show downloads over a baseline's revisions in git (default: the default suite's baseline)",
+        help="show downloads over a baseline's revisions in git (default: the default suite's "
+        "baseline)",
     )
     add_energy_model(parser, "instead of the scenarios'")
 

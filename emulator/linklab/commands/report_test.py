@@ -85,7 +85,7 @@ def test_a_program_that_brought_no_file_stands_there_without_goodput(
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
     said = words(page(tmp_path / "runs"))
     assert re.search(r"ping 1 2\.\S+( s)? \S+ - - ", said)
-    assert "No run brought the whole file." in said
+    assert "No run delivered the whole file." in said
 
 
 def test_who_brought_no_whole_file_wins_nothing(tmp_path: Path, small: Scenario) -> None:
@@ -236,7 +236,7 @@ def test_names_with_html_stay_names(tmp_path: Path, small: Scenario) -> None:
     assert entities.escape(HOSTILE, quote=False).replace("'", "&#39;") in text
     assert text.count("<script") == text.count("</script") == 4
     charts = re.findall(r'<script type="application/json">(.*?)</script>', text, re.S)
-    assert HOSTILE in {row.get("who") for row in json.loads(charts[0])["data"]["values"]}
+    assert HOSTILE in {row.get("client") for row in json.loads(charts[0])["data"]["values"]}
 
 
 def test_scenarios_that_differ_are_never_pooled(

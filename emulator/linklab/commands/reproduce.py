@@ -53,7 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--runs",
         type=count(MAX_RUNS),
         metavar="N",
-        help="runs of each, with seeds SEED…SEED+N-1 (default: as in the publication). Clear verdicts need at least 5",
+        help="runs of each, with seeds SEED…SEED+N-1 (default: as in the publication). "
+        "Clear verdicts need at least 5",
     )
     add_seed(parser)
     parser.set_defaults(seed=None)  # `given` needs None as default.

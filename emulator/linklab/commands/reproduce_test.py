@@ -98,7 +98,7 @@ def test_the_help_says_how_many_runs_tell(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         main(["reproduce", "--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert f"of fewer than {statistics.LEAST_VALUES} no verdict is clear" in told
+    assert f"Clear verdicts need at least {statistics.LEAST_VALUES}" in told
 
 
 @pytest.mark.parametrize("twice", [True, False])
