@@ -1,4 +1,4 @@
-"""Every public class name stands for one thing in the whole package."""
+"""Tests that every public class name occurs once in the whole package."""
 
 import ast
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What the unit tests share: a scenario, a network namespace, a cache of the test's own."""
+"""Shares a scenario, a network namespace and a private cache between the unit tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents name is there: files, tests, `make` targets, sources."""
+"""Tests that what the documents name exists: files, tests, `make` targets, sources."""
 
 import re
 import shlex

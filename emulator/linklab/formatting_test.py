@@ -1,4 +1,4 @@
-"""The formatter lays out every Python file: no comment keeps a line from it."""
+"""Tests that the formatter lays out every Python file, without comments that switch it off."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An import inside a function says why it is not at the top of its file."""
+"""Tests that an import inside a function says why it is not at the top of its file."""
 
 import ast
 from collections.abc import Iterator

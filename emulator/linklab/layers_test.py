@@ -1,5 +1,4 @@
-"""A module that starts another one by its name obeys the layers of `.importlinter`, too, which sees
-imports alone."""
+"""Tests that modules started by name obey the layers of `.importlinter`, which only sees imports."""
 
 import ast
 import configparser

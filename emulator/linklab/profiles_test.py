@@ -1,4 +1,4 @@
-"""What every scenario that ships has to be; what one of them says is beside its figures."""
+"""Tests every shipped scenario: its keys, its links, and what its source states about them."""
 
 import functools
 import math

@@ -1,5 +1,8 @@
-"""A module whose docstring says `Pure.` touches no file, clock, socket or process itself, and calls no
-function of a module that is not pure. `handbook/reference/modules.md` is made from the docstrings."""
+"""Tests that a module whose docstring says `Pure.` touches no file, clock, socket or process.
+
+It calls no function of an impure module either. `handbook/reference/modules.md` is made from the
+docstrings.
+"""
 
 import ast
 import runpy

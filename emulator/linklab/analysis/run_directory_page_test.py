@@ -1,4 +1,4 @@
-"""The page of the run directory has the fields of its main files."""
+"""Tests that the run directory's page lists the fields of its main files."""
 
 import dataclasses
 import re

@@ -1,5 +1,5 @@
-"""Tests of cluster.py: whom a cluster takes, and which schedulers are spoken to. With real
-processes; runs that come back are in tests/campaign_test.py."""
+"""Tests which workers and schedulers cluster.py accepts, with real processes. Whole runs:
+tests/campaign_test.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker's run in its process; whole ones in a guest: tests/campaign_test.py."""
+"""Tests a worker's run in its process. Whole runs in a guest: tests/campaign_test.py."""
 
 import io
 import signal

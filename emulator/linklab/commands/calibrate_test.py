@@ -1,4 +1,4 @@
-"""`linklab calibrate energy`: a power meter's rows become a model."""
+"""Tests `linklab calibrate energy`: a power meter's rows become a model."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page of all commands is that of the code, and the man pages are complete."""
+"""Tests that the page of commands matches the code, and that the man pages are complete."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""What the commands' tests share: runs that are stood for, and options as parsed."""
+"""Shares simulated runs and parsed options between the commands' tests."""
 
 import json
 from argparse import Namespace

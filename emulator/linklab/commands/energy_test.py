@@ -1,4 +1,4 @@
-"""`linklab energy`: models, thresholds, joules of run directories."""
+"""Tests `linklab energy`: models, thresholds, energy of run directories."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""`linklab publish` from the command line: links, pages of runs, a browser."""
+"""Tests `linklab publish` from the command line: links, reports of runs, a browser."""
 
 from __future__ import annotations
 

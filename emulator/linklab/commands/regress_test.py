@@ -1,4 +1,4 @@
-"""`linklab regress` from the command line to files and exit codes, with runs that are stood for."""
+"""Tests `linklab regress` from the command line to files and exit codes, with simulated runs."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""A report in a browser: everything is drawn, nothing is asked of the network, nothing complains."""
+"""Tests a report in a browser: all charts are drawn, without network requests or errors."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Tests of field.py; the server itself: tests/compose_test.py."""
+"""Tests standalone_server.py. The server itself: tests/compose_test.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of error_report.py."""
+"""Tests error_report.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of frames.py, and that no other module says these sizes again."""
+"""Tests frames.py, and that no other module repeats these sizes."""
 
 import ast
 from pathlib import Path

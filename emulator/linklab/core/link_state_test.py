@@ -1,4 +1,4 @@
-"""Tests of link_state.py."""
+"""Tests link_state.py."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tests of locks.py."""
+"""Tests locks.py."""
 
 import re
 import subprocess

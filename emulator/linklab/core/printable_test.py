@@ -1,4 +1,4 @@
-"""Tests of printable.py."""
+"""Tests printable.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of records.py."""
+"""Tests records.py."""
 
 from __future__ import annotations
 

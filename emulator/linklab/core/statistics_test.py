@@ -1,5 +1,8 @@
-"""Against numbers worked out by hand, numpy's and scipy's own, and the thesis' derived tables, less
-those that do not follow from its raw figures (named where they are left out)."""
+"""Tests statistics against numbers computed by hand, by numpy and scipy, and the thesis' derived
+tables.
+
+Values that do not follow from the thesis' raw figures are left out by name.
+"""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Tests of whole_file.py."""
+"""Tests whole_file.py."""
 
 import os
 import stat

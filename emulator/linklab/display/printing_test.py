@@ -1,4 +1,4 @@
-"""Tests of printing.py."""
+"""Tests printing.py."""
 
 from __future__ import annotations
 

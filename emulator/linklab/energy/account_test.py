@@ -1,4 +1,4 @@
-"""Joules beside sums made by hand."""
+"""Tests energies against sums computed by hand."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The fit: found again where it is known, and the thesis' rows as they ship."""
+"""Tests the fit: it finds known models again, and fits the thesis' rows as they ship."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""What of eMPTCP's figures cannot come out together on the phone that its own table 2 gives
-(`profiles/energy/galaxy-s3.yaml`), whatever the rates that it does not state. Links that carry all that
-they can, without round trips, slow starts or blocked windows. `profiles/publications/emptcp.yaml` marks
-what fails here as what does not follow."""
+"""Tests which figures of eMPTCP contradict each other on the phone of its table 2.
+
+They do so for all rates that the paper does not state (`profiles/energy/galaxy-s3.yaml`). Links
+carry all that they can, without round trips, slow starts or blocked windows.
+`profiles/publications/emptcp.yaml` marks the contradicting statements as *does not follow*.
+"""
 
 import itertools
 import math

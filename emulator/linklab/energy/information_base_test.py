@@ -1,4 +1,4 @@
-"""The table of eMPTCP, and what it means."""
+"""Tests the table of eMPTCP and its meaning."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Energy models as files: read, written, refused with file, line and key."""
+"""Tests energy models as files: read, written, refused with file, line and key."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Schedules of which the best is known."""
+"""Tests schedules whose optimum is known."""
 
 from dataclasses import replace
 

@@ -1,5 +1,8 @@
-"""eMPTCP's decisions, worked out by hand for the model of its own phone: with LTE at 5 Mbit/s, which
-is what an unknown link is taken for, Wi-Fi alone costs least from 2.7 Mbit/s on; at 8, from 4.3."""
+"""Tests eMPTCP's decisions against values computed by hand for its own phone.
+
+With LTE at 5 Mbit/s, the assumed rate of an unknown link, Wi-Fi alone costs least from 2.7 Mbit/s
+on. With LTE at 8 Mbit/s it does from 4.3 Mbit/s on.
+"""
 
 import pytest
 

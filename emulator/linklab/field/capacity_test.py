@@ -1,4 +1,4 @@
-"""Links of which all is known, and what a download over them shows."""
+"""Tests the estimated capacity of links with known properties, from downloads over them."""
 
 import itertools
 from collections.abc import Callable

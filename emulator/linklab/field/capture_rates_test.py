@@ -1,4 +1,4 @@
-"""Captures of links whose rate is known, made as others make them, or damaged: the rate comes out
+"""Tests captures of links with known rates, as other tools make them, or damaged. The rate is
 right, or the file is refused with the reason."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Captures of a download over a link of which all is known."""
+"""Tests captures of a download over a link with known properties."""
 
 from __future__ import annotations
 

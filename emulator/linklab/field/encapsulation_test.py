@@ -1,4 +1,4 @@
-"""Captures of one download in everything that packets may be packed into."""
+"""Tests captures of one download in every kind of encapsulation."""
 
 from __future__ import annotations
 

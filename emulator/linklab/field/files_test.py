@@ -1,4 +1,4 @@
-"""A scenario and its traces as files: all of them or none, and what was there until then."""
+"""Tests a scenario and its traces as files: all are written, or none and the old ones stay."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests of address.py."""
+"""Tests address.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of liveserver.py: what it answers, and to whom not."""
+"""Tests command_server.py: its answers, and whom it refuses."""
 
 from __future__ import annotations
 

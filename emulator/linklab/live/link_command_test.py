@@ -1,4 +1,4 @@
-"""Tests of livecommand.py."""
+"""Tests link_command.py."""
 
 from __future__ import annotations
 

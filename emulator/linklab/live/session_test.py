@@ -1,4 +1,4 @@
-"""Tests of live.py with runs that take no lab; the whole thing: tests/live_test.py."""
+"""Tests session.py with runs that need no lab. The whole: tests/live_test.py."""
 
 from __future__ import annotations
 

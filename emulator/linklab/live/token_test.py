@@ -1,4 +1,4 @@
-"""Tests of livetoken.py."""
+"""Tests token.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of client.py: what multilink's own tests came to, of the same events."""
+"""Tests client.py against the results of multilink's own tests for the same events."""
 
 from __future__ import annotations
 

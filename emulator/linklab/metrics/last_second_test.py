@@ -1,4 +1,4 @@
-"""Tests of last_second.py."""
+"""Tests last_second.py."""
 
 from __future__ import annotations
 

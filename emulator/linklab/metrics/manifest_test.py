@@ -1,4 +1,4 @@
-"""Tests of manifest.py: what scenario and manifest say of the payload."""
+"""Tests manifest.py: what scenario and manifest say about the payload."""
 
 from __future__ import annotations
 

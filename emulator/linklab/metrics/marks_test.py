@@ -1,4 +1,4 @@
-"""Tests of marks.py: what is there at a time, link and words."""
+"""Tests marks.py: the marks at a time, with links and words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of run.py, and of what the metrics of a run come to."""
+"""Tests run.py, and the values of a run's metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The air between the directions, driven by a saturated TCP download."""
+"""Tests how the two directions share the air, with a saturated TCP download."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""A Wi-Fi link as a whole, driven by a saturated download."""
+"""Tests a whole Wi-Fi link with a saturated download."""
 
 import math
 from collections.abc import Iterable

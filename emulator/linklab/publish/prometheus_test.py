@@ -1,4 +1,5 @@
-"""Tests of publishing.py: slots and the ledger. What Prometheus makes of it: tests/dashboards_test.py."""
+"""Tests prometheus.py: slots and the ledger. What Prometheus makes of them:
+tests/dashboards_test.py."""
 
 from __future__ import annotations
 

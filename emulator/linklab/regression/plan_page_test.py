@@ -1,4 +1,5 @@
-"""The page of suite and campaign files has all their keys, and its examples can be read."""
+"""Tests that the page of suite and campaign files has all their keys, and that its examples can be
+read."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,7 @@
-"""multilink's run files as its own tests write them, read with the types that linklab reads them
-with: whoever adds, drops or renames a field on one side of the border meets the other side."""
+"""Tests that linklab's types read multilink's run files as multilink's own tests write them.
+
+A field that is added, dropped or renamed on one side fails here.
+"""
 
 import json
 from collections.abc import Mapping

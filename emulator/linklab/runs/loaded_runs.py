@@ -1,4 +1,4 @@
-"""Loads finished runs from their directories, wherever they were manifest."""
+"""Loads finished runs from their directories, wherever they were made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads and memory beside hand-made samples."""
+"""Tests loads and memory against samples made by hand."""
 
 import pytest
 

@@ -1,5 +1,8 @@
-"""What publications say of energy over Wi-Fi alone, LTE alone and both, without their algorithms:
-their links as the profiles have them, full from the start, by the model of each one's device."""
+"""Tests publications' energies over Wi-Fi alone, LTE alone and both, without their algorithms.
+
+The links are those of the profiles, saturated from the start, and the model is that of each
+publication's device.
+"""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""The energy of run directories: of the lab, with and without a model, and of hardware."""
+"""Tests the energy of run directories: of the lab, with and without a model, and of hardware."""
 
 import shutil
 from dataclasses import replace

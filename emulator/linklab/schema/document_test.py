@@ -1,4 +1,4 @@
-"""Tests of document.py: YAML that stands for more than it says is refused, and soon."""
+"""Tests document.py: YAML that expands beyond the limits is refused quickly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row is read, written, refused and documented as it says."""
+"""Tests that a row is read, written, refused and documented as it states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule for files that a user names (client/internal/plainfile), of which multilink's tests have
+"""Tests the rule for files that a user names (client/internal/plainfile). multilink's tests have
 the same table."""
 
 import json

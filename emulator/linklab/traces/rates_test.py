@@ -1,5 +1,5 @@
-"""Recordings of known rates, damaged as files are: the rate comes out right, or the file is refused
-with its line and the reason."""
+"""Tests damaged recordings of known rates: the rate is right, or the file is refused with line and
+reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of socket_options.py."""
+"""Tests socket_options.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multipath TCP where the kernel has none; with it, tests/multipath_test.py."""
+"""Tests Multipath TCP on a kernel without it. With it: tests/multipath_test.py."""
 
 import errno
 import os

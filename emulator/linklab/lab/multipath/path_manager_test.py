@@ -1,4 +1,4 @@
-"""Prepared messages, read back by pyroute2's decoders, which know nothing of ours."""
+"""Tests prepared messages with pyroute2's decoders, which are independent of ours."""
 
 import errno
 import struct

@@ -1,4 +1,4 @@
-"""What the kernel tells of connections of which the test knows what they have carried."""
+"""Tests the kernel's reports on connections whose carried bytes the test knows."""
 
 import errno
 import socket

@@ -1,4 +1,4 @@
-"""Tests of h2o.py."""
+"""Tests h2o.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes use, beside what the kernel says of this one."""
+"""Tests the sampled use of processes against the kernel's values of this one."""
 
 import os
 import subprocess

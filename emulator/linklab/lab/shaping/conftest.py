@@ -1,4 +1,5 @@
-"""A kernel that only notes what it is told, and messages read back by pyroute2, which knows nothing of ours."""
+"""Provides a kernel that only records messages, and decodes these with pyroute2, which is
+independent of ours."""
 
 import struct
 from typing import Any

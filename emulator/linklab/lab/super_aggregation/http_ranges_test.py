@@ -1,4 +1,4 @@
-"""Tests of http_ranges.py."""
+"""Tests http_ranges.py."""
 
 from __future__ import annotations
 

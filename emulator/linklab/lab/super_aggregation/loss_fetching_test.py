@@ -1,4 +1,4 @@
-"""Tests of loss_fetching.py; that it downloads is seen in tests/loss_fetching_test.py."""
+"""Tests loss_fetching.py. Its downloads: tests/loss_fetching_test.py."""
 
 from __future__ import annotations
 

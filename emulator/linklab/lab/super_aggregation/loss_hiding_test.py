@@ -1,4 +1,4 @@
-"""Tests of loss_hiding.py: segments of 100 bytes, by number, behind a head of one segment."""
+"""Tests loss_hiding.py with numbered segments of 100 bytes, after a head of one segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of mirror.py: a server on the loopback device, whose answers are cut where a test says."""
+"""Tests mirror.py with a server on the loopback device whose answers a test cuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of raw_tcp.py; that it downloads is seen in tests/loss_fetching_test.py."""
+"""Tests raw_tcp.py. Its downloads: tests/loss_fetching_test.py."""
 
 from __future__ import annotations
 

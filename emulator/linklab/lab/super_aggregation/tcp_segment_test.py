@@ -1,4 +1,4 @@
-"""Tests of tcp_segment.py."""
+"""Tests tcp_segment.py."""
 
 from __future__ import annotations
 
