@@ -14,6 +14,7 @@ import compileall
 import contextlib
 import functools
 import itertools
+import mmap
 import os
 import select
 import shutil
@@ -58,6 +59,10 @@ _OUT_OF_MEMORY = b"Kernel panic - not syncing: Out of memory"
 
 _LEAST_FREE_BYTES = 1 << 20
 """With less free space the run directory's disk counts as full."""
+
+_HARDENED = (
+    "SELinux (setsebool deny_execmem off) or a service's MemoryDenyWriteExecute forbids that"
+)
 
 _SCRIPT = "/run/linklab/run/guest-init.py"
 
@@ -196,11 +201,23 @@ def reserve_core() -> tuple[int, IO[str] | None]:
     return cores[next(_without_lock) % len(cores)], None
 
 
+def _maps_executable(directory: str) -> bool:
+    """Tells whether this process may map a file of `directory` as UML maps its memory."""
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.truncate(mmap.PAGESIZE)
+            everything = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+            mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=everything).close()
+    except OSError:
+        return False
+    return True
+
+
 def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
     """Returns a directory for the guest's memory file, in RAM if possible.
 
-    UML maps its memory as executable, so noexec mounts (Docker's /dev/shm) are left out. Raises
-    GuestError if no directory has `needed` bytes free.
+    UML maps its memory as executable. So noexec mounts (Docker's /dev/shm) are left out, and it is
+    tried whether this system allows it. Raises GuestError if no directory has `needed` bytes free.
     """
     refused = []
     for candidate in dict.fromkeys((os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp")):
@@ -211,6 +228,8 @@ def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
             refused.append(f"{candidate} forbids execution")
         elif status.f_bavail * status.f_frsize < needed:
             refused.append(f"{candidate} has less than {needed >> 20} MiB free")
+        elif not _maps_executable(candidate):
+            refused.append(f"no program may write and execute memory of {candidate}: {_HARDENED}")
         else:
             return Path(candidate).absolute()  # The guest has another working directory.
     raise GuestError(

@@ -353,6 +353,7 @@ def memory_directory(
 
     monkeypatch.setattr(os, "access", lambda path, mode: path in places)
     monkeypatch.setattr(os, "statvfs", statvfs)
+    monkeypatch.setattr(boot, "_maps_executable", lambda path: True)
     return str(boot.memory_directory(needed))
 
 

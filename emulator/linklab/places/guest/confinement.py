@@ -39,7 +39,7 @@ from linklab.core.paths import (
     Cached,
     in_cache,
 )
-from linklab.places.guest import homes, image, image_root, landlock
+from linklab.places.guest import homes, image, image_root, landlock, user_namespaces
 
 SYSTEM_SECRETS = (
     "/etc/shadow",
@@ -227,6 +227,9 @@ def fence() -> Fence:
     if refusal is None:
         words = "in namespaces of its own (bubblewrap)"
         return Fence("namespaces", words, tuple(bubblewrap or ()))
+    allowed = user_namespaces.remedy()
+    if allowed:
+        refusal += f"; as root, this allows them: {allowed}"
     version = landlock.abi()
     if version >= landlock.LEAST_ABI:
         return Fence("landlock", f"by Landlock, version {version}; no namespaces: {refusal}")

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from linklab.places.guest import release
+from linklab.places.guest import release, user_namespaces
 
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 """The first words of a command that is killed when this process ends."""
@@ -54,12 +54,13 @@ Command = Callable[[Sequence[str]], list[str]]
 """A function from a command for the image to the command to run here."""
 
 
-_REFUSED = (
-    "making the guest needs user namespaces, which this machine refuses: allow them (sysctl "
-    "user.max_user_namespaces=10000, kernel.unprivileged_userns_clone=1, "
-    "kernel.apparmor_restrict_unprivileged_userns=0, as far as it has them), do it as root, "
-    f"or take image and kernel from a release ({release.RELEASE})"
-)
+def _refused() -> str:
+    allowed = user_namespaces.remedy()
+    how = f" (as root: {allowed})" if allowed else ", as in a container with more rights"
+    return (
+        f"making the guest needs user namespaces, which this machine refuses: allow them{how}, "
+        f"make it as root, or take image and kernel from a release ({release.RELEASE})"
+    )
 
 
 @functools.cache
@@ -79,7 +80,7 @@ def obstacle() -> str | None:
         done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     except OSError:
         return None  # A later step reports it.
-    return None if done.returncode == 0 else _REFUSED
+    return None if done.returncode == 0 else _refused()
 
 
 _NAMESPACES = ("--unshare-pid", "--unshare-net", "--ro-bind")
@@ -102,7 +103,7 @@ def inside(root: Path, *, writable: bool = False, work: Path | None = None) -> I
             words += ["--bind", str(work), WORK, "--chdir", WORK]
         yield lambda argv: [*words, "--", *argv]
     elif os.geteuid() != 0:
-        raise ImageError(_REFUSED)
+        raise ImageError(_refused())
     else:
         with _with_devices(root), _moved(work, root / WORK.lstrip("/")):
             enter = [

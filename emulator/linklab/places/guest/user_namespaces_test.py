@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+
+from linklab.places.guest import user_namespaces
+
+
+@pytest.mark.parametrize(
+    ("values", "command"),
+    [
+        ({}, ""),
+        ({"user/max_user_namespaces": "96000"}, ""),
+        ({"user/max_user_namespaces": "0"}, "sysctl user.max_user_namespaces=10000"),
+        # Ubuntu 24.04 as it is installed.
+        (
+            {
+                "user/max_user_namespaces": "96000",
+                "kernel/unprivileged_userns_clone": "1",
+                "kernel/apparmor_restrict_unprivileged_userns": "1",
+            },
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        (
+            {"kernel/unprivileged_userns_clone": "0", "user/max_user_namespaces": "0"},
+            "sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000",
+        ),
+        ({"kernel/unprivileged_userns_clone": "what?"}, ""),
+    ],
+)
+def test_the_setting_that_refuses_is_named(
+    tmp_path: Path, values: dict[str, str], command: str
+) -> None:
+    for name, value in values.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{value}\n")
+    assert user_namespaces.remedy(tmp_path) == command
