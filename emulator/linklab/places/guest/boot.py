@@ -60,9 +60,11 @@ _OUT_OF_MEMORY = b"Kernel panic - not syncing: Out of memory"
 _LEAST_FREE_BYTES = 1 << 20
 """With less free space the run directory's disk counts as full."""
 
-_HARDENED = (
-    "SELinux (setsebool deny_execmem off) or a service's MemoryDenyWriteExecute forbids that"
+_ELSEWHERE = (
+    "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g), "
+    "or ask for less `payload` or `queue`"
 )
+_HARDENED = "run linklab outside a service with MemoryDenyWriteExecute, and with SELinux as an unconfined user"
 
 _SCRIPT = "/run/linklab/run/guest-init.py"
 
@@ -219,7 +221,7 @@ def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
     UML maps its memory as executable. So noexec mounts (Docker's /dev/shm) are left out, and it is
     tried whether this system allows it. Raises GuestError if no directory has `needed` bytes free.
     """
-    refused = []
+    refused, advice = [], _ELSEWHERE
     for candidate in dict.fromkeys((os.environ.get("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp")):
         if not candidate or not os.access(candidate, os.W_OK):
             continue
@@ -229,14 +231,13 @@ def memory_directory(needed: int = BASE_MEMORY_BYTES) -> Path:
         elif status.f_bavail * status.f_frsize < needed:
             refused.append(f"{candidate} has less than {needed >> 20} MiB free")
         elif not _maps_executable(candidate):
-            refused.append(f"no program may write and execute memory of {candidate}: {_HARDENED}")
+            refused.append(f"{candidate} may not be written and executed at once")
+            advice = _HARDENED
         else:
             return Path(candidate).absolute()  # The guest has another working directory.
     raise GuestError(
         f"nowhere to keep the guest's memory of {needed >> 20} MiB, for programs, payload and full "
-        f"queues ({', '.join(refused) or 'nothing is writable'}): "
-        "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g), "
-        "or ask for less `payload` or `queue`"
+        f"queues ({', '.join(refused) or 'nothing is writable'}): {advice}"
     )
 
 
