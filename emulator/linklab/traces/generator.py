@@ -62,7 +62,7 @@ class RateProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class TraceRecipe:
     """All parameters of a generated trace.
 
     `coupling` (0 to 1) is the correlation of the uplink's steps with the downlink's. Outages of the
@@ -76,7 +76,7 @@ class Recipe:
     coupling: float = 0.5
 
 
-def generate(recipe: Recipe) -> Iterator[TraceSample]:
+def generate(recipe: TraceRecipe) -> Iterator[TraceSample]:
     """Yields a recipe's samples of 100 ms. Raises ValueError for an invalid recipe."""
     _check(recipe)
     randomness = random.Random(recipe.seed)
@@ -98,7 +98,7 @@ def generate(recipe: Recipe) -> Iterator[TraceSample]:
         )
 
 
-def _check(recipe: Recipe) -> None:
+def _check(recipe: TraceRecipe) -> None:
     for channel in (recipe.down, recipe.up):
         if not 0 < channel.mean_bps <= channel.peak_bps <= MAX_RATE_BPS:
             raise ValueError(

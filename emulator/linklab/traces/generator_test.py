@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linklab.traces.generator import RateProcess, Recipe, _poisson, generate
+from linklab.traces.generator import RateProcess, TraceRecipe, _poisson, generate
 from linklab.traces.statistics import Statistics, of_downlink
 from linklab.traces.trace import TraceSample
 
@@ -16,8 +16,10 @@ SPROUT = RateProcess(20 * MBIT, 40 * MBIT)
 STILL = RateProcess(20 * MBIT, 40 * MBIT, volatility=0.0)
 
 
-def recipe(down: RateProcess, seed: int = 1, duration_s: int = 600) -> Recipe:
-    return Recipe(seed=seed, duration_s=duration_s, down=down, up=RateProcess(5 * MBIT, 10 * MBIT))
+def recipe(down: RateProcess, seed: int = 1, duration_s: int = 600) -> TraceRecipe:
+    return TraceRecipe(
+        seed=seed, duration_s=duration_s, down=down, up=RateProcess(5 * MBIT, 10 * MBIT)
+    )
 
 
 def of_seeds(down: RateProcess, seeds: range) -> list[Statistics]:
@@ -76,7 +78,7 @@ def test_every_touch_of_zero_as_an_outage_is_too_dark() -> None:
 def test_directions_are_coupled_as_told() -> None:
     def correlation(coupling: float) -> float:
         channel = RateProcess(60 * MBIT, 120 * MBIT, 0.1, 0.5)
-        made = Recipe(1, 200, channel, channel, coupling)
+        made = TraceRecipe(1, 200, channel, channel, coupling)
         trace = list(generate(made))
         downs, ups = [s.down_bps for s in trace], [s.up_bps or 0 for s in trace]
         return statistics.correlation(downs, ups)
@@ -96,7 +98,7 @@ channels = st.builds(
     escape_per_s=st.floats(0.01, 100),
 )
 recipes = st.builds(
-    Recipe,
+    TraceRecipe,
     seed=st.integers(0, 2**63),
     duration_s=st.integers(1, 5),
     down=channels,
@@ -107,7 +109,7 @@ recipes = st.builds(
 
 @settings(max_examples=50)
 @given(recipes)
-def test_any_recipe_makes_whole_packets_in_samples_of_100_ms(made: Recipe) -> None:
+def test_any_recipe_makes_whole_packets_in_samples_of_100_ms(made: TraceRecipe) -> None:
     trace = list(generate(made))
     assert len(trace) == made.duration_s * 10
     for sample in trace:
@@ -120,7 +122,7 @@ def test_any_recipe_makes_whole_packets_in_samples_of_100_ms(made: Recipe) -> No
 
 @settings(max_examples=20)
 @given(recipes)
-def test_the_same_seed_makes_the_same_trace(made: Recipe) -> None:
+def test_the_same_seed_makes_the_same_trace(made: TraceRecipe) -> None:
     assert list(generate(made)) == list(generate(made))
 
 
@@ -165,7 +167,7 @@ def test_poisson_numbers_have_their_mean_and_variance(mean: float) -> None:
         (recipe(SPROUT, duration_s=0), "a duration of 0 s; allowed: 1 s to 1000000 s"),
     ],
 )
-def test_recipes_that_cannot_be_followed_are_refused(made: Recipe, message: str) -> None:
+def test_recipes_that_cannot_be_followed_are_refused(made: TraceRecipe, message: str) -> None:
     with pytest.raises(ValueError, match="allowed: ") as caught:
         next(generate(made))
     assert message in str(caught.value)

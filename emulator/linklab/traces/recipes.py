@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from linklab.core.paths import PROFILES
-from linklab.traces.generator import SPROUT_VOLATILITY, RateProcess, Recipe, generate
+from linklab.traces.generator import SPROUT_VOLATILITY, RateProcess, TraceRecipe, generate
 from linklab.traces.statistics import of_downlink
 from linklab.traces.trace import TraceSample
 
@@ -57,7 +57,7 @@ class Shipped:
 
     name: str
     title: str
-    recipe: Recipe
+    recipe: TraceRecipe
     targets: tuple[Target, ...]
 
 
@@ -67,14 +67,14 @@ def _recipe(
     volatility: float = SPROUT_VOLATILITY,
     reversion_per_s: float = 0.0,
     outage_share: float,
-) -> Recipe:
+) -> TraceRecipe:
     def channel(mean_bps: float) -> RateProcess:
         mean = round(mean_bps)
         return RateProcess(mean, 2 * mean, volatility, reversion_per_s, outage_share)
 
     down = channel(mean_mbit * _MBIT)
     up = channel(mean_mbit * _MBIT * _UPLINK_SHARE)
-    return Recipe(seed=1, duration_s=600, down=down, up=up)
+    return TraceRecipe(seed=1, duration_s=600, down=down, up=up)
 
 
 def _volatility(cv: float, reversion_per_s: float) -> float:
