@@ -121,19 +121,19 @@ var Habits = []Habit{
 	// Validators.
 	{Name: "weak-etag", Does: "gives a weak ETag and a date", serve: func(x *exchange) { x.etag = `W/"odd"`; x.plain() }},
 	{Name: "no-validator", Does: "gives neither ETag nor date", serve: func(x *exchange) { x.etag, x.modified = "", time.Time{}; x.plain() }},
-	{Name: "etag-by-address", Does: "has the same file with another ETag at each address", serve: func(x *exchange) {
+	{Name: "etag-by-address", Does: "has the same file with another ETag at each address", Varies: true, serve: func(x *exchange) {
 		x.etag = fmt.Sprintf(`"%d"`, x.address())
 		x.plain()
 	}},
-	{Name: "date-by-address", Does: "has the same file a second younger at each address, without ETag", serve: func(x *exchange) {
+	{Name: "date-by-address", Does: "has the same file a second younger at each address, without ETag", Varies: true, serve: func(x *exchange) {
 		x.etag, x.modified = "", x.modified.Add(time.Duration(x.address())*time.Second)
 		x.plain()
 	}},
-	{Name: "etag-by-request", Does: "has the same file with one of two ETags in turn", serve: func(x *exchange) {
+	{Name: "etag-by-request", Does: "has the same file with one of two ETags in turn", Varies: true, serve: func(x *exchange) {
 		x.etag = fmt.Sprintf(`"%d"`, x.asked%2)
 		x.plain()
 	}},
-	{Name: "date-by-request", Does: "has the same file with one of two dates in turn, a second apart, without ETag", serve: func(x *exchange) {
+	{Name: "date-by-request", Does: "has the same file with one of two dates in turn, a second apart, without ETag", Varies: true, serve: func(x *exchange) {
 		x.etag, x.modified = "", x.modified.Add(time.Duration(x.asked%2)*time.Second)
 		x.plain()
 	}},

@@ -29,6 +29,9 @@ type Habit struct {
 	take func(x *exchange, body []byte, first int, ranged bool)
 	// Differs is true if the server has two files of the same size under one name.
 	Differs bool
+	// Varies is true if the validators of one file vary. A client may then use one address of
+	// the server over all its links.
+	Varies bool
 }
 
 // Find returns the habit with that name in Habits or Uploads.

@@ -109,21 +109,24 @@ type hostile struct {
 	// time.
 	open map[flow]map[*watched]struct{}
 	most map[flow]int
+	// merged holds the clients that may use one address over both links.
+	merged map[string]bool
 }
 
 // flow identifies a client's connections on a link: the port belongs to one client, and the
-// addresses to one link.
+// addresses to one link. With merged they belong to both links.
 type flow struct {
 	client string
 	from   string
 	to     string
+	merged bool
 }
 
 func newHostile(seed uint64, largest int, hosts []string) (*hostile, error) {
 	h := &hostile{
 		seed: seed, largest: largest, slowest: float64(largest) / 8, blob: make([]byte, 2*largest+1),
 		odds: map[string]*oddserver.Server{}, got: map[string][]byte{}, asked: map[string]int{}, answered: map[answer]int{},
-		open: map[flow]map[*watched]struct{}{}, most: map[flow]int{},
+		open: map[flow]map[*watched]struct{}{}, most: map[flow]int{}, merged: map[string]bool{},
 	}
 	source := random.NewChaCha8([32]byte{byte(seed)})
 	source.Read(h.blob)
@@ -199,7 +202,7 @@ func (h *hostile) admit(client string, l net.Listener, onlyHTTP2 bool) {
 func (h *hostile) watch(client string, conn *net.TCPConn) *watched {
 	from, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
 	to, _, _ := net.SplitHostPort(conn.LocalAddr().String())
-	f := flow{client, from, to}
+	f := flow{client, from, to, h.merged[client]}
 	w := &watched{TCPConn: conn, server: h, of: f, thawed: make(chan struct{})}
 	w.thaw = sync.OnceFunc(func() { close(w.thawed) })
 	if h.open[f] == nil {
@@ -349,10 +352,23 @@ func (h *hostile) odd(path string, content []byte) http.Handler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.odds[path] == nil {
-		habit := habits[h.source(path, -1).IntN(len(habits))]
-		h.odds[path] = oddserver.New(content, oddserver.WithHabit(habit))
+		h.odds[path] = oddserver.New(content, oddserver.WithHabit(h.habit(path)))
 	}
 	return h.odds[path]
+}
+
+// habit returns the habit with which a strange file is served.
+func (h *hostile) habit(path string) oddserver.Habit {
+	return habits[h.source(path, -1).IntN(len(habits))]
+}
+
+// expect tells which file a client asks for next, over new connections. If the validators of the
+// file vary, the client may use the address that answered first over both links.
+func (h *hostile) expect(client, path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, m := h.file(path)
+	h.merged[client] = m == strange && h.habit(path).Varies
 }
 
 // take stores an uploaded file, or a part of one if the server accepts parts. Like the answer, it
