@@ -87,7 +87,7 @@ const writeSize = 64 << 10
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := newDownload(o)
 	for i, of := range o.Links {
-		l := newLink(i, of, o.Window)
+		l := newLink(i, of.Within(o.sessions()), o.Window)
 		l.first().index, l.first().url = i, o.URL
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}

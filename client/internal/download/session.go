@@ -16,10 +16,19 @@ import (
 // time to answer it.
 const mostCompleting = 2
 
-// mostSessions is how many sessions a link has at a time: those, the present
-// one, and one that is made. Each is one connection, or http1Connections of
+// mostSessions is how many sessions a link with one connection has at a time: those, the
+// present one, and one that is made. Each is one TCP connection, or http1Connections of
 // the transport.
 const mostSessions = mostCompleting + 2
+
+// sessions is how many sessions a link has at a time. Only its first connection has older
+// ones.
+func (o Options) sessions() int {
+	if o.Connections == nil {
+		return mostSessions
+	}
+	return mostSessions + o.Connections.Most - 1
+}
 
 // session is a connection of a link.
 type session struct {

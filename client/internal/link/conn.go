@@ -18,14 +18,17 @@ type Conn struct {
 	mu sync.Mutex
 	// isQuiet is true if the other end has nothing to send.
 	isQuiet bool
+	// left says that the connection is no longer counted in the Room.
+	left bool
 }
 
-func newConn(under *wire, address netip.Addr, d Dialer) *Conn {
+func newConn(under *wire, address netip.Addr, d Dialer, room *Room) *Conn {
 	c := &Conn{}
-	c.wires.address, c.wires.memory = address, d.Memory
+	c.wires.address, c.wires.memory, c.wires.room = address, d.Memory, room
 	c.wires.now.Store(under)
 	c.reader.wires, c.reader.fewAcks = &c.wires, d.FewAcks
 	d.Memory.add(&c.wires)
+	room.enter()
 	return c
 }
 
@@ -51,7 +54,14 @@ func (c *Conn) Write(p []byte) (int, error) {
 func (c *Conn) Close() error {
 	c.wires.settle()
 	c.wires.memory.closing(&c.wires)
-	return c.wires.now.Load().tcp.Close()
+	err := c.wires.now.Load().tcp.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.left {
+		c.left = true
+		c.wires.room.leave()
+	}
+	return err
 }
 
 func (c *Conn) CloseWrite() error {

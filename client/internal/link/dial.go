@@ -63,7 +63,7 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn, err := d.socket(tcp, by)
+		conn, err := d.socket(ctx, tcp, by)
 		if err != nil {
 			return nil, err // A nil *Conn in an interface would not be nil.
 		}
@@ -78,7 +78,7 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := d.socket(tcp, by)
+	conn, err := d.socket(ctx, tcp, by)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +87,13 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 }
 
 // socket makes a Conn of a connection. On failure it closes the connection.
-func (d Dialer) socket(tcp *net.TCPConn, by way) (*Conn, error) {
+func (d Dialer) socket(ctx context.Context, tcp *net.TCPConn, by way) (*Conn, error) {
 	under, err := newWire(tcp)
 	if err != nil {
 		tcp.Close()
 		return nil, err
 	}
-	return newConn(under, by.address, d), nil
+	return newConn(under, by.address, d, roomOf(ctx)), nil
 }
 
 func (d Dialer) allows(a netip.Addr) bool {

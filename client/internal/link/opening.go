@@ -123,9 +123,15 @@ func (o *opening) silent() {
 		o.timer.Reset(o.patience)
 		return
 	}
-	o.rest = o.rest[1:]
-	go o.try(next)
 	o.timer.Reset(o.patience)
+	if !o.wires.room.admit(o) {
+		return
+	}
+	o.rest = o.rest[1:]
+	go func() {
+		defer o.wires.room.tried(o)
+		o.try(next)
+	}()
 }
 
 // try connects by another way, sends the same bytes, and waits for an answer.

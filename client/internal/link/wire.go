@@ -65,6 +65,8 @@ type wires struct {
 	// address is the other end's address. memory learns how it works.
 	address netip.Addr
 	memory  *Memory
+	// room counts the wires.
+	room *Room
 }
 
 // open starts to watch a connection that took so long to connect.

@@ -23,6 +23,16 @@ type Link struct {
 	Watch func(ctx context.Context, report func(link.Change))
 }
 
+// Within returns the link with room for so many connections at a time, those included that are
+// tried beside another one (see link.Room).
+func (l Link) Within(most int) Link {
+	room, dial := link.NewRoom(most), l.Dial
+	l.Dial = func(ctx context.Context, address string) (link.Socket, error) {
+		return dial(link.WithRoom(ctx, room), address)
+	}
+	return l
+}
+
 // Connections lets links have several connections.
 type Connections struct {
 	// Most is how many a link may have, over HTTP/1.1 three times as many: a connection

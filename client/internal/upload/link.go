@@ -40,8 +40,12 @@ type linkState struct {
 }
 
 func (u *upload) newLink(index int, of transfer.Link) *linkState {
+	most := 1
+	if u.Connections != nil {
+		most = u.Connections.Most
+	}
 	return &linkState{
-		Link: of, upload: u, index: index,
+		Link: of.Within(2 * most), upload: u, index: index, // A silent one gets another one beside it.
 		Account: transfer.NewAccount(u.Window), Growing: transfer.Growing{Together: throughput.NewPace(transfer.PaceWindow)},
 	}
 }
