@@ -195,7 +195,9 @@ type download struct {
 func newDownload(o Options) *download {
 	d := &download{Options: o, start: time.Now()}
 	d.connector, d.keeper, d.asker = connector{d}, keeper{d}, asker{d: d}
-	d.fetcher, d.hedger, d.thief = fetcher{d}, hedger{d}, thief{d: d}
+	requests := fullRequestView{fullView{d}}
+	d.fetcher, d.hedger = fetcher{d}, hedger{requests}
+	d.thief = thief{view: requests, hedger: &d.hedger, estimates: &d.estimates}
 	d.estimates, d.monitor, d.refusals = estimates{d: d}, monitor{d}, refusals{d}
 	d.watchdog = watchdog{d, throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
 	return d

@@ -10,7 +10,7 @@ import (
 )
 
 // hedger has ranges requested twice.
-type hedger struct{ d *download }
+type hedger struct{ view requestView }
 
 // hedgeLate lets a link that nothing is left for request again what another one
 // still owes, if that may well come later: the last bytes of a link that has
@@ -23,7 +23,7 @@ func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Durati
 	}
 	var latest transfer.Latest[victim]
 	most := transfer.MostDuplicate(thief.Rate)
-	for _, other := range h.d.connections {
+	for _, other := range h.view.all() {
 		if other == c || other.link == c.link && !other.isSilent(now) {
 			continue
 		}
@@ -60,14 +60,14 @@ func (c *connection) owed(r *request, link schedule.Work, now time.Duration) tra
 
 // requestTwice has a connection request what another one's request still owes.
 func (h *hedger) requestTwice(c, of *connection, r *request, now time.Duration) {
-	h.d.fetcher.issue(c, ranges.Range{Offset: r.next(), Length: r.left()}, of.link.Name, nil, now)
+	h.view.issue(c, ranges.Range{Offset: r.next(), Length: r.left()}, of.link.Name, now)
 	r.duplicate, c.newest.duplicate, c.newest.isDuplicate = c.newest, r, true
 }
 
 // endDuplicate gives up a request that duplicates another one in vain.
 func (h *hedger) endDuplicate(r *request, now time.Duration) {
 	r.detach()
-	h.d.fetcher.drop(h.of(r), r, now)
+	h.view.drop(h.of(r), r, now)
 }
 
 // mayDuplicate reports whether c may duplicate a request of another connection: if
@@ -107,16 +107,16 @@ func (h *hedger) endOther(r *request, now time.Duration) {
 		return
 	}
 	if c := h.of(duplicate); c != nil {
-		h.d.fetcher.drop(c, duplicate, now)
+		h.view.drop(c, duplicate, now)
 		if c.newest == nil {
-			h.d.fetcher.request(c)
+			h.view.request(c)
 		}
 	}
 }
 
 // of is whose request it is; nil if that is not in flight any more.
 func (h *hedger) of(r *request) *connection {
-	for _, c := range h.d.connections {
+	for _, c := range h.view.all() {
 		if slices.Contains(c.active, r) {
 			return c
 		}
@@ -150,7 +150,7 @@ func (h *hedger) endHedge(r *request, now time.Duration) {
 	}
 	r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
 	if c := h.of(duplicate); c != nil {
-		h.d.fetcher.drop(c, duplicate, now)
+		h.view.drop(c, duplicate, now)
 	}
 }
 

@@ -11,8 +11,10 @@ import (
 
 // thief takes work over from a connection that would end later.
 type thief struct {
-	d       *download
-	victims transfer.Victims[victim]
+	view      requestView
+	hedger    *hedger
+	estimates *estimates
+	victims   transfer.Victims[victim]
 }
 
 // victim is a request of which others may take a part.
@@ -24,7 +26,7 @@ type victim struct {
 // steal takes over a part of what the link that ends last has to deliver.
 func (t *thief) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	t.victims.Reset(len(works))
-	for _, other := range t.d.connections {
+	for _, other := range t.view.all() {
 		x := other.link.index
 		for _, r := range other.active {
 			t.offer(x, victim{other, r}, r.left(), works[x], now)
@@ -40,7 +42,7 @@ func (t *thief) balance(c *connection, each []schedule.Work, now time.Duration) 
 		return ranges.Range{}, "", false
 	}
 	t.victims.Reset(len(each))
-	for x, other := range t.d.connections {
+	for x, other := range t.view.all() {
 		if other.link != c.link {
 			continue
 		}
@@ -82,19 +84,18 @@ func (t *thief) takeOver(c *connection, x int, works []schedule.Work, now time.D
 		return ranges.Range{}, "", false
 	}
 	if bytes == r.left() && r.isHedgeable() {
-		t.d.hedger.hedge(c, other, r, now)
+		t.hedger.hedge(c, other, r, now)
 		return ranges.Range{}, "", false
 	}
 	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
 	if bytes == r.left() {
-		t.d.fetcher.drop(other, r, now)
+		t.view.drop(other, r, now)
 	} else {
-		t.d.fetcher.shrink(other, r, bytes)
-		t.d.fetcher.await(other)
+		t.view.shrink(other, r, bytes)
 	}
 	switch {
 	case !works[y].Usable || works[y].Rate == 0:
-		t.d.fetcher.failedOver(other, c, bytes, stalled, now)
+		t.view.failedOver(other, c, bytes, stalled, now)
 		if len(other.active) == 0 && other.session != nil && !other.suspect {
 			// It has nothing any more by which it could prove itself.
 			other.suspect = true
@@ -102,18 +103,18 @@ func (t *thief) takeOver(c *connection, x int, works []schedule.Work, now time.D
 			other.wake()
 		}
 	case other.isSlow(now):
-		t.d.fetcher.failedOver(other, c, bytes, slow, now)
+		t.view.failedOver(other, c, bytes, slow, now)
 	}
 	return stolen, other.link.Name, true
 }
 
 // urgent takes what a sink needs next from a link that keeps it waiting.
 func (t *thief) urgent(c *connection, now time.Duration) (ranges.Range, string, bool) {
-	if t.d.window == nil {
+	first, isRead := t.view.awaited()
+	if !isRead {
 		return ranges.Range{}, "", false
 	}
-	first := t.d.payload.Missing().Offset
-	for _, other := range t.d.connections {
+	for _, other := range t.view.all() {
 		reason := ""
 		switch {
 		case other == c:
@@ -132,11 +133,11 @@ func (t *thief) urgent(c *connection, now time.Duration) (ranges.Range, string, 
 			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.duplicate == nil &&
 				(reason != slow || t.isSooner(c, r, now)) {
 				if reason == slow && r.isHedgeable() {
-					t.d.hedger.hedge(c, other, r, now)
+					t.hedger.hedge(c, other, r, now)
 					return ranges.Range{}, "", false
 				}
-				left := t.d.fetcher.drop(other, r, now)
-				t.d.fetcher.failedOver(other, c, left.Length, reason, now)
+				left := t.view.drop(other, r, now)
+				t.view.failedOver(other, c, left.Length, reason, now)
 				return left, other.link.Name, true
 			}
 		}
@@ -150,6 +151,6 @@ func (t *thief) urgent(c *connection, now time.Duration) (ranges.Range, string, 
 func (t *thief) isSooner(c *connection, r *request, now time.Duration) bool {
 	came, due := r.coming()
 	late := transfer.Owed{Work: schedule.Work{Rate: came.Per(now - r.issued), Left: due}, Comes: true}
-	end, thief := late.End(), t.d.estimates.works(now)[c.index]
-	return end >= t.d.waits && thief.Rate > 0 && thief.Sooner(r.left(), end)
+	end, thief := late.End(), t.estimates.works(now)[c.index]
+	return end >= t.view.waits() && thief.Rate > 0 && thief.Sooner(r.left(), end)
 }

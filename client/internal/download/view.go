@@ -67,8 +67,48 @@ type planView interface {
 	disconnect(c *connection)
 }
 
-// fullView is both, of a download.
+// A requestView is what stealing and hedging may ask besides, and have it do with requests.
+type requestView interface {
+	// all are the connections.
+	all() []*connection
+	// awaited is the first byte that is missing, if somebody reads in order. waits is for
+	// how many seconds the reader can do without it.
+	awaited() (offset quantity.Bytes, isRead bool)
+	waits() float64
+	// issue has a connection request a range that from had before. request has it request
+	// its next one.
+	issue(c *connection, r ranges.Range, from string, now time.Duration)
+	request(c *connection)
+	// drop takes back what a request has still to deliver, and shrink its last bytes.
+	drop(c *connection, r *request, now time.Duration) ranges.Range
+	shrink(c *connection, r *request, bytes quantity.Bytes)
+	// failedOver records that a link lost work to another one.
+	failedOver(from, to *connection, bytes quantity.Bytes, reason string, now time.Duration)
+}
+
+// fullView is view and planView, of a download.
 type fullView struct{ d *download }
+
+// fullRequestView is a requestView of a download.
+type fullRequestView struct{ fullView }
+
+func (v fullRequestView) awaited() (offset quantity.Bytes, isRead bool) {
+	if v.d.window == nil {
+		return 0, false
+	}
+	return v.d.payload.Missing().Offset, true
+}
+
+func (v fullRequestView) waits() float64 { return v.d.waits }
+
+func (v fullRequestView) issue(c *connection, r ranges.Range, from string, now time.Duration) {
+	v.d.fetcher.issue(c, r, from, nil, now)
+}
+
+func (v fullRequestView) shrink(c *connection, r *request, bytes quantity.Bytes) {
+	v.d.fetcher.shrink(c, r, bytes)
+	v.d.fetcher.await(c)
+}
 
 func (v fullView) now() time.Duration { return time.Since(v.d.start) }
 

@@ -1,5 +1,6 @@
 // Package transfer holds what a download and an upload share: what a link is, how its
-// connections are made, watched, backed off and counted, and how fast a link is taken to be.
+// connections are made, watched, backed off and counted, how fast a link is taken to be, and
+// which requests a connection takes over or duplicates that has nothing left to do.
 package transfer
 
 import (
