@@ -30,9 +30,12 @@ from linklab.scenario import (
     ScenarioError,
     TcpSettings,
 )
+from linklab.scenario.link import keys_of
 from linklab.scenario.tcp import CONGESTION_CONTROLS
 
 ALL_KINDS = ", ".join(KINDS)
+
+LTE_KEYS = keys_of(LTE)
 
 SMALL = """\
 name: small
@@ -237,18 +240,16 @@ links:
             "down: 40 Mbit/s",
             "dwon: 40 Mbit/s",
             (
-                "x.yaml:6: links.lte: unknown key 'dwon' (did you mean 'down'?); allowed: down, up, "
-                "rtt, kind, jitter, loss, loss_burst, queue, queue_down, queue_up, "
-                "queue_discipline, bandwidth, between_runs, trace, on_off, carriers, rrc"
+                "x.yaml:6: links.lte: unknown key 'dwon' (did you mean 'down'?); "
+                f"allowed: {', '.join(LTE_KEYS.all)}"
             ),
         ),
         (
             "    rtt: 40 ms\n",
             "",
             (
-                "x.yaml:6: links.lte: 'rtt' is missing; needed: down, up, rtt; optional: kind, jitter, "
-                "loss, loss_burst, queue, queue_down, queue_up, queue_discipline, bandwidth, "
-                "between_runs, trace, on_off, carriers, rrc"
+                "x.yaml:6: links.lte: 'rtt' is missing; needed: down, up, rtt; "
+                f"optional: {', '.join(LTE_KEYS.optional)}"
             ),
         ),
         (
