@@ -1,4 +1,4 @@
-"""Defines what a regression suite compares: cells, figures, and how much a figure may change. Pure."""
+"""Defines the values that a regression suite compares: cells, figures, and how much a figure may change. Pure."""
 
 from __future__ import annotations
 
