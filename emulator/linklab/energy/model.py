@@ -5,7 +5,7 @@ A model holds powers and energies per bit of one publication's device. Its file 
 
     base
     + processor       · the cores that the client keeps busy, if that was measured
-    + shared          while any link is active
+    + shared          power while any link is active
     + both            for each active link after the first; negative if links share parts
     + for each link:  active, or promotion, or a state of its tail, or idle
                       + down · its downlink rate + up · its uplink rate
@@ -99,18 +99,18 @@ class EnergyModel:
 _PROMOTION: Final = Table(
     Promotion,
     (
-        Row("power", "power_mw", _POWER, "while the radio wakes", needed=True),
+        Row("power", "power_mw", _POWER, "power while the radio wakes", needed=True),
         Row("time", "time_s", duration(0.0, 60.0), "how long that takes", needed=True),
     ),
-    about="What it takes to wake a radio that is idle.",
+    about="Waking an idle radio.",
 )
 
 _TAIL: Final = Table(
     TailState,
     (
-        Row("power", "power_mw", _POWER, "in this state", needed=True),
-        Row("time", "time_s", duration(0.0, 600.0), "how long it lasts", needed=True),
-        Row("state", "state", TEXT, "what it is called", unset=""),
+        Row("power", "power_mw", _POWER, "power in this state", needed=True),
+        Row("time", "time_s", duration(0.0, 600.0), "duration of the state", needed=True),
+        Row("state", "state", TEXT, "name of the state", unset=""),
     ),
     about="The states of a radio after its last packet, one after the other.",
 )
@@ -118,14 +118,24 @@ _TAIL: Final = Table(
 LINK: Final = Table(
     LinkEnergy,
     (
-        Row("active", "active_mw", _POWER, "while it carries anything, at any rate"),
-        Row("down", "down_mj_per_mbit", _PER_BIT, "on top, of what comes; 1 mW per Mbit/s"),
-        Row("up", "up_mj_per_mbit", _PER_BIT, "on top, of what goes, acknowledgements too"),
-        Row("idle", "idle_mw", _POWER, "while it sleeps"),
-        Row("promotion", "promotion", _PROMOTION, "to wake", unset=None),
-        Row("tail", "tail", Listed(_TAIL), "after the last packet", unset=()),
+        Row("active", "active_mw", _POWER, "power while the link carries anything, at any rate"),
+        Row(
+            "down",
+            "down_mj_per_mbit",
+            _PER_BIT,
+            "additional energy per megabit received (1 mJ/Mbit is 1 mW per Mbit/s)",
+        ),
+        Row(
+            "up",
+            "up_mj_per_mbit",
+            _PER_BIT,
+            "additional energy per megabit sent, acknowledgements included",
+        ),
+        Row("idle", "idle_mw", _POWER, "power while the radio sleeps"),
+        Row("promotion", "promotion", _PROMOTION, "waking an idle radio", unset=None),
+        Row("tail", "tail", Listed(_TAIL), "states after the last packet", unset=()),
     ),
-    about="What a link of the kind draws.",
+    about="The power of a link kind.",
 )
 
 
@@ -168,23 +178,23 @@ TABLE: Final = Table(
         ),
         Row("device", "device", WORDS, "what was measured", needed=True),
         Row("source", "source", WORDS, "where the figures come from", needed=True),
-        Row("description", "description", TEXT, "what to know of it", unset=""),
-        Row("base", "base_mw", _POWER, "as long as the download lasts"),
-        Row("shared", "shared_mw", _POWER, "while any link is active"),
+        Row("description", "description", TEXT, "notes on the model", unset=""),
+        Row("base", "base_mw", _POWER, "power during the whole download"),
+        Row("shared", "shared_mw", _POWER, "power while any link is active"),
         Row(
             "both",
             "both_mw",
             _SIGNED_POWER,
-            "for each active link after the first: once for two links",
+            "power for each active link after the first",
         ),
         Row(
             "processor",
             "processor_mw",
             _POWER,
-            "while the client keeps one core busy, where that was measured; else in other terms",
+            "power of one busy core, if measured separately",
             unset=0.0,
         ),
-        Row("links", "links", Kinds(), "by kind", needed=True),
+        Row("links", "links", Kinds(), "power by link kind", needed=True),
     ),
     _check,
 )

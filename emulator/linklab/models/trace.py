@@ -237,7 +237,7 @@ TABLE: Final = Table(
         ),
         Inner("settings", _PLAYED),
     ),
-    about="The link's capacity is recorded or generated, and its delay and loss if the trace has them.",
+    about="Plays a recorded or generated capacity. If the trace also has delay or loss, they are applied too.",
 )
 
 _ROW: Final = Row("trace", "trace", TABLE, "capacity over time")

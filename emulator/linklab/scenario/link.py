@@ -133,8 +133,14 @@ TABLE: Final = Table(
             "size of the queue, in both directions",
             default="0.4 s of the rate, at least 1 MB",
         ),
-        Row("queue_down", "queue_down_bytes", _QUEUE, "of the downlink", default="`queue`"),
-        Row("queue_up", "queue_up_bytes", _QUEUE, "of the uplink", default="`queue`"),
+        Row(
+            "queue_down",
+            "queue_down_bytes",
+            _QUEUE,
+            "queue size of the downlink",
+            default="`queue`",
+        ),
+        Row("queue_up", "queue_up_bytes", _QUEUE, "queue size of the uplink", default="`queue`"),
         Row(
             "queue_discipline",
             "queue_discipline",

@@ -36,9 +36,9 @@ _ENERGY_HEAD: Final = """\
 # Keys of an energy model
 
 An energy model is one YAML file in `profiles/energy`, or anywhere else, called after its `name`. A
-scenario names it with `energy`, commands with `--energy-model`. `linklab energy` lists those that there
-are; `linklab calibrate energy` makes one of what a power meter measured. What is left out draws nothing.
-A link costs the same mJ per Mbit as it draws mW per Mbit/s.
+scenario names it with `energy`, commands with `--energy-model`. `linklab energy` lists those that ship.
+`linklab calibrate energy` makes one from measurements of a power meter. Keys that are left out count as 0.
+1 mJ per Mbit is the same as 1 mW per Mbit/s.
 """
 
 
