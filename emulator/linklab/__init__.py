@@ -1,6 +1,6 @@
-"""linklab: a testbed for multi-link HTTP over emulated LTE and Wi-Fi links.
+"""Emulates LTE and Wi-Fi links, as a testbed for multi-link HTTP.
 
-`linklab.load(path, …)` gives the runs of run directories, typed and as tables
+`linklab.load(path, …)` returns the runs of run directories, typed and as tables
 (`linklab.analysis.tables.load`).
 """
 
@@ -16,9 +16,9 @@ __version__: str
 
 
 def __getattr__(name: str) -> object:
-    """`__version__`, which takes asking git, and `load`, which the guest needs not."""
+    """Returns `__version__`, which git tells, or `load`. The guest needs neither."""
     if name == "__version__":
-        from linklab.core.version import own_version  # The guest needs it not.
+        from linklab.core.version import own_version  # The guest does not need it.
 
         return own_version()
     if name == "load":

@@ -1,6 +1,6 @@
-"""Where `linklab` and `python -m linklab` begin: Ctrl-C ends it without a traceback from here on.
+"""Starts `linklab`, also as `python -m linklab`. From here on Ctrl-C ends it without a traceback.
 
-The handler comes before everything else, whose import takes tenths of a second.
+The handler is set before all other imports, which take tenths of a second.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""Campaigns: many runs, on one machine or several, gathered as run directories."""
+"""Runs campaigns: many runs, on one machine or several, gathered as run directories."""

@@ -23,7 +23,7 @@ class _Mark:
     ended_s: float | None = None
 
     def is_shown(self, now_s: float) -> bool:
-        """Whether the change lasts, or ended less than SHOWN_S after its start."""
+        """Tells whether the change lasts, or ended less than SHOWN_S after its start."""
         return self.ended_s is None or now_s < self.begun_s + SHOWN_S
 
 
@@ -90,7 +90,7 @@ def _about(words: str) -> str:
 
 
 def _lasts(words: str) -> bool:
-    """Whether a command's effect lasts. A handover is over at once."""
+    """Tells whether a command's effect lasts. A handover is over at once."""
     return words.partition(" ")[0] not in ("up", "handover")
 
 

@@ -70,7 +70,7 @@ class CheckedCell:
 def deviations(baseline: Values, now: Values, bounds: Mapping[str, Bound]) -> tuple[Deviation, ...]:
     """Returns the figures that changed by more than their bounds.
 
-    A figure that appears or disappears counts as worse, so that somebody looks at it.
+    A figure that appears or disappears counts as worse, so that a person looks at it.
     """
     found = []
     for figure in FIGURES:

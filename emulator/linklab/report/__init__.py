@@ -1,1 +1,1 @@
-"""What people see of scenarios and runs: tables, lists, plots."""
+"""Shows scenarios and runs to people: tables, lists, plots, pages."""

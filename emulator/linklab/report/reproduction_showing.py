@@ -72,7 +72,7 @@ def _heading(one: CheckedStatement) -> tuple[str, str, str]:
 
 
 def _of_the_same(rows: Sequence[CheckedStatement]) -> bool:
-    """Whether all rows compare the same clients. The heading then names them."""
+    """Tells whether all rows compare the same clients. The heading then names them."""
     return len({one.statement.compared_clients for one in rows}) == 1
 
 

@@ -138,12 +138,12 @@ class PlanFile:
 
 
 def seeds(mapping: Mapping) -> list[int]:
-    """The mapping's `seeds`."""
+    """Returns the mapping's `seeds`."""
     return mapping.each("seeds", _seed)
 
 
 def seed(mapping: Mapping) -> int:
-    """The mapping's `seed`."""
+    """Returns the mapping's `seed`."""
     return mapping.get("seed", _seed)
 
 

@@ -2,7 +2,7 @@
 
 The rule is the same for clients, servers and shells, in the guest and on the host: the user's PATH,
 then the directory of multilink. A program is located once, before the lab exists. In virtual time,
-every directory searched in vain would take time.
+every failed search of a directory would take time.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ class _HostRun:
             self._resources = stack.pop_all()
 
     def fileno(self) -> int:
-        """A descriptor that is readable once the execution has ended."""
+        """Returns a descriptor that is readable once the execution has ended."""
         return self._descriptor
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""YAML mappings read value by value, so that every error has its file, line and field. Pure.
+"""Reads YAML mappings value by value, so that every error has its file, line and field. Pure.
 
 profiles/x.yaml:12: links.wifi.down: '80' has no unit; allowed: a rate such as '80 Mbit/s'
 """

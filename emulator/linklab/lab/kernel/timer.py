@@ -39,7 +39,7 @@ class Timer:
         self._descriptor = _check(_libc.timerfd_create(CLOCK_MONOTONIC, os.O_CLOEXEC))
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """Returns the descriptor."""
         return self._descriptor
 
     def set(self, monotonic_ns: int) -> None:

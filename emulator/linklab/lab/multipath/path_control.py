@@ -84,7 +84,7 @@ class EnergyControl:
         multipath.use(wifi)
 
     def look(self, due_s: float) -> float:
-        """See Control."""
+        """Decides as `Control.look`."""
         subflows = [
             (self._multipath.link_of(one.tcp.address), one)
             for one in self._multipath.subflows()
@@ -195,7 +195,7 @@ class ScheduleControl:
         return self._schedule[self._levels[WIFI.name], self._levels[LTE.name], is_awake]
 
     def look(self, due_s: float) -> float:
-        """See Control."""
+        """Decides as `Control.look`."""
         before, self._counts = self._counts, self._received_bytes()
         if due_s > 0:
             for kind in self._used.value:
@@ -247,7 +247,7 @@ class SinglePath:
         multipath.use(first)
 
     def look(self, due_s: float) -> float:
-        """See Control."""
+        """Decides as `Control.look`."""
         if self._left and self._is_established(self._used):
             self._multipath.leave(self._left)
             self._left = ""

@@ -1,4 +1,4 @@
-"""One link of the lab in the kernel: its queues and delays, its carrier, its access point."""
+"""Applies the state of one link to the kernel: queues, delays, carrier, access point."""
 
 from __future__ import annotations
 

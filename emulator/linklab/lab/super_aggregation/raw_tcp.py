@@ -87,7 +87,7 @@ class RawConnection:
         self._again_s: float | None = 0.0
 
     def fileno(self) -> int:
-        """A descriptor that is readable when something has arrived."""
+        """Returns a descriptor that is readable when something has arrived."""
         return self._raw.fileno()
 
     @property

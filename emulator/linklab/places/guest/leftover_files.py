@@ -1,4 +1,4 @@
-"""Removes unsafe files that a guest left in its run directory, before anybody reads them.
+"""Removes unsafe files that a guest left in its run directory, before a program reads them.
 
 A program in the guest may have made links to the host's files, pipes that block a reader for ever,
 and programs that run with their owner's rights.

@@ -172,7 +172,7 @@ def _speaks_mptcp(name: str) -> bool:
 
 
 def is_taken(name: str) -> bool:
-    """Whether a client of the usual links, or an alias, has this name."""
+    """Tells whether a client of the usual links, or an alias, has this name."""
     return name in names(USUAL_LINKS) or name in ALIASES
 
 
