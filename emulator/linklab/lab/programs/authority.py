@@ -6,10 +6,12 @@ client trusts it only if it is given the authority's file.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from linklab.core import whole_file
 from linklab.core.locks import locked
 from linklab.lab.network.topology import SERVER_ADDRESS, SERVER_NAME
 
@@ -38,27 +40,51 @@ def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
     authority is kept, so that clients that trust it go on. The directory must be used for nothing
     else. It gets mode 0700, keys 0600. Raises AuthorityError.
     """
-    # cryptography is slow to load, and the guest does not need it.
-    from linklab.lab.programs import certificates
-
     wanted = tuple(sorted(set(names)))
     if not wanted:
         raise AuthorityError("a certificate needs at least one name")
     # Each set of names has its own files. Two labs with different names do not replace each other's
     # certificate, nor share one whose size depends on the order of labs.
-    stem = f"server-{certificates.digest(wanted).hex()[:16]}"
+    digest = hashlib.sha256("\0".join(wanted).encode()).digest()
+    stem = f"server-{digest.hex()[:16]}"
     made = Authority(
         ca_cert=directory / "ca.pem",
         cert=directory / f"{stem}.pem",
         key=directory / f"{stem}.key",
     )
+    ca_key, checked = directory / "ca.key", directory / f".{stem}.checked"
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
         with locked(directory / ".lock"):
-            certificates.ensure((made.ca_cert, directory / "ca.key"), (made.cert, made.key), wanted)
+            if not _is_written(checked, _state(made, ca_key)):
+                # cryptography is slow to load; the guest needs it not.
+                from linklab.lab.programs import certificates
+
+                certificates.ensure((made.ca_cert, ca_key), (made.cert, made.key), wanted, digest)
+                whole_file.write(checked, _state(made, ca_key), 0o600)
     except OSError as error:
         raise AuthorityError(
             f"certificates cannot be kept in {directory}: {error.strerror or error}"
         ) from error
     return made
+
+
+def _is_written(file: Path, content: bytes) -> bool:
+    return file.is_file() and file.read_bytes() == content
+
+
+def _state(made: Authority, ca_key: Path) -> bytes:
+    """Changes with the content and the rights of the files, and with the rules that they follow.
+
+    Files in the state of the last check need no other. A check takes ten times as long.
+    """
+    rules = Path(__file__).with_name("certificates.py")
+    hashed = hashlib.sha256()
+    for file in (rules, made.ca_cert, ca_key, made.cert, made.key):
+        if not file.is_file():
+            return b"incomplete"
+        content = file.read_bytes()
+        hashed.update(b"%o %d " % (file.stat().st_mode if file != rules else 0, len(content)))
+        hashed.update(content)
+    return hashed.hexdigest().encode()

@@ -8,7 +8,6 @@ dates. Certificates are valid from 2000 to 2100, which includes a guest's virtua
 from __future__ import annotations
 
 import datetime
-import hashlib
 import ipaddress
 from pathlib import Path
 
@@ -36,16 +35,16 @@ Files = tuple[Path, Path]
 """A certificate and its key, in PEM."""
 
 
-def ensure(authority: Files, server: Files, names: tuple[str, ...]) -> None:
+def ensure(authority: Files, server: Files, names: tuple[str, ...], digest: bytes) -> None:
     """Makes an authority and a server certificate for exactly these names, unless the files have
-    valid ones that belong together. Raises OSError."""
+    valid ones that belong together. `digest` is a hash that identifies the names. Raises OSError."""
     ca = _read_pair(*authority)
     if ca is None or not _is_sound_ca(ca[0]):
         ca = _make_ca()
         _write_pair(*authority, ca)
     made = _read_pair(*server)
     if made is None or not _is_sound_server(made[0], ca[0], names):
-        _write_pair(*server, _make_server(ca, names))
+        _write_pair(*server, _make_server(ca, names, digest))
 
 
 def _read_pair(cert_file: Path, key_file: Path) -> tuple[x509.Certificate, RSAPrivateKey] | None:
@@ -95,13 +94,13 @@ def _make_ca() -> tuple[x509.Certificate, RSAPrivateKey]:
 
 
 def _make_server(
-    ca: tuple[x509.Certificate, RSAPrivateKey], names: tuple[str, ...]
+    ca: tuple[x509.Certificate, RSAPrivateKey], names: tuple[str, ...], digest: bytes
 ) -> tuple[x509.Certificate, RSAPrivateKey]:
     ca_cert, ca_key = ca
     key = _new_key()
     issuer = ca_cert.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     builder = (
-        _builder("linklab server", _serial(names), key)
+        _builder("linklab server", _serial(digest), key)
         .add_extension(_alternative_names(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(digital_signature=True), critical=True)
@@ -163,15 +162,10 @@ def _key_usage(*, key_cert_sign: bool = False, digital_signature: bool = False) 
     )
 
 
-def digest(names: tuple[str, ...]) -> bytes:
-    """Returns a hash that identifies a set of names."""
-    return hashlib.sha256("\0".join(names).encode()).digest()
-
-
-def _serial(names: tuple[str, ...]) -> int:
+def _serial(digest: bytes) -> int:
     """Returns a serial number of always 8 bytes, fixed for a set of names and different from the
     authority's."""
-    return _CA_SERIAL | (int.from_bytes(digest(names)[:7], "big") | 1)
+    return _CA_SERIAL | (int.from_bytes(digest[:7], "big") | 1)
 
 
 def _write_pair(
