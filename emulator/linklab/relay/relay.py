@@ -15,29 +15,14 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # It is a program of its own, which finds no package.
+    from linklab.relay.rule import Rule
 
 CONNECT_TIMEOUT_S = 20.0
 _QUESTION_BYTES = 1 << 16
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time. The peer gets a reset instead of an end.
-
-
-class Rule(TypedDict):
-    """Describes a listening socket's descriptor and its target: [HOST, PORT], or None for the
-    address that the peer connected to. A `udp` socket takes questions with one answer each (DNS).
-
-    If `greets`, the relay sends one byte when it has accepted a connection. `lanes` replace `to`.
-    They are addresses that all lead to the target. Over each one the relay opens one connection at
-    a time and waits for that byte, because what lies between may have room for only one waiting
-    connection. No two connections have the same local port, although the kernel would allow it for
-    different lanes. Beyond, the lanes may be one address.
-    """
-
-    descriptor: int
-    to: tuple[str, int] | None
-    udp: bool
-    greets: bool
-    lanes: list[tuple[str, int]]
 
 
 GREETING = b"\x06"

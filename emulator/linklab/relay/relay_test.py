@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 import pytest
 
 from linklab.relay import relay
-from linklab.relay.relay import Rule
+from linklab.relay.rule import Rule
 
 
 def listening(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:

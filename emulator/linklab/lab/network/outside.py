@@ -31,8 +31,8 @@ from linklab.lab.network.nodes import Router
 from linklab.lab.network.routes import EVERYWHERE
 from linklab.lab.network.services import Outside
 from linklab.lab.network.topology import SERVER, Port
-from linklab.relay import relay
-from linklab.relay.relay import Rule
+from linklab.relay.rule import PROGRAM as RELAY
+from linklab.relay.rule import Rule
 from linklab.scenario import Scenario
 
 NODE: Final = "outside"
@@ -110,7 +110,7 @@ def _start_relay(
         )
         for one, to in sockets
     ]
-    argv = [sys.executable, "-I", "-S", str(relay.__file__), json.dumps(rules)]
+    argv = [sys.executable, "-I", "-S", str(RELAY), json.dumps(rules)]
     before = [] if host is None else ["mnexec", "-a", str(host.pid)]
     return subprocess.Popen(
         [*before, *argv],

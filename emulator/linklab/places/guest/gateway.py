@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from linklab.core.scratch import scratch_prefix
-from linklab.relay import relay
-from linklab.relay.relay import Rule
+from linklab.relay.rule import PROGRAM as RELAY
+from linklab.relay.rule import Rule
 
 PROGRAM: Final = "slirp4netns"
 DEVICE: Final = "vec0"
@@ -175,7 +175,7 @@ class Gateway:
             front = subprocess.Popen(
                 [
                     *("setpriv", "--pdeathsig", "KILL"),
-                    *(sys.executable, "-I", "-S", str(relay.__file__), json.dumps(rules)),
+                    *(sys.executable, "-I", "-S", str(RELAY), json.dumps(rules)),
                 ],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[rule["descriptor"] for rule in rules],

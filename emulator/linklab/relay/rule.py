@@ -1,0 +1,26 @@
+"""Describes what a relay joins, for the programs that start one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, TypedDict
+
+PROGRAM: Final = Path(__file__).with_name("relay.py")
+
+
+class Rule(TypedDict):
+    """Describes a listening socket's descriptor and its target: [HOST, PORT], or None for the
+    address that the peer connected to. A `udp` socket takes questions with one answer each (DNS).
+
+    If `greets`, the relay sends one byte when it has accepted a connection. `lanes` replace `to`.
+    They are addresses that all lead to the target. Over each one the relay opens one connection at
+    a time and waits for that byte, because what lies between may have room for only one waiting
+    connection. No two connections have the same local port, although the kernel would allow it for
+    different lanes. Beyond, the lanes may be one address.
+    """
+
+    descriptor: int
+    to: tuple[str, int] | None
+    udp: bool
+    greets: bool
+    lanes: list[tuple[str, int]]
