@@ -87,7 +87,7 @@ func TestOddServers(t *testing.T) {
 					what := strings.Join([]string{habit.Name, how, protocol}, ", ")
 					url := base + habit.Name + "/" + strings.NewReplacer(" ", "", "/", "").Replace(how+protocol)
 					begun := time.Now()
-					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "30s"}, flags...)...)
+					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "2m"}, flags...)...)
 					if code != 0 && habit.Differs && (strings.Contains(how, "checksum") || how == "to a pipe") {
 						// No byte of the other file may be used. The server may not have this file any more.
 						return
