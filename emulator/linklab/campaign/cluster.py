@@ -174,7 +174,7 @@ def _security(address: str, certificates: Certificates | None, tell: Tell) -> Se
             raise ClusterError(f"{address} is without TLS: certificates go with tls://{rest}")
         if not is_loopback(rest.rpartition(":")[0].strip("[]")):
             raise ClusterError(
-                f"{address} is without TLS: whoever reaches a scheduler or worker can run programs "
+                f"{address} is without TLS: anyone who reaches a scheduler or worker can run programs "
                 "as its user; allowed: tls:// anywhere, tcp:// on 127.0.0.1 (`linklab campaign --help`)"
             )
         tell(

@@ -145,7 +145,10 @@ def test_a_scheduler_that_is_not_there(certificates: Certificates) -> None:
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("tcp://192.0.2.7:8786", "is without TLS: whoever reaches a scheduler or worker can run"),
+        (
+            "tcp://192.0.2.7:8786",
+            "is without TLS: anyone who reaches a scheduler or worker can run",
+        ),
         ("192.0.2.7:8786", "is without TLS"),
         ("tcp://scheduler.example:8786", "is without TLS"),
         ("tcp://127.0.0.1.example:8786", "is without TLS"),

@@ -68,7 +68,7 @@ def test_the_first_baseline(runs: Runs, capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize(
     ("exit_code", "code", "title", "errors"),
-    [(0, 0, "no regression", 'errors="0"'), (7, 2, "could not be told", 'errors="2"')],
+    [(0, 0, "no regression", 'errors="0"'), (7, 2, "no verdict", 'errors="2"')],
 )
 def test_the_first_baseline_has_reports_too(
     runs: Runs, exit_code: int, code: int, title: str, errors: str
@@ -218,7 +218,7 @@ def test_another_fingerprint_runs_nothing_and_names_what_differs(
     assert regress("--junit", "j.xml", "--markdown", "m.md") == 2
     said = capsys.readouterr().err
     assert "go1.26 then, go1.27 now" in Path("j.xml").read_text()
-    assert Path("m.md").read_text().startswith("### linklab: could not be told")
+    assert Path("m.md").read_text().startswith("### linklab: no verdict")
     assert "Re-baseline: --update --reason TEXT\n  Go: go1.26 then, go1.27 now" in said
     assert not based.requests
     assert regress("--update", "--reason", "Go 1.27") == 0

@@ -325,7 +325,7 @@ def _notes(
             yield _spread_note(link, seen, one)
     if len(links) == 1:
         yield (
-            "Only one link was recorded: what another would have brought is not known; a recording "
+            "Only one link was recorded: the effect of another one is not known; a recording "
             "of it may be given beside this one."
         )
     cut = [one.source for one in recordings if not one.is_complete]

@@ -238,7 +238,7 @@ TABLE: Final = Table(
             "key",
             "key",
             choice("device", "connection"),
-            "device: carriers are added once for the device; connection: for each TCP connection anew",
+            "device: carriers are added once for the device; connection: for each TCP connection",
         ),
     ),
     about="Load adds downlink carriers one after the other. Idle time removes them.",

@@ -15,7 +15,7 @@ from linklab.runs.figures import DOWNLOAD, RunFigure, figures_in
 
 _STYLES = {Status.WORSE: "red", Status.ERROR: "red", Status.BETTER: "green", Status.SAME: ""}
 _MARKS = {Status.WORSE: "!", Status.ERROR: "?", Status.BETTER: "+", Status.SAME: ""}
-_LISTED = {Status.WORSE: "worse", Status.ERROR: "could not be told", Status.BETTER: "better"}
+_LISTED = {Status.WORSE: "worse", Status.ERROR: "no verdict", Status.BETTER: "better"}
 
 
 def table(report: SuiteReport, width: int) -> RenderableType:
@@ -27,7 +27,7 @@ def table(report: SuiteReport, width: int) -> RenderableType:
     algorithms = list(dict.fromkeys(one.cell.algorithm for one in report.checked))
     scenarios = list(dict.fromkeys(one.cell.scenario for one in report.checked))
     parts: list[RenderableType] = [
-        Text("change of the download time in %; ! worse, + better, ? could not be told", "dim")
+        Text("change of the download time in %; ! worse, + better, ? no verdict", "dim")
     ]
     name_width = max(map(len, [*scenarios, "scenario"]), default=8)
     for some in _fitting(algorithms, width - name_width):
@@ -96,7 +96,7 @@ def _percent(one: CheckedCell) -> str:
 
 def markdown(report: SuiteReport) -> str:
     """Returns a summary for a pull request: verdict, deviations, and all figures folded."""
-    title = {0: "no regression", 1: "regression", 2: "could not be told"}[report.exit_code]
+    title = {0: "no regression", 1: "regression", 2: "no verdict"}[report.exit_code]
     lines = [f"### linklab: {title}", "", report.in_one_line + ".", ""]
     lines += [f"- {escaped(problem)}" for problem in report.problems]
     for status, heading in _LISTED.items():

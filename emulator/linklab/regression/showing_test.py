@@ -18,13 +18,13 @@ def shown(report: SuiteReport, width: int = 80) -> str:
 
 def test_a_table_of_changes_and_what_deviates() -> None:
     assert shown(REPORT, 120) == (
-        "change of the download time in %; ! worse, + better, ? could not be told\n"
+        "change of the download time in %; ! worse, + better, ? no verdict\n"
         "scenario   alg3\n"
         "ls       +20.0!\n"
         "ao           -?\n"
         "worse:\n"
         "  ls alg3 seed 2: download time 10.000 s -> 12.000 s (+20.0%, allowed ±0.100 s)\n"
-        "could not be told:\n"
+        "no verdict:\n"
         "  ao alg3 seed 1: \\x1b[31mhung\\x00 <&\"' ]]>\n"
         "better:\n"
         "  ao alg3 seed 2: download time 10.000 s -> 8.000 s (-20.0%, allowed ±0.100 s)\n"

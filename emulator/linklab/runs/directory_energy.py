@@ -37,7 +37,7 @@ def _of_client(model: EnergyModel, run_dir: Path) -> Account:
         raise FigureError(f"{run_dir}: the download is {client.outcome}")
     events = Tail(run_dir, ClientRecord).read()
     if not any(event.event == "sample" for event in events):
-        raise FigureError(f"{run_dir}: client.jsonl has no samples of what links brought")
+        raise FigureError(f"{run_dir}: client.jsonl has no samples of bytes per link")
     activities = activity.of_client(events, _kinds(client, run_dir))
     return run_energy.of_activities(
         model, activities, 0.0, client.download_ns / 1e9, client.carried_bytes

@@ -183,7 +183,7 @@ STALLED: Final = RunFigure(
     bounds=Bounds("stalls", "stalls s", "600 ms", digits=4, absolute=0.6),
     gauge=Gauge(
         "linklab_run_stalled_seconds",
-        "How long no link brought anything though bytes were missing.",
+        "How long no link delivered anything although bytes were missing.",
     ),
     in_json=False,
 )
