@@ -29,6 +29,14 @@ def test_the_guest_lacks_nothing(linklab: Linklab) -> None:
     assert (done.code, done.out) == (0, ""), done.err
 
 
+def test_settings_that_cannot_be_written_are_said(linklab: Linklab) -> None:
+    """As in a container without `compose.host.yaml`."""
+    script = "mount -t proc -o ro none /proc && unshare --net " + " ".join(PROBE)
+    done = linklab("exec", "static-80-50", "--", "unshare", "--mount", "sh", "-c", script)
+    assert done.code == 1
+    assert "sysctl net.ipv4.ip_forward=1: Read-only file system" in done.err
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
 @pytest.mark.skipif(not CONFIGURATION.exists(), reason="this kernel does not say what it has")
 def test_this_machine_s_kernel_lacks_what_its_configuration_leaves_out() -> None:

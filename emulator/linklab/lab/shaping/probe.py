@@ -7,10 +7,12 @@ network namespace where it runs. It names all that the kernel lacks.
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Iterator
 
 from linklab.lab.kernel import rtnetlink
+from linklab.lab.kernel.namespace import network_of, write_sysctls
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import plug, tc
 from linklab.lab.shaping.delay import Delay, Transit
@@ -57,7 +59,7 @@ def lacking() -> list[str]:
 def probe() -> None:
     """Builds all qdiscs of a lab on this namespace's loopback device, in place of those of `lacking`.
 
-    Raises the error of one that fails.
+    It also changes a setting of the namespace. Raises the error of a step that fails.
     """
     channel = Channel()
     channel.request(tc.delete_root(_LOOPBACK, 0))
@@ -68,6 +70,8 @@ def probe() -> None:
     channel.request(tc.delete_root(_LOOPBACK, _ROOT))
     Delay(channel, _LOOPBACK, Transit(0.01, 0.001, 0.01), 1)
     channel.close()
+    # In a container /proc/sys may be read-only.
+    write_sysctls(network_of(os.getpid()), {"net.ipv4.ip_forward": "1"})
 
 
 def main() -> None:
