@@ -78,6 +78,10 @@ test-e2e: setup ## end-to-end tests in the guest, in virtual time
 test-containers: setup ## the lab and the whole stack in containers (needs an engine and the images)
 	@LINKLAB_CONTAINERS=1 $(PYTHON) -m pytest tests/container_test.py tests/compose_test.py
 
+.PHONY: test-arm
+test-arm: setup ## the host place on arm64, in an emulated machine (needs QEMU and apt; some minutes)
+	@LINKLAB_ARM64=1 $(PYTHON) -m pytest tests/arm64_test.py
+
 .PHONY: bench
 bench: setup ## repeatability, sensitivity, fidelity, speed, peers, the client's cost (ARGS="speed --quick")
 	@PYTHONPATH=tests $(PYTHON) -m bench $(ARGS)

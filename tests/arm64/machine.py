@@ -1,0 +1,238 @@
+"""An emulated arm64 machine: Debian 12's packages and kernel in QEMU, with linklab's wheel.
+
+The root file system is unpacked with linklab's own `deb`, and lies in the machine's memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from conftest import REPOSITORY
+from linklab.places.guest import deb
+
+QEMU: Final = (
+    "qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 1 -m 3G -icount shift=1,sleep=off "
+    "-nodefaults -nographic -no-reboot -serial stdio -device virtio-rng-pci "
+    "-device virtio-serial-pci -device virtserialport,chardev=words"
+)
+"""Its clock counts 2 ns for each instruction, and jumps while the machine waits. So real time in
+the machine does not depend on how busy this machine is."""
+
+KERNEL: Final = "linux-image-arm64"
+PACKAGES: Final = (
+    KERNEL,
+    # What `apt-get install` brings for the host place, as the handbook says.
+    *("python3", "mininet", "h2o", "iproute2", "util-linux", "ca-certificates"),
+    # What every Debian has.
+    *("bash", "coreutils", "dash", "kmod", "procps", "sed", "grep", "findutils", "mawk", "mount"),
+)
+_SUITES = (
+    ("debian", "bookworm"),
+    ("debian", "bookworm-updates"),
+    ("debian-security", "bookworm-security"),
+)
+
+_PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
+
+_MODULES = re.compile(
+    r"(usr/)?lib/modules/[^/]+/(modules\.|kernel/(net|lib|crypto|arch|drivers/(char|virtio|net/[^/]+\.ko)))"
+)
+"""The kernel's modules that a lab can need. A thousand drivers stay out of the machine's memory."""
+
+_LEFT_OUT = ("usr/share/doc/", "usr/share/man/", "usr/share/locale/", "boot/System.map")
+
+_BOOT_S: Final = 600
+
+
+class MachineError(RuntimeError):
+    """The emulated machine cannot be made, or it does not answer."""
+
+
+def run(*words: object, **options: Any) -> str:
+    """Returns what a program prints. Raises MachineError with its last words."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, check=False, **options
+    )
+    if done.returncode != 0:
+        raise MachineError(f"{words[0]}: {(done.stderr or done.stdout)[-2000:]}")
+    return done.stdout
+
+
+def packages(work: Path) -> list[Path]:
+    """Downloads Debian's packages for arm64, which apt verifies. Nothing of this machine's changes."""
+    for name in ("lists/partial", "cache/archives/partial"):
+        (work / name).mkdir(parents=True, exist_ok=True)
+    (work / "status").touch()
+    (work / "sources.list").write_text(
+        "".join(f"deb http://deb.debian.org/{part} {suite} main\n" for part, suite in _SUITES)
+    )
+    (work / "apt.conf").write_text(
+        f'Dir::State::status "{work}/status";\nDir::State::lists "{work}/lists";\n'
+        f'Dir::Cache "{work}/cache";\nDir::Etc::sourcelist "{work}/sources.list";\n'
+        'Dir::Etc::sourceparts "/dev/null";\nDir::Etc::preferencesparts "/dev/null";\n'
+        'APT::Architecture "arm64";\nAPT::Architectures { "arm64"; };\n'
+        'APT::Install-Recommends "false";\nAcquire::Languages "none";\n'
+    )
+    environment = {**os.environ, "APT_CONFIG": str(work / "apt.conf")}
+    run("apt-get", "update", "-qq", env=environment)
+    run("apt-get", "install", "-y", "-qq", "--download-only", *PACKAGES, env=environment)
+    return sorted((work / "cache" / "archives").glob("*.deb"))
+
+
+def _pip(*words: object) -> None:
+    """Calls pip as Debian 12's on arm64 would choose."""
+    run(
+        *(sys.executable, "-m", "pip", words[0], "-q", "--only-binary", ":all:"),
+        *(word for one in _PLATFORMS for word in ("--platform", one)),
+        *("--python-version", "3.11", *words[1:]),
+    )
+
+
+def own(root: Path, work: Path) -> None:
+    """Installs what linklab ships for arm64: the wheel and the client.
+
+    All pinned Python packages are downloaded and checked, those of the extras too.
+    """
+    pins = REPOSITORY / "emulator/requirements.txt"
+    _pip("download", "--no-deps", "--require-hashes", "-d", work, "-r", pins)
+    builder = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work)
+    run(*builder, cwd=REPOSITORY / "emulator")
+    packages = root / "usr/local/lib/python3.11/dist-packages"
+    _pip("install", "--no-index", "--find-links", work, "--target", packages, "linklab")
+    run(
+        *(REPOSITORY / "emulator/setup/client", root / "usr/local/bin/multilink"),
+        env={**os.environ, "GOARCH": "arm64"},
+    )
+
+
+def _wanted(name: str) -> bool:
+    if "lib/modules/" in name and not _MODULES.match(name):
+        return False
+    return not name.startswith(_LEFT_OUT)
+
+
+def make(work: Path) -> None:
+    """Makes the machine's kernel and initramfs."""
+    root = work / "root"
+    root.mkdir()
+    deb.link_merged(root)
+    for package in packages(work / "apt"):
+        deb.unpack(package, root, wanted=_wanted)
+    for name in ("root", "proc", "sys", "dev", "run", "tmp", "var/tmp"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    (root / "etc/passwd").write_text(
+        "root:x:0:0::/root:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n"
+    )
+    (root / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
+    (root / "usr/bin/awk").symlink_to("mawk")
+    shutil.copy(Path(__file__).with_name("inside.py"), root / "init")
+    (root / "init").chmod(0o755)
+    own(root, work / "wheels")
+    (kernel,) = (root / "boot").glob("vmlinuz-*")
+    kernel.rename(work / "kernel")
+    with (work / "initramfs").open("wb") as file:
+        _archive(root, file)
+
+
+def _archive(root: Path, out: IO[bytes]) -> None:
+    """Writes a directory as the kernel's initramfs (Documentation/driver-api/early-userspace)."""
+
+    def add(name: str, mode: int, content: bytes) -> None:
+        encoded = name.encode() + b"\0"
+        fields = (0, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(encoded), 0)
+        head = b"070701" + b"".join(b"%08x" % field for field in fields) + encoded
+        out.write(head + b"\0" * (-len(head) % 4) + content + b"\0" * (-len(content) % 4))
+
+    for path in sorted(root.rglob("*")):
+        mode, name = path.lstat().st_mode, str(path.relative_to(root))
+        if stat.S_ISLNK(mode):
+            add(name, mode, os.fsencode(path.readlink()))
+        elif stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            add(name, mode, path.read_bytes() if stat.S_ISREG(mode) else b"")
+    add("TRAILER!!!", 0, b"")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A program that has ended in the machine."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Machine:
+    """A running machine. `call` runs a program in it, as root."""
+
+    def __init__(self, channel: socket.socket, console: Path) -> None:
+        self._channel, self._console = channel, console
+        self._waiting = b""
+
+    def _line(self, patience_s: float) -> Any:
+        deadline = time.monotonic() + patience_s
+        while b"\n" not in self._waiting:
+            ready, _, _ = select.select(
+                [self._channel], [], [], max(0, deadline - time.monotonic())
+            )
+            got = self._channel.recv(65536) if ready else b""
+            if not got:
+                said = self._console.read_text(errors="replace")[-3000:]
+                raise MachineError(f"no answer from the machine; its console:\n{said}")
+            self._waiting += got
+        line, _, self._waiting = self._waiting.partition(b"\n")
+        return json.loads(line)
+
+    def wait_for_boot(self) -> None:
+        """Waits until the machine takes commands."""
+        assert self._line(_BOOT_S) == "ready"
+
+    def call(self, *words: object, patience_s: float = 300) -> Done:
+        """Runs a program to its end."""
+        command = [[str(word) for word in words], patience_s]
+        self._channel.sendall(json.dumps(command).encode() + b"\n")
+        return Done(**self._line(patience_s + 30))
+
+    def shell(self, script: str, patience_s: float = 300) -> Done:
+        """Runs a script of bash."""
+        return self.call("bash", "-c", script, patience_s=patience_s)
+
+
+def booted(work: Path) -> Iterator[Machine]:
+    """Boots the machine that `make` has made; yields it; ends it."""
+    here, there = socket.socketpair()
+    console = work / "console.log"
+    with console.open("wb") as log, here, there:
+        qemu = subprocess.Popen(
+            [
+                *("setpriv", "--pdeathsig", "KILL", *QEMU.split()),
+                *("-kernel", work / "kernel", "-initrd", work / "initramfs"),
+                *("-append", "console=ttyAMA0 panic=-1 rdinit=/init"),
+                *("-chardev", f"socket,id=words,fd={there.fileno()}"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=[there.fileno()],
+        )
+        there.close()
+        try:
+            machine = Machine(here, console)
+            machine.wait_for_boot()
+            yield machine
+        finally:
+            qemu.send_signal(signal.SIGKILL)
+            qemu.wait()

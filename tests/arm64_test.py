@@ -1,0 +1,155 @@
+"""The host place on arm64, shown in an emulated machine with Debian's kernel and packages.
+
+With LINKLAB_ARM64=1 (`make test-arm`). It needs qemu-system-aarch64, apt-get and Python 3.11.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from arm64 import machine
+from arm64.machine import Done, Machine
+from conftest import REPOSITORY
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("LINKLAB_ARM64") != "1", reason="LINKLAB_ARM64=1 is not set: it takes minutes"
+)
+
+RATES_BPS = {"wifi": 3e6, "lte": 2e6}
+"""Low, so that the emulated processor keeps up."""
+
+SCENARIO = """\
+name: slow
+payload: {size: 10 MB}
+links:
+  wifi: {down: 3 Mbit/s, up: 3 Mbit/s, rtt: 20 ms, queue: 100 kB}
+  lte: {down: 2 Mbit/s, up: 2 Mbit/s, rtt: 40 ms, queue: 100 kB}
+"""
+
+LINKLAB = "python3 -m linklab"
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """The machine. Its clock does not depend on how busy this one is."""
+    for program in (machine.QEMU.split()[0], "apt-get", "setpriv"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    if sys.version_info[:2] != (3, 11):
+        pytest.skip("pip chooses the packages of Debian 12's Python with that Python alone")
+    work = tmp_path_factory.mktemp("arm64")
+    machine.make(work)
+    yield from machine.booted(work)
+
+
+def findings(done: Done) -> dict[str, dict[str, Any]]:
+    """What `linklab doctor --json` has found."""
+    assert done.out, done.err
+    return {one["what"]: one for one in json.loads(done.out)["findings"]}
+
+
+def test_a_kernel_without_netem_is_said_in_one_line(arm: Machine) -> None:
+    """First, because no module is loaded yet."""
+    hidden = "mount --bind /bin/false /usr/sbin/modprobe"
+    done = arm.shell(f"{hidden} && unshare --net {LINKLAB}.lab.shaping.probe", patience_s=1200)
+    assert done.code == 1
+    missing = "sch_hfsc, sch_plug, sch_netem, veth, bridge"
+    assert done.err.startswith(f"this kernel lacks {missing} (root may try: modprobe -a sch_hfsc ")
+    assert len(done.err.splitlines()) == 1
+    assert arm.shell("umount /usr/sbin/modprobe").code == 0
+
+
+def test_doctor_says_what_works(arm: Machine) -> None:
+    done = arm.shell(f"{LINKLAB} doctor --json", patience_s=1200)
+    assert done.code == 0, done.out
+    found = findings(done)
+    assert "aarch64" in found["system"]["words"]
+    assert found["guest place"]["words"] == "User Mode Linux needs x86-64, this machine is aarch64"
+    assert found["host place"]["fine"], found["host place"]["words"]
+    assert "confinement" not in found
+    assert found["client"]["fine"]
+
+
+def test_ten_megabytes_over_both_links_at_the_stated_rates(arm: Machine) -> None:
+    arm.shell(f"mkdir /root/runs; echo {shlex.quote(SCENARIO)} > /root/slow.yaml")
+    done = arm.shell(f"{LINKLAB} run /root/slow.yaml -a alg3 --json --out /root/runs", 3600)
+    assert done.code == 0, done.err
+    assert "place: host, clock: real (no guest: User Mode Linux needs x86-64" in done.err
+    report = json.loads(done.out)
+    figures = report["figures"]
+    assert sum(link["bytes"] for link in figures["links"].values()) == 10_000_000
+    counters = arm.shell(f"cat {report['run_dir']}/queues.jsonl").out
+    rates = carried([json.loads(line) for line in counters.splitlines()])
+    print(f"download {figures['download_s']:.2f} s, carried {rates}")
+    for link, stated_bps in RATES_BPS.items():
+        assert rates[link] == pytest.approx(stated_bps, rel=0.03), link
+
+
+def carried(samples: list[dict[str, Any]]) -> dict[str, float]:
+    """The bits per second of each downlink while packets waited for it at each sample."""
+    rates = {}
+    for link in RATES_BPS:
+        down = [one for one in samples if (one["link"], one["direction"]) == (link, "down")]
+        busy = [one for one in down if one["queue_bytes"] > 0]
+        first, last = busy[0], busy[-1]
+        seconds = last["t_s"] - first["t_s"]
+        assert seconds > 10, "the link was loaded for most of the download"
+        rates[link] = 8 * (last["sent_bytes"] - first["sent_bytes"]) / seconds
+    return rates
+
+
+def test_the_container_s_guest_stage_makes_nothing_and_fails_not(arm: Machine) -> None:
+    dockerfile = (REPOSITORY / "emulator" / "Dockerfile").read_text()
+    stage = dockerfile.partition(" AS guest\n")[2].partition("\nFROM ")[0]
+    (command,) = re.findall(r"^RUN (.*(?:\\\n.*)*)", stage, re.MULTILINE)
+    done = arm.shell(
+        "mkdir -p /release /opt/x/.venv/bin && cd /opt/x && ln -s /usr/bin/python3 .venv/bin/python"
+        f" && {command} && ls -R /guest"
+    )
+    assert (done.code, done.err) == (0, "")
+    assert done.out.split() == ["/guest:", "image", "kernel", "/guest/image:", "/guest/kernel:"]
+
+
+COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]
+ON_HOST: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.host.yaml").read_text())["services"]
+
+
+def test_without_rights_a_container_says_which_file_gives_them(arm: Machine) -> None:
+    user = "setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all --no-new-privs"
+    done = arm.shell(f"{user} {LINKLAB} live live --out /tmp/none", patience_s=1200)
+    assert done.code == 2
+    assert done.err.count("\n") == 1, done.err
+    assert (
+        "guest: User Mode Linux needs x86-64, this machine is aarch64; host: not root" in done.err
+    )
+    assert "compose.host.yaml" in done.err
+
+
+def test_a_container_with_the_rights_of_compose_host_runs_a_lab(arm: Machine) -> None:
+    """As the engine starts it: these rights alone, /proc/sys and the root read-only."""
+    service = ON_HOST["emulator"]
+    assert service["user"] == "0"
+    rights = ",".join(f"+{name.lower()}" for name in service["cap_add"])
+    entry = shlex.join(word.replace("$$", "$") for word in service["entrypoint"])
+    script = (
+        "printf '#!/bin/sh\\nexec python3 -m linklab \"$@\"\\n' > /usr/local/bin/linklab"
+        " && chmod +x /usr/local/bin/linklab && mkdir -p /var/runs && chown 10001 /var/runs"
+        " && mount -t tmpfs none /var/runs && chown 10001 /var/runs"
+        " && mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys"
+        " && mount --bind /usr /usr && mount -o remount,bind,ro /usr"
+        f" && setpriv --no-new-privs --inh-caps -all --bounding-set -all,{rights}"
+        f" {entry} run /root/slow.yaml -a single-wifi --json --out /var/runs"
+    )
+    done = arm.call("unshare", "--mount", "bash", "-c", script, patience_s=3600)
+    assert done.code == 0, done.err
+    assert "place: host, clock: real" in done.err
+    assert json.loads(done.out)["figures"]["links"]["wifi"]["bytes"] == 10_000_000
