@@ -14,8 +14,8 @@ from pathlib import Path
 
 from linklab.commands.options import add_json
 from linklab.core.paths import MULTILINK, cache_dir
-from linklab.places import choice
-from linklab.places.guest import confinement, gateway, image, image_root, kernel
+from linklab.places import choice, host_programs
+from linklab.places.guest import confinement, image, image_root, kernel
 from linklab.places.guest.boot import GuestError, memory_directory
 from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
 
@@ -28,6 +28,15 @@ class Finding:
     fine: bool
     words: str
     needed: bool = True
+
+
+_PURPOSES: dict[host_programs.Use, str] = {
+    "every run": "",
+    "host place": ", for the host place",
+    "outside": ", for --origin, --outside and --listen-proxy",
+}
+_GUEST_GB, _PAYLOAD_GB = 3, 1
+"""What the cache takes with the guest, and without it."""
 
 
 def _system() -> str:
@@ -51,16 +60,7 @@ def findings() -> Iterator[Finding]:
     yield Finding("system", True, f"{_system()}, Linux {platform.release()}")
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", True, f"{cores}: as many guests side by side")
-    for program, package, needed in (
-        ("setpriv", "util-linux", True),
-        # The guest's image has its own.
-        ("h2o", "h2o", False),
-        ("mnexec", "mininet", False),
-    ):
-        path = shutil.which(program)
-        purpose = "" if needed else ", for the host place"
-        words = path or f"missing{purpose}: {_install(package)}"
-        yield Finding(package, path is not None, words, needed)
+    yield from _packages("every run", "host place")
     yield Finding(
         "client",
         MULTILINK.exists(),
@@ -81,18 +81,47 @@ def findings() -> Iterator[Finding]:
         guest or f"{kernel.cached()}, {image.cached('guest')}, {memory}",
         needed=False,
     )
-    around = confinement.fence()
-    yield Finding("confinement", around.name != "none", around.words, needed=False)
+    if choice.guest_obstacle() is None:
+        around = confinement.fence()
+        yield Finding("confinement", around.name != "none", around.words, needed=False)
     host = choice.host_obstacle()
     yield Finding("host place", host is None, host or "root, namespaces and netem", needed=False)
-    way_out = shutil.which(gateway.PROGRAM)
-    missing = f"missing, for --origin, --outside and --listen-proxy: {_install(gateway.PROGRAM)}"
-    yield Finding(gateway.PROGRAM, way_out is not None, way_out or missing, needed=False)
+    yield from _packages("outside")
     for package in missing_packages(peers(USUAL_LINKS)):
         words = f"missing, for the host place and `exec`: {_install(package)}"
         yield Finding(package, False, words, needed=False)
     free = shutil.disk_usage(_existing(cache_dir())).free
-    yield Finding("cache", free > 3e9, f"{cache_dir()}, {free / 1e9:.0f} GB free (3 needed)")
+    needed = _GUEST_GB if choice.guest_obstacle() is None else _PAYLOAD_GB
+    words = f"{cache_dir()}, {free / 1e9:.0f} GB free ({needed} needed)"
+    yield Finding("cache", free > needed * 1e9, words)
+
+
+def _packages(*uses: host_programs.Use) -> Iterator[Finding]:
+    """Looks for the programs of these uses, package by package."""
+    programs = [one for one in host_programs.PROGRAMS if one.use in uses]
+    for package in dict.fromkeys(one.package for one in programs):
+        of_package = [one for one in programs if one.package == package]
+        first = of_package[0]
+        for one in of_package:
+            why = host_programs.obstacle(one)
+            if why is None:
+                continue
+            what = "" if one is first else f"{one.name} "
+            remedy = _install(package)
+            words = f"{what}{why}{_PURPOSES[one.use]}: {remedy}"
+            yield Finding(package, False, words, one.use == "every run")
+            break
+        else:
+            yield Finding(package, True, shutil.which(first.name) or first.name)
+
+
+def _verdict(usable: bool, guest: bool, host: bool) -> str:
+    """Returns the last line: what can run here."""
+    if not usable:
+        return "no lab can run here yet: see NO and - above"
+    if not guest:
+        return "labs can run here on the host, in real time: their figures do not repeat exactly"
+    return "labs can run here" if host else "labs can run here, in the guest"
 
 
 def _existing(path: Path) -> Path:
@@ -123,5 +152,5 @@ def run(options: argparse.Namespace) -> int:
                     break_on_hyphens=False,
                 )
             )
-        print("\nlabs can run here" if usable else "\nno lab can run here yet: see NO and - above")
+        print(f"\n{_verdict(usable, *(one.fine for one in places))}")
     return 0 if usable else 1

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 
 from linklab.core.paths import PYTHON_PATH
+from linklab.places import host_programs
 
 PLACES = ("auto", "host", "guest")
 CLOCKS = ("auto", "virtual", "real")
@@ -35,10 +36,11 @@ class Environment:
 def host_obstacle() -> str | None:
     """Returns why the host cannot run a lab, or None.
 
-    It tries: a throw-away network namespace gets the qdiscs that a lab uses.
+    It tries: a throw-away network namespace gets the qdiscs that a lab uses. Then it looks for the
+    programs that labs on the host call.
     """
     if os.geteuid() != 0:
-        return "not root"
+        return "not root (in Compose, compose.host.yaml gives the rights)"
     try:
         done = subprocess.run(
             ["unshare", "--net", sys.executable, "-m", "linklab.lab.shaping.probe"],
@@ -50,7 +52,7 @@ def host_obstacle() -> str | None:
     except FileNotFoundError:
         return "unshare (util-linux) is missing"
     if done.returncode == 0:
-        return None
+        return host_programs.obstacles("host place")
     lines = done.stderr.strip().splitlines()
     return lines[-1] if lines else "no network namespace can be made"
 
