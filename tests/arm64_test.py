@@ -120,7 +120,9 @@ def test_the_container_s_guest_stage_makes_nothing_and_fails_not(arm: Machine) -
 
 
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]
-ON_HOST: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.host.yaml").read_text())["services"]
+ON_HOST: dict[str, Any] = yaml.safe_load(
+    (REPOSITORY / "emulator" / "compose.host.yaml").read_text()
+)["services"]
 
 
 def test_without_rights_a_container_says_which_file_gives_them(arm: Machine) -> None:
@@ -131,7 +133,7 @@ def test_without_rights_a_container_says_which_file_gives_them(arm: Machine) -> 
     assert (
         "guest: User Mode Linux needs x86-64, this machine is aarch64; host: not root" in done.err
     )
-    assert "compose.host.yaml" in done.err
+    assert "emulator/compose.host.yaml" in done.err
 
 
 def test_a_container_with_the_rights_of_compose_host_runs_a_lab(arm: Machine) -> None:

@@ -30,7 +30,7 @@ def test_the_guest_lacks_nothing(linklab: Linklab) -> None:
 
 
 def test_settings_that_cannot_be_written_are_said(linklab: Linklab) -> None:
-    """As in a container without `compose.host.yaml`."""
+    """As in a container without `emulator/compose.host.yaml`."""
     script = "mount -t proc -o ro none /proc && unshare --net " + " ".join(PROBE)
     done = linklab("exec", "static-80-50", "--", "unshare", "--mount", "sh", "-c", script)
     assert done.code == 1

@@ -40,7 +40,7 @@ def host_obstacle() -> str | None:
     programs that labs on the host call.
     """
     if os.geteuid() != 0:
-        return "not root (in Compose, compose.host.yaml gives the rights)"
+        return "not root (in Compose, emulator/compose.host.yaml gives the rights)"
     try:
         done = subprocess.run(
             ["unshare", "--net", sys.executable, "-m", "linklab.lab.shaping.probe"],
