@@ -115,7 +115,7 @@ def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> N
     assert rate_bps == pytest.approx(50e6 * 1448 / 1514, rel=0.01)
 
 
-def test_contestants_are_compared_on_a_server_of_one_s_own(
+def test_clients_are_compared_on_a_server_of_one_s_own(
     linklab: Linklab, scenario: ScenarioFile, nginx: str
 ) -> None:
     file = scenario("compared", size="10 MB")

@@ -168,7 +168,7 @@ def main() -> int:
             quick=options.quick,
             runs=options.runs,
             scenarios=options.scenarios,
-            contestants=options.contestants,
+            clients=options.contestants,
             jobs=options.jobs,
             every_seed=options.every_seed,
         )

@@ -115,15 +115,15 @@ def algorithms(bench: Bench) -> Result:
     )
     seeds = bench.runs or (1 if bench.quick else SEEDS)
     chosen = list(_chosen(bench, names))
-    contestants = {one.name: _contestants(one, bench.contestants) for one, _ in chosen}
-    near = contestants
+    clients = {one.name: _clients(one, bench.clients) for one, _ in chosen}
+    near = clients
     if seeds > 1 and not bench.every_seed:
-        first = _campaign(bench, chosen, contestants, contestants, 1)
+        first = _campaign(bench, chosen, clients, clients, 1)
         near = {
-            one.scenario: contenders(one, contestants[one.scenario])
+            one.scenario: contenders(one, clients[one.scenario])
             for one in _standings(chosen, first)
         }
-    report = _campaign(bench, chosen, contestants, near, seeds)
+    report = _campaign(bench, chosen, clients, near, seeds)
     standings = _standings(chosen, report)
     _show(bench, standings)
     if failures := report["failures"]:
@@ -141,7 +141,7 @@ def algorithms(bench: Bench) -> Result:
                 "behind": one.behind,
                 "joules_per_byte": one.joules_per_byte,
                 "download_s": one.download_s,
-                "one_seed": sorted(set(contestants[one.scenario]) - set(near[one.scenario])),
+                "one_seed": sorted(set(clients[one.scenario]) - set(near[one.scenario])),
             }
             for one in standings
         },
@@ -180,7 +180,7 @@ def _random(bench: Bench, seed: int, number: int) -> tuple[Scenario, str]:
     return scenarios.load(path), f"./{path.name}"
 
 
-def _contestants(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
+def _clients(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
     """Returns all clients that can do the scenario's workload, except the algorithm for one link,
     which curl stands for."""
     return [
@@ -196,7 +196,7 @@ def _contestants(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
 def _campaign(
     bench: Bench,
     chosen: Sequence[tuple[Scenario, str]],
-    contestants: Mapping[str, Sequence[str]],
+    clients: Mapping[str, Sequence[str]],
     near: Mapping[str, Collection[str]],
     seeds: int,
 ) -> Result:
@@ -206,7 +206,7 @@ def _campaign(
     planned = [
         matrix
         for one, name in chosen
-        for matrix in matrices(name, contestants[one.name], near[one.name], seeds)
+        for matrix in matrices(name, clients[one.name], near[one.name], seeds)
     ]
     file.write_text(yaml.safe_dump({"name": "algorithms", "matrices": planned}))
     jobs = ("--jobs", str(bench.jobs)) if bench.jobs else ()
@@ -236,12 +236,12 @@ def _campaign(
 
 
 def matrices(
-    scenario: str, contestants: Sequence[str], near: Collection[str], seeds: int
+    scenario: str, clients: Sequence[str], near: Collection[str], seeds: int
 ) -> list[dict[str, Any]]:
     """Returns the matrices of a campaign. Close clients have all seeds, others one. Pure."""
     parts = (
-        ([one for one in contestants if one in near], seeds),
-        ([one for one in contestants if one not in near], 1),
+        ([one for one in clients if one in near], seeds),
+        ([one for one in clients if one not in near], 1),
     )
     return [
         {"scenarios": [scenario], "algorithms": those, "runs": runs}
@@ -250,7 +250,7 @@ def matrices(
     ]
 
 
-def contenders(first: Standing, contestants: Iterable[str]) -> list[str]:
+def contenders(first: Standing, clients: Iterable[str]) -> list[str]:
     """Returns the clients whose further seeds may change the result, from one run each: ours, those
     of the fastest other, those that may be too far ahead of us, energy-saving ones, and failed
     ones. Pure.
@@ -264,7 +264,7 @@ def contenders(first: Standing, contestants: Iterable[str]) -> list[str]:
     known = first.efficiency.keys() | first.joules_per_byte.keys()
     return [
         one
-        for one in contestants
+        for one in clients
         if one in always or one not in known or first.efficiency.get(one, 0.0) >= least
     ]
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from bench.algorithms import (
     Standing,
-    _contestants,
+    _clients,
     contenders,
     loses_at_random,
     matrices,
@@ -131,7 +131,7 @@ def test_random_loss_is_that_of_links_events_and_radios(name: str, loses: bool) 
 
 
 def test_who_can_do_a_scenario_is_in_it() -> None:
-    steady = _contestants(SMALL, None)
+    steady = _clients(SMALL, None)
     assert {"adaptive", "alg3-rescue", "curl-wifi", "mptcp", "aria2-16"} <= set(steady)
     assert not {"gb-e", "single-wifi"} & set(steady)  # It has no energy model; curl is beside it.
-    assert _contestants(SMALL, ["mptcp", "alg1"]) == ["alg1", "mptcp"]
+    assert _clients(SMALL, ["mptcp", "alg1"]) == ["alg1", "mptcp"]

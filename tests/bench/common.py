@@ -61,7 +61,7 @@ class Done:
 class Bench:
     """Holds one benchmark run: its console, its directory, and whether it hurries.
 
-    `runs`, `scenarios`, `contestants` and `jobs` select what section `algorithms` runs, None for
+    `runs`, `scenarios`, `clients` and `jobs` select what section `algorithms` runs, None for
     its own choice. `every_seed` makes it run all seeds of all clients.
     """
 
@@ -73,7 +73,7 @@ class Bench:
         quick: bool,
         runs: int | None = None,
         scenarios: Sequence[str] | None = None,
-        contestants: Sequence[str] | None = None,
+        clients: Sequence[str] | None = None,
         jobs: int | None = None,
         every_seed: bool = False,
     ) -> None:
@@ -82,7 +82,7 @@ class Bench:
         self.quick = quick
         self.runs = runs
         self.scenarios = scenarios
-        self.contestants = contestants
+        self.clients = clients
         self.jobs = jobs
         self.every_seed = every_seed
         self._errors = Console(stderr=True)

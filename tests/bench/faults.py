@@ -43,7 +43,7 @@ class Ending:
 
     program: str
     fault: str
-    contestant: str
+    client: str
     took_s: float | None
     failure: str | None
     still_s: float
@@ -53,9 +53,9 @@ class Ending:
     def patience_s(self) -> float:
         """The time without progress after which the run counts as hung. A client that may fail has
         to report when it gives up."""
-        if self.contestant in SURE:
+        if self.client in SURE:
             return STILL_S
-        has_own = self.contestant not in (*MULTIPATH, *HELPED)
+        has_own = self.client not in (*MULTIPATH, *HELPED)
         return STILL_S + (GIVE_UP_S if has_own else TCP_S)
 
     @property
@@ -73,7 +73,7 @@ class Ending:
             return "hangs"
         if self.failure is None:
             return "slow" if is_late else "whole"
-        is_sure = self.contestant in SURE and PROGRAMS[self.program].sure
+        is_sure = self.client in SURE and PROGRAMS[self.program].sure
         return "failed" if is_sure or not self.has_outcome else "refused"
 
 
@@ -95,7 +95,7 @@ def still_s(moved: Moved) -> float:
 def faults(bench: Bench) -> Result:
     """Every fault of links against every workload and client of several links: how runs end."""
     programs = bench.scenarios or [*PROGRAMS]
-    asked = bench.contestants or (SURE[::4] if bench.quick else (*SURE, *UNSURE))
+    asked = bench.clients or (SURE[::4] if bench.quick else (*SURE, *UNSURE))
     found = [one for program in programs for one in _endings(bench, program, asked)]
     shown = table("workload", "runs", *KINDS)
     for program in programs:
@@ -106,7 +106,7 @@ def faults(bench: Bench) -> Result:
     for one in (*bad, *(one for one in found if one.kind == "slow")):
         why = f"{one.took_s:.1f} s" if one.failure is None else one.failure
         why += f", still for {one.still_s:.0f} s" if one.still_s else ""
-        bench.say(f"{one.kind}: {one.program}, {one.fault}, {one.contestant}: {why}")
+        bench.say(f"{one.kind}: {one.program}, {one.fault}, {one.client}: {why}")
     bench.say(target("no wrong file, nobody hangs, none of ours with rescue fails", not bad))
     return {"runs": len(found), "bad": [asdict(one) for one in bad]}
 

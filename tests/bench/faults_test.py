@@ -12,8 +12,8 @@ from bench.faults import GIVE_UP_S, HUNG, STILL_BYTES, STILL_S, TCP_S, Ending, m
 LATE_S = LONGEST_S + 1
 
 
-def ending(contestant: str, took_s: float | None, failure: str | None, still_s: float) -> str:
-    return Ending("file", "slow", contestant, took_s, failure, still_s).kind
+def ending(client: str, took_s: float | None, failure: str | None, still_s: float) -> str:
+    return Ending("file", "slow", client, took_s, failure, still_s).kind
 
 
 def test_who_goes_on_at_10_kbit_s_is_not_still() -> None:
@@ -146,7 +146,7 @@ def test_whether_the_lab_failed_is_in_the_run_directory(tmp_path: Path) -> None:
     found = section._endings(cast(Bench, bench), "file", ["aria2-2", "freeze"])
     assert bench.asked == ["aria2-2,freeze"]
     assert {one.fault for one in found} == {*LINK_FAULTS}
-    assert {(one.contestant, one.kind) for one in found} == {
+    assert {(one.client, one.kind) for one in found} == {
         ("aria2-2", "refused"),
         ("freeze", "failed"),
     }

@@ -28,7 +28,7 @@ def servers(bench: Bench) -> Result:
     """Get, proxy and put at the available servers and an odd one, beside curl and aria2."""
     size, odd_size = (BYTES // 4, ODD_BYTES // 3) if bench.quick else (BYTES, ODD_BYTES)
     asked = bench.scenarios or [*SERVERS, "odd"]
-    clients = bench.contestants or WHO
+    clients = bench.clients or WHO
     matrices = []
     for name in asked:
         if name == "odd":

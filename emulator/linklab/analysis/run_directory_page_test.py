@@ -15,10 +15,9 @@ PAGE = Path(__file__).parents[2] / "handbook" / "reference" / "run-directory.md"
 
 
 def fields(kind: Any) -> list[str]:
-    found = (
-        dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else msgspec.structs.fields(kind)
-    )
-    return [one.name for one in found]
+    if dataclasses.is_dataclass(kind):
+        return [one.name for one in dataclasses.fields(kind)]
+    return [one.encode_name for one in msgspec.structs.fields(kind)]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def made(
     """The directory of a run of multilink that downloaded everything."""
     directory.mkdir(parents=True)
     (directory / "scenario.yaml").write_text(to_yaml(scenario))
-    job.write(msgspec.structs.replace(JOB, contestant=contestant, **changes), directory)
+    job.write(msgspec.structs.replace(JOB, client=contestant, **changes), directory)
     outcome.write(
         Outcome(exit_code=0, elapsed_ns=1, received_bytes={}, output_bytes=1_000_000), directory
     )

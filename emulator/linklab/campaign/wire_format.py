@@ -41,7 +41,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     energy: str | None
     traces: dict[str, bytes]
-    contestant: str | None
+    client: str | None
     name: str | None
     command: tuple[str, ...] | None
     server: OwnServer | None
@@ -80,7 +80,7 @@ def wrap(request: RunRequest, timeout_s: float | None, machine: dict[str, str]) 
         scenario=to_yaml(scenario),
         energy=request.energy or run_energy.model_for(request.scenario),
         traces=traces,
-        contestant=request.contestant,
+        client=request.client,
         name=request.name,
         command=request.command,
         server=request.server,
@@ -102,7 +102,7 @@ def unwrap(parcel: Parcel, directory: Path) -> RunRequest:
     (directory / job.SCENARIO_FILE).write_text(parcel.scenario, encoding="utf-8")
     return RunRequest(
         job.scenario_of(directory),
-        parcel.contestant,
+        parcel.client,
         parcel.seed,
         command=parcel.command,
         server=parcel.server,

@@ -18,7 +18,7 @@ def test_a_request_arrives_as_it_was_sent(tmp_path: Path) -> None:
     assert any(link.model(Trace) for link in sent.scenario.links.values()), "a scenario with traces"
     encoded = msgspec.msgpack.encode(wire_format.wrap(sent, None, {}))
     got = wire_format.unwrap(msgspec.msgpack.decode(encoded, type=wire_format.Parcel), tmp_path)
-    assert (got.contestant, got.seed, got.shift_s) == ("alg3", 7, 0.5)
+    assert (got.client, got.seed, got.shift_s) == ("alg3", 7, 0.5)
     assert got.label == sent.label
     for name, link in got.scenario.links.items():
         theirs = sent.scenario.links[name].model(Trace)

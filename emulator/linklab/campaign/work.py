@@ -73,7 +73,7 @@ def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, 
     different = machine.differences(parcel.machine, machine.facts())
     if different:
         return f"the worker has changed: {', '.join(different)}", True
-    missing = obstacle([parcel.contestant] if parcel.contestant else [])
+    missing = obstacle([parcel.client] if parcel.client else [])
     if missing is not None:
         return missing, True
     try:

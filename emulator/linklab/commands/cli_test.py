@@ -105,7 +105,7 @@ def test_options(called: Called) -> None:
     )
     cli.main([*words.split(), "-a", "alg1, peers,alg1"])
     (read,) = called
-    assert options.contestants(read.algorithms, scenario.find("ls")) == [
+    assert options.named_clients(read.algorithms, scenario.find("ls")) == [
         "alg1",
         "curl-wifi",
         "curl-lte",

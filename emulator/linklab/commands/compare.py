@@ -16,7 +16,7 @@ from linklab.commands.options import (
     add_run,
     add_server,
     add_side_by_side,
-    contestants,
+    named_clients,
 )
 from linklab.display import printing
 from linklab.field import recording
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         if scenario not in scenarios:  # A scenario named twice is run once.
             scenarios.append(scenario)
     wanted = USUAL if options.algorithms is None else options.algorithms
-    plan = [(scenario, contestants(wanted, scenario)) for scenario in scenarios]
+    plan = [(scenario, named_clients(wanted, scenario)) for scenario in scenarios]
     running.require(
         list(dict.fromkeys(name for _, names in plan for name in names)),
         options.place,

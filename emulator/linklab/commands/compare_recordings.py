@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from linklab.commands import import_recordings, report, running
-from linklab.commands.options import UsageError, contestants
+from linklab.commands.options import UsageError, named_clients
 from linklab.core.scratch import scratch_prefix
 from linklab.display import printing
 from linklab.field import files, making, prediction, recording
@@ -88,7 +88,7 @@ def _read(directory: Path) -> Recording:
 
 
 def _named(options: argparse.Namespace, scenario: Scenario) -> Sequence[str]:
-    return () if options.algorithms is None else contestants(options.algorithms, scenario)
+    return () if options.algorithms is None else named_clients(options.algorithms, scenario)
 
 
 @contextmanager

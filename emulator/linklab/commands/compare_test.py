@@ -23,7 +23,7 @@ def test_a_comparison_runs_every_algorithm_with_every_seed(
     options.algorithms, options.runs, options.seed = "naive,single-lte", 3, 5
     options.scenarios *= 2  # One that is named twice is run once.
     assert compare.run(options) == 0
-    assert [(one.contestant, one.seed) for one in runs.requests] == [
+    assert [(one.client, one.seed) for one in runs.requests] == [
         ("naive", 5),
         ("naive", 6),
         ("naive", 7),
@@ -45,7 +45,7 @@ def test_one_failure_fails_a_comparison_but_not_the_others(
     runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options.algorithms = "naive,single-lte"
-    runs.error = lambda request: "it hung" if request.contestant == "naive" else None
+    runs.error = lambda request: "it hung" if request.client == "naive" else None
     assert compare.run(options) == 1
     naive, single = printed(capsys)["comparisons"][0]["rows"]
     assert (naive["runs"], naive["failures"]) == (0, ["it hung"])

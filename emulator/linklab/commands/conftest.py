@@ -49,7 +49,7 @@ class Runs:
             (run_dir / "scenario.yaml").write_text(to_yaml(request.scenario))
             (run_dir / "client.out").write_bytes(b"out \xff\x00")
             (run_dir / "client.err").write_text("err")
-            manifest = msgspec.structs.replace(JOB, contestant=request.contestant, command=["x"])
+            manifest = msgspec.structs.replace(JOB, client=request.client, command=["x"])
             job.write(manifest, run_dir)
             outcome = Outcome(
                 exit_code=self.exit_code(request),

@@ -26,7 +26,7 @@ def test_a_program_of_the_user_s_is_reported(
     assert (read["exit_code"], read["elapsed_s"]) == (0, pytest.approx(0.1))
     assert read["received_bytes"] == NETWORK
     assert runs.requests[0].command == (shutil.which("curl"), "{url}")
-    assert runs.requests[0].contestant is None
+    assert runs.requests[0].client is None
 
 
 def test_a_server_of_the_user_s_is_asked_for(

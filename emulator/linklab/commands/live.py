@@ -11,7 +11,7 @@ from linklab.commands.options import (
     add_out,
     add_outside,
     add_seed,
-    contestants,
+    named_clients,
     outside,
 )
 from linklab.live import session
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     scenario = find(options.scenario)
     default = _IN_TURN if options.listen_proxy is None else None
     wanted = default if options.algorithms is None else options.algorithms
-    names = [] if wanted is None else contestants(wanted, scenario)
+    names = [] if wanted is None else named_clients(wanted, scenario)
     running.require(names, options.place)
     where = session.choose_place(options.place)
     running.announce(where)

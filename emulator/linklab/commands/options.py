@@ -85,7 +85,7 @@ def _integer(text: str) -> int:
         return -1
 
 
-def contestants(names: str, scenario: Scenario) -> list[str]:
+def named_clients(names: str, scenario: Scenario) -> list[str]:
     """Returns the scenario's clients in a comma-separated list. Raises UsageError for unknown ones."""
     from linklab.runs import clients  # YAML is slow to load.
 

@@ -161,7 +161,7 @@ def _page(options: argparse.Namespace, made: SuiteReport, baseline: Path) -> Non
     once: dict[tuple[str, str | None, int], Path] = {}
     for path in runs:
         one = job.read(path)
-        once.setdefault((one.scenario, one.contestant or one.name, one.seed), path)
+        once.setdefault((one.scenario, one.client or one.name, one.seed), path)
     try:
         page.of_directories(once.values(), options.report, baseline=baseline)
     except BaselineError as error:  # git does not know the suite, so it has no history.

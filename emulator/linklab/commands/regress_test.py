@@ -85,7 +85,7 @@ def test_the_first_baseline_has_reports_too(
 def test_every_cell_is_run_and_one_twice(based: Runs) -> None:
     assert regress() == 0
     assert len(based.requests) == 3
-    (curl,) = {one.contestant for one in based.requests if one.contestant}
+    (curl,) = {one.client for one in based.requests if one.client}
     assert curl == "curl-wifi"
     own = [one for one in based.requests if one.command]
     assert {one.name for one in own} == {"own"}
@@ -94,7 +94,7 @@ def test_every_cell_is_run_and_one_twice(based: Runs) -> None:
 
 
 def test_run_directories_say_how_far_their_figures_moved(based: Runs) -> None:
-    based.elapsed_s = lambda request: 0.4 if request.contestant else 0.2
+    based.elapsed_s = lambda request: 0.4 if request.client else 0.2
     regress()
     latest = sorted(Path("runs").glob("*-regress*"))[-1]
     found = {path.name: beside_baseline.read(path) for path in latest.iterdir()}

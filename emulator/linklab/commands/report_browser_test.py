@@ -98,7 +98,7 @@ def devtools(tmp_path: Path) -> Iterator[str]:
 
 
 def runs(parent: Path, small: Scenario) -> None:
-    """Two contestants, one with a name that would be markup, three runs each."""
+    """Two clients, one with a name that would be markup, three runs each."""
     for who, slower in (("alg3", 0.0), (HOSTILE, 0.5)):
         for seed in (1, 2, 3):
             run_dir = made(parent, who, seed, small, 2 + slower + seed / 10)
@@ -143,7 +143,7 @@ async def look(address: str, page: Path) -> tuple[list[tuple[int, int]], list[st
             chart = f"document.querySelectorAll('.chart')[{number}]"
             await tab.value(f"{chart}.scrollIntoView()")
             await tab.until(f"{chart}.querySelector('svg') !== null")
-        assert count == 5, "times, and rates and requests of two contestants"
+        assert count == 5, "times, and rates and requests of two clients"
         widths.append((width, await tab.value("document.documentElement.scrollWidth")))
     asked = [
         one["params"]["request"]["url"]

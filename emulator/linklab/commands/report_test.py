@@ -48,7 +48,7 @@ def made(
     changed = msgspec.structs.replace(
         manifest,
         scenario=of.name,
-        contestant=who,
+        client=who,
         seed=seed,
         versions={**manifest.versions, **versions},
     )

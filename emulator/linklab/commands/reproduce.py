@@ -119,16 +119,14 @@ def _made(
 ) -> tuple[list[LoadedRun], list[str], str]:
     """Makes the runs that the statements need, as a campaign. Returns them, the reasons of
     failures, and a summary line."""
-    running.require([cell.contestant for cell in stated.cells], "guest", "virtual")
+    running.require([cell.client for cell in stated.cells], "guest", "virtual")
     scenarios = {cell.scenario: stated.scenario(cell.scenario) for cell in stated.cells}
     energies = {
         name: run_energy.model_for(one, options.energy_model) for name, one in scenarios.items()
     }
     seed = 1 if options.seed is None else options.seed
     requests = tuple(
-        RunRequest(
-            scenarios[cell.scenario], cell.contestant, seed + n, energy=energies[cell.scenario]
-        )
+        RunRequest(scenarios[cell.scenario], cell.client, seed + n, energy=energies[cell.scenario])
         for n in range(options.runs or stated.runs)
         for cell in stated.cells
     )
@@ -150,14 +148,14 @@ def _first_seconds(
     are too short."""
     model = None if energy_model is None else library.get(energy_model)
     wanted = dict.fromkeys(
-        (one.scenario, one.contestant, one.first_s) for one in stated.first_seconds_cells
+        (one.scenario, one.client, one.first_s) for one in stated.first_seconds_cells
     )
     found = []
     for one in used:
-        for scenario, contestant, first_s in wanted:
+        for scenario, client, first_s in wanted:
             if (one.scenario.name, one.client_name) == (
                 scenario,
-                contestant,
+                client,
             ) and one.figures is not None:
                 try:
                     found.append(first_seconds.of(one, first_s, model))
@@ -177,12 +175,12 @@ def _given(options: argparse.Namespace) -> tuple[list[LoadedRun], list[str], str
 def _only_these(stated: Publication, found: Iterable[LoadedRun]) -> list[LoadedRun]:
     """Returns the runs of the publication's clients in its current scenarios. Reports runs that it
     leaves out, and runs made with different programs."""
-    cells = {(cell.scenario, cell.contestant) for cell in stated.cells}
+    cells = {(cell.scenario, cell.client) for cell in stated.cells}
     now = {name: fingerprint.of_scenario(stated.scenario(name)) for name, _ in cells}
     then = fingerprint.Hashes()
     used, others = [], 0
     for one in found:
-        if (one.scenario.name, one.job.contestant) in cells and not one.job.live:
+        if (one.scenario.name, one.job.client) in cells and not one.job.live:
             key = then.of(one.scenario)
             others += key != now[one.scenario.name]
             if key == now[one.scenario.name]:

@@ -46,7 +46,7 @@ def made(parent: Path, who: str, seed: int, of: Scenario, **versions: str) -> Pa
         msgspec.structs.replace(
             manifest,
             scenario=of.name,
-            contestant=who,
+            client=who,
             seed=seed,
             versions={**manifest.versions, **versions},
         ),
@@ -142,7 +142,7 @@ def test_what_statements_need_is_run_as_a_campaign(
         asked.extend(planned.requests)
         results: dict[str, Any] = {}
         for one in planned.requests:
-            made(out, str(one.contestant), one.seed, one.scenario)
+            made(out, str(one.client), one.seed, one.scenario)
             results[one.label] = loaded_runs_test.FIGURES
         results[asked[-1].label] = "hung"
         return campaign.Completed(results, 1, {"a": 2, "b": 1}, 12.0)
@@ -152,7 +152,7 @@ def test_what_statements_need_is_run_as_a_campaign(
     words = ["reproduce", "ours", *given, "--timeout", "9", "--out", str(tmp_path / "o")]
     assert main(words) == 1
     told = capsys.readouterr()
-    assert [(one.contestant, one.seed) for one in asked] == [
+    assert [(one.client, one.seed) for one in asked] == [
         (who, seed) for seed in range(first, first + 3) for who in ("alg3", "naive")
     ]
     assert "6 runs, 1 of which were there already, in 12 s on 2 workers" in told.out

@@ -14,7 +14,7 @@ from linklab.commands.options import (
     add_pcap,
     add_run,
     add_server,
-    contestants,
+    named_clients,
     recorded_links,
     server,
     share,
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the algorithm. Returns 1 if the run failed, else 0."""
     scenario = find(options.scenario)
-    chosen = contestants(options.algorithm, scenario)
+    chosen = named_clients(options.algorithm, scenario)
     if len(chosen) != 1:
         raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
     running.require(chosen, options.place, options.clock)
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         said = {
             "scenario": request.scenario.name,
-            "algorithm": request.contestant,
+            "algorithm": request.client,
             "seed": request.seed,
             "run_dir": str(finished.run_dir),
             "wall_s": finished.wall_s,

@@ -108,7 +108,7 @@ class LiveLab:
             changed = [msgspec.to_builtins(one) for one in self._standing.values()]
         return {
             "scenario": self._scenario.name,
-            "algorithms": [one.contestant for one in self._turn if one.contestant],
+            "algorithms": [one.client for one in self._turn if one.client],
             "running": running[0].client_name if running else None,
             "run_dir": str(running[1]) if running else None,
             "runs": self._runs,
@@ -166,7 +166,7 @@ class LiveLab:
             self._next_asked_at = None
         self.exporter.begin(run_dir, job.read(run_dir), self._scenario)
         began = time.monotonic()
-        doing = "downloading…" if request.contestant else "the links are there for others"
+        doing = "downloading…" if request.client else "the links are there for others"
         print(f"{request.client_name}: {doing}", file=sys.stderr)
         with contextlib.closing(
             runner.begin(request, run_dir, self._where, float("inf"))

@@ -67,7 +67,7 @@ class Runs:
             msgspec.structs.replace(
                 JOB,
                 scenario=request.scenario.name,
-                contestant=request.contestant,
+                client=request.client,
                 seed=request.seed,
                 clock="real",
                 live=live,
@@ -79,7 +79,7 @@ class Runs:
         self, request: RunRequest, run_dir: Path, _: Environment, timeout_s: float
     ) -> FakeRun:
         assert timeout_s == float("inf")
-        self.begun.append((request.contestant, request.seed))
+        self.begun.append((request.client, request.seed))
         self.directories.append(run_dir)
         self.during(len(self.begun))
         return FakeRun(run_dir, ends=self.ends)

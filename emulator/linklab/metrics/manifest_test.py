@@ -26,9 +26,9 @@ PROGRESS = "linklab_download_progress_ratio"
 GOODPUT = "linklab_download_goodput_bytes_per_second"
 
 
-def job(contestant: str | None, name: str | None = None) -> Job:
+def job(client: str | None, name: str | None = None) -> Job:
     changes = {"seed": 1, "clock": "real", "started_at": "2026-11-21T06:19:34+00:00"}
-    return msgspec.structs.replace(JOB, contestant=contestant, name=name, **changes)
+    return msgspec.structs.replace(JOB, client=client, name=name, **changes)
 
 
 def wifi(direction: Direction, sent_bytes: int) -> QueueRecord:

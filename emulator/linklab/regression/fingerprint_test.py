@@ -77,7 +77,7 @@ def test_a_trace_counts_by_its_content_not_by_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("who", ["adaptive-energy", "emptcp-http", "emptcp-kernel", "mptcp-mdp"])
-def test_an_energy_model_counts_where_a_contestant_decides_by_it(
+def test_an_energy_model_counts_where_a_client_decides_by_it(
     tmp_path: Path, small: Scenario, who: str
 ) -> None:
     taken = [

@@ -216,12 +216,12 @@ PROCESSES: Final = {"client": "#3b82c4", "server": "#c4863b"}
 """The measured processes and their colours."""
 
 
-def loads(contestants: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> Spec:
+def loads(clients: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> Spec:
     """Draws the processor load of client and server in percent of a core. A bar goes from the 5th
     to the 90th percentile, a line marks the median, each as the median over runs. A point marks the
     median of each run."""
     values: list[dict[str, Any]] = []
-    for client, processes in contestants.items():
+    for client, processes in clients.items():
         for process, runs in processes.items():
             whose = {"client": client, "p": process}
             values += [{**whose, "v": round(100 * one.load_median, 2)} for one in runs]
@@ -233,9 +233,7 @@ def loads(contestants: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> 
                     "high": round(100 * statistics.median(one.load_p90 for one in runs), 2),
                 }
             )
-    y = _n(
-        "client", sort=list(contestants), axis={"labelLimit": 130, "ticks": False, "domain": False}
-    )
+    y = _n("client", sort=list(clients), axis={"labelLimit": 130, "ticks": False, "domain": False})
     beside = {"field": "p", "sort": list(PROCESSES)}
     color = {**_n("p"), "scale": _of_processes(PROCESSES), "legend": _LEGEND}
     middles = [{"filter": "isValid(datum.median)"}]
@@ -248,7 +246,7 @@ def loads(contestants: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> 
     ]
     return _spec(
         values,
-        2 * _ROW * len(contestants) + 70,
+        2 * _ROW * len(clients) + 70,
         encoding={"y": y, "yOffset": beside, "color": color},
         layer=[
             {

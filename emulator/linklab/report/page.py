@@ -199,15 +199,15 @@ def context(
     """Returns the template's context. `over` is keyed by group title and client, `verdicts` by
     publication, `predictions` by recording. `command` is the command that made the report."""
     whole = [group for group in groups if group.runs]
-    contestants = list(dict.fromkeys(client for group in whole for client in group.runs))
+    clients = list(dict.fromkeys(client for group in whole for client in group.runs))
     return {
         "runs": sum(len(found) for group in groups for found in group.runs.values()),
         "failed": sum(len(found) for group in groups for found in group.failures.values()),
         "warnings": warnings,
         "least_runs": LEAST_VALUES,
         "answers": [found for group in whole if (found := answer(group)) is not None],
-        "heat": _heat(whole, contestants),
-        "contestants": contestants,
+        "heat": _heat(whole, clients),
+        "clients": clients,
         "groups": [_section(index, group, over) for index, group in enumerate(groups)],
         "publications": [_published(name, found) for name, found in verdicts.items()],
         "command": shlex.join(command),
@@ -244,12 +244,12 @@ def _prediction(source: str, scenario: Scenario, one: Prediction) -> dict[str, A
     }
 
 
-def _heat(groups: Sequence[Group], contestants: Sequence[str]) -> list[dict[str, Any]]:
+def _heat(groups: Sequence[Group], clients: Sequence[str]) -> list[dict[str, Any]]:
     """Returns the table of efficiencies, one row per scenario."""
     rows = []
     for group in groups:
         cells = []
-        for client in contestants:
+        for client in clients:
             cells.append(
                 _median(one.figures.efficiency for one in group.runs.get(client, ()) if one.figures)
             )
@@ -461,7 +461,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 def _repeat(group: Group) -> str:
     """Returns the command that repeats a group's runs, "" if none can."""
-    known = [client for client, found in group.runs.items() if found[0].job.contestant is not None]
+    known = [client for client, found in group.runs.items() if found[0].job.client is not None]
     seeds = [seed for client in known for seed in group.seeds(client)]
     if not seeds:
         return ""

@@ -7,7 +7,7 @@ The file (keys marked * are needed, the others show their defaults):
     source*: thesis                    # its key in REFERENCES.md
     runs: 10                           # how many its figures are of
     campaign: sweep                    # of profiles/campaigns: its scenarios may be named, too
-    not_there: {gb-p: GreenBag …}      # contestants and other needs that linklab lacks, in words
+    not_there: {gb-p: GreenBag …}      # clients and other needs that linklab lacks, in words
     statements*:
       - metric*: download              # of MEASURES
         link: wifi                     # for a measure of one link
@@ -19,7 +19,7 @@ The file (keys marked * are needed, the others show their defaults):
         workload: video                # over the scenarios' links, in place of their own
         first: 250 s                   # of the runs' first so many seconds alone, without a tail
         within: 10 %                   # or 1 s, or '10 % or 1 s', whichever is more; or such a
-                                       # one for each contestant. Of ratios it is in points
+                                       # one for each client. Of ratios it is in points
 
         values: {hs-s6: {alg3: 16.68 s}}          # one statement for each; or 16 s to 17 s
 
@@ -81,7 +81,7 @@ class RunGroup:
     `first_s` seconds count."""
 
     scenario: str
-    contestant: str
+    client: str
     first_s: float = 0.0
 
 
@@ -146,10 +146,10 @@ class Statement:
     @property
     def compared_clients(self) -> str:
         """The clients compared: `alg3`, `alg3 to naive`."""
-        client = ", ".join(dict.fromkeys(one.contestant for one in self.of))
+        client = ", ".join(dict.fromkeys(one.client for one in self.of))
         if not self.to:
             return client
-        than = list(dict.fromkeys(one.contestant for one in self.to))
+        than = list(dict.fromkeys(one.client for one in self.to))
         return f"{client} to {'the best of ' if len(than) > 1 else ''}{', '.join(than)}"
 
     @property
@@ -267,7 +267,7 @@ def figures_for(scenario: Scenario) -> dict[str, PublishedFigures]:
     statements = about(scenario)
     deltas = values(statements, "link-delta")
     return {
-        cell.contestant: PublishedFigures(download_s, deltas.get(cell))
+        cell.client: PublishedFigures(download_s, deltas.get(cell))
         for cell, download_s in values(statements, "download").items()
         if cell.scenario == scenario.name
     }
@@ -354,8 +354,8 @@ class _Reader:
             missing = list(needs)
             other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
             for cell in (*of, *to):
-                if not _is_known(cell.contestant):
-                    missing.append(self._lacking[cell.contestant])
+                if not _is_known(cell.client):
+                    missing.append(self._lacking[cell.client])
             yield Statement(
                 line=line,
                 metric=metric,
@@ -378,7 +378,7 @@ class _Reader:
         self.used.update(names)
         return [self._lacking[name] for name in names]
 
-    def _contestant(self, text: str) -> str:
+    def _client(self, text: str) -> str:
         """Checks that a client is known or listed in `not_there`."""
         if text in self._lacking:
             self.used.add(text)
@@ -391,7 +391,7 @@ class _Reader:
         scenarios = item.sub("values", Keys((), named=self._scenario))
         quantity = MEASURES[metric].quantity
         for scenario in scenarios.values:
-            row = scenarios.sub(scenario, Keys((), named=self._contestant))
+            row = scenarios.sub(scenario, Keys((), named=self._client))
             for client, node in row.values.items():
                 low, high = row.get(client, _range(quantity.parse))
                 said = row.get(client, TEXT.parse)
@@ -410,14 +410,14 @@ class _Reader:
         if item.has("each") == item.has("over"):
             item.fail(None, "needs 'each' or 'over', a list of scenarios")
         scenarios = item.each("each" if item.has("each") else "over", self._scenario)
-        contestants = item.one_or_each("of", self._contestant)
-        to = item.each("to", self._contestant)
+        of_clients = item.one_or_each("of", self._client)
+        to = item.each("to", self._client)
         if not scenarios or not to:
             item.fail("to" if scenarios else None, "names nobody" if scenarios else "no scenario")
-        if not contestants:
+        if not of_clients:
             item.fail("of", "names nobody")
         line = item.node.start_mark.line + 1
-        for of in contestants:
+        for of in of_clients:
             form, expected = self._comparison_expected(item, metric, of)
             for together in [[one] for one in scenarios] if item.has("each") else [scenarios]:
                 yield (
@@ -479,7 +479,7 @@ class _Reader:
         cells = tuple(
             RunGroup(scenario, client, self._first_s)
             for scenario in rows.values
-            for client in rows.each(scenario, self._contestant)
+            for client in rows.each(scenario, self._client)
         )
         if len(cells) < 3:
             item.fail("cells", "fewer than three cells say nothing of a correlation")
@@ -499,7 +499,7 @@ class _Reader:
         if not item.has("within"):
             item.fail(None, "'within' is missing: how far may what is measured lie?")
         if isinstance(item.values["within"], MappingNode):
-            each = item.sub("within", Keys((), named=self._contestant))
+            each = item.sub("within", Keys((), named=self._client))
             if client not in each.values:
                 each.fail(None, f"{client!r} is missing")
             return each.get(client, _tolerance(parse_one, points))

@@ -102,7 +102,7 @@ def test_each_is_one_for_a_scenario_and_over_one_for_all() -> None:
     assert len(over.cells) == 6
 
 
-def test_several_contestants_have_a_statement_each() -> None:
+def test_several_clients_have_a_statement_each() -> None:
     asked = "metric: download, source: s, each: [ts, tm], of: [alg3, alg2], to: [naive], is: less"
     said = [statement.words for statement in read(asked).statements[1:]]
     assert said == [
@@ -267,9 +267,7 @@ def test_who_is_in_those_that_ship_can_do_what_is_stated(name: str) -> None:
     stated = publication.find(name)
     cells = stated.cells
     found = {one.scenario: stated.scenario(one.scenario) for one in cells}
-    misfits = [
-        clients.misfit(one.contestant, found[one.scenario], has_energy=True) for one in cells
-    ]
+    misfits = [clients.misfit(one.client, found[one.scenario], has_energy=True) for one in cells]
     assert [one for one in misfits if one is not None] == []
 
 
@@ -285,7 +283,7 @@ def test_a_publication_is_found_in_its_folder(tmp_path: Path) -> None:
 def test_the_thesis_campaign_is_every_published_figure_ten_times() -> None:
     found = matrix.load(publication.CAMPAIGNS / "thesis.yaml")
     assert len(found.requests) == 350
-    cells = {(one.scenario.name, one.contestant) for one in found.requests}
+    cells = {(one.scenario.name, one.client) for one in found.requests}
     stated = publication.values(publication.find("thesis").statements, "download")
-    assert cells == {(cell.scenario, cell.contestant) for cell in stated}
+    assert cells == {(cell.scenario, cell.client) for cell in stated}
     assert "thesis" not in scenario.names_in(), "a campaign is no scenario"

@@ -199,7 +199,7 @@ def to_json(publication: Publication, checked: Sequence[CheckedStatement]) -> di
     counts{kind}: holds, fails, clear, explained (of those that fail), metrics{metric}: holds, fails,
       and of them values: holds, fails, median_error, median_error_ratio, rms_error, rms_error_ratio
     not_there_yet{reason}: statements that need it
-    statements[]: line, metric, link, form, with, of[], to[] (scenario/contestant), source, kind,
+    statements[]: line, metric, link, form, with, of[], to[] (scenario/client), source, kind,
       why, published, low, high (limits, null where there is none), missing[], verdict, clear,
       measured, interval [low, high] (null where there are too few runs), runs, error_ratio
     """
@@ -268,7 +268,7 @@ def _statement(one: CheckedStatement) -> dict[str, Any]:
 
 
 def _cells(cells: Sequence[RunGroup]) -> list[str]:
-    return [f"{one.scenario}/{one.contestant}" for one in cells]
+    return [f"{one.scenario}/{one.client}" for one in cells]
 
 
 def _finite(value: float) -> float | None:

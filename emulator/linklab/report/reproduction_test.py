@@ -60,7 +60,7 @@ def run(who: str, seed: int, download_s: float, ends_s: Sequence[float] = ()) ->
     )
     return LoadedRun(
         Path(f"{who}-{seed}"),
-        msgspec.structs.replace(JOB, contestant=who, seed=seed),
+        msgspec.structs.replace(JOB, client=who, seed=seed),
         scenario.find("ts"),
         figures,
         rates_bps={"lte": 80e6 + 1e6 * (-1, 0, 1, -1, 1)[(seed - 1) % 5]},
@@ -338,6 +338,6 @@ def test_the_thesis_asks_for_its_35_cells_and_for_a_few_of_what_it_describes() -
     cells = publication.find("thesis").cells
     compared = clients.published(clients.USUAL_LINKS)
     own = {"hs-s6", "hs-s7", "ls", "ts", "tm", "ao"}
-    assert sum(one.scenario in own and one.contestant in compared for one in cells) == 35
+    assert sum(one.scenario in own and one.client in compared for one in cells) == 35
     assert len(cells) == 44
     assert RunGroup("ls", "single-lte") not in cells

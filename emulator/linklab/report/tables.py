@@ -280,7 +280,7 @@ def to_json(comparison: Comparison) -> dict[str, object]:
       links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests
       spread{metric}         min, max, sd of each metric above that has a median, the workload's
                              too; a link's metrics lie in links{name}.spread
-    notes[]                  what has to be known of the contestants
+    notes[]                  what has to be known of the clients
     """
     return {
         "scenario": comparison.scenario,

@@ -206,7 +206,7 @@ def test_joules_for_machines(with_energy: Comparison) -> None:
     assert some["spread"]["joules"]["max"] == 1102.0
 
 
-def test_what_has_to_be_known_of_contestants_stands_below(own: Comparison) -> None:
+def test_what_has_to_be_known_of_clients_stands_below(own: Comparison) -> None:
     assert "LIA" not in tables.render(own)
     noted = replace(own, notes=("mptcp: Linux has no LIA",))
     assert "mptcp: Linux has no LIA" in tables.render(noted)

@@ -101,13 +101,13 @@ def _for_terminal(job: Job) -> dict[str, str]:
 def of_client(job: Job, task: Task, home: Path) -> dict[str, str]:
     """Returns the environment of the client's program. `home` is its home directory."""
     return {
-        **own(of_here() if job.contestant else job.environment, home, for_client(job, task)),
+        **own(of_here() if job.client else job.environment, home, for_client(job, task)),
         "LINKLAB_SHA256": task.sha256,
         "LINKLAB_RUN_DIR": task.run_dir,
         "LINKLAB_WIRELESS": task.wireless,
         "SSL_CERT_FILE": task.ca_file,
         "CURL_CA_BUNDLE": task.ca_file,
         **({"SSLKEYLOGFILE": str(Path(task.run_dir, TLS_KEYS))} if job.tls_keys else {}),
-        **(_STEADY_GO if job.contestant and job.clock == "virtual" else {}),
+        **(_STEADY_GO if job.client and job.clock == "virtual" else {}),
         **_for_terminal(job),
     }

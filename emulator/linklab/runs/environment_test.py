@@ -58,7 +58,7 @@ def test_a_program_of_the_user_s_has_the_environment_of_the_manifest(
     """And nothing of the lab's own process."""
     for name in ("PATH", "LANG", "HTTPS_PROXY", "GODEBUG"):
         monkeypatch.setenv(name, "of the lab's own process")
-    job = msgspec.structs.replace(JOB, contestant=None, environment={"PATH": "/bin"})
+    job = msgspec.structs.replace(JOB, client=None, environment={"PATH": "/bin"})
     assert environment.of_client(job, task, Path("/home")) == {
         "PATH": "/bin",
         "HOME": "/home",
@@ -76,10 +76,10 @@ def test_a_program_of_the_user_s_has_the_environment_of_the_manifest(
 
 
 def test_in_virtual_time_our_own_client_keeps_its_course(task: Task) -> None:
-    for contestant, clock in (("alg3", "virtual"), ("alg3", "real"), (None, "virtual")):
-        job = msgspec.structs.replace(JOB, contestant=contestant, clock=clock)
+    for client, clock in (("alg3", "virtual"), ("alg3", "real"), (None, "virtual")):
+        job = msgspec.structs.replace(JOB, client=client, clock=clock)
         given = environment.of_client(job, task, Path("/home"))
-        assert ("GOGC" in given) == (contestant is not None and clock == "virtual")
+        assert ("GOGC" in given) == (client is not None and clock == "virtual")
         for name in ("GOMEMLIMIT", "GODEBUG"):
             assert (name in given) == ("GOGC" in given)
 

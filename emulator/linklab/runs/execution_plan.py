@@ -47,7 +47,7 @@ class Plan:
         as_written = manifest.read(run_dir)
         job = _held(host_root, as_written)
         scenario = manifest.scenario_of(run_dir)
-        client = client_of(job.contestant) if job.contestant else None
+        client = client_of(job.client) if job.client else None
         told = job if client else as_written
         task = environment.task_of(told, scenario, run_dir, scratch / "payload")
         return cls(run_dir, host_root, scratch, as_written, job, scenario, client, task)

@@ -11,21 +11,21 @@ from linklab.runs.job import Job
 from linklab.scenario import Scenario
 
 
-def plan(contestant: str | None, scenario: Scenario, clock: str = "virtual") -> Plan:
-    job = cast(Job, SimpleNamespace(contestant=contestant, clock=clock, payload="/p/1.bin"))
-    found = None if contestant is None else client_of(contestant)
+def plan(client: str | None, scenario: Scenario, clock: str = "virtual") -> Plan:
+    job = cast(Job, SimpleNamespace(client=client, clock=clock, payload="/p/1.bin"))
+    found = None if client is None else client_of(client)
     scratch = Path("/scratch")
     return Plan(Path("/r"), Path("/"), scratch, job, job, scenario, found, cast(Task, None))
 
 
 @pytest.mark.parametrize(
-    ("contestant", "checks"),
+    ("client", "checks"),
     [("curl-lte", True), ("aria2-2", True), ("mptcp", True), ("alg3", False), (None, False)],
 )
 def test_files_of_other_people_s_programs_are_for_the_lab_to_check(
-    contestant: str | None, checks: bool, small: Scenario
+    client: str | None, checks: bool, small: Scenario
 ) -> None:
-    assert plan(contestant, small).checks_output is checks
+    assert plan(client, small).checks_output is checks
 
 
 def test_the_first_subflow_has_a_link_of_its_own(small: Scenario) -> None:

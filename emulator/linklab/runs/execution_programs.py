@@ -52,7 +52,7 @@ def server_starter(plan: Plan, lab: Lab) -> Callable[[], Server]:
         )
     if plan.needs_plain_http:
         raise LabError(
-            f"{plan.as_written.contestant} needs HTTP without TLS, which only H2O is set up for"
+            f"{plan.as_written.client} needs HTTP without TLS, which only H2O is set up for"
         )
     directory = plan.scratch / "server"
     values = environment.for_server(plan.as_written)

@@ -69,7 +69,7 @@ def words(text: str) -> tuple[str, ...]:
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Describes one run. Paths are absolute on the host.
 
-    `contestant` is the name of an algorithm or peer. It is None if `command` is a user's program
+    `client` is the name of an algorithm or peer. It is None if `command` is a user's program
     (`linklab exec`), which may have a `name`. `server` is a user's program that serves instead of
     H2O. Both get the user's `environment`. `terminal` is the command's terminal, if any. `outside`
     is what the command reaches beyond the lab. `shift_s` delays the client's start. Packets of the
@@ -79,7 +79,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     format: Literal[1] = FORMAT
     scenario: Name
-    contestant: Name | None
+    client: Name | None = msgspec.field(name="contestant")
     name: Name | None = None
     command: list[Words] | None
     server: OwnServer | None = None
@@ -106,12 +106,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     @property
     def title(self) -> str:
         """The client's name, or the name of the user's program."""
-        return title(self.contestant, self.name, self.command)
+        return title(self.client, self.name, self.command)
 
 
-def title(contestant: str | None, name: str | None, command: Sequence[str] | None) -> str:
+def title(client: str | None, name: str | None, command: Sequence[str] | None) -> str:
     """Returns the name of a run's client, or of the user's program in its place."""
-    return contestant or name or Path((command or ["exec"])[0]).name
+    return client or name or Path((command or ["exec"])[0]).name
 
 
 def write(job: Job, run_dir: Path) -> None:

@@ -11,7 +11,7 @@ from linklab.runs.job import Job
 
 JOB = Job(
     scenario="small",
-    contestant="alg3",
+    client="alg3",
     command=None,
     seed=2**63 - 1,
     place="guest",
@@ -36,7 +36,7 @@ def edited(run_dir: Path, **changes: Any) -> None:
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    for one in (JOB, msgspec.structs.replace(JOB, contestant=None, command=["curl", "{url}", ""])):
+    for one in (JOB, msgspec.structs.replace(JOB, client=None, command=["curl", "{url}", ""])):
         job.write(one, tmp_path)
         assert job.read(tmp_path) == one
     assert json.loads((tmp_path / "run.json").read_text())["format"] == 1

@@ -78,7 +78,7 @@ def test_a_run_is_read_from_its_directory_alone(tmp_path: Path, small: Scenario)
     read = reader.read(run_dir)
     assert read.figures == FIGURES
     assert read.rates_bps == pytest.approx({"wifi": 4.8e6})
-    assert (read.failure, read.scenario, read.client_name) == ("", small, JOB.contestant)
+    assert (read.failure, read.scenario, read.client_name) == ("", small, JOB.client)
     other = reader.read(made(tmp_path, "b", small))
     assert other.scenario is read.scenario, "parsed once"
 
@@ -93,7 +93,7 @@ def test_programs_of_the_user_s_are_told_apart(tmp_path: Path, small: Scenario) 
     who = []
     for program in ("/usr/bin/curl", "./own"):
         run_dir = made(tmp_path, Path(program).name, small)
-        job.write(msgspec.structs.replace(JOB, contestant=None, command=[program]), run_dir)
+        job.write(msgspec.structs.replace(JOB, client=None, command=[program]), run_dir)
         who.append(loaded_runs.Reader().read(run_dir).client_name)
     assert who == ["curl", "own"]
 

@@ -70,7 +70,7 @@ def test_a_program_of_the_users_takes_part(path: Path) -> None:
         path,
     )
     (one,) = found.requests
-    assert one.contestant is None
+    assert one.client is None
     assert one.command == (f"{path.resolve().parent}/mine", "a b", "{url}")
     assert one.label == "hs-s7-mine-seed1"
 
@@ -186,4 +186,4 @@ def test_the_campaign_of_figure_12b_goes_through_the_other_link_s_rates() -> Non
     assert rates == sorted(rates)
     assert (rates[0], rates[-1]) == (100_000, 20_000_000)
     assert {one.links["wifi"] for one in found.scenarios} == {found.scenarios[0].links["wifi"]}
-    assert {one.contestant for one in found.requests} == {"curl-wifi", "offloading-ack"}
+    assert {one.client for one in found.requests} == {"curl-wifi", "offloading-ack"}

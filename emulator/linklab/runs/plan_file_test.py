@@ -15,7 +15,7 @@ def opened(text: str, tmp_path: Path) -> PlanFile:
     return PlanFile(f"name: mine\n{text}", tmp_path / "mine.yaml", KEYS, "suite")
 
 
-def test_contestants_aliases_and_programs_take_part(small: Scenario, tmp_path: Path) -> None:
+def test_clients_aliases_and_programs_take_part(small: Scenario, tmp_path: Path) -> None:
     file = opened(
         "algorithms: [link-bdp, own]\nexec: [{name: own, command: \"{suite}/x 'a b' {url}\"}]\n",
         tmp_path,
@@ -29,9 +29,9 @@ def test_contestants_aliases_and_programs_take_part(small: Scenario, tmp_path: P
 
 def test_a_program_s_run_is_called_by_its_name(small: Scenario) -> None:
     own = Entrant("own", ("/x", "{url}")).request(small, 3, 0.5)
-    assert (own.contestant, own.command, own.label) == (None, ("/x", "{url}"), "small-own-seed3")
+    assert (own.client, own.command, own.label) == (None, ("/x", "{url}"), "small-own-seed3")
     alg3 = Entrant("alg3").request(small, 3)
-    assert (alg3.contestant, alg3.command, alg3.client_name) == ("alg3", None, "alg3")
+    assert (alg3.client, alg3.command, alg3.client_name) == ("alg3", None, "alg3")
 
 
 def test_a_server_of_the_user_s_serves_all_but_who_has_another(

@@ -68,7 +68,7 @@ def lab_run(directory: Path, *, energy: bool) -> Path:
     one = replace(one, payload=replace(one.payload, size_bytes=1_900_000, sha256=None))
     directory.mkdir()
     (directory / job.SCENARIO_FILE).write_text(scenario.to_yaml(one))
-    made = msgspec.structs.replace(JOB, scenario=one.name, contestant="curl-wifi", seed=1)
+    made = msgspec.structs.replace(JOB, scenario=one.name, client="curl-wifi", seed=1)
     job.write(made, directory)
     (directory / "outcome.json").write_bytes(
         b'{"exit_code":0,"elapsed_ns":2000000000,'
@@ -122,7 +122,7 @@ def test_the_summary_has_the_energy(tmp_path: Path) -> None:
 
 def test_a_program_that_brought_no_file_has_joules_by_what_it_received(tmp_path: Path) -> None:
     run_dir = lab_run(tmp_path / "run", energy=True)
-    job.write(msgspec.structs.replace(job.read(run_dir), contestant=None, command=["x"]), run_dir)
+    job.write(msgspec.structs.replace(job.read(run_dir), client=None, command=["x"]), run_dir)
     ended = outcome.read(run_dir)
     received = {"wifi": 500_000, "lte": 0}
     ended = msgspec.structs.replace(ended, output_bytes=None, received_bytes=received)

@@ -69,7 +69,7 @@ class RunRequest:
     """
 
     scenario: Scenario
-    contestant: str | None
+    client: str | None
     seed: int
     command: tuple[str, ...] | None = None
     shift_s: float = 0.0
@@ -86,9 +86,9 @@ class RunRequest:
     def __post_init__(self) -> None:
         if self.seed > MAX_SEED:
             raise RunError(f"no run has the seed {self.seed}; allowed: 0 to 2^63-1")
-        if self.contestant is not None:
+        if self.client is not None:
             has_energy = self.energy is not None or self.scenario.energy is not None
-            unfit = clients.misfit(self.contestant, self.scenario, has_energy=has_energy)
+            unfit = clients.misfit(self.client, self.scenario, has_energy=has_energy)
             if unfit is not None:
                 raise RunError(unfit)
 
@@ -100,7 +100,7 @@ class RunRequest:
     @property
     def client_name(self) -> str:
         """The client's name, or the command's."""
-        return job.title(self.contestant, self.name, self.command)
+        return job.title(self.client, self.name, self.command)
 
     @property
     def label(self) -> str:
@@ -158,7 +158,7 @@ def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: boo
     job.write(
         Job(
             scenario=request.scenario.name,
-            contestant=request.contestant,
+            client=request.client,
             name=request.name,
             command=list(programs.located(request.command)) if request.command else None,
             server=programs.server_located(request.server),

@@ -118,7 +118,7 @@ def test_a_run_directory_is_prepared(small: Scenario, cache: Path, tmp_path: Pat
     runner.prepare(request, run_dir, HOST)
     assert load(run_dir / "scenario.yaml", any_name=True) == small
     written = job.read(run_dir)
-    assert (written.scenario, written.contestant, written.seed) == ("small", None, 3)
+    assert (written.scenario, written.client, written.seed) == ("small", None, 3)
     assert written.command == [shutil.which("true"), "{url}"]
     assert written.environment["PATH"].startswith(os.environ["PATH"].partition(":")[0])
     assert (written.place, written.clock, written.reason) == ("host", "real", "as asked")

@@ -57,7 +57,7 @@ def _figures_of(run_dir: Path) -> RunFigures:
         raise FigureError(f"the client ended with {ended.exit_code}: {_last_words(run_dir)}")
     size_bytes = scenario.payload.size_bytes
     is_kept = (ended.uploaded_sha256 if is_upload else ended.output_bytes) is not None
-    is_checked = is_kept or manifest.contestant is not None
+    is_checked = is_kept or manifest.client is not None
     if not is_upload and is_checked and ended.output_bytes != size_bytes:
         raise FigureError(f"{ended.output_bytes or 0} bytes arrived instead of {size_bytes}")
     if ended.output_sha256 not in (None, manifest.payload_sha256):
@@ -79,7 +79,7 @@ def _figures_of(run_dir: Path) -> RunFigures:
 def _check_upload(manifest: Job, ended: Outcome) -> None:
     """Raises FigureError if the server received another file, or none from a client of ours. A
     user's program may upload elsewhere."""
-    if manifest.contestant is None and ended.uploaded_sha256 is None:
+    if manifest.client is None and ended.uploaded_sha256 is None:
         return
     if ended.uploaded_sha256 != manifest.payload_sha256:
         raise FigureError(

@@ -32,7 +32,7 @@ def run_dir(tmp_path: Path, small: Scenario) -> Path:
     (tmp_path / "scenario.yaml").write_text(to_yaml(small))
     (tmp_path / "client.out").write_text("")
     (tmp_path / "client.err").write_text("")
-    job.write(msgspec.structs.replace(JOB, contestant="aria2-2"), tmp_path)
+    job.write(msgspec.structs.replace(JOB, client="aria2-2"), tmp_path)
     ended(tmp_path)
     return tmp_path
 
@@ -57,7 +57,7 @@ def test_a_run_that_starts_later_has_the_oracle_of_its_own_time(
 ) -> None:
     slow = tuple(Event(link, at_s=0.0, cap_bps=1_000_000, duration_s=5.0) for link in small.links)
     (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, events=slow)))
-    job.write(msgspec.structs.replace(JOB, contestant="aria2-2", shift_s=5.0), run_dir)
+    job.write(msgspec.structs.replace(JOB, client="aria2-2", shift_s=5.0), run_dir)
     least_s = oracle.oracle_s(small)
     assert summary.figures_of(run_dir).oracle_s == pytest.approx(least_s)
     client = {
@@ -161,7 +161,7 @@ def test_the_summary_is_not_written_through_a_link(run_dir: Path) -> None:
 
 
 def test_a_program_of_the_user_s_need_not_write_the_file(run_dir: Path) -> None:
-    job.write(msgspec.structs.replace(JOB, contestant=None, command=["true"]), run_dir)
+    job.write(msgspec.structs.replace(JOB, client=None, command=["true"]), run_dir)
     ended(run_dir, output_bytes=None)
     figures = summary.write(run_dir)
     assert figures.download_s == pytest.approx(0.2)
@@ -170,7 +170,7 @@ def test_a_program_of_the_user_s_need_not_write_the_file(run_dir: Path) -> None:
 
 
 def test_a_program_of_the_user_s_that_brings_too_little_is_no_download(run_dir: Path) -> None:
-    job.write(msgspec.structs.replace(JOB, contestant=None, command=["curl"]), run_dir)
+    job.write(msgspec.structs.replace(JOB, client=None, command=["curl"]), run_dir)
     ended(run_dir, output_bytes=100_000)
     with pytest.raises(FigureError, match=r"^100000 bytes arrived instead of 1000000$"):
         summary.write(run_dir)
@@ -189,7 +189,7 @@ def test_an_upload_by_a_program_of_the_user_s_is_what_it_sent(
 ) -> None:
     uploading = replace(small, workload=Workload(upload=Upload()))
     (run_dir / "scenario.yaml").write_text(to_yaml(uploading))
-    job.write(msgspec.structs.replace(JOB, contestant=None, command=["curl"]), run_dir)
+    job.write(msgspec.structs.replace(JOB, client=None, command=["curl"]), run_dir)
     sent = {"wifi": 1_100_000, "lte": 0}
     ended(run_dir, received_bytes={"wifi": 9_000, "lte": 3_000}, output_bytes=None, sent_bytes=sent)
     assert summary.figures_of(run_dir).links["wifi"].share == 1
@@ -216,7 +216,7 @@ def test_a_run_that_stood_still_says_how_long(run_dir: Path, small: Scenario) ->
     (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, workload=thinking)))
     assert summary.write(run_dir).stalled_s is None
     (run_dir / "scenario.yaml").write_text(to_yaml(small))
-    job.write(msgspec.structs.replace(JOB, contestant=None, command=["ping"]), run_dir)
+    job.write(msgspec.structs.replace(JOB, client=None, command=["ping"]), run_dir)
     ended(run_dir, elapsed_ns=1_700_000_000, output_bytes=None, received_bytes={"wifi": 99_000})
     assert summary.write(run_dir).stalled_s is None, "nothing was missing"
     (run_dir / "queues.jsonl").write_text("{}\n")

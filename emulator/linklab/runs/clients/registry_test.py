@@ -126,7 +126,7 @@ def task(small: Scenario) -> Task:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_command_of_every_contestant(task: Task, name: str) -> None:
+def test_the_command_of_every_client(task: Task, name: str) -> None:
     assert client_of(name).command(task) == COMMANDS[name]
 
 
@@ -168,9 +168,7 @@ def playing(scenario: Scenario) -> Scenario:
         ),
     ],
 )
-def test_a_player_s_requests_take_the_contestant_s_way(
-    task: Task, name: str, way: list[str]
-) -> None:
+def test_a_player_s_requests_take_the_client_s_way(task: Task, name: str, way: list[str]) -> None:
     task = replace(task, scenario=playing(task.scenario))
     assert client_of(name).command(task) == [*PLAYS, *way]
 
@@ -244,7 +242,7 @@ def test_commands_of_three_links(task: Task, small: Scenario) -> None:
     assert "wifi=wlan0" not in client_of("single-lte2").command(task)
 
 
-def test_every_link_has_contestants_of_its_own() -> None:
+def test_every_link_has_clients_of_its_own() -> None:
     assert set(names(THREE)) - set(names(THREE[:2])) == {
         "direct-lte2",
         "single-lte2",
