@@ -48,7 +48,9 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         pytest.skip("pip chooses the packages of Debian 12's Python with that Python alone")
     work = tmp_path_factory.mktemp("arm64")
     machine.make(work)
-    yield from machine.booted(work)
+    for booted in machine.booted(work):
+        booted.shell(f"mkdir /root/runs; echo {shlex.quote(SCENARIO)} > /root/slow.yaml")
+        yield booted
 
 
 def findings(done: Done) -> dict[str, dict[str, Any]]:
@@ -80,7 +82,6 @@ def test_doctor_says_what_works(arm: Machine) -> None:
 
 
 def test_ten_megabytes_over_both_links_at_the_stated_rates(arm: Machine) -> None:
-    arm.shell(f"mkdir /root/runs; echo {shlex.quote(SCENARIO)} > /root/slow.yaml")
     done = arm.shell(f"{LINKLAB} run /root/slow.yaml -a alg3 --json --out /root/runs", 3600)
     assert done.code == 0, done.err
     assert "place: host, clock: real (no guest: User Mode Linux needs x86-64" in done.err
@@ -110,7 +111,7 @@ def carried(samples: list[dict[str, Any]]) -> dict[str, float]:
 def test_the_container_s_guest_stage_makes_nothing_and_fails_not(arm: Machine) -> None:
     dockerfile = (REPOSITORY / "emulator" / "Dockerfile").read_text()
     stage = dockerfile.partition(" AS guest\n")[2].partition("\nFROM ")[0]
-    (command,) = re.findall(r"^RUN (.*(?:\\\n.*)*)", stage, re.MULTILINE)
+    (command,) = re.findall(r"^RUN ((?:.*\\\n)*.*)", stage, re.MULTILINE)
     done = arm.shell(
         "mkdir -p /release /opt/x/.venv/bin && cd /opt/x && ln -s /usr/bin/python3 .venv/bin/python"
         f" && {command} && ls -R /guest"

@@ -29,6 +29,7 @@ from prometheus import Prometheus
 pytestmark = pytest.mark.alone
 
 FILE = REPOSITORY / "compose.yaml"
+ON_HOST = REPOSITORY / "emulator" / "compose.host.yaml"
 COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 BUILT = {one["image"] for one in SERVICES.values() if "build" in one}
@@ -129,14 +130,24 @@ def test_both_generations_of_compose_take_it_and_stand_ins_will_do() -> None:
             assert service["build"]["args"] == replaceable, name
 
 
+def test_the_lab_on_the_engine_s_kernel_gets_no_more_rights_than_it_needs() -> None:
+    changed = yaml.safe_load(ON_HOST.read_text())["services"]
+    assert set(changed) == {"emulator"}
+    assert set(changed["emulator"]) == {"user", "cap_add", "security_opt", "entrypoint"}
+    assert "ALL" not in changed["emulator"]["cap_add"]
+    assert changed["emulator"]["security_opt"] == ["apparmor:unconfined"]
+
+
+@pytest.mark.parametrize("files", [(FILE,), (FILE, ON_HOST)], ids=len)
 @pytest.mark.parametrize("program", [("docker-compose",), ("docker", "compose")], ids=" ".join)
-def test_compose_accepts_it(program: tuple[str, ...]) -> None:
+def test_compose_accepts_it(program: tuple[str, ...], files: tuple[Path, ...]) -> None:
     if shutil.which(program[0]) is None:
         pytest.skip(f"{program[0]} is not installed")
     if subprocess.run([*program, "version"], capture_output=True, check=False).returncode != 0:
         pytest.skip(f"there is no {' '.join(program)}")
+    named = [word for file in files for word in ("-f", str(file))]
     done = subprocess.run(
-        [*program, "-f", FILE, "config", "-q"], capture_output=True, text=True, check=False
+        [*program, *named, "config", "-q"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 
