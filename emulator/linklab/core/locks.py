@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -29,14 +29,16 @@ def try_to_take(file: IO[bytes] | IO[str] | int) -> bool:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, waits: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Admits one process at a time into the block.
 
-    `path` is a file only for the lock; it is made if missing, and stays. Raises OSError if it
-    cannot be opened.
+    `path` is a file only for the lock; it is made if missing, and stays. `waits` is called before it
+    waits for another process. Raises OSError if it cannot be opened.
     """
     with path.open("wb") as file:
-        take(file)
+        if not try_to_take(file):
+            waits()
+            take(file)
         yield
 
 

@@ -1,13 +1,19 @@
-"""`python -m linklab.places.guest`: makes the guest's image and kernel, with a progress bar."""
+"""`python -m linklab.places.guest`: makes the guest's image and kernel, with a progress line each.
+
+Needs nothing but Python: `make setup` runs it before there is an environment.
+"""
 
 from __future__ import annotations
 
 import platform
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from linklab.core.error_report import report_error
+from linklab.display.parts import Parts
 from linklab.places.guest import image, image_root, kernel
 
 
@@ -35,36 +41,32 @@ class _Stopped(Exception):
 
 
 def make_guest() -> None:
-    """Makes image and kernel in parallel, with a progress bar each, unless they are in the cache.
+    """Makes image and kernel in parallel, with a progress line each, unless they are in the cache.
 
     Raises ImageError and KernelError.
     """
     if image.cached("guest") is not None and kernel.cached() is not None:
         return
-    from linklab.display.progress import progress  # rich is slow to load.
-
-    with progress() as bar, ThreadPoolExecutor(1) as other:
-        if bar.disable:
-            report_error("making the guest's image and kernel, which takes minutes")
-
+    with Parts() as parts, ThreadPoolExecutor(1) as other:
         stopped = threading.Event()
 
-        def showing(what: str) -> kernel.Progress:
-            task = bar.add_task(what, total=100)
+        def making(name: str, ensure: Callable[[kernel.Progress], Path]) -> None:
+            begun = threading.Event()
 
             def show(what: str, fraction: float) -> None:
                 if stopped.is_set():
                     raise _Stopped
-                if what != bar.tasks[task].description:
-                    bar.reset(task, description=what)  # Otherwise its clock stands still.
-                bar.update(task, completed=round(100 * fraction))
+                begun.set()
+                parts.report(name, what, fraction)
 
-            return show
+            ensure(show)
+            if begun.is_set():
+                parts.report(name, "finished", 1)
 
-        of_image = other.submit(image.ensure, "guest", showing("the guest's image"))
+        of_image = other.submit(making, "image", lambda show: image.ensure("guest", show))
         of_image.add_done_callback(lambda done: stopped.set() if done.exception() else None)
         try:
-            kernel.ensure(showing("the guest kernel"))
+            making("kernel", kernel.ensure)
         except _Stopped:
             pass  # The image has failed, and its error says why.
         except BaseException:

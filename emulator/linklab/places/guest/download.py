@@ -53,32 +53,34 @@ def fetch(
 ) -> None:
     """Downloads the files of `packages` into `directory`.
 
-    `progress` is called with the size of each finished file. Raises DownloadError, and OSError if
-    a file cannot be written.
+    `progress` is called with the number of bytes that have come since the last call. It is negative
+    if a file has to be fetched again. Raises DownloadError, and OSError if a file cannot be written.
     """
     mirror = os.environ.get(MIRROR)
     if mirror and "://" not in mirror:
         raise DownloadError(f"{MIRROR}={mirror}: it has to be a URL, such as file:///mnt/mirror")
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         waiting = [
-            pool.submit(_fetch, one, sources(one, snapshot, mirror), directory) for one in packages
+            pool.submit(_fetch, one, sources(one, snapshot, mirror), directory, progress)
+            for one in packages
         ]
         try:
-            for package, one in zip(packages, waiting, strict=True):
+            for one in waiting:
                 one.result()
-                progress(package.size_bytes)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _fetch(package: Package, urls: Sequence[str], directory: Path) -> None:
+def _fetch(
+    package: Package, urls: Sequence[str], directory: Path, progress: Callable[[int], None]
+) -> None:
     refusals = []
     for url in urls:
         for attempt in range(_ATTEMPTS):
             try:
                 with (directory / package.file_name).open("wb") as file:
-                    refusal = _copied(package, url, file.write)
+                    refusal = _copied(package, url, file.write, progress)
             except urllib.error.HTTPError as error:
                 refusal = str(error)
                 break  # The server does not have it. Another try is useless.
@@ -102,18 +104,30 @@ def _fetch(package: Package, urls: Sequence[str], directory: Path) -> None:
     )
 
 
-def _copied(package: Package, url: str, write: Callable[[bytes], object]) -> str | None:
+def _copied(
+    package: Package,
+    url: str,
+    write: Callable[[bytes], object],
+    progress: Callable[[int], None],
+) -> str | None:
     """Copies the response of `url`. Returns what is wrong with it, or None."""
     request = urllib.request.Request(url, headers={"User-Agent": f"linklab/{released() or 0}"})
     digest = hashlib.sha256()
     size = 0
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-        while piece := answer.read(_PIECE_BYTES):
-            size += len(piece)
-            if size > package.size_bytes:
-                return f"it is longer than {package.size_bytes} bytes"
-            digest.update(piece)
-            write(piece)
-    if size < package.size_bytes:
-        return f"it broke off after {size} of {package.size_bytes} bytes"
-    return None if digest.hexdigest() == package.sha256 else "it has another SHA-256"
+    right = False
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+            while piece := answer.read(_PIECE_BYTES):
+                size += len(piece)
+                progress(len(piece))
+                if size > package.size_bytes:
+                    return f"it is longer than {package.size_bytes} bytes"
+                digest.update(piece)
+                write(piece)
+        if size < package.size_bytes:
+            return f"it broke off after {size} of {package.size_bytes} bytes"
+        right = digest.hexdigest() == package.sha256
+        return None if right else "it has another SHA-256"
+    finally:
+        if not right:
+            progress(-size)

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -133,7 +134,7 @@ def ensure(name: Name, progress: Progress = lambda what, fraction: None) -> Path
         return found
     try:
         directory().mkdir(parents=True, exist_ok=True)
-        with locked(image_lock(path(name))):
+        with locked(image_lock(path(name)), lambda: progress("waiting for another linklab", 0.0)):
             # This process has the lock, so the process that made these was killed.
             for stale in directory().glob(f"new-{name}-*"):
                 shutil.rmtree(stale, ignore_errors=True)
@@ -161,7 +162,7 @@ def _made_and_checked(name: Name, progress: Progress) -> Path:
         root = work / "root"
         if not _came_from_release(name, root, work, progress):
             make(name, root, work, progress)
-            progress(f"checking the {name} image", 1.0)
+            progress("checking its hash", 0.99)
             came, expected = tree_hash(root), lock().trees.get(name)
             if came != expected:
                 raise ImageError(
@@ -229,7 +230,7 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
             archive_name(name),
             packed,
             most_bytes=needed_bytes(name),
-            progress=lambda of: progress(f"fetching the {name} image", 0.8 * of),
+            progress=lambda of: progress(f"fetching, {of:.0%}", 0.8 * of),
         )
         root.mkdir(mode=0o755)
         size_bytes = packed.stat().st_size
@@ -244,9 +245,10 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
                 if member.islnk():  # `pack` writes none. A hard link could lead out.
                     raise ValueError(f"{member.name} is a hard link")
                 deb.extract(archive, member, root, _inside(member.name, root))
-                progress(f"unpacking the {name} image", 0.8 + 0.2 * file.tell() / size_bytes)
+                of = file.tell() / size_bytes
+                progress(f"unpacking, {of:.0%}", 0.8 + 0.19 * of)
         _normalise(root)
-        progress(f"checking the {name} image", 1.0)
+        progress("checking its hash", 0.99)
         if tree_hash(root) != lock().trees.get(name):
             raise release.ReleaseError("that of the release is not the one that image.lock says")
     except (release.ReleaseError, tarfile.TarError, lzma.LZMAError, EOFError, ValueError) as error:
@@ -279,11 +281,13 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
         raise ImageError(refused)
     packages = lock().packages[name]
     total, there = sum(one.size_bytes for one in packages), 0
+    one_at_a_time = threading.Lock()
 
     def fetched(size_bytes: int) -> None:
         nonlocal there
-        there += size_bytes
-        progress(f"fetching the {name} image", 0.6 * there / total)
+        with one_at_a_time:
+            there += size_bytes
+            progress(f"fetching {there / 1e6:.0f} of {total / 1e6:.0f} MB", 0.6 * there / total)
 
     files = work / "packages"
     files.mkdir()
@@ -295,13 +299,16 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
         for count, package in enumerate(packages, 1):
             deb.unpack(files / package.file_name, root, wanted=wanted)
             (files / package.file_name).unlink()
-            progress(f"unpacking the {name} image", 0.6 + 0.3 * count / len(packages))
+            progress(
+                f"unpacking, {count} of {len(packages)} packages",
+                0.6 + 0.3 * count / len(packages),
+            )
         _configure(root)
         if name == "guest":
             for wheel in wheels:
                 with zipfile.ZipFile(wheel) as archive:
                     archive.extractall(root / _SITE)
-            progress("compiling the guest's Python", 0.9)
+            progress("compiling its Python modules", 0.9)
             _compile(root)
         _cache_libraries(root)
     except (deb.DebError, download.DownloadError) as error:

@@ -161,7 +161,8 @@ def test_an_image_comes_from_a_release(released: Path) -> None:
     path = image.ensure("guest", lambda what, of: said.append((what, of)))
     fractions = [of for _, of in said]
     assert fractions == sorted(fractions)
-    assert 0.8 < dict(said)["unpacking the guest image"] <= fractions[-1] == 1.0
+    assert {what.split(",")[0] for what, _ in said} >= {"fetching", "unpacking"}
+    assert fractions[-1] == 0.99
     assert (path / "usr" / "file").read_text() == CONTENT
     assert path.name == f"guest-{image.tree_hash(path)[:16]}"
     other = released / "again"

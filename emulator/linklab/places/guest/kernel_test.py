@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from linklab.core import locks
 from linklab.places.guest import image, image_root, kernel, locked
 from linklab.places.guest.kernel import KernelError
 
@@ -148,6 +149,24 @@ def test_a_kernel_that_the_lock_does_not_know_is_not_fetched(
     assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
 
 
+def test_waiting_for_another_linklab_is_said(
+    cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    (cache / "kernel").mkdir(parents=True)
+    done = built(cache, "linux-not-yet")
+
+    def waits(what: str, _: float) -> None:
+        said.append(what)
+        done.rename(done.with_name(kernel.name()))
+        other.close()
+
+    with (cache / "kernel" / "lock").open("wb") as other:
+        locks.take(other)
+        assert kernel.ensure(waits) == cache / "kernel" / kernel.name()
+    assert said == ["waiting for another linklab"]
+
+
 def test_whoever_comes_second_waits_for_the_build(
     cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +201,7 @@ def test_a_build_that_fails_shows_its_log_and_leaves_no_work(
     said = str(error.value)
     assert said.startswith("building the guest kernel failed, log in ")
     assert str(cache / "kernel" / "build.log") in said
-    assert "tar: " in said.splitlines()[-1]
+    assert "archive" in said
     assert {path.name for path in (cache / "kernel").iterdir()} == {"build.log", "lock"}
 
 
@@ -204,7 +223,7 @@ def test_no_room_is_said_beforehand(
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(kernel.NEEDED_BYTES - 1))
     with pytest.raises(
-        KernelError, match=r"no room to build the guest kernel: .*kernel needs 1300 MB; LINKLAB_C"
+        KernelError, match=r"no room to build the guest kernel: .*kernel needs 600 MB; LINKLAB_C"
     ):
         kernel.ensure()
     assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
@@ -243,7 +262,8 @@ def test_a_build_step_by_step(
     files[0].write_text("CONFIG_NET=y\n# CONFIG_PCI is not set\nCONFIG_BLOCK=n\n")
     calls = tmp_path / "calls"
     note = f'echo "$(basename "$0") $*" >> {calls}'
-    program(tools, "tar", f"{note}; mkdir {kernel.SOURCE_PACKAGE}")
+    program(tools, "xz", note)
+    program(tools, "tar", f"cat > /dev/null; {note}; mkdir {kernel.SOURCE_PACKAGE}")
     program(tools, "patch", note)
     program(
         tools,
@@ -258,12 +278,15 @@ def test_a_build_step_by_step(
     assert os.access(path, os.X_OK)
     assert kernel.cached() == path
     steps = [line.split() for line in calls.read_text().splitlines()]
-    assert [step[0] for step in steps] == ["tar", "patch", "make", "make", "strip"]
-    assert f"KCONFIG_ALLCONFIG=../{files[0].name}" in steps[2]
-    assert steps[2][-1] == "allnoconfig"
-    assert {"ARCH=um", "linux"} <= set(steps[3])
-    assert said[0] == ("unpacking the kernel source", 0.0)
-    assert said[-1] == ("building the guest kernel", 2 / kernel.GUEST.steps)
+    assert [step[0] for step in steps] == ["xz", "tar", "patch", "make", "make", "strip"]
+    assert {f"{kernel.SOURCE_PACKAGE}/{one}" for one in kernel.GUEST.needed} <= set(steps[1])
+    assert f"KCONFIG_ALLCONFIG=../{files[0].name}" in steps[3]
+    assert steps[3][-1] == "allnoconfig"
+    assert {"ARCH=um", "linux"} <= set(steps[4])
+    assert said[0] == ("unpacking the source", 0.25)
+    assert said[-1][0] == f"compiling, 2 of {kernel.GUEST.objects} objects"
+    assert [of for _, of in said] == sorted(of for _, of in said)
+    assert said[-1][1] < 1
 
 
 def test_an_answer_that_the_source_does_not_take_is_named(
