@@ -9,6 +9,7 @@ PYTHON := $(VENV)/bin/python
 LINKLAB := $(VENV)/bin/linklab
 MULTILINK := build/multilink
 SETUP := emulator/setup
+SIDE_BY_SIDE = "$$($(SETUP)/python --find)" $(SETUP)/side_by_side.py $(MAKE) -s --no-print-directory
 CLIENT_SOURCES := $(shell find client -name '*.go' -o -name 'go.*' -o -name link_kinds.json 2>/dev/null)
 
 .PHONY: help
@@ -16,16 +17,23 @@ help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 .PHONY: demo
-demo: ## compare the thesis' approaches over two emulated links (the first call sets up)
-	@$(MAKE) --no-print-directory -j setup
-	@$(LINKLAB) compare emptcp-16mb-good-good
-	@$(LINKLAB) compare hs-s7 --runs 3
+demo: setup ## compare the thesis' approaches over two emulated links (the first call sets up)
+	@$(SETUP)/demo $(LINKLAB) $(MAKE) --no-print-directory extras
 
 .PHONY: test
-test: packages-test setup lint site test-unit test-race test-e2e ## all that CI decides by; CI also measures processor time
+test: packages-test development lint site test-unit test-race test-e2e ## all that CI decides by; CI also measures processor time
 
 .PHONY: setup
-setup: packages $(VENV)/.installed $(MULTILINK) guest ## Python, Go client, guest image and kernel
+setup: packages ## what runs need: Python, Go client, guest image and kernel
+	+@$(SIDE_BY_SIDE) -j $(VENV)/.installed $(MULTILINK) guest
+
+.PHONY: extras
+extras: setup ## what further commands need: report, plot, reproduce, calibrate, campaign, Parquet
+	+@$(SIDE_BY_SIDE) $(VENV)/.extras
+
+.PHONY: development
+development: setup
+	+@$(SIDE_BY_SIDE) $(VENV)/.development
 
 .PHONY: packages packages-test packages-live
 packages:
@@ -33,19 +41,29 @@ packages:
 packages-test packages-live: packages-%:
 	@$(SETUP)/packages $*
 
-$(VENV)/.installed: emulator/development.txt $(SETUP)/python | packages
+# Each further file adds to the environment.
+$(VENV)/.installed: emulator/base.txt $(SETUP)/python | packages
 	@$(SETUP)/python $(VENV)
 	@touch $@
+
+$(VENV)/.extras: emulator/requirements.txt $(VENV)/.installed
+	@$(SETUP)/python --add $(VENV) $<
+	@touch $@
+
+$(VENV)/.development: emulator/development.txt $(VENV)/.installed
+	@$(SETUP)/python --add $(VENV) $<
+	@touch $(VENV)/.extras $@
 
 $(MULTILINK): $(CLIENT_SOURCES) $(SETUP)/client | packages
 	@$(SETUP)/client $@
 
+# The guest needs no environment.
 .PHONY: guest
-guest: $(VENV)/.installed
-	@$(PYTHON) -m linklab.places.guest
+guest: packages
+	@PYTHONPATH=emulator "$$($(SETUP)/python --find)" -m linklab.places.guest
 
 .PHONY: lint
-lint: setup ## formatters and linters of both languages
+lint: development ## formatters and linters of both languages
 	@$(VENV)/bin/ruff format --check emulator tests dashboards
 	@$(VENV)/bin/ruff check emulator tests dashboards
 	@$(VENV)/bin/mypy
@@ -53,29 +71,29 @@ lint: setup ## formatters and linters of both languages
 	@$(SETUP)/client lint
 
 .PHONY: format
-format: setup ## format both languages
+format: development ## format both languages
 	@$(VENV)/bin/ruff format emulator tests dashboards
 	@$(VENV)/bin/ruff check --fix emulator tests dashboards
 	@$(SETUP)/client format
 
 .PHONY: test-unit
-test-unit: setup ## unit tests of Python, and of the client those that test-race runs in part
+test-unit: development ## unit tests of Python, and of the client those that test-race runs in part
 	@$(PYTHON) -m pytest -n auto --dist worksteal emulator
 	@$(SETUP)/client test combinations
 
 .PHONY: test-race
-test-race: setup ## unit tests of the client, with Go's race detector
+test-race: development ## unit tests of the client, with Go's race detector
 	@$(SETUP)/client test race
 
 .PHONY: test-e2e
-test-e2e: setup ## end-to-end tests in the guest, in virtual time
+test-e2e: development ## end-to-end tests in the guest, in virtual time
 	@failed=0; \
 	$(PYTHON) -m pytest -n auto --dist worksteal -m "not alone" tests || failed=1; \
 	$(PYTHON) -m pytest -m alone tests || failed=1; \
 	exit $$failed
 
 .PHONY: test-containers
-test-containers: setup ## the lab and the whole stack in containers (needs an engine and the images)
+test-containers: development ## the lab and the whole stack in containers (needs an engine and the images)
 	@LINKLAB_CONTAINERS=1 $(PYTHON) -m pytest tests/container_test.py tests/compose_test.py
 
 .PHONY: test-arm
@@ -83,15 +101,15 @@ test-arm: setup ## the host place on arm64, in an emulated machine (needs QEMU a
 	@LINKLAB_ARM64=1 $(PYTHON) -m pytest tests/arm64_test.py
 
 .PHONY: bench
-bench: setup ## repeatability, sensitivity, fidelity, speed, peers, the client's cost (ARGS="speed --quick")
+bench: development ## repeatability, sensitivity, fidelity, speed, peers, the client's cost (ARGS="speed --quick")
 	@PYTHONPATH=tests $(PYTHON) -m bench $(ARGS)
 
 .PHONY: bench-fidelity
-bench-fidelity: setup ## links and their models against what a scenario states
+bench-fidelity: development ## links and their models against what a scenario states
 	@PYTHONPATH=tests $(PYTHON) -m bench fidelity models
 
 .PHONY: generate
-generate: setup ## make anew what is made from the code: pages, tables, dashboards, golden files
+generate: development ## make anew what is made from the code: pages, tables, dashboards, golden files
 	@$(SETUP)/client generate
 	@$(LINKLAB) scenarios --keys > build/keys.md && mv build/keys.md profiles/README.md
 	@$(PYTHON) dashboards/generate.py
@@ -99,7 +117,7 @@ generate: setup ## make anew what is made from the code: pages, tables, dashboar
 	@$(PYTHON) emulator/handbook/modules.py
 
 .PHONY: notebook
-notebook: setup ## execute the example notebook anew, which shows figures of runs
+notebook: development ## execute the example notebook anew, which shows figures of runs
 	@PYTHONPATH=tests $(PYTHON) -m notebooks emulator/examples/*.ipynb
 
 .PHONY: client-all
@@ -118,11 +136,11 @@ build/site-python/.installed: emulator/site.txt | packages
 	@touch $@
 
 .PHONY: manual
-manual: setup ## man pages of both programs in build/man
+manual: development ## man pages of both programs in build/man
 	@$(SETUP)/manual $(PYTHON) build/man/man1
 
 .PHONY: release
-release: packages $(VENV)/.installed ## clients, man pages, guest kernel (built anew), wheel, images and checksums in build/release
+release: packages $(VENV)/.development ## clients, man pages, guest kernel (built anew), wheel, images and checksums in build/release
 	@$(SETUP)/release $(PYTHON) build/release
 
 .PHONY: fuzz

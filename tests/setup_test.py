@@ -209,3 +209,109 @@ def test_tests_do_without_an_optional_package_that_cannot_be_fetched(tmp_path: P
 def test_nothing_does_without_a_needed_package_that_cannot_be_fetched(tmp_path: Path) -> None:
     done = packages("test", system(tmp_path, "slirp4netns", "curl", **BROKEN))
     assert (done.returncode, done.stderr) == (100, "E: no mirror\n")
+
+
+PARTS = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from linklab.display.parts import Parts
+with Parts() as parts:
+    parts.report(sys.argv[2], "compiling, 1 of 2 objects", 0.5)
+    time.sleep(0.5)
+    parts.report(sys.argv[2], "finished", 1)
+"""
+
+
+def test_set_up_says_how_far_each_of_its_parts_is(tmp_path: Path) -> None:
+    """Of programs that make starts, which run side by side."""
+    (tmp_path / "part.py").write_text(PARTS)
+    command = shlex.join([sys.executable, "part.py", str(REPOSITORY / "emulator")])
+    (tmp_path / "Makefile").write_text(
+        f"all: image kernel\nimage kernel:\n\t@{command} $@\n\t@echo a line of $@\n\t@test $@ = image\n"
+    )
+    done = subprocess.run(
+        [sys.executable, SETUP / "side_by_side.py", "make", "-s", "-j"],
+        cwd=tmp_path,
+        env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    said = done.stderr.splitlines()
+    for part in ("image", "kernel"):
+        assert f"linklab: {part}: compiling, 1 of 2 objects" in said
+        assert f"linklab: {part}: finished" in said
+        assert f"a line of {part}" in said
+    assert any("kernel] Error 1" in line for line in said)
+
+
+def watched(tmp_path: Path, script: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """What watched.py says of a program that prints what the script does."""
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return subprocess.run(
+        [sys.executable, SETUP / "watched.py", *words, program, "./cmd/multilink"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_set_up_counts_packages_of_python(tmp_path: Path) -> None:
+    (tmp_path / "base.txt").write_text("one==1 \\\n  --hash=x\ntwo==2 \\\n  --hash=x\n")
+    words = ("Python", tmp_path, tmp_path / "base.txt")
+    script = (
+        "echo Collecting one==1; echo '  Downloading one.whl (2.5 MB)'\n"
+        "echo Installing collected packages: one; mkdir one-1.dist-info; sleep 1.2\n"
+        "echo WARNING: a word of warning"
+    )
+    done = watched(tmp_path, f"cd {shlex.quote(str(tmp_path))}\n{script}", *words)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "linklab: Python: fetching package 1 of 2, 0 MB",
+        "linklab: Python: finished, 1 s",
+        "WARNING: a word of warning",
+    ]
+    failed = watched(tmp_path, "echo ERROR: no such package; exit 3", *words)
+    assert (failed.returncode, failed.stderr) == (3, "ERROR: no such package\n")
+
+
+def test_set_up_counts_packages_of_go(tmp_path: Path) -> None:
+    script = 'if [ "$1" = list ]; then echo go: downloading a v1; echo a; echo b; else echo a; fi'
+    done = watched(tmp_path, script, "Go")
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "linklab: Go: looking for modules",
+        "linklab: Go: finished",
+    ]
+    assert watched(tmp_path, "echo no such module; exit 1", "Go").returncode == 1
+
+
+def test_the_demo_shows_tables_while_it_fetches_extras(tmp_path: Path) -> None:
+    (tmp_path / "linklab").write_text('#!/bin/sh\ntest -e fetching && echo "$*"\n')
+    (tmp_path / "extras").write_text(
+        "#!/bin/sh\ntouch fetching\nwhile [ ! -e go ]; do sleep 0.05; done; echo 43 of 43; exit $1\n"
+    )
+    for name in ("linklab", "extras"):
+        (tmp_path / name).chmod(0o755)
+    tables = ["compare emptcp-16mb-good-good", "compare hs-s7 --runs 3"]
+    for code in (0, 1):
+        (tmp_path / "go").unlink(missing_ok=True)
+        (tmp_path / "fetching").touch()
+        demo = subprocess.Popen(
+            [SETUP / "demo", "./linklab", "./extras", str(code)],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert demo.stdout is not None
+        assert [demo.stdout.readline().rstrip() for _ in tables] == tables
+        (tmp_path / "go").touch()
+        _, err = demo.communicate(timeout=60)
+        assert demo.returncode == 0
+        assert ("make extras failed" in err) == bool(code)

@@ -84,6 +84,8 @@ def test_tables_have_all_their_cells(document: Path) -> None:
 
 def test_make_calls_linklab_by_words_that_it_knows() -> None:
     said = re.findall(r"^\t@?\$\(LINKLAB\) ([^$\n\\]+)$", (ROOT / "Makefile").read_text(), re.M)
+    demo = (ROOT / "emulator" / "setup" / "demo").read_text()
+    said += re.findall(r'"\$linklab" (compare [\w -]+?)(?= &&| \|\|)', demo)
     assert len(said) >= 2
     for words in said:
         options = cli.parser().parse_args(shlex.split(words))

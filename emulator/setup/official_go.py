@@ -19,6 +19,10 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from linklab.display.parts import Parts, Progress
+
 PROXY = "https://proxy.golang.org"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 SUMS = Path(__file__).with_name("go.sha256")
@@ -33,7 +37,7 @@ def proxies() -> list[str]:
     return [word.rstrip("/") for word in named] or [PROXY]
 
 
-def fetch(name: str, expected: str, target: Path) -> None:
+def fetch(name: str, expected: str, target: Path, show: Progress) -> None:
     """Puts the toolchain's archive at `target`. Ends the program where it cannot be had."""
     refusals = []
     for proxy in proxies():
@@ -41,7 +45,11 @@ def fetch(name: str, expected: str, target: Path) -> None:
         digest = hashlib.sha256()
         try:
             with urllib.request.urlopen(url, timeout=60) as answer, target.open("wb") as file:
+                total = int(answer.headers.get("Content-Length") or 0)
                 while piece := answer.read(PIECE_BYTES):
+                    of = min(1.0, file.tell() / total) if total else 0
+                    there = f"{file.tell() / 1e6:.0f} of {total / 1e6:.0f} MB"
+                    show(f"fetching the compiler, {there}", 0.25 * of)
                     digest.update(piece)
                     file.write(piece)
                     if file.tell() > MOST_MIB << 20:
@@ -77,10 +85,11 @@ def main(version: str, kept: Path) -> None:
         sums = dict(reversed(line.split()) for line in SUMS.read_text().splitlines())
         if name not in sums:
             sys.exit(f"linklab: no hash of {name} in {SUMS}")
-        print(f"linklab: downloading Go {version}", file=sys.stderr)
         kept.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="new-", dir=kept) as work:
-            fetch(name, sums[name], Path(work) / "archive")
+        with tempfile.TemporaryDirectory(prefix="new-", dir=kept) as work, Parts() as parts:
+            show = parts.part("Go")
+            fetch(name, sums[name], Path(work) / "archive", show)
+            show("unpacking the compiler", 0.25)
             unpack(Path(work) / "archive", Path(work) / "unpacked")
             (unpacked,) = (Path(work) / "unpacked").glob("golang.org/*")
             shutil.rmtree(directory, ignore_errors=True)

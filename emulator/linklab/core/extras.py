@@ -1,12 +1,15 @@
 """Packages that only some commands need: the extras of `pyproject.toml`.
 
-`make setup` installs all of them, `pip install` of the wheel only those that are asked for.
+`make extras` adds all of them to a checkout's environment, `pip install` of the wheel those that are
+asked for.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from typing import Final
+
+from linklab.core.paths import INSTALLED
 
 MODULES: Final = {
     "campaign": ("distributed",),
@@ -24,6 +27,5 @@ def require(extra: str, what: str) -> None:
     """Raises MissingExtra, which says what to install, if `what` needs an extra that is not
     installed."""
     if missing := [one for one in MODULES[extra] if importlib.util.find_spec(one) is None]:
-        raise MissingExtra(
-            f"{what} needs {', '.join(missing)}, not installed here: pip install 'linklab[{extra}]'"
-        )
+        install = f"pip install 'linklab[{extra}]'" if INSTALLED else "make extras"
+        raise MissingExtra(f"{what} needs {', '.join(missing)}, not installed here: {install}")

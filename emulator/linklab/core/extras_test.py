@@ -18,11 +18,15 @@ def test_the_modules_are_those_of_the_packages() -> None:
     }
 
 
-def test_what_is_missing_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("installed", "words"), [(True, "pip install 'linklab[report]'"), (False, "make extras")]
+)
+def test_what_is_missing_is_said_with_what_to_install(
+    installed: bool, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     extras.require("report", "a page")
+    monkeypatch.setattr(extras, "INSTALLED", installed)
     monkeypatch.setitem(extras.MODULES, "report", ("json", "no_such_module"))
     with pytest.raises(extras.MissingExtra) as told:
         extras.require("report", "a page")
-    assert str(told.value) == (
-        "a page needs no_such_module, not installed here: pip install 'linklab[report]'"
-    )
+    assert str(told.value) == f"a page needs no_such_module, not installed here: {words}"
