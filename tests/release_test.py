@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from importlib.metadata import Distribution, PathDistribution, distribution, version
 from pathlib import Path
@@ -17,7 +18,7 @@ from shlex import quote, split
 
 import pytest
 from conftest import REPOSITORY, Linklab
-from linklab.places.guest import kernel
+from linklab.places.guest import image, kernel
 from packaging.requirements import Requirement
 
 Installed = Callable[..., subprocess.CompletedProcess[str]]
@@ -25,8 +26,9 @@ EPOCH = "1700000000"
 BUILT = b"built\n"
 
 
-def build_wheel(directory: Path) -> Path:
-    """Builds this checkout's wheel in `directory`. It has no particular version if git knows none."""
+def build_wheel(directory: Path, **env: str) -> Path:
+    """Builds this checkout's wheel in `directory`. It has no particular version if git knows none.
+    `env` may name a platform."""
     known = subprocess.run(
         ["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, check=False
     )
@@ -34,7 +36,7 @@ def build_wheel(directory: Path) -> Path:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory],
         cwd=REPOSITORY / "emulator",
-        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **pretended},
+        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **pretended, **env},
         check=True,
         capture_output=True,
     )
@@ -65,7 +67,8 @@ def installed_wheel(wheel: Path, venv: Path, *options: str) -> Path:
         ],
         check=True,
     )
-    shutil.copy(REPOSITORY / "build" / "multilink", venv / "bin" / "multilink")
+    if not (venv / "bin" / "multilink").exists():
+        shutil.copy(REPOSITORY / "build" / "multilink", venv / "bin" / "multilink")
     return next((venv / "lib").glob("python3*/site-packages"))
 
 
@@ -80,11 +83,15 @@ def environment(wheel: Path) -> Path:
     """Makes a virtual environment with the wheel and the client beside Python, and nothing of the
     checkout. Dependencies come from the tests' environment, offline."""
     venv = wheel.parents[1] / "venv"
-    site = installed_wheel(wheel, venv, "--system-site-packages")
+    add_dependencies(installed_wheel(wheel, venv, "--system-site-packages"))
+    return venv
+
+
+def add_dependencies(site: Path) -> None:
+    """Lets an environment find the packages of the tests' environment."""
     dependencies = next((Path(sys.prefix) / "lib").glob("python3*/site-packages"))
     # A directory named in a .pth file is on sys.path, but its own .pth files have no effect.
     (site / "dependencies.pth").write_text(f"{dependencies}\n")
-    return venv
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +221,81 @@ def test_a_missing_extra_is_named_before_anything_runs(
     assert list(tmp_path.rglob("run.json")) == []
 
 
+@pytest.fixture
+def of_release(tmp_path: Path) -> Path:
+    """The directory of a release with kernel and clients."""
+    directory = tmp_path / "release"
+    directory.mkdir()
+    shutil.copy(kernel.ensure(), directory / kernel.name())
+    for name in ("linux-amd64", "linux-arm64"):
+        shutil.copy(REPOSITORY / "build" / "multilink", directory / f"multilink-{name}")
+    return directory
+
+
+def test_the_wheel_for_x86_64_needs_no_compiler(
+    of_release: Path, tmp_path: Path, linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    """It brings the kernel and the client. Only the userland is there already."""
+    wheel = build_wheel(
+        tmp_path / "wheel", LINKLAB_WHEEL="linux-amd64", LINKLAB_WHEEL_FROM=str(of_release)
+    )
+    assert wheel.name.endswith("-py3-none-manylinux_2_17_x86_64.whl")
+    venv = tmp_path / "venv"
+    add_dependencies(installed_wheel(wheel, venv))
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("cc", "gcc", "make", "go", "ld", "as"):
+        (programs / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/compiled; exit 1\n")
+        (programs / name).chmod(0o755)
+    userland = image.ensure("guest")
+    cache = tmp_path / "cache"
+    (cache / "image").mkdir(parents=True)
+    (cache / "image" / userland.name).symlink_to(userland)  # Without that of the kernel's compiler.
+    file = scenario("short")
+    done = subprocess.run(
+        [venv / "bin" / "linklab", "run", file, "-a", "alg3", "--json"],
+        cwd=tmp_path,
+        env={
+            "PATH": f"{programs}:/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "LINKLAB_CACHE": str(cache),
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["figures"] == linklab("run", file, "-a", "alg3", "--json").json["figures"]
+    manifest = json.loads(Path(report["run_dir"], "run.json").read_text())
+    assert manifest["multilink"] == str(venv / "bin" / "multilink")
+    assert not (tmp_path / "compiled").exists()
+    assert (cache / "kernel" / kernel.name()).read_bytes() == kernel.ensure().read_bytes()
+
+
+def test_a_wheel_with_another_kernel_is_not_built(of_release: Path, tmp_path: Path) -> None:
+    (of_release / kernel.name()).write_text("of nobody knows where")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        build_wheel(
+            tmp_path / "wheel", LINKLAB_WHEEL="linux-amd64", LINKLAB_WHEEL_FROM=str(of_release)
+        )
+    assert b"is not the kernel that image.lock names" in failed.value.stderr
+
+
+def test_the_wheel_for_arm64_brings_the_client(of_release: Path, tmp_path: Path) -> None:
+    wheel = build_wheel(
+        tmp_path / "wheel", LINKLAB_WHEEL="linux-arm64", LINKLAB_WHEEL_FROM=str(of_release)
+    )
+    assert wheel.name.endswith("-py3-none-manylinux_2_17_aarch64.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+        (metadata,) = [name for name in names if name.endswith(".dist-info/WHEEL")]
+        assert "Root-Is-Purelib: false\n" in packed.read(metadata).decode()
+    assert [name.split("/", 1)[1] for name in names if ".data/" in name] == ["scripts/multilink"]
+    assert not any("data/kernel" in name for name in names)
+
+
 def test_the_wheel_wants_what_it_was_checked_with(environment: Path) -> None:
     """A package may have a pin for each Python. Those of this Python count."""
     (metadata,) = environment.glob("lib/python3*/site-packages/linklab-*.dist-info/METADATA")
@@ -296,7 +378,7 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     python.write_text(
         "#!/bin/sh\n"
         'case "$1 $2" in\n'
-        '  "-m hatchling") if [ "$3" = version ]; then echo 1.2.3; else touch "$7/linklab-1.2.3.whl"; fi ;;\n'
+        '  "-m hatchling") if [ "$3" = version ]; then echo 1.2.3; else touch "$7/linklab-1.2.3${LINKLAB_WHEEL:+-$LINKLAB_WHEEL}.whl"; fi ;;\n'
         "  *handbook/commands.py*) ;;\n"
         f'  "-m linklab.places.guest") {image} at=$LINKLAB_CACHE/kernel/linux-{named}\n'
         '    [ -e "$at" ] || { mkdir -p "$LINKLAB_CACHE/kernel" && echo built >"$at"; } ;;\n'
@@ -325,10 +407,12 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     )
     assert (done.returncode == 0) == locked, done.stderr
     if not locked:
-        assert f"linux-{named} is not the kernel that image.lock names" in done.stderr
+        assert f"linux-{named} is not a kernel that image.lock names" in done.stderr
         assert not (output / poisoned.name).exists()
         return
     assert (output / poisoned.name).read_text() == "built\n"
     assert "linklab-man.tar.gz" in (output / "SHA256SUMS").read_text()
     assert poisoned.name in (output / "SHA256SUMS").read_text()
+    for wheel in ("1.2.3", "1.2.3-linux-amd64", "1.2.3-linux-arm64"):
+        assert f"linklab-{wheel}.whl" in (output / "SHA256SUMS").read_text()
     assert poisoned.read_text() == "of nobody knows where"

@@ -1,4 +1,4 @@
-"""The wheel's dependencies: what linklab runs on, as pinned in requirements.txt."""
+"""The wheel's dependencies: what runs need, and as extras the rest, as pinned in requirements.txt."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Dependencies(MetadataHookInterface):
     """Tells hatchling the dependencies."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Adds the pins of what requirements.in names, and of what pyproject.toml has as extras;
-        `all` is all extras."""
+        """Adds the pins of what base.in names, and of what pyproject.toml has as extras; `all` is all
+        extras."""
         directory = Path(self.root)
-        lines = Path(directory, "requirements.in").read_text().splitlines()
+        lines = Path(directory, "base.in").read_text().splitlines()
         pinned = Path(directory, "requirements.txt").read_text()
         # A package may have a pin for each of some versions of Python.
         pins: dict[str, list[str]] = {}
@@ -28,6 +28,4 @@ class Dependencies(MetadataHookInterface):
             extra: [pin for name in names for pin in pins[name]]
             for extra, names in {**extras, "all": optional}.items()
         }
-        metadata["dependencies"] = [
-            pin for name in lines[1:] if name not in optional for pin in pins[name]
-        ]
+        metadata["dependencies"] = [pin for name in lines[1:] for pin in pins[name]]

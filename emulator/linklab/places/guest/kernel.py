@@ -21,7 +21,7 @@ from typing import IO
 
 from linklab.core.error_report import report_error
 from linklab.core.locks import locked
-from linklab.core.paths import INSTALLED, in_cache
+from linklab.core.paths import DATA, INSTALLED, in_cache
 from linklab.core.scratch import build_prefix, remove_image
 from linklab.places.guest import image, image_root, release
 from linklab.places.guest.locked import Built, lock, version
@@ -82,6 +82,9 @@ GUEST = Recipe(
 )
 
 RECIPES = (GUEST,)
+
+IN_WHEEL = DATA / "kernel"
+"""Where a wheel for x86-64 has the guest's kernel."""
 
 NEEDED_BYTES = 600_000_000
 """The disk space for a build, without the image."""
@@ -157,8 +160,10 @@ def ensure(progress: Progress = lambda what, fraction: None, recipe: Recipe = GU
                 return kernel
             work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
             try:
-                return _fetch(directory, work, progress, recipe) or _build(
-                    directory, work, progress, recipe
+                return (
+                    _from_wheel(directory, work, recipe)
+                    or _fetch(directory, work, progress, recipe)
+                    or _build(directory, work, progress, recipe)
                 )
             finally:
                 shutil.rmtree(work, ignore_errors=True)
@@ -169,6 +174,24 @@ def ensure(progress: Progress = lambda what, fraction: None, recipe: Recipe = GU
             f"no room to build the {recipe.called}: {directory} needs {NEEDED_BYTES / 1e6:.0f} MB; "
             "LINKLAB_CACHE names another place"
         ) from error
+
+
+def _from_wheel(directory: Path, work: Path, recipe: Recipe) -> Path | None:
+    """Takes the kernel that a wheel for x86-64 brings (emulator/setup/platform_wheel.py).
+
+    Reports if it is not the one of image.lock. Returns None then, and if there is none.
+    """
+    packaged = IN_WHEEL / name(recipe)
+    try:
+        content = packaged.read_bytes()
+    except OSError:
+        return None
+    expected = lock().built.get(packaged.name)
+    if expected is None or hashlib.sha256(content).hexdigest() != expected.sha256:
+        report_error(f"{packaged} does not have the SHA-256 that image.lock says: not used")
+        return None
+    (work / "linux").write_bytes(content)
+    return _kept(work, directory / packaged.name)
 
 
 def _kept(work: Path, target: Path) -> Path:

@@ -149,6 +149,51 @@ def test_a_kernel_that_the_lock_does_not_know_is_not_fetched(
     assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
 
 
+@pytest.fixture
+def of_wheel(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wheel with a kernel that the lock names, on a machine that could not build it."""
+    directory = tmp_path / "kernel"
+    directory.mkdir()
+    packaged = directory / kernel.name()
+    packaged.write_text("the kernel")
+    monkeypatch.setattr(kernel, "IN_WHEEL", directory)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    described = kernel.described(packaged)
+    right = replace(locked.lock(), built={described.name: described})
+    monkeypatch.setattr(kernel, "lock", lambda: right)
+
+    def fail(*_: object) -> Path:
+        raise KernelError("cannot be built here")
+
+    monkeypatch.setattr(kernel, "_build", fail)
+    return packaged
+
+
+def test_a_kernel_comes_from_the_wheel(of_wheel: Path) -> None:
+    path = kernel.ensure()
+    assert path.read_text() == "the kernel"
+    assert os.access(path, os.X_OK)
+    assert kernel.cached() == path
+
+
+def test_another_kernel_in_the_wheel_is_not_used(
+    of_wheel: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_wheel.write_text("#!/bin/sh")
+    with pytest.raises(KernelError, match="cannot be built here"):
+        kernel.ensure()
+    assert "does not have the SHA-256 that image.lock says" in capsys.readouterr().err
+    assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
+
+
+def test_a_wheel_for_another_configuration_has_no_kernel_for_this_one(
+    of_wheel: Path, files: tuple[Path, Path]
+) -> None:
+    """`files` are not those that it was made of."""
+    with pytest.raises(KernelError, match="cannot be built here"):
+        kernel.ensure()
+
+
 def test_waiting_for_another_linklab_is_said(
     cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
