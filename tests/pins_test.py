@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ _COMMIT = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 WORKFLOWS = sorted(
     [*(REPOSITORY / ".github").rglob("*.yml"), *(REPOSITORY / ".github").rglob("*.yaml")]
 )
+DEVCONTAINER = REPOSITORY / ".devcontainer" / "devcontainer.json"
 DOCKERFILES = sorted(REPOSITORY.glob("*/Dockerfile"))
 
 
@@ -52,6 +54,8 @@ def images() -> Iterator[tuple[str, str]]:
             image = pinned(one)
             if image != "scratch" and image not in stages:
                 yield f"{path.parent.name}/{path.name}", image
+    container = json.loads(DEVCONTAINER.read_text())
+    yield DEVCONTAINER.name, container["image"]
     services = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]
     built = {service.get("image") for service in services.values() if "build" in service}
     for service in services.values():
@@ -68,6 +72,7 @@ def test_there_is_something_to_pin() -> None:
         "emulator/Dockerfile",
         "server/Dockerfile",
         "compose.yaml",
+        "devcontainer.json",
     }
 
 
@@ -98,7 +103,12 @@ def test_actions_are_named_by_commit_and_say_their_version(path: Path) -> None:
 def test_a_release_takes_nothing_from_a_cache() -> None:
     release = yaml.safe_load((REPOSITORY / ".github/workflows/release.yml").read_text())
     used = [one.split("@")[0] for one in values(release, "uses")]
-    assert set(used) == {"actions/checkout", "actions/upload-artifact", "actions/download-artifact"}
+    assert set(used) == {
+        "actions/checkout",
+        "actions/upload-artifact",
+        "actions/download-artifact",
+        "pypa/gh-action-pypi-publish",
+    }
 
 
 def test_go_of_the_image_is_go_of_the_client() -> None:
