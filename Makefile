@@ -85,12 +85,10 @@ test-unit: development ## unit tests of Python, and of the client those that tes
 test-race: development ## unit tests of the client, with Go's race detector
 	@$(SETUP)/client test race
 
+# One process more than cores: that with the tests on the real clock mostly waits (tests/conftest.py).
 .PHONY: test-e2e
 test-e2e: development ## end-to-end tests in the guest, in virtual time
-	@failed=0; \
-	$(PYTHON) -m pytest -n auto --dist worksteal -m "not alone" tests || failed=1; \
-	$(PYTHON) -m pytest -m alone tests || failed=1; \
-	exit $$failed
+	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist loadgroup tests
 
 .PHONY: test-containers
 test-containers: development ## the lab and the whole stack in containers (needs an engine and the images)

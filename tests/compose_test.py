@@ -26,7 +26,7 @@ from conftest import REPOSITORY
 from free_ports import free_port
 from prometheus import Prometheus
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.one_at_a_time
 
 FILE = REPOSITORY / "compose.yaml"
 ON_HOST = REPOSITORY / "emulator" / "compose.host.yaml"

@@ -24,6 +24,31 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PROBES = REPOSITORY / "tests" / "probes"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Says which tests pytest-xdist runs in one process: those marked `one_at_a_time`, and those that
+    share a fixture of their module. They come first, because they take longest."""
+    for item in items:
+        if item.get_closest_marker("one_at_a_time") is not None:
+            item.add_marker(pytest.mark.xdist_group("one_at_a_time"))
+        elif _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    """The order: one process takes the tests that run one at a time, while others take the rest."""
+    if item.get_closest_marker("one_at_a_time") is not None:
+        return 0
+    return 1 if item.get_closest_marker("xdist_group") is not None else 2
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether a fixture that the test's module makes once is used by the test."""
+    known = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
+    module = item.nodeid.partition("::")[0]
+    return any(one.scope == "module" and one.baseid == module for ones in known for one in ones)
+
+
 @dataclass(frozen=True)
 class Called:
     """A finished `linklab` command."""

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.one_at_a_time
 
 ScenarioFile = Callable[..., Path]
 

@@ -70,7 +70,7 @@ def test_a_program_that_the_host_gives_no_memory_ends(tmp_path: Path) -> None:
     assert "UML ran out of memory on the host side" in console.read_text()
 
 
-@pytest.mark.alone
+@pytest.mark.one_at_a_time
 def test_processor_time_is_what_was_worked(linklab: Linklab, tmp_path: Path) -> None:
     """On the real clock. With a clock of 10 ms it would be nearly nothing, or as much as all of it."""
     probe = PROBES / "naps.py"

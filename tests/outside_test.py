@@ -25,7 +25,7 @@ from soak_outside import soak
 from through_the_lab import PATIENCE_S, answers, fetched, inside, proxied, served
 
 pytestmark = [
-    pytest.mark.alone,
+    pytest.mark.one_at_a_time,
     pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
 ]
 

@@ -77,7 +77,7 @@ def test_a_suite_s_is_too(
     assert made.code == 0, made.err
 
 
-@pytest.mark.alone
+@pytest.mark.one_at_a_time
 def test_a_shell_s_are_too(tmp_path: Path, scenario: ScenarioFile, tool: Path) -> None:
     listen = f"127.0.0.1:{free_port()}"
     words = ("shell", scenario("ashore", size="1 MB"), "--listen", listen, "--place", "guest")

@@ -28,10 +28,10 @@ def test_the_demo_s_table_is_the_one_of_the_readme(linklab: Linklab) -> None:
     assert shown_block("hs-s7  Thesis") in printed
 
 
-@pytest.mark.alone
+@pytest.mark.one_at_a_time
 @pytest.mark.usefixtures("same_programs")
 def test_the_default_suite_comes_out_to_the_digit(linklab: Linklab) -> None:
-    """It fills all cores by itself, so it runs alone."""
+    """It fills all cores by itself."""
     done = linklab("regress")
     assert done.code == 0, done.out + done.err
     pages = (README, (HANDBOOK / "how-to" / "run-in-ci.md").read_text())

@@ -17,7 +17,7 @@ from free_ports import free_port
 from linklab.core.paths import cache_dir
 from user_terminal import PATIENCE_S, UserTerminal
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.one_at_a_time
 
 ScenarioFile = Callable[..., Path]
 
