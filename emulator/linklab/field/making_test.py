@@ -126,7 +126,7 @@ def test_links_that_were_recorded_apart_come_together(tmp_path: Path) -> None:
     assert list(found.scenario.links) == ["wifi", "lte"]
     assert not any("Only one link" in note for note in found.notes)
     alone = made(tmp_path / "1")
-    assert any(note.startswith("Only one link was recorded: what another") for note in alone.notes)
+    assert any(note.startswith("Only one link was recorded: the effect") for note in alone.notes)
 
 
 def test_links_that_were_recorded_together_are_played_together(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The programs of the host that runs call, and the oldest versions that will do.
+"""Lists the host's programs that runs call, and the oldest versions that work.
 
 The guest's own programs are in its image. What only set-up calls is in the handbook
 (`reference/systems.md`).

@@ -70,7 +70,7 @@ def part(host: str, path: str, begin: int, end: int, file: File) -> bytes:
     return question(host, path, {"Range": f"bytes={begin}-{end - 1}", "If-Range": file.tag})
 
 
-class Parts:
+class RangeAnswers:
     """Reads the answers to range requests in order. `missing` has the ranges that are not complete."""
 
     def __init__(self, file: File) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linklab.lab.super_aggregation import http_ranges
-from linklab.lab.super_aggregation.http_ranges import AnswerError, File, Head, Parts
+from linklab.lab.super_aggregation.http_ranges import AnswerError, File, Head, RangeAnswers
 
 FILE = File(1000, '"abc"')
 
@@ -59,7 +59,7 @@ def test_what_is_no_answer(content: bytes) -> None:
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_answers_come_in_order_however_they_are_cut(step: int) -> None:
-    parts = Parts(FILE)
+    parts = RangeAnswers(FILE)
     parts.asked(10, 15)
     parts.asked(500, 503)
     text = answer(10, b"hello") + answer(500, b"abc")
@@ -76,7 +76,7 @@ def test_answers_come_in_order_however_they_are_cut(step: int) -> None:
 
 
 def test_what_has_not_come_is_still_missing() -> None:
-    parts = Parts(FILE)
+    parts = RangeAnswers(FILE)
     parts.asked(10, 15)
     parts.asked(500, 503)
     assert list(parts.read(answer(10, b"hello")[:-2])) == [(10, b"hel", False)]
@@ -94,7 +94,7 @@ def test_what_has_not_come_is_still_missing() -> None:
     ],
 )
 def test_what_was_not_asked_for_is_never_taken(wrong: bytes) -> None:
-    parts = Parts(FILE)
+    parts = RangeAnswers(FILE)
     parts.asked(10, 15)
     with pytest.raises(AnswerError):
         list(parts.read(wrong))
@@ -102,4 +102,4 @@ def test_what_was_not_asked_for_is_never_taken(wrong: bytes) -> None:
 
 def test_an_answer_that_nobody_asked_for() -> None:
     with pytest.raises(AnswerError):
-        list(Parts(FILE).read(answer(10, b"hello")))
+        list(RangeAnswers(FILE).read(answer(10, b"hello")))

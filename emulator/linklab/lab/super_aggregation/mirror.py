@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from linklab.lab.super_aggregation import http_ranges
-from linklab.lab.super_aggregation.http_ranges import File, Parts
+from linklab.lab.super_aggregation.http_ranges import File, RangeAnswers
 from linklab.lab.super_aggregation.loss_hiding import Pace
 
 AGAIN_S: Final = 1.0
@@ -33,7 +33,7 @@ class Mirror:
         self._device, self._address, self._server, self._path = device, address, server, path
         self._is_own = False
         self._file: File | None = None
-        self._parts: Parts | None = None
+        self._parts: RangeAnswers | None = None
         self._socket: socket.socket | None = None
         self._is_open = False
         self._since_s = self._heard_s = now_s
@@ -62,7 +62,7 @@ class Mirror:
 
     def of(self, file: File) -> None:
         """Sets the file of the parts, before the first one."""
-        self._file, self._parts = file, Parts(file)
+        self._file, self._parts = file, RangeAnswers(file)
 
     def fetch(self, begin: int, end: int, now_s: float) -> None:
         """Requests the bytes from `begin` to before `end` of the file."""
@@ -135,7 +135,7 @@ class Mirror:
         self._is_open, self._heard_s = True, now_s
         self._pace.connected(now_s - self._since_s)
         if self._parts is not None and self._file is not None:
-            owed, self._parts = self._parts.missing, Parts(self._file)
+            owed, self._parts = self._parts.missing, RangeAnswers(self._file)
             for begin, end in owed:
                 self.fetch(begin, end, now_s)
 
