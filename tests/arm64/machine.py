@@ -105,9 +105,9 @@ def _pip(*words: object) -> None:
 def own(root: Path, work: Path) -> None:
     """Installs what linklab ships for arm64: the wheel and the client.
 
-    All pinned Python packages are downloaded and checked, those of the extras too.
+    All Python packages that `make setup` wants are downloaded and checked by their hashes.
     """
-    pins = REPOSITORY / "emulator/requirements.txt"
+    pins = REPOSITORY / "emulator/development.txt"
     _pip("download", "--no-deps", "--require-hashes", "-d", work, "-r", pins)
     builder = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work)
     run(*builder, cwd=REPOSITORY / "emulator")
