@@ -265,7 +265,7 @@ def test_set_up_counts_packages_of_python(tmp_path: Path) -> None:
     (tmp_path / "base.txt").write_text("one==1 \\\n  --hash=x\ntwo==2 \\\n  --hash=x\n")
     words = ("Python", tmp_path, tmp_path / "base.txt")
     script = (
-        "echo Collecting one==1; echo '  Downloading one.whl (2.5 MB)'\n"
+        "echo Ignoring two: markers; echo Collecting one==1; echo '  Downloading one.whl (2.5 MB)'\n"
         "echo Installing collected packages: one; mkdir one-1.dist-info; sleep 1.2\n"
         "echo WARNING: a word of warning"
     )

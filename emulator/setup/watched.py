@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from linklab.display.parts import Parts, Progress
 
 _UNITS = {"kB": 1e-3, "MB": 1.0, "GB": 1e3, "bytes": 1e-6}
+_SILENT = (" ", "Ignoring ", "Looking in ", "Requirement already ", "Successfully ")
 _LOOK_S = 0.5
 
 
@@ -45,7 +46,7 @@ class Pip:
             threading.Thread(target=self._count, daemon=True).start()
             return True
         else:
-            return line.startswith((" ", "Looking in", "Requirement already", "Successfully"))
+            return line.startswith(_SILENT)
         self._show(
             f"fetching package {self._packages} of {self._total}, {self._mb:.0f} MB",
             0.6 * min(1.0, self._packages / self._total),
