@@ -247,6 +247,27 @@ def test_set_up_says_how_far_each_of_its_parts_is(tmp_path: Path) -> None:
     assert any("kernel] Error 1" in line for line in said)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_set_up_that_is_ended_leaves_no_part_running(tmp_path: Path, number: int) -> None:
+    (tmp_path / "Makefile").write_text("all:\n\t@echo $$$$; exec sleep 600\n")
+    setup = subprocess.Popen(
+        [sys.executable, SETUP / "side_by_side.py", "make", "-s"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert setup.stderr is not None
+    part = int(setup.stderr.readline())
+    if number == signal.SIGINT:
+        os.killpg(setup.pid, number)  # As a terminal does.
+    else:
+        setup.send_signal(number)
+    _, err = setup.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert not Path(f"/proc/{part}").exists()
+
+
 def watched(tmp_path: Path, script: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
     """What watched.py says of a program that prints what the script does."""
     program = tmp_path / "program"

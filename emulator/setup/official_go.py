@@ -98,4 +98,7 @@ def main(version: str, kept: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    try:
+        main(sys.argv[1], Path(sys.argv[2]))
+    except KeyboardInterrupt:
+        sys.exit(130)

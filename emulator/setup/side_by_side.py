@@ -7,6 +7,7 @@ usage: side_by_side.py MAKE ARGUMENT...
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -43,6 +44,8 @@ def main(command: list[str]) -> int:
             errors="replace",
         )
         os.close(writing)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _: make.send_signal(number))
         taking = threading.Thread(target=take_progress, args=(progress, parts))
         taking.start()
         while True:

@@ -126,4 +126,7 @@ def main(name: str, words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    try:
+        main(sys.argv[1], sys.argv[2:])
+    except KeyboardInterrupt:
+        sys.exit(130)
