@@ -59,6 +59,8 @@ func TestURLsAsPeopleWriteThem(t *testing.T) {
 				}
 			}
 			http.DefaultClient.CloseIdleConnections()
+			server.mu.Lock() // The proxy may ask once more.
+			defer server.mu.Unlock()
 			for _, uri := range server.seen {
 				if uri != "/moved" && uri != want && uri != strings.Replace(want, "&n=%C3%BC", "&n=ü", 1) {
 					t.Errorf("asked for %q", uri)
