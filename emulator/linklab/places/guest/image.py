@@ -293,7 +293,10 @@ def make(name: Name, root: Path, work: Path, progress: Progress = lambda what, o
     files.mkdir()
     try:
         download.fetch(packages, lock().snapshot, files, fetched)
-        wheels = _fetch_wheels(work) if name == "guest" else []
+        wheels: list[Path] = []
+        if name == "guest":
+            progress("fetching its Python packages", 0.6)
+            wheels = _fetch_wheels(work)
         root.mkdir(mode=0o755)
         deb.link_merged(root)
         for count, package in enumerate(packages, 1):
