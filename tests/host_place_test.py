@@ -8,9 +8,11 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import Linklab, lines
+import yaml
+from conftest import REPOSITORY, Linklab, lines
 
 ScenarioFile = Callable[..., Path]
 
@@ -98,6 +100,35 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
     assert before == after, (run_dir / "client.err").read_text()
     assert numbers[4] == 1, "the outer lab's server runs on, the inner one's does not"
     assert numbers[5:] == [2, 1], "clean removes the killed lab's scratch, not a running one's"
+
+
+ON_HOST: dict[str, Any] = yaml.safe_load(
+    (REPOSITORY / "emulator" / "compose.host.yaml").read_text()
+)["services"]["emulator"]
+
+
+def test_the_rights_of_the_host_s_compose_file_are_enough(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """As the engine starts it: these rights alone, /proc/sys and the root read-only."""
+    file = scenario("contained", size="5 MB")
+    assert ON_HOST["user"] == "0"
+    rights = ",".join(f"+{name.lower()}" for name in ON_HOST["cap_add"])
+    entry = shlex.join(word.replace("$$", "$") for word in ON_HOST["entrypoint"])
+    script = (
+        "mkdir -p /run/bin /run/mine && chown 10001 /run/mine && mount -t tmpfs none /run/mine"
+        " && chmod 755 /run/mine && chown 10001 /run/mine && export PATH=/run/bin:$PATH"
+        ' && printf \'#!/bin/sh\\nexec %s "$@"\\n\' "$linklab" > /run/bin/linklab'
+        " && chmod +x /run/bin/linklab"
+        " && mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys"
+        f" && setpriv --no-new-privs --inh-caps -all --bounding-set -all,{rights}"
+        f" {entry} run $scenario -a alg3 --place host --out /run/mine/inner"
+    )
+    done = linklab("exec", file, "--json", "--", "unshare", "--mount", *nested(script, file))
+    run_dir = Path(done.json["run_dir"])
+    said = (run_dir / "client.err").read_text() + (run_dir / "client.out").read_text()
+    assert done.code == 0, said
+    assert "place: host, clock: real (as asked)" in said
 
 
 def test_a_program_on_the_host_is_found_by_the_same_rule_as_in_the_guest(
