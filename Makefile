@@ -97,9 +97,9 @@ test-e2e: development ## end-to-end tests in the guest, in virtual time
 test-containers: development ## the lab and the whole stack in containers (needs an engine and the images)
 	@LINKLAB_CONTAINERS=1 $(PYTHON) -m pytest tests/container_test.py tests/compose_test.py
 
-.PHONY: test-arm
-test-arm: setup ## the host place on arm64, in an emulated machine (needs QEMU and apt; some minutes)
-	@LINKLAB_ARM64=1 $(PYTHON) -m pytest tests/arm64_test.py
+.PHONY: test-machines
+test-machines: setup ## arm64 and other kernels of the host, in emulated machines (needs QEMU and apt; half an hour)
+	@LINKLAB_MACHINES=1 $(PYTHON) -m pytest tests/arm64_test.py tests/host_kernels_test.py
 
 .PHONY: bench
 bench: development ## repeatability, sensitivity, fidelity, speed, peers, the client's cost (ARGS="speed --quick")

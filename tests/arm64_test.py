@@ -1,6 +1,6 @@
 """The host place on arm64, shown in an emulated machine with Debian's kernel and packages.
 
-With LINKLAB_ARM64=1 (`make test-arm`). It needs qemu-system-aarch64, apt-get and Python 3.11.
+With LINKLAB_MACHINES=1 (`make test-machines`). It needs qemu-system-aarch64, apt-get and Python 3.11.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
-from arm64 import machine
-from arm64.machine import Done, Machine
 from conftest import REPOSITORY
+from emulated import machine
+from emulated.machine import ARM64, Done, Machine
 
 pytestmark = pytest.mark.skipif(
-    os.environ.get("LINKLAB_ARM64") != "1", reason="LINKLAB_ARM64=1 is not set: it takes minutes"
+    os.environ.get("LINKLAB_MACHINES") != "1",
+    reason="LINKLAB_MACHINES=1 is not set: it takes minutes",
 )
 
 RATES_BPS = {"wifi": 3e6, "lte": 2e6}
@@ -41,14 +41,14 @@ LINKLAB = "python3 -m linklab"
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """The machine. Its clock does not depend on how busy this one is."""
-    for program in (machine.QEMU.split()[0], "apt-get", "setpriv"):
+    for program in (ARM64.qemu.split()[0], "apt-get", "setpriv"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     if sys.version_info[:2] != (3, 11):
         pytest.skip("pip chooses the packages of Debian 12's Python with that Python alone")
     work = tmp_path_factory.mktemp("arm64")
-    machine.make(work)
-    for booted in machine.booted(work):
+    machine.make(ARM64, work)
+    for booted in machine.booted(ARM64, work):
         booted.shell(f"mkdir /root/runs; echo {shlex.quote(SCENARIO)} > /root/slow.yaml")
         yield booted
 
@@ -120,12 +120,6 @@ def test_the_container_s_guest_stage_makes_nothing_and_fails_not(arm: Machine) -
     assert done.out.split() == ["/guest:", "image", "kernel", "/guest/image:", "/guest/kernel:"]
 
 
-COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]
-ON_HOST: dict[str, Any] = yaml.safe_load(
-    (REPOSITORY / "emulator" / "compose.host.yaml").read_text()
-)["services"]
-
-
 def test_without_rights_a_container_says_which_file_gives_them(arm: Machine) -> None:
     user = "setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all --no-new-privs"
     done = arm.shell(f"{user} {LINKLAB} live live --out /tmp/none", patience_s=1200)
@@ -135,24 +129,3 @@ def test_without_rights_a_container_says_which_file_gives_them(arm: Machine) -> 
         "guest: User Mode Linux needs x86-64, this machine is aarch64; host: not root" in done.err
     )
     assert "emulator/compose.host.yaml" in done.err
-
-
-def test_a_container_with_the_rights_of_compose_host_runs_a_lab(arm: Machine) -> None:
-    """As the engine starts it: these rights alone, /proc/sys and the root read-only."""
-    service = ON_HOST["emulator"]
-    assert service["user"] == "0"
-    rights = ",".join(f"+{name.lower()}" for name in service["cap_add"])
-    entry = shlex.join(word.replace("$$", "$") for word in service["entrypoint"])
-    script = (
-        "printf '#!/bin/sh\\nexec python3 -m linklab \"$@\"\\n' > /usr/local/bin/linklab"
-        " && chmod +x /usr/local/bin/linklab && mkdir -p /var/runs && chown 10001 /var/runs"
-        " && mount -t tmpfs none /var/runs && chown 10001 /var/runs"
-        " && mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys"
-        " && mount --bind /usr /usr && mount -o remount,bind,ro /usr"
-        f" && setpriv --no-new-privs --inh-caps -all --bounding-set -all,{rights}"
-        f" {entry} run /root/slow.yaml -a single-wifi --json --out /var/runs"
-    )
-    done = arm.call("unshare", "--mount", "bash", "-c", script, patience_s=3600)
-    assert done.code == 0, done.err
-    assert "place: host, clock: real" in done.err
-    assert json.loads(done.out)["figures"]["links"]["wifi"]["bytes"] == 10_000_000

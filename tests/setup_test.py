@@ -191,6 +191,16 @@ def test_prometheus_beside_a_lab_says_at_once_what_it_misses(tmp_path: Path, mis
     assert (done.returncode, done.stderr) == (2, said)
 
 
+@pytest.mark.parametrize("processor", ["aarch64", "x86_64"])
+def test_set_up_brings_what_the_host_place_needs_where_no_guest_runs(
+    tmp_path: Path, processor: str
+) -> None:
+    stubs = {**DEBIAN, "uname": f"echo {processor}"}
+    done = packages("", system(tmp_path, "mnexec", "h2o", **stubs))
+    wanted = " mininet h2o\n" if processor == "aarch64" else ""
+    assert (done.returncode, done.stderr[-len(wanted) :] if wanted else done.stderr) == (0, wanted)
+
+
 OTHERS = dict.fromkeys(("cc", "prometheus", "mnexec", "h2o", "iperf3", "nginx"), "")
 BROKEN = {**DEBIAN, **OTHERS, "apt-get": "echo E: no mirror >&2; exit 100"}
 

@@ -25,7 +25,7 @@ ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/sbin:/usr/bin",
     "HOME": "/root",
     "LANG": "C.UTF-8",
-    "LINKLAB_CACHE": "/tmp/cache",
+    "LINKLAB_CACHE": "/var/cache/linklab",
 }
 
 
@@ -54,11 +54,17 @@ def text(said: bytes | None) -> str:
 
 def main() -> None:
     os.environ.update(ENVIRONMENT)
+    # Only a file system above the kernel's first one can be left by pivot_root(2), as bwrap(1) does.
+    call("mount", "-t", "tmpfs", "-o", "size=80%", "tmpfs", "/new")
+    call("cp", "-ax", "/bin", "/etc", "/lib", "/lib64", "/root", "/sbin", "/usr", "/var", "/new")
+    os.chdir("/new")
+    call("mount", "--move", ".", "/")
+    os.chroot(".")
     for kind, place, options in MOUNTS:
         Path(place).mkdir(parents=True, exist_ok=True)
         call("mount", "-t", kind, "-o", options or "rw", kind, place)
     call("depmod")
-    call("modprobe", "-a", "virtio_pci", "virtio_mmio", "virtio_console", "virtio_rng")
+    call("modprobe", "-a", "virtio_pci", "virtio_console", "virtio_rng")
     call("ip", "link", "set", "lo", "up")
     (port,) = Path("/dev").glob("vport*")
     with port.open("r+b", buffering=0) as console:

@@ -1,4 +1,4 @@
-"""An emulated arm64 machine: Debian 12's packages and kernel in QEMU, with linklab's wheel.
+"""Makes and boots emulated machines: Debian 12's packages, a kernel of Debian's, and linklab's wheel.
 
 The root file system is unpacked with linklab's own `deb`, and lies in the machine's memory.
 """
@@ -22,21 +22,57 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from conftest import REPOSITORY
-from linklab.places.guest import deb
+from linklab.core.paths import cache_dir
+from linklab.places.guest import deb, image, kernel
 
-QEMU: Final = (
-    "qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 1 -m 3G -icount shift=1,sleep=off "
-    "-nodefaults -nographic -no-reboot -serial stdio -device virtio-rng-pci "
-    "-device virtio-serial-pci -device virtserialport,chardev=words"
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of machine.
+
+    Attributes:
+        architecture: what Debian and Go call it; `processor` is what Python calls it.
+        qemu: the emulator with the options that only this kind has.
+        terminal: the device of the kernel's messages.
+        kernel: the kernel's package, of `suite` and below `part` in Debian's archive.
+    """
+
+    architecture: str
+    processor: str
+    qemu: str
+    terminal: str
+    kernel: str
+    part: str = "debian"
+    suite: str = "bookworm"
+
+
+ARM64: Final = Kind(
+    "arm64",
+    "aarch64",
+    "qemu-system-aarch64 -M virt -cpu cortex-a72",
+    "ttyAMA0",
+    "linux-image-arm64",
 )
-"""Its clock counts 2 ns for each instruction, and jumps while the machine waits. So real time in
-the machine does not depend on how busy this machine is."""
 
-KERNEL: Final = "linux-image-arm64"
-PACKAGES: Final = (
-    KERNEL,
+
+def x86_64(suite: str) -> Kind:
+    """Returns the kind of an x86-64 machine with the kernel of a Debian suite."""
+    part = "debian-security" if suite.endswith("-security") else "debian"
+    qemu = "qemu-system-x86_64 -M q35 -cpu max"
+    return Kind("amd64", "x86_64", qemu, "ttyS0", "linux-image-cloud-amd64", part, suite)
+
+
+_QEMU: Final = (
+    "-accel tcg -smp 1 -m 3G -icount shift=1,sleep=off -nodefaults -nographic -no-reboot "
+    "-serial stdio -device virtio-rng-pci -device virtio-serial-pci "
+    "-device virtserialport,chardev=words"
+)
+"""A machine's clock counts 2 ns for each instruction, and jumps while the machine waits. So real
+time in the machine does not depend on how busy this machine is."""
+
+_PACKAGES: Final = (
     # What `apt-get install` brings for the host place, as the handbook says.
-    *("python3", "mininet", "h2o", "iproute2", "util-linux", "ca-certificates"),
+    *("python3", "mininet", "h2o", "iproute2", "util-linux", "ca-certificates", "bubblewrap"),
     # What every Debian has.
     *("bash", "coreutils", "dash", "kmod", "procps", "sed", "grep", "findutils", "mawk", "mount"),
 )
@@ -46,10 +82,10 @@ _SUITES = (
     ("debian-security", "bookworm-security"),
 )
 
-_PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
+_PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 
 _MODULES = re.compile(
-    r"(usr/)?lib/modules/[^/]+/(modules\.|kernel/(net|lib|crypto|arch|drivers/(char|virtio|net/[^/]+\.ko)))"
+    r"(usr/)?lib/modules/[^/]+/(modules\.|vmlinuz|kernel/(net|lib|crypto|arch|drivers/(char|virtio|net/[^/]+\.ko)))"
 )
 """The kernel's modules that a lab can need. A thousand drivers stay out of the machine's memory."""
 
@@ -72,51 +108,70 @@ def run(*words: object, **options: Any) -> str:
     return done.stdout
 
 
-def packages(work: Path) -> list[Path]:
-    """Downloads Debian's packages for arm64, which apt verifies. Nothing of this machine's changes."""
+def _packages(kind: Kind, work: Path) -> list[Path]:
+    """Downloads Debian's packages of a kind, which apt verifies. Nothing of this machine's changes."""
     for name in ("lists/partial", "cache/archives/partial"):
         (work / name).mkdir(parents=True, exist_ok=True)
     (work / "status").touch()
+    suites = dict.fromkeys((*_SUITES, (kind.part, kind.suite)))
     (work / "sources.list").write_text(
-        "".join(f"deb http://deb.debian.org/{part} {suite} main\n" for part, suite in _SUITES)
+        "".join(f"deb http://deb.debian.org/{part} {suite} main\n" for part, suite in suites)
     )
+    of_kernel = f"Pin: release n={kind.suite}\nPin-Priority:"
+    others = "" if kind.suite == "bookworm" else f"Package: *\n{of_kernel} -1\n\n"
+    (work / "preferences").write_text(f"{others}Package: linux-*\n{of_kernel} 990\n")
     (work / "apt.conf").write_text(
         f'Dir::State::status "{work}/status";\nDir::State::lists "{work}/lists";\n'
         f'Dir::Cache "{work}/cache";\nDir::Etc::sourcelist "{work}/sources.list";\n'
-        'Dir::Etc::sourceparts "/dev/null";\nDir::Etc::preferencesparts "/dev/null";\n'
-        'APT::Architecture "arm64";\nAPT::Architectures { "arm64"; };\n'
+        f'Dir::Etc::preferences "{work}/preferences";\nDir::Etc::preferencesparts "/dev/null";\n'
+        'Dir::Etc::sourceparts "/dev/null";\nAPT::Architectures {};\n'
+        f'APT::Architecture "{kind.architecture}";\n'
         'APT::Install-Recommends "false";\nAcquire::Languages "none";\n'
     )
     environment = {**os.environ, "APT_CONFIG": str(work / "apt.conf")}
     run("apt-get", "update", "-qq", env=environment)
-    run("apt-get", "install", "-y", "-qq", "--download-only", *PACKAGES, env=environment)
+    run(
+        "apt-get",
+        "install",
+        "-y",
+        "-qq",
+        "--download-only",
+        kind.kernel,
+        *_PACKAGES,
+        env=environment,
+    )
     return sorted((work / "cache" / "archives").glob("*.deb"))
 
 
-def _pip(*words: object) -> None:
-    """Calls pip as Debian 12's on arm64 would choose."""
+def _pip(kind: Kind, *words: object) -> None:
+    """Calls pip, which chooses as Debian 12's would in the machine."""
     run(
         *(sys.executable, "-m", "pip", words[0], "-q", "--only-binary", ":all:"),
-        *(word for one in _PLATFORMS for word in ("--platform", one)),
+        *(word for one in _PLATFORMS for word in ("--platform", f"{one}_{kind.processor}")),
         *("--python-version", "3.11", *words[1:]),
     )
 
 
-def own(root: Path, work: Path) -> None:
-    """Installs what linklab ships for arm64: the wheel and the client.
+def _own(kind: Kind, root: Path, work: Path) -> None:
+    """Installs what linklab ships: the wheel, the client, and the guest where it can run.
 
     All Python packages that `make setup` wants are downloaded and checked by their hashes.
     """
     pins = REPOSITORY / "emulator/development.txt"
-    _pip("download", "--no-deps", "--require-hashes", "-d", work, "-r", pins)
+    _pip(kind, "download", "--no-deps", "--require-hashes", "-d", work, "-r", pins)
     builder = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work)
     run(*builder, cwd=REPOSITORY / "emulator")
     packages = root / "usr/local/lib/python3.11/dist-packages"
-    _pip("install", "--no-index", "--find-links", work, "--target", packages, "linklab")
+    _pip(kind, "install", "--no-index", "--find-links", work, "--target", packages, "linklab")
     run(
         *(REPOSITORY / "emulator/setup/client", root / "usr/local/bin/multilink"),
-        env={**os.environ, "GOARCH": "arm64"},
+        env={**os.environ, "GOARCH": kind.architecture},
     )
+    if kind.processor == "x86_64":
+        cache = root / "var/cache/linklab"
+        for made in (image.cached("guest"), kernel.cached()):
+            assert made is not None, "make setup"
+            run("cp", "-a", "--parents", made.relative_to(cache_dir()), cache, cwd=cache_dir())
 
 
 def _wanted(name: str) -> bool:
@@ -125,14 +180,14 @@ def _wanted(name: str) -> bool:
     return not name.startswith(_LEFT_OUT)
 
 
-def make(work: Path) -> None:
-    """Makes the machine's kernel and initramfs."""
+def make(kind: Kind, work: Path) -> None:
+    """Makes the kernel and the initramfs of a machine."""
     root = work / "root"
     root.mkdir()
     deb.link_merged(root)
-    for package in packages(work / "apt"):
+    for package in _packages(kind, work / "apt"):
         deb.unpack(package, root, wanted=_wanted)
-    for name in ("root", "proc", "sys", "dev", "run", "tmp", "var/tmp"):
+    for name in ("root", "proc", "sys", "dev", "run", "tmp", "new", "var/tmp", "var/cache/linklab"):
         (root / name).mkdir(parents=True, exist_ok=True)
     (root / "etc/passwd").write_text(
         "root:x:0:0::/root:/bin/bash\nnobody:x:65534:65534::/:/bin/false\n"
@@ -141,9 +196,10 @@ def make(work: Path) -> None:
     (root / "usr/bin/awk").symlink_to("mawk")
     shutil.copy(Path(__file__).with_name("inside.py"), root / "init")
     (root / "init").chmod(0o755)
-    own(root, work / "wheels")
-    (kernel,) = (root / "boot").glob("vmlinuz-*")
-    kernel.rename(work / "kernel")
+    _own(kind, root, work / "wheels")
+    # Debian 14 has it beside its modules.
+    (booted,) = (*(root / "boot").glob("vmlinuz-*"), *root.glob("usr/lib/modules/*/vmlinuz"))
+    booted.rename(work / "kernel")
     with (work / "initramfs").open("wb") as file:
         _archive(root, file)
 
@@ -211,16 +267,16 @@ class Machine:
         return self.call("bash", "-c", script, patience_s=patience_s)
 
 
-def booted(work: Path) -> Iterator[Machine]:
+def booted(kind: Kind, work: Path) -> Iterator[Machine]:
     """Boots the machine that `make` has made; yields it; ends it."""
     here, there = socket.socketpair()
     console = work / "console.log"
     with console.open("wb") as log, here, there:
         qemu = subprocess.Popen(
             [
-                *("setpriv", "--pdeathsig", "KILL", *QEMU.split()),
+                *("setpriv", "--pdeathsig", "KILL", *kind.qemu.split(), *_QEMU.split()),
                 *("-kernel", work / "kernel", "-initrd", work / "initramfs"),
-                *("-append", "console=ttyAMA0 panic=-1 rdinit=/init"),
+                *("-append", f"console={kind.terminal} panic=-1 rdinit=/init"),
                 *("-chardev", f"socket,id=words,fd={there.fileno()}"),
             ],
             stdin=subprocess.DEVNULL,
