@@ -237,13 +237,15 @@ def _build(directory: Path, work: Path, progress: Progress, recipe: Recipe) -> P
         jobs = f"-j{len(os.sched_getaffinity(0))}"
         make = ["make", "-C", SOURCE_PACKAGE, f"ARCH={recipe.architecture}", "RUSTC=false", jobs]
         with log_path.open("wb") as log:
-            progress("unpacking the source", 0.25)
+            patch = ["patch", "-d", SOURCE_PACKAGE, "-p1", "-i", f"../{recipe.patch.name}"]
+            configure = [*make, f"KCONFIG_ALLCONFIG=../{recipe.config.name}", "allnoconfig"]
             with image_root.inside(root, work=work) as inside:
-                for argv in (
-                    _unpacking(recipe),
-                    ["patch", "-d", SOURCE_PACKAGE, "-p1", "-i", f"../{recipe.patch.name}"],
-                    [*make, f"KCONFIG_ALLCONFIG=../{recipe.config.name}", "allnoconfig"],
+                for what, argv in (
+                    ("unpacking the source", _unpacking(recipe)),
+                    ("patching the source", patch),
+                    ("configuring", configure),
                 ):
+                    progress(what, 0.25)
                     _call(inside(argv), log)
             _check_configuration(work / SOURCE_PACKAGE / ".config", recipe.config)
             with image_root.inside(root, work=work) as inside:
