@@ -81,10 +81,10 @@ def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, 
         given = scratch / "given"
         given.mkdir()
         request = unwrap(parcel, given)
+        where = choice.choose("guest", "virtual")
         limit = parcel.timeout_s
         if limit is None:
-            limit = runner.watchdog_s(request)
-        where = choice.choose("guest", "virtual")
+            limit = runner.watchdog_s(request, where)
         runner.prepare(request, run_dir, where)
         with contextlib.closing(runner.begin(request, run_dir, where, limit)) as running:
             select.select([running], [], [], limit)

@@ -31,7 +31,7 @@ def test_a_run_may_take_as_long_as_asked_for(
     monkeypatch.setattr(choice, "choose", lambda *_: Environment("guest", "virtual", ""))
     monkeypatch.setattr(work, "obstacle", lambda _: None)
     monkeypatch.setattr(kernel, "ensure", lambda: None)
-    monkeypatch.setattr(runner, "watchdog_s", lambda _: 120.0)
+    monkeypatch.setattr(runner, "watchdog_s", lambda *_: 120.0)
     monkeypatch.setattr(runner, "prepare", lambda *_: None)
     monkeypatch.setattr(runner, "begin", begin)
     parcel = wire_format.wrap(RunRequest(find("static-80-50"), "alg3", 1), asked_s, {})

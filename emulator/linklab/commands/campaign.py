@@ -20,6 +20,7 @@ from linklab.commands import report, running
 from linklab.commands.options import (
     UsageError,
     add_json,
+    add_processor,
     add_report,
     add_side_by_side,
     add_timeout,
@@ -70,6 +71,7 @@ the machine reaches."""
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab campaign`."""
+    add_processor(parser)
     parser.add_argument("file", type=Path, metavar="FILE", help="a campaign's YAML file")
     workers = parser.add_mutually_exclusive_group()
     workers.add_argument(

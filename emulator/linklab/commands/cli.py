@@ -24,6 +24,7 @@ from linklab.commands.options import UsageError
 from linklab.core import unwritable
 from linklab.core.error_report import report_error
 from linklab.display.printing import escaped
+from linklab.places import choice
 
 COMMANDS = {name: does for group in help_groups.COMMANDS.values() for name, does in group.items()}
 """All commands with their descriptions."""
@@ -151,6 +152,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     words, command = _split(sys.argv[1:] if arguments is None else list(arguments))
     options = parser().parse_args(words)
     options.command = command
+    if getattr(options, "processor", None) is not None:
+        os.environ[choice.PROCESSOR] = options.processor
     from linklab.schema.document import ScenarioError  # YAML is slow to load.
 
     interrupt = _Interrupt()

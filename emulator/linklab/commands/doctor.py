@@ -15,8 +15,10 @@ from pathlib import Path
 from linklab.commands.options import add_json
 from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places import choice, host_programs
+from linklab.places.emulated import qemu
 from linklab.places.guest import confinement, image, image_root, kernel
-from linklab.places.guest.boot import GuestError, memory_directory
+from linklab.places.guest.boot import memory_directory
+from linklab.places.guest.ending import GuestError
 from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
 
 
@@ -67,7 +69,8 @@ def findings() -> Iterator[Finding]:
         str(MULTILINK) if MULTILINK.exists() else "not built: make setup",
     )
     guest = choice.guest_obstacle()
-    if guest is None and kernel.cached() is None:
+    kernels = kernel.RECIPES if choice.is_emulated() else (kernel.GUEST,)
+    if guest is None and not all(map(kernel.cached, kernels)):
         guest = f"the kernel is not built yet: {image_root.obstacle() or 'make setup'}"
     if guest is None and image.cached("guest") is None:
         guest = f"its image is not made yet: {image_root.obstacle() or 'make setup'}"
@@ -81,6 +84,7 @@ def findings() -> Iterator[Finding]:
         guest or f"{kernel.cached()}, {image.cached('guest')}, {memory}",
         needed=False,
     )
+    yield _emulated()
     if choice.guest_obstacle() is None:
         around = confinement.fence()
         yield Finding("confinement", around.name != "none", around.words, needed=False)
@@ -122,6 +126,15 @@ def _verdict(usable: bool, guest: bool, host: bool) -> str:
     if not guest:
         return "labs can run here on the host, in real time: their figures do not repeat exactly"
     return "labs can run here" if host else "labs can run here, in the guest"
+
+
+def _emulated() -> Finding:
+    """Tells whether guests could run on an emulated processor."""
+    missing = choice.emulation_obstacle()
+    if missing is not None:
+        return Finding("emulation", False, f"for another processor than x86-64: {missing}", False)
+    words = f"{qemu.find()}, about {choice.SLOWER} times slower (--processor emulated)"
+    return Finding("emulation", True, words, needed=False)
 
 
 def _existing(path: Path) -> Path:

@@ -8,9 +8,10 @@ import pytest
 
 from linklab.commands import doctor
 from linklab.places import choice
+from linklab.places.emulated import qemu
 from linklab.places.guest import confinement, image, image_root, kernel
-from linklab.places.guest.boot import GuestError
 from linklab.places.guest.confinement import Fence
+from linklab.places.guest.ending import GuestError
 
 
 @pytest.fixture
@@ -21,8 +22,10 @@ def healthy(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10e9))
     monkeypatch.setattr(choice, "guest_obstacle", lambda: None)
+    monkeypatch.setattr(choice, "emulation_obstacle", lambda: None)
+    monkeypatch.setattr(qemu, "find", lambda: qemu.Qemu(Path("/usr/bin/qemu"), (7, 2)))
     monkeypatch.setattr(choice, "host_obstacle", lambda: None)
-    monkeypatch.setattr(kernel, "cached", lambda: Path("/cache/linux-abc"))
+    monkeypatch.setattr(kernel, "cached", lambda *_: Path("/cache/linux-abc"))
     monkeypatch.setattr(image, "cached", lambda name: Path(f"/cache/{name}-def"))
     monkeypatch.setattr(doctor, "memory_directory", lambda: Path("/dev/shm"))
     fenced(monkeypatch, Fence("namespaces", "in namespaces"))
@@ -149,7 +152,7 @@ def test_one_place_is_enough(
     assert code == 0
     assert "-   host place   not root\n" in out
 
-    monkeypatch.setattr(kernel, "cached", lambda: None)
+    monkeypatch.setattr(kernel, "cached", lambda *_: None)
     code, out = report(capsys)
     assert code == 1
     assert "-   guest place  the kernel is not built yet: make setup\n" in out
@@ -177,3 +180,24 @@ def test_a_full_disk_and_an_unbuilt_client_are_said(
     assert code == 1
     assert f"NO  cache        {tmp_path}/cache, 1 GB free (3 needed)\n" in out
     assert "NO  client       not built: make setup\n" in out
+
+
+def test_qemu_is_named_with_its_version_or_its_package(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out = report(capsys)
+    assert "ok  emulation    /usr/bin/qemu, version 7.2, about 30 times slower" in out
+    monkeypatch.setattr(choice, "emulation_obstacle", lambda: "missing: apt-get install it")
+    code, out = report(capsys)
+    assert code == 0
+    assert (
+        "-   emulation    for another processor than x86-64: missing: apt-get install it\n" in out
+    )
+
+
+def test_an_emulated_machine_needs_its_kernel(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(choice.PROCESSOR, "emulated")
+    monkeypatch.setattr(kernel, "cached", lambda one=kernel.GUEST: one == kernel.GUEST or None)
+    assert "guest place  the kernel is not built yet" in report(capsys)[1]

@@ -53,7 +53,7 @@ OPTIONS = {
         --schema --eib --power --oracle --keys --format --energy-model --out --output --report
         --force --no-terminal --cache --json
     """,
-    "environment, clock and limits": "--place --clock --real-clock --parallel --jobs --timeout --shift",
+    "environment, clock and limits": "--place --clock --processor --real-clock --parallel --jobs --timeout --shift",
     "your own server": "--server --port --share",
     "the network outside the lab": "--origin --outside --listen-proxy",
     "packet capture": "--pcap --tls-keys",

@@ -17,7 +17,7 @@ from linklab.core.limits import (
     MAX_TIMEOUT_S,
 )
 from linklab.live import address
-from linklab.places.choice import CLOCKS, PLACES
+from linklab.places.choice import CLOCKS, PLACES, PROCESSORS
 
 if TYPE_CHECKING:
     from linklab.lab.network.services import Outside, OwnServer
@@ -141,10 +141,21 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto: virtual in the guest, real on the host",
     )
+    add_processor(parser)
     add_out(parser, "parent of run directories (runs/)")
     add_timeout(parser)
     add_shift(parser, "start the client later by S seconds")
     add_json(parser)
+
+
+def add_processor(parser: argparse.ArgumentParser) -> None:
+    """`--processor`."""
+    parser.add_argument(
+        "--processor",
+        choices=PROCESSORS,
+        help="what executes the guest; emulated: QEMU, for the same figures on any processor; "
+        "auto: this machine's own if it is x86-64 (default: LINKLAB_PROCESSOR, else auto)",
+    )
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:

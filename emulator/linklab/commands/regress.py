@@ -18,6 +18,7 @@ from linklab.commands.options import (
     UsageError,
     add_json,
     add_out,
+    add_processor,
     add_report,
     add_shift,
     add_side_by_side,
@@ -50,6 +51,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab regress`."""
+    add_processor(parser)
     parser.add_argument(
         "suite",
         nargs="?",

@@ -12,6 +12,7 @@ from linklab.commands.options import (
     UsageError,
     add_energy_model,
     add_json,
+    add_processor,
     add_report,
     add_seed,
     add_side_by_side,
@@ -48,6 +49,7 @@ Processor and memory need the real clock, which another command runs:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab reproduce`."""
+    add_processor(parser)
     parser.add_argument("publication", choices=publication.names())
     parser.add_argument(
         "--runs",

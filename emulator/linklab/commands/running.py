@@ -15,6 +15,7 @@ from linklab.commands.options import server, share
 from linklab.display.progress import progress
 from linklab.places import choice
 from linklab.places.choice import Environment
+from linklab.places.guest import kernel
 from linklab.places.guest.__main__ import make_guest
 from linklab.runs import clients, run_energy, runner, summary
 from linklab.runs.run_figures import FigureError, RunFigures
@@ -40,7 +41,7 @@ def announce(place: Environment) -> None:
     """Prints an environment on standard error. Makes image and kernel if it is the guest."""
     print(place, file=sys.stderr)
     if place.name == "guest":
-        make_guest()
+        make_guest(kernel.RECIPES if place.is_emulated else (kernel.GUEST,))
 
 
 def require(names: Sequence[str], place: str = "guest", clock: str = "auto") -> None:
@@ -65,9 +66,11 @@ def run_all(
 ) -> list[Finished]:
     """Runs all requests, with a progress bar if standard error is a terminal. Returns them in the
     order asked for, because sums of figures must repeat to the last digit."""
+    from rich.progress import TimeRemainingColumn  # rich is slow to load.
+
     numbers = {id(request): number for number, request in enumerate(requests)}
     finished = []
-    with progress() as bar:
+    with progress(*([TimeRemainingColumn()] if where.is_emulated else [])) as bar:
         task = bar.add_task("starting", total=len(requests))
         running: list[str] = []
 

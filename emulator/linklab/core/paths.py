@@ -8,6 +8,7 @@ linklab writes outside a run directory lies in one cache directory (`LINKLAB_CAC
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import sys
 from pathlib import Path
@@ -42,6 +43,11 @@ def _multilink() -> Path:
 MULTILINK = _multilink()
 """The client multilink: `LINKLAB_MULTILINK`, else the checkout's build, else the one next to Python
 or on PATH."""
+
+GUEST_MULTILINK = (
+    MULTILINK if platform.machine() == "x86_64" else MULTILINK.with_name("multilink-linux-amd64")
+)
+"""The multilink for guests, which have x86-64 processors on every machine."""
 
 GUEST_EXIT_FILE = "guest-exit"
 """The file of the run directory with the exit code of the execution in the guest."""

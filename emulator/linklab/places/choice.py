@@ -1,4 +1,4 @@
-"""Chooses the place (guest or host) and the clock of a run, and says why."""
+"""Chooses the place (guest or host), the clock and the processor of a run, and says why."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ import platform
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Final
 
 from linklab.core.paths import PYTHON_PATH
 from linklab.places import host_programs
+from linklab.places.emulated import qemu
 
 PLACES = ("auto", "host", "guest")
 CLOCKS = ("auto", "virtual", "real")
+PROCESSORS = ("auto", "native", "emulated")
+PROCESSOR: Final = "LINKLAB_PROCESSOR"
+"""The environment variable with the processor for guests. `--processor` sets it, so that the
+processes of a campaign have it, too."""
+
+SLOWER: Final = 30
+"""How many times slower a run on an emulated processor is (handbook/how-to/run-on-any-processor.md)."""
 
 
 class PlaceError(RuntimeError):
@@ -22,11 +31,15 @@ class PlaceError(RuntimeError):
 
 @dataclass(frozen=True)
 class Environment:
-    """The environment of a run: `name` is host or guest, `clock` is virtual or real."""
+    """The environment of a run: `name` is host or guest, `clock` is virtual or real.
+
+    If `is_emulated`, the guest runs in an emulated machine (places/emulated).
+    """
 
     name: str
     clock: str
     reason: str
+    is_emulated: bool = False
 
     def __str__(self) -> str:
         return f"place: {self.name}, clock: {self.clock} ({self.reason})"
@@ -57,11 +70,43 @@ def host_obstacle() -> str | None:
     return lines[-1] if lines else "no network namespace can be made"
 
 
-def guest_obstacle() -> str | None:
-    """Returns why the guest cannot be used on this machine, or None."""
+def native_obstacle() -> str | None:
+    """Returns why the guest cannot run on this machine's own processor, or None."""
     if platform.machine() != "x86_64":
         return f"User Mode Linux needs x86-64, this machine is {platform.machine()}"
     return None
+
+
+def is_emulated() -> bool:
+    """Tells whether guests run on an emulated processor.
+
+    `auto` means: only if they cannot run on this machine's own. Raises PlaceError if the
+    environment variable has another value.
+    """
+    wanted = os.environ.get(PROCESSOR) or "auto"
+    if wanted not in PROCESSORS:
+        raise PlaceError(f"{PROCESSOR}={wanted}; allowed: {', '.join(PROCESSORS)}")
+    return wanted == "emulated" or (wanted == "auto" and native_obstacle() is not None)
+
+
+def emulation_obstacle() -> str | None:
+    """Returns why there is no emulated processor here, or None."""
+    try:
+        qemu.find()
+    except qemu.QemuError as error:
+        return str(error)
+    return None
+
+
+def guest_obstacle() -> str | None:
+    """Returns why the guest cannot be used on this machine, or None."""
+    native = native_obstacle()
+    if not is_emulated():
+        return native
+    missing = emulation_obstacle()
+    if missing is None or native is None:
+        return missing
+    return f"{native}, and for an emulated processor: {missing}"
 
 
 def choose(place: str, clock: str) -> Environment:
@@ -71,6 +116,9 @@ def choose(place: str, clock: str) -> Environment:
     is the host with the real clock. Raises PlaceError if the request cannot be met.
     """
     no_guest = guest_obstacle()
+    emulated = is_emulated()
+    if no_guest is None and emulated and clock == "real":
+        no_guest = "an emulated processor is too slow for the real clock"
     if place == "host" or (place == "auto" and no_guest is not None):
         if clock == "virtual":
             remedy = ": use --place guest" if no_guest is None else f", but: {no_guest}"
@@ -87,4 +135,7 @@ def choose(place: str, clock: str) -> Environment:
         raise PlaceError(f"the guest place cannot be used: {no_guest}")
     if clock == "real":
         return Environment("guest", "real", "the real clock was asked for")
+    if emulated:
+        slower = f"emulated processor: same figures, about {SLOWER} times slower"
+        return Environment("guest", "virtual", slower, is_emulated=True)
     return Environment("guest", "virtual", "figures repeat exactly")

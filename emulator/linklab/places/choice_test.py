@@ -75,7 +75,12 @@ def test_the_line_that_is_said() -> None:
 
 def test_a_guest_needs_its_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    assert choice.guest_obstacle() == "User Mode Linux needs x86-64, this machine is aarch64"
+    needed = "User Mode Linux needs x86-64, this machine is aarch64"
+    assert choice.native_obstacle() == needed
+    monkeypatch.setattr(choice, "emulation_obstacle", lambda: "no QEMU")
+    assert choice.guest_obstacle() == f"{needed}, and for an emulated processor: no QEMU"
+    monkeypatch.setattr(choice, "emulation_obstacle", lambda: None)
+    assert choice.guest_obstacle() is None
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert choice.guest_obstacle() is None
 
@@ -102,3 +107,52 @@ def test_the_host_place_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert host_obstacle(monkeypatch, tmp_path, tried) == missing
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert str(choice.host_obstacle.__wrapped__()).startswith("not root")
+
+
+EMULATED = Environment(
+    "guest",
+    "virtual",
+    "emulated processor: same figures, about 30 times slower",
+    is_emulated=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("machine", "wanted", "expected"),
+    [
+        ("x86_64", "", None),
+        ("x86_64", "auto", None),
+        ("x86_64", "native", None),
+        ("x86_64", "emulated", EMULATED),
+        ("aarch64", "", EMULATED),
+        ("aarch64", "emulated", EMULATED),
+    ],
+)
+def test_the_processor_is_emulated_where_it_has_to_be(
+    monkeypatch: pytest.MonkeyPatch, machine: str, wanted: str, expected: Environment | None
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(choice, "emulation_obstacle", lambda: None)
+    monkeypatch.setenv(choice.PROCESSOR, wanted)
+    native = Environment("guest", "virtual", "figures repeat exactly")
+    assert choice.choose("auto", "auto") == (expected or native)
+
+
+def test_what_an_emulated_processor_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "emulation_obstacle", lambda: None)
+    monkeypatch.setattr(choice, "host_obstacle", lambda: NO_HOST)
+    monkeypatch.setenv(choice.PROCESSOR, "emulated")
+    with pytest.raises(PlaceError, match="an emulated processor is too slow for the real clock$"):
+        choice.choose("guest", "real")
+    monkeypatch.setattr(choice, "emulation_obstacle", lambda: "qemu-system-x86_64 is missing")
+    with pytest.raises(PlaceError, match="^the guest place .*: qemu-system-x86_64 is missing$"):
+        choice.choose("guest", "auto")
+    monkeypatch.setenv(choice.PROCESSOR, "arm64")
+    with pytest.raises(
+        PlaceError, match="^LINKLAB_PROCESSOR=arm64; allowed: auto, native, emulated"
+    ):
+        choice.choose("guest", "auto")
+    monkeypatch.setenv(choice.PROCESSOR, "native")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    with pytest.raises(PlaceError, match="this machine is aarch64$"):
+        choice.choose("guest", "auto")

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from linklab.core import elf
 from linklab.core.paths import MULTILINK
 from linklab.lab.network.services import OwnServer
 
@@ -67,6 +68,19 @@ def interpreter(program: Path) -> str | None:
         return None
     words = os.fsdecode(first[2:]).split()
     return words[0] if words else None
+
+
+def require_x86_64(command: Sequence[str]) -> None:
+    """Raises ProgramError if the guest's processor cannot execute a located command."""
+    program = Path(command[0])
+    for one in (program, interpreter(program)):
+        made_for = None if one is None else elf.processor(Path(one))
+        if made_for not in (None, elf.X86_64):
+            raise ProgramError(
+                f"{one} is a program for {made_for}, and the guest's processor is {elf.X86_64}: "
+                "compile it for that (Go: GOARCH=amd64, Rust: --target "
+                "x86_64-unknown-linux-musl, C: x86_64-linux-gnu-gcc -static), or use --place host"
+            )
 
 
 def _located(program: str) -> str:

@@ -90,3 +90,22 @@ def test_the_environment_is_what_programs_need_and_no_token(
         "TERM": "of TERM",
         "VIRTUAL_ENV": "of VIRTUAL_ENV",
     }
+
+
+def test_a_program_for_another_processor_gives_one_line(tmp_path: Path) -> None:
+    """The guest's processor is x86-64 on every machine."""
+    for_arm64 = tmp_path / "tool"
+    for_arm64.write_bytes(b"\x7fELF\x02\x01" + bytes(12) + (183).to_bytes(2, "little") + bytes(44))
+    for_arm64.chmod(0o755)
+    script = tmp_path / "script"
+    script.write_text(f"#!{for_arm64}\n")
+    for one in (for_arm64, script):
+        with pytest.raises(ProgramError, match="tool is a program for arm64, .*GOARCH=amd64"):
+            programs.require_x86_64([str(one)])
+
+
+def test_a_program_of_a_guest_s_processor_is_left_alone(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/nowhere/python\n")
+    for one in (str(script), "{output}"):
+        programs.require_x86_64([one])

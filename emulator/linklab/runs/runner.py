@@ -20,14 +20,16 @@ from pathlib import Path
 from linklab.core import plain_file
 from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_SEED
-from linklab.core.paths import MULTILINK, PYTHON_PATH, in_cache
+from linklab.core.paths import GUEST_MULTILINK, MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.lab.network.services import Outside, OwnServer
 from linklab.lab.programs import authority, payload
 from linklab.lab.programs import terminal as terminals
 from linklab.lab.programs.terminal import Terminal
 from linklab.links import held, oracle
-from linklab.places.choice import Environment
+from linklab.places.choice import SLOWER, Environment
+from linklab.places.emulated import machine
+from linklab.places.emulated.guest import EmulatedGuest
 from linklab.places.guest import confinement, gateway, homes, image, kernel
 from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
@@ -176,7 +178,7 @@ def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: boo
             started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             payload=str(served),
             payload_sha256=payload.sha256_of(served),
-            multilink=str(MULTILINK),
+            multilink=str(GUEST_MULTILINK if place.name == "guest" else MULTILINK),
             certificate_authority=str(certificates.ca_cert),
             certificate=str(certificates.cert),
             key=str(certificates.key),
@@ -194,12 +196,13 @@ def memory_of(scenario: Scenario) -> int:
     )
 
 
-def watchdog_s(request: RunRequest) -> float:
+def watchdog_s(request: RunRequest, place: Environment) -> float:
     """Returns the wall-clock seconds after which a run counts as hung."""
     scenario = request.scenario
     slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
     own_s = request.shift_s + scenario.workload.own_s(scenario.payload.size_bytes)
-    return own_s + MIN_WATCHDOG_S + WATCHDOG_FACTOR * min(slowest, 3600.0)
+    limit_s = own_s + MIN_WATCHDOG_S + WATCHDOG_FACTOR * min(slowest, 3600.0)
+    return limit_s * (SLOWER if place.is_emulated else 1)
 
 
 class _HostRun:
@@ -286,7 +289,7 @@ class _HostRun:
         return code
 
 
-Running = Guest | _HostRun
+Running = Guest | EmulatedGuest | _HostRun
 """A started execution. `fileno` is readable once it has ended."""
 
 
@@ -308,6 +311,19 @@ def begin(
     if confinement.fence().name != "none" and request.name != job.NOBODY:
         for note in seen.notes:
             _say_once(note)
+    needed = (certificates.ca_cert, certificates.cert, certificates.key, *seen.paths)
+    if place.is_emulated:
+        return EmulatedGuest(
+            kernel.ensure(recipe=kernel.MACHINE),
+            kernel.ensure(),
+            image.ensure("guest"),
+            run_dir,
+            seed=request.seed,
+            memory=memory_of(request.scenario),
+            timeout_s=timeout_s,
+            session=_SESSION,
+            needed=needed,
+        )
     return Guest(
         kernel.ensure(),
         image.ensure("guest"),
@@ -319,7 +335,7 @@ def begin(
         session=_SESSION,
         channel=channel,
         way=_way(request.outside),
-        needed=(certificates.ca_cert, certificates.cert, certificates.key, *seen.paths),
+        needed=needed,
     )
 
 
@@ -329,7 +345,7 @@ def _say_once(note: str) -> None:
     report_error(note)
 
 
-def _say_what_is_hidden(running: Guest) -> None:
+def _say_what_is_hidden(running: Guest | EmulatedGuest) -> None:
     """Notes which paths the user's programs complained about exist on the host but are hidden in
     the guest."""
     if confinement.fence().name == "none":
@@ -356,7 +372,7 @@ def verdict(running: Running) -> str | None:
         code = running.exit_code()
     except RuntimeError as error:
         return str(error)
-    if isinstance(running, Guest):
+    if not isinstance(running, _HostRun):
         _say_what_is_hidden(running)
     if code == 0:
         return _unreadable(running.run_dir)
@@ -390,12 +406,27 @@ def run_all(
     path is missing. If the caller stops early (exception, Ctrl-C), running executions are ended.
     """
     for command in {command for one in requests for command in one.commands}:
-        programs.located(command)  # Fails before the first run begins.
+        located = programs.located(command)  # Fails before the first run begins.
+        if place.name == "guest":
+            programs.require_x86_64(located)
     for path in {path for one in requests for path in one.share}:
         visible_paths.require(path)
     if place.name == "guest":
         most = max((memory_of(one.scenario) for one in requests), default=memory_bytes(0))
-        parallel = min(parallel, side_by_side(most))
+        whole = machine.memory_bytes(most) if place.is_emulated else most
+        parallel = min(parallel, side_by_side(whole))
+    with machine.kept():
+        yield from _run_all(requests, place, parent, parallel, timeout_s, started)
+
+
+def _run_all(
+    requests: Sequence[RunRequest],
+    place: Environment,
+    parent: Path,
+    parallel: int,
+    timeout_s: float | None,
+    started: Callable[[RunRequest], None],
+) -> Iterator[Finished]:
     waiting = list(reversed(requests))
     running: dict[Running, tuple[RunRequest, float]] = {}
     try:
@@ -404,7 +435,7 @@ def run_all(
                 request = waiting.pop()
                 run_dir = new_directory(parent, request.label)
                 prepare(request, run_dir, place)
-                limit = watchdog_s(request) if timeout_s is None else timeout_s
+                limit = watchdog_s(request, place) if timeout_s is None else timeout_s
                 running[begin(request, run_dir, place, limit)] = (request, time.monotonic())
                 started(request)
             next_deadline = min(one.deadline for one in running)

@@ -26,6 +26,7 @@ from linklab.scenario import Payload, Scenario, default_queue_bytes, list_all, l
 from linklab.scenario.workload import MediaPlayer, Paced, Rounds, Upload, Workload
 
 HOST = Environment("host", "real", "as asked")
+GUEST = Environment("guest", "virtual", "")
 
 
 def test_directories_are_always_new(tmp_path: Path) -> None:
@@ -67,9 +68,9 @@ def asked(scenario: Scenario, shift_s: float = 0.0) -> RunRequest:
 
 def test_the_watchdog_leaves_time_for_the_slowest_link(small: Scenario) -> None:
     # 1 MB over 40 Mbit/s: 0.2095 s of data and three round trips of 40 ms.
-    assert runner.watchdog_s(asked(small)) == pytest.approx(120 + 6 * 0.3295, rel=1e-3)
+    assert runner.watchdog_s(asked(small), GUEST) == pytest.approx(120 + 6 * 0.3295, rel=1e-3)
     never = replace(small, events=(Event("wifi", 0.0, carrier="down"),))
-    assert runner.watchdog_s(asked(never)) == 120 + 6 * 3600
+    assert runner.watchdog_s(asked(never), GUEST) == 120 + 6 * 3600
 
 
 @pytest.mark.parametrize(
@@ -85,10 +86,10 @@ def test_the_watchdog_leaves_time_for_who_plays_thinks_or_starts_later(
     small: Scenario, workload: Workload
 ) -> None:
     """On the real clock, where that takes as long as it lasts."""
-    at_once = runner.watchdog_s(asked(small))
+    at_once = runner.watchdog_s(asked(small), GUEST)
     playing = asked(replace(small, workload=workload))
-    assert runner.watchdog_s(playing) > 1700 + at_once
-    assert runner.watchdog_s(asked(small, shift_s=1800.0)) == 1800 + at_once
+    assert runner.watchdog_s(playing, GUEST) > 1700 + at_once
+    assert runner.watchdog_s(asked(small, shift_s=1800.0), GUEST) == 1800 + at_once
 
 
 def test_an_upload_gets_room_for_what_h2o_makes_of_it(small: Scenario) -> None:

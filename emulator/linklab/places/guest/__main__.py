@@ -8,25 +8,27 @@ from __future__ import annotations
 import platform
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from linklab.core.error_report import report_error
 from linklab.display.parts import Parts
-from linklab.places.guest import image, image_root, kernel
+from linklab.places.guest import image, image_root, kernel, release
 
 
 def main() -> int:
     """Makes the parts of the guest that are not in the cache. Prints nothing if all are.
 
-    It does nothing on processors other than x86-64. There labs run on the host, and
-    `linklab doctor` says why.
+    If another processor than x86-64 cannot make them, they are not made. Then labs run on the host,
+    and `linklab doctor` says why.
     """
-    if platform.machine() != "x86_64":
+    is_foreign = platform.machine() != "x86_64"
+    if is_foreign and release.address() is None and image_root.obstacle() is not None:
         return 0
     try:
-        make_guest()
+        make_guest(kernel.RECIPES if is_foreign else (kernel.GUEST,))
     except (image_root.ImageError, kernel.KernelError) as error:
         report_error(error)
         return 1
@@ -40,12 +42,12 @@ class _Stopped(Exception):
     """Making the image or the kernel stops, because the other has failed."""
 
 
-def make_guest() -> None:
-    """Makes image and kernel in parallel, with a progress line each, unless they are in the cache.
+def make_guest(kernels: Sequence[kernel.KernelRecipe] = (kernel.GUEST,)) -> None:
+    """Makes image and kernels in parallel, with a progress line each, unless they are in the cache.
 
     Raises ImageError and KernelError.
     """
-    if image.cached("guest") is not None and kernel.cached() is not None:
+    if image.cached("guest") is not None and all(map(kernel.cached, kernels)):
         return
     with Parts() as parts, ThreadPoolExecutor(1) as other:
         stopped = threading.Event()
@@ -66,7 +68,8 @@ def make_guest() -> None:
         of_image = other.submit(making, "image", lambda show: image.ensure("guest", show))
         of_image.add_done_callback(lambda done: stopped.set() if done.exception() else None)
         try:
-            making("kernel", kernel.ensure)
+            for recipe in kernels:
+                making(recipe.called, partial(kernel.ensure, recipe=recipe))
         except _Stopped:
             pass  # The image has failed, and its error says why.
         except BaseException:

@@ -27,13 +27,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from linklab.core import locks, plain_file
+from linklab.core import locks
 from linklab.core.error_report import report_error
 from linklab.core.frames import FRAME_BYTES, PACKET_MEMORY_BYTES
-from linklab.core.paths import GUEST_EXIT_FILE, PYTHON_PATH, in_cache
+from linklab.core.paths import PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
-from linklab.places.guest import bundle, confinement, gateway, image
-from linklab.places.guest.leftover_files import remove_unsafe
+from linklab.places.guest import bundle, confinement, ending, gateway, image
+from linklab.places.guest.ending import GuestError
 
 BASE_MEMORY_BYTES = 768 << 20
 """A guest's memory for programs and page cache, without the downloaded file."""
@@ -45,20 +45,9 @@ matters, because the kernel's TCP limits, and so the figures, follow from the me
 START_NS = 1_767_225_600_000_000_000
 """The guest's clock at boot in virtual time: 2026-01-01 00:00 UTC."""
 
-_ROOT_DESCRIPTOR = 9
+ROOT_DESCRIPTOR = 9
 """The descriptor of UML's root. The image's path differs between machines, so it may not stand on
 the command line."""
-
-_EXIT_BYTES = 32
-_LAST_WORDS_BYTES = 4096
-_CONSOLE_BYTES = 1 << 20
-"""The most bytes read of the guest's exit code and console. A guest may make the files larger."""
-
-_OUT_OF_MEMORY = b"Kernel panic - not syncing: Out of memory"
-"""The guest kernel's message when memory runs out (mm/oom_kill.c)."""
-
-_LEAST_FREE_BYTES = 1 << 20
-"""With less free space the run directory's disk counts as full."""
 
 _ELSEWHERE = (
     "set TMPDIR to a directory (in a container: --tmpfs /tmp:exec,size=2g), "
@@ -77,10 +66,6 @@ _FIND_SCRIPT = (
     f"exec(compile(open('{_SCRIPT}').read(),'{_SCRIPT}','exec'))"
 )
 """Mounts a tmpfs at /run and the run directory inside it, then runs the script found there."""
-
-
-class GuestError(RuntimeError):
-    """The guest failed. The message ends with the path of its console log."""
 
 
 @functools.cache
@@ -126,12 +111,17 @@ def system_calls() -> str:
 
 
 def kernel_arguments(
-    clock: str, seed: int, memory: int, channel: int | None = None, device: int | None = None
+    clock: str,
+    seed: int,
+    memory: int,
+    channel: int | None = None,
+    device: int | None = None,
+    calls: str | None = None,
 ) -> list[str]:
     """Returns the kernel command line.
 
     `clock` is `virtual` or `real`, `memory` is in bytes. The descriptor `channel` becomes /dev/tty1,
-    `device` the network outside (gateway.py). UML removes `seccomp=` before it seeds its random
+    `device` the network outside (gateway.py). `calls` is by default `system_calls()`. UML removes `seccomp=` before it seeds its random
     numbers. Raises GuestError for a network outside in virtual time.
     """
     if device is not None and clock == "virtual":
@@ -140,7 +130,7 @@ def kernel_arguments(
     return [
         f"mem={memory >> 20}M",
         "rootfstype=hostfs",
-        f"rootflags=/proc/self/fd/{_ROOT_DESCRIPTOR}",
+        f"rootflags=/proc/self/fd/{ROOT_DESCRIPTOR}",
         "ro",
         "quiet",
         "panic=-1",
@@ -148,7 +138,7 @@ def kernel_arguments(
         "con0=null,fd:1",
         *([] if channel is None else [f"con1=fd:{channel}"]),
         *([] if device is None else [gateway.kernel_argument(device)]),
-        f"seccomp={system_calls()}",
+        f"seccomp={calls or system_calls()}",
         f"linklab.seed={seed}",
         *(travel if clock == "virtual" else []),
         "PYTHONHASHSEED=0",
@@ -164,7 +154,7 @@ def _with_root(root: Path, program: Sequence[str]) -> list[str]:
 
     The command must run inside the confinement. A directory opened outside leads out of it.
     """
-    return ["sh", "-c", f'exec {_ROOT_DESCRIPTOR}<"$0" && exec "$@"', str(root), *program]
+    return ["sh", "-c", f'exec {ROOT_DESCRIPTOR}<"$0" && exec "$@"', str(root), *program]
 
 
 def _guest_init(session: str, modules: Path | None) -> str:
@@ -182,6 +172,11 @@ def _guest_init(session: str, modules: Path | None) -> str:
             f"execute(*{execute!a})\n",
         ]
     )
+
+
+def write_first_program(run_dir: Path, root: Path, session: str) -> None:
+    """Writes the guest's first program, for the image at `root`, into the run directory."""
+    (run_dir / "guest-init.py").write_text(_guest_init(session, _modules(root, session)))
 
 
 _without_lock = itertools.count()
@@ -279,12 +274,12 @@ class Guest:
     ) -> None:
         self.run_dir = run_dir
         self.needed = needed
-        self._console = run_dir / "console.log"
+        self._console = run_dir / ending.CONSOLE
         self._memory = memory
         self._timeout_s = timeout_s
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
-        (run_dir / "guest-init.py").write_text(_guest_init(session, _modules(root, session)))
+        write_first_program(run_dir, root, session)
         _say_what_is_not_confined()
         with contextlib.ExitStack() as stack:
             scratch = tempfile.mkdtemp(prefix=scratch_prefix("guest"), dir=memory_directory(memory))
@@ -358,13 +353,7 @@ class Guest:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         select.select([self._alive], [], [])
-        try:
-            removed = remove_unsafe(self.run_dir)
-            if removed:
-                with self._console.open("a") as log:
-                    log.write(f"linklab: removed what is no plain file: {', '.join(removed)}\n")
-        except OSError as error:
-            self._broken = f"what the guest left cannot be looked through: {error}"
+        self._broken = ending.tidy(self.run_dir)
 
     def exit_code(self) -> int:
         """Returns the execution's exit code.
@@ -372,43 +361,8 @@ class Guest:
         Raises GuestError if the guest hung, failed earlier, or ran out of memory.
         """
         if self._process.poll() is None:
-            raise GuestError(
-                f"the guest was still running after {self._timeout_s:.0f} s of wall-clock time "
-                f"and was ended (--timeout allows more); its console: {self._console}"
-            )
+            raise GuestError(ending.hung(self._timeout_s, self._console))
         self._settle()
         if self._broken:
             raise GuestError(self._broken)
-        self._check_memory()
-        try:
-            with plain_file.opened(self.run_dir / GUEST_EXIT_FILE) as file:
-                return int(file.read(_EXIT_BYTES))
-        except (OSError, ValueError):
-            words = "\n  ".join(self._last_words()) or "(nothing)"
-            is_full = shutil.disk_usage(self.run_dir).free < _LEAST_FREE_BYTES
-            why = ", and the disk of its run directory is full" if is_full else ""
-            raise GuestError(
-                f"the guest ended without finishing{why}; "
-                f"the end of its console ({self._console}):\n  {words}"
-            ) from None
-
-    def _check_memory(self) -> None:
-        """Raises GuestError if the guest ran out of memory."""
-        if _OUT_OF_MEMORY in self._end_of_console(_CONSOLE_BYTES):
-            raise GuestError(
-                f"the guest ran out of memory ({self._memory >> 20} MiB): programs, files below /tmp "
-                "and packets that wait share it; use less of them, a smaller `queue` or --place host; "
-                f"its console: {self._console}"
-            )
-
-    def _last_words(self) -> list[str]:
-        """Returns the last lines of the guest's console."""
-        said = self._end_of_console(_LAST_WORDS_BYTES)
-        return said.decode(errors="replace").strip().splitlines()[-5:]
-
-    def _end_of_console(self, most: int) -> bytes:
-        """Returns the last bytes of the guest's console; none if the guest has removed the file."""
-        try:
-            return plain_file.end(self._console, most)
-        except OSError:
-            return b""
+        return ending.exit_code(self.run_dir, self._memory)

@@ -13,8 +13,9 @@ from typing import IO
 import pytest
 
 from linklab.places.guest import boot, confinement
-from linklab.places.guest.boot import Guest, GuestError
+from linklab.places.guest.boot import Guest
 from linklab.places.guest.confinement import Fence
+from linklab.places.guest.ending import GuestError
 
 SESSION = "linklab.runs.guest_session"
 

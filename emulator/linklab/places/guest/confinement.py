@@ -31,7 +31,7 @@ from typing import Literal, get_args
 
 from linklab.core import shared_tables
 from linklab.core.paths import (
-    MULTILINK,
+    GUEST_MULTILINK,
     PROFILES,
     PYTHON_PATH,
     SERVER_CONFIGURATION,
@@ -95,7 +95,7 @@ OWN = (
     SERVER_CONFIGURATION,
     SERVER_EXCHANGE,
     *shared_tables.FILES,
-    MULTILINK,
+    GUEST_MULTILINK,
 )
 """linklab's own files that every run reads."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from linklab.places.guest import boot, gateway
+from linklab.places.guest.ending import GuestError
 from linklab.places.guest.gateway import Gateway, GatewayError, Way
 
 needs_program = pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))
@@ -16,7 +17,7 @@ def test_this_machine_s_loopback_device_has_an_address_in_the_guest() -> None:
 
 
 def test_a_guest_in_virtual_time_never_has_the_device() -> None:
-    with pytest.raises(boot.GuestError, match="no way outside in virtual time"):
+    with pytest.raises(GuestError, match="no way outside in virtual time"):
         boot.kernel_arguments("virtual", 1, 1 << 30, device=7)
     assert not any("vec" in one for one in boot.kernel_arguments("virtual", 1, 1 << 30))
     assert "vec0:transport=fd,fd=7,mtu=16000" in boot.kernel_arguments("real", 1, 1 << 30, device=7)

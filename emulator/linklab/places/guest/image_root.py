@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import platform
 import shutil
 import stat
 import subprocess
@@ -54,6 +55,10 @@ Command = Callable[[Sequence[str]], list[str]]
 """A function from a command for the image to the command to run here."""
 
 
+_RUN_X86_64 = tuple(f"/proc/sys/fs/binfmt_misc/{name}" for name in ("qemu-x86_64", "rosetta"))
+"""Entries of binfmt_misc with which other processors run x86-64 programs."""
+
+
 def _refused() -> str:
     allowed = user_namespaces.remedy()
     how = f" (as root: {allowed})" if allowed else ", as in a container with more rights"
@@ -63,9 +68,20 @@ def _refused() -> str:
     )
 
 
-@functools.cache
 def obstacle() -> str | None:
-    """Returns why no image can be made here, or None.
+    """Returns why no image can be made here, or None."""
+    if platform.machine() != "x86_64" and not any(map(os.path.exists, _RUN_X86_64)):
+        return (
+            f"making the guest runs x86-64 programs, and this machine is {platform.machine()}: "
+            f"take image and kernels from a release ({release.RELEASE}), or install "
+            "qemu-user-binfmt"
+        )
+    return _refusal()
+
+
+@functools.cache
+def _refusal() -> str | None:
+    """Returns why images' programs cannot run in namespaces, or None.
 
     It tries with this machine's programs, because there may be no image yet. So the user learns it
     before a minute of work.

@@ -316,16 +316,16 @@ def test_that_is_told_before_anything_is_fetched(
     for name in ("bwrap", "unshare"):
         (refusing / name).symlink_to("/bin/false")
         monkeypatch.setenv("PATH", str(refusing))
-        image_root.obstacle.cache_clear()
+        image_root._refusal.cache_clear()
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
         with pytest.raises(ImageError, match="needs user namespaces, which this machine refuses"):
             image.make("guest", tmp_path / "root", tmp_path)
         assert not (tmp_path / "packages").exists()
         monkeypatch.setattr(os, "geteuid", lambda: 0)
-        image_root.obstacle.cache_clear()
+        image_root._refusal.cache_clear()
         assert image_root.obstacle() is None
         (refusing / name).unlink()
-    image_root.obstacle.cache_clear()
+    image_root._refusal.cache_clear()
 
 
 @pytest.mark.skipif(image.cached("guest") is None, reason="the guest image is not made yet")

@@ -1,5 +1,7 @@
 """Builds the guest's kernel from Debian's kernel source with Debian's compiler.
 
+The kernel of the emulated machine is built in the same way (RECIPES).
+
 Source and compiler are in an image (image.py), so the kernel is the same to the byte on every
 machine. The cache keeps it. The cache key is a hash of configuration, patch and image. Only a
 change of one of them builds the kernel again.
@@ -10,7 +12,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import tempfile
@@ -32,7 +33,7 @@ SOURCE_ARCHIVE = f"/usr/src/{SOURCE_PACKAGE}.tar.xz"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class KernelRecipe:
     """Says how a kernel is made of the source.
 
     Attributes:
@@ -44,6 +45,7 @@ class Recipe:
         needed: the patterns of what is unpacked of the source. The patch takes the other folders out
             of the build.
         objects: the number of objects that a build compiles, for the progress line.
+        work_bytes: the disk space for a build, without the image.
     """
 
     called: str
@@ -53,6 +55,7 @@ class Recipe:
     product: str
     needed: tuple[str, ...]
     objects: int
+    work_bytes: int
 
     @property
     def config(self) -> Path:
@@ -66,7 +69,7 @@ class Recipe:
 
 
 _HERE = Path(__file__).parent
-GUEST = Recipe(
+GUEST = KernelRecipe(
     "guest kernel",
     "linux",
     _HERE,
@@ -79,15 +82,24 @@ GUEST = Recipe(
         *("drivers/base", "drivers/char", "drivers/net/*.[ch]", "drivers/tty"),
     ),
     objects=714,
+    work_bytes=600_000_000,
 )
+MACHINE = KernelRecipe(
+    "emulated machine's kernel",
+    "linux-machine",
+    _HERE.parent / "emulated",
+    "x86",
+    "vmlinux",
+    needed=("*",),
+    objects=620,
+    work_bytes=1_300_000_000,
+)
+"""The kernel of the emulated machine in which guests run (places/emulated)."""
 
-RECIPES = (GUEST,)
+RECIPES = (GUEST, MACHINE)
 
 IN_WHEEL = DATA / "kernel"
 """Where a wheel for x86-64 has the guest's kernel."""
-
-NEEDED_BYTES = 600_000_000
-"""The disk space for a build, without the image."""
 
 _UNUSED = tuple(
     f"{folder}/*/*.[ch]"
@@ -108,7 +120,7 @@ def source_version() -> str:
     return version(SOURCE_PACKAGE) or "unknown"
 
 
-def key(recipe: Recipe = GUEST) -> str:
+def key(recipe: KernelRecipe = GUEST) -> str:
     """Returns the cache key of the kernel that the recipe's files and the image make."""
     digest = hashlib.sha256()
     image_name = image.path("kernel").name.encode()
@@ -117,12 +129,12 @@ def key(recipe: Recipe = GUEST) -> str:
     return digest.hexdigest()[:16]
 
 
-def name(recipe: Recipe = GUEST) -> str:
+def name(recipe: KernelRecipe = GUEST) -> str:
     """Returns the kernel's file name, in the cache and in a release."""
     return f"{recipe.prefix}-{key(recipe)}"
 
 
-def cached(recipe: Recipe = GUEST) -> Path | None:
+def cached(recipe: KernelRecipe = GUEST) -> Path | None:
     """Returns the kernel in the cache, or None."""
     path = in_cache("kernel") / name(recipe)
     return path if path.exists() else None
@@ -134,17 +146,12 @@ def described(path: Path) -> Built:
     return Built(path.name, hashlib.sha256(content).hexdigest(), len(content))
 
 
-def ensure(progress: Progress = lambda what, fraction: None, recipe: Recipe = GUEST) -> Path:
+def ensure(progress: Progress = lambda what, fraction: None, recipe: KernelRecipe = GUEST) -> Path:
     """Returns a kernel, by default the guest's; builds it if needed (about 4 min on two cores).
 
-    Raises KernelError if the machine is not x86-64 (UML needs it), the image is not available, or
-    the build fails (the message names its log).
+    Raises KernelError if the image is not available, or the build fails (the message names its
+    log).
     """
-    if platform.machine() != "x86_64":
-        raise KernelError(
-            f"User Mode Linux needs an x86-64 machine, this is {platform.machine()}: "
-            "use --place host"
-        )
     kernel = cached(recipe)
     if kernel is not None:
         return kernel
@@ -171,12 +178,12 @@ def ensure(progress: Progress = lambda what, fraction: None, recipe: Recipe = GU
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise KernelError(f"the {recipe.called} cannot be built: {error}") from error
         raise KernelError(
-            f"no room to build the {recipe.called}: {directory} needs {NEEDED_BYTES / 1e6:.0f} MB; "
+            f"no room to build the {recipe.called}: {directory} needs {recipe.work_bytes / 1e6:.0f} MB; "
             "LINKLAB_CACHE names another place"
         ) from error
 
 
-def _from_wheel(directory: Path, work: Path, recipe: Recipe) -> Path | None:
+def _from_wheel(directory: Path, work: Path, recipe: KernelRecipe) -> Path | None:
     """Takes the kernel that a wheel for x86-64 brings (emulator/setup/platform_wheel.py).
 
     Reports if it is not the one of image.lock. Returns None then, and if there is none.
@@ -200,7 +207,7 @@ def _kept(work: Path, target: Path) -> Path:
     return target
 
 
-def _fetch(directory: Path, work: Path, progress: Progress, recipe: Recipe) -> Path | None:
+def _fetch(directory: Path, work: Path, progress: Progress, recipe: KernelRecipe) -> Path | None:
     """Fetches the kernel from the user's release. Reports if it is missing, and returns None."""
     target = directory / name(recipe)
     locked_one = lock().built.get(target.name)
@@ -225,12 +232,12 @@ def _fetch(directory: Path, work: Path, progress: Progress, recipe: Recipe) -> P
     return _kept(work, target)
 
 
-def _build(directory: Path, work: Path, progress: Progress, recipe: Recipe) -> Path:
+def _build(directory: Path, work: Path, progress: Progress, recipe: KernelRecipe) -> Path:
     target = directory / name(recipe)
     log_path = directory / "build.log"
     try:
         root = image.ensure("kernel", lambda what, of: progress(f"compiler: {what}", 0.25 * of))
-        if shutil.disk_usage(work).free < NEEDED_BYTES:
+        if shutil.disk_usage(work).free < recipe.work_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         for file in (recipe.patch, recipe.config):
             shutil.copyfile(file, work / file.name)
@@ -282,7 +289,7 @@ def _call(argv: list[str], log: IO[bytes]) -> None:
     )
 
 
-def _unpacking(recipe: Recipe) -> list[str]:
+def _unpacking(recipe: KernelRecipe) -> list[str]:
     def words(patterns: tuple[str, ...], before: str = "") -> str:
         return " ".join(f"'{before}{SOURCE_PACKAGE}/{pattern}'" for pattern in patterns)
 
@@ -305,7 +312,7 @@ def _check_configuration(path: Path, wanted: Path) -> None:
                 raise KernelError(f"{SOURCE_PACKAGE} did not take {line} of {wanted.name}")
 
 
-def _compile(argv: list[str], log: IO[bytes], progress: Progress, recipe: Recipe) -> None:
+def _compile(argv: list[str], log: IO[bytes], progress: Progress, recipe: KernelRecipe) -> None:
     with subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,

@@ -25,7 +25,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     for path in made:
         path.write_text(f"content of {path.name}")
     for name in ("config", "patch"):
-        monkeypatch.setattr(kernel.Recipe, name, tmp_path / f"kernel.{name}")
+        monkeypatch.setattr(kernel.KernelRecipe, name, tmp_path / f"kernel.{name}")
     return made
 
 
@@ -88,11 +88,12 @@ def test_the_kernel_in_the_cache_is_the_one_with_the_key(cache: Path, source: Pa
     assert kernel.ensure() == right
 
 
-def test_other_processors_are_shown_the_host_place(
+def test_other_processors_take_the_kernel_from_a_release(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    with pytest.raises(KernelError, match="this is aarch64: use --place host"):
+    monkeypatch.setattr(image_root, "_RUN_X86_64", ())
+    with pytest.raises(KernelError, match="this machine is aarch64: take .*LINKLAB_RELEASE"):
         kernel.ensure()
 
 
@@ -218,7 +219,9 @@ def test_whoever_comes_second_waits_for_the_build(
     together = threading.Barrier(2)
     builds = []
 
-    def build(directory: Path, work: Path, progress: kernel.Progress, _: kernel.Recipe) -> Path:
+    def build(
+        directory: Path, work: Path, progress: kernel.Progress, _: kernel.KernelRecipe
+    ) -> Path:
         builds.append(directory)
         progress("building", 0.5)
         time.sleep(0.05)  # Time for the other one to build too, were it not locked out.
@@ -266,7 +269,7 @@ def test_no_room_is_said_beforehand(
     cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(kernel.NEEDED_BYTES - 1))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(kernel.GUEST.work_bytes - 1))
     with pytest.raises(
         KernelError, match=r"no room to build the guest kernel: .*kernel needs 600 MB; LINKLAB_C"
     ):
@@ -280,7 +283,9 @@ def test_what_a_killed_build_left_is_removed(
     left = cache / "kernel" / "build-1-abc"
     (left / "linux-source-6.12").mkdir(parents=True)
 
-    def build(directory: Path, work: Path, progress: kernel.Progress, _: kernel.Recipe) -> Path:
+    def build(
+        directory: Path, work: Path, progress: kernel.Progress, _: kernel.KernelRecipe
+    ) -> Path:
         assert not left.exists()
         assert work.exists()
         return built(cache, f"linux-{kernel.key()}")

@@ -40,7 +40,7 @@ def test_the_lock_knows_the_kernels_that_these_files_make() -> None:
 
 
 @pytest.mark.parametrize("recipe", kernel.RECIPES, ids=lambda recipe: recipe.prefix)
-def test_a_kernel_is_the_same_to_the_byte_everywhere(recipe: kernel.Recipe) -> None:
+def test_a_kernel_is_the_same_to_the_byte_everywhere(recipe: kernel.KernelRecipe) -> None:
     there = kernel.cached(recipe)
     if there is None:
         pytest.skip(f"the {recipe.called} is not made yet")

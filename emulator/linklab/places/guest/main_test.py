@@ -22,7 +22,7 @@ class Maker:
         self.begun = threading.Event()
         self.ended: BaseException | None = None
 
-    def goes_on(self, progress: image.Progress) -> Path:
+    def goes_on(self, progress: image.Progress, recipe: kernel.KernelRecipe | None = None) -> Path:
         """Like `ensure`."""
         self.begun.set()
         try:
@@ -67,7 +67,7 @@ def test_a_kernel_that_fails_ends_the_image_s_making(
 ) -> None:
     of_image = Maker()
 
-    def no_kernel(progress: kernel.Progress) -> Path:
+    def no_kernel(progress: kernel.Progress, recipe: kernel.KernelRecipe) -> Path:
         of_image.begun.wait(10)
         raise error
 

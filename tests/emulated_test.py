@@ -1,0 +1,112 @@
+"""Guests in an emulated machine: the same files come out, to the byte, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Linklab, command, environment
+from linklab.core import scratch
+from linklab.places import choice
+
+SCENARIO = "emptcp-256kb-good-good"
+RECORDS = ("client.jsonl", "links.jsonl", "events.jsonl", "queues.jsonl", "h2o-access.jsonl")
+
+pytestmark = pytest.mark.skipif(
+    choice.emulation_obstacle() is not None, reason=f"{choice.emulation_obstacle()}"
+)
+
+
+def test_a_run_is_the_same_to_the_byte(linklab: Linklab, tmp_path: Path) -> None:
+    figures, records = {}, {}
+    for processor in ("native", "emulated"):
+        if processor == "native" and platform.machine() != "x86_64":
+            pytest.skip("User Mode Linux needs x86-64")
+        to = tmp_path / processor
+        words = ("run", SCENARIO, "-a", "alg3", "--processor", processor, "--out", to, "--json")
+        done = linklab(*words)
+        assert done.code == 0, done.err
+        first = done.err.splitlines()[0]
+        assert ("emulated processor: same figures, about" in first) == (processor == "emulated")
+        (run_dir,) = to.iterdir()
+        records[processor] = {name: (run_dir / name).read_bytes() for name in RECORDS}
+        figures[processor] = (run_dir / "summary.json").read_bytes()
+    assert [n for n in RECORDS if records["native"][n] != records["emulated"][n]] == []
+    assert figures["native"] == figures["emulated"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
+def test_a_machine_that_boots_ends_with_linklab(how: signal.Signals, tmp_path: Path) -> None:
+    """Ctrl-C removes its files, too. After a SIGKILL `linklab clean` does."""
+    words = command("run", SCENARIO, "-a", "alg3", "--processor", "emulated", "--out", tmp_path)
+    with subprocess.Popen(
+        words, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        mark = scratch.scratch_prefix("guest").replace(str(os.getpid()), str(process.pid))
+        patience = time.monotonic() + 120
+        while not any("qemu-system" in one for one in _commands(mark)):
+            assert time.monotonic() < patience
+            time.sleep(0.02)
+        process.send_signal(how)
+        _, err = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert err.splitlines()[-1].startswith("linklab: interrupted;")
+        assert not _left(mark)
+    patience = time.monotonic() + 60
+    while _commands(mark):
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+    assert {str(path) for path in _left(mark)} <= {str(path) for path in scratch.find()}
+    for path in _left(mark):
+        subprocess.run(["rm", "-r", str(path)], check=True)
+
+
+def _left(mark: str) -> list[Path]:
+    return [
+        path for place in ("/dev/shm", "/tmp", "/var/tmp") for path in Path(place).glob(f"{mark}*")
+    ]
+
+
+def _commands(mark: str) -> list[str]:
+    """Returns the commands of processes that name a path with `mark`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if mark in words:
+            found.append(words)
+    return found
+
+
+def test_without_qemu_a_run_says_what_to_install(tmp_path: Path) -> None:
+    bin_directory = tmp_path / "bin"
+    bin_directory.mkdir()
+    for name, said in (("apt-get", ""), ("qemu-system-x86_64", "QEMU emulator version 5.2.0")):
+        (bin_directory / name).write_text(f"#!/bin/sh\necho '{said}'\n")
+        (bin_directory / name).chmod(0o755)
+    words = [*command("run", SCENARIO, "-a", "alg3"), "--processor", "emulated"]
+
+    def said_by_run() -> str:
+        done = subprocess.run(
+            words,
+            cwd=tmp_path,
+            env={**environment(), "PATH": str(bin_directory)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        return line
+
+    assert "is version 5.2; an emulated processor needs 7.0 or newer" in said_by_run()
+    (bin_directory / "qemu-system-x86_64").unlink()
+    assert "qemu-system-x86_64 is missing: apt-get install qemu-system-x86" in said_by_run()
