@@ -201,6 +201,15 @@ def test_set_up_brings_what_the_host_place_needs_where_no_guest_runs(
     assert (done.returncode, done.stderr[-len(wanted) :] if wanted else done.stderr) == (0, wanted)
 
 
+def test_installing_packages_is_said_every_15_s_without_a_terminal(tmp_path: Path) -> None:
+    """By a line of its own, not by what rewrites a line."""
+    slow = "[ $1 = install ] || exit 0; echo Get:1 one; sleep 16; echo Unpacking two; echo Setting up 3"
+    done = packages("live", system(tmp_path, "curl", **{**DEBIAN, "apt-get": slow}, prometheus=""))
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "linklab: packages: Unpacking two"
+    assert "\r" not in done.stdout
+
+
 OTHERS = dict.fromkeys(("cc", "prometheus", "mnexec", "h2o", "iperf3", "nginx"), "")
 BROKEN = {**DEBIAN, **OTHERS, "apt-get": "echo E: no mirror >&2; exit 100"}
 
