@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from conftest import REPOSITORY
-from linklab.core.paths import cache_dir
+from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places.guest import deb, image, kernel
 
 
@@ -163,11 +163,13 @@ def _own(kind: Kind, root: Path, work: Path) -> None:
     run(*builder, cwd=REPOSITORY / "emulator")
     packages = root / "usr/local/lib/python3.11/dist-packages"
     _pip(kind, "install", "--no-index", "--find-links", work, "--target", packages, "linklab")
-    run(
-        *(REPOSITORY / "emulator/setup/client", root / "usr/local/bin/multilink"),
-        env={**os.environ, "GOARCH": kind.architecture},
-    )
-    if kind.processor == "x86_64":
+    client = root / "usr/local/bin/multilink"
+    client.parent.mkdir(parents=True, exist_ok=True)
+    if kind.processor != "x86_64":
+        environment = {**os.environ, "GOARCH": kind.architecture}
+        run(REPOSITORY / "emulator/setup/client", client, env=environment)
+    else:
+        shutil.copy(MULTILINK, client)  # Another build would have other figures.
         cache = root / "var/cache/linklab"
         for made in (image.cached("guest"), kernel.cached()):
             assert made is not None, "make setup"
