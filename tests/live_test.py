@@ -91,8 +91,11 @@ class Live:
 
 
 @contextmanager
-def live(work: Path) -> Iterator[Live]:
-    (work / "quick.yaml").write_text(SCENARIO)
+def live(
+    work: Path, scenario: str = SCENARIO, *words: object, algorithms: str = "alg3,alg1"
+) -> Iterator[Live]:
+    """A lab for a scenario called quick; `words` are further options."""
+    (work / "quick.yaml").write_text(scenario)
     port = free_port()
     with (work / "err").open("w") as err:
         process = subprocess.Popen(
@@ -100,13 +103,14 @@ def live(work: Path) -> Iterator[Live]:
                 "live",
                 "quick.yaml",
                 "-a",
-                "alg3,alg1",
+                algorithms,
                 "--place",
                 "guest",
                 "--listen",
                 f"127.0.0.1:{port}",
                 "--out",
                 "runs",
+                *map(str, words),
             ),
             cwd=work,
             env=environment(),

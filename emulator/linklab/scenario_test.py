@@ -14,6 +14,7 @@ from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_kinds import KINDS, LTE, WIFI, LinkKind, devices, in_order
 from linklab.core.paths import PROFILES
+from linklab.links import stack
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
 from linklab.models.events import Event
@@ -339,16 +340,8 @@ links:
             "at: 5 s",
             "at: 1 s",
             (
-                "x.yaml:11: events[1].at: 1 s is not after the event of wifi before it; "
-                "allowed: more than 2 s"
-            ),
-        ),
-        (
-            "at: 5 s",
-            "at: 2 s",
-            (
-                "x.yaml:11: events[1].at: 2 s is not after the event of wifi before it; "
-                "allowed: more than 2 s"
+                "x.yaml:11: events[1].at: 1 s is before the event of wifi above it; "
+                "allowed: at least 2 s"
             ),
         ),
         (
@@ -366,7 +359,7 @@ links:
             "}",
             (
                 "x.yaml:11: events[1]: changes nothing; allowed: any of carrier, down, up, rtt, "
-                "jitter, loss, fade, cap, cross, outage, handover"
+                "jitter, loss, queue, fade, cap, cross, outage, handover"
             ),
         ),
         (
@@ -424,6 +417,20 @@ def test_errors_say_where_what_and_what_is_allowed(old: str, new: str, expected:
     assert "\n" not in str(caught.value)
     if not expected.endswith(": "):
         assert str(caught.value) == expected
+
+
+def test_events_may_come_at_the_same_time_and_the_later_one_counts() -> None:
+    both = "  - {at: 6 s, link: wifi, rtt: 50 ms}\n  - {at: 6 s, link: wifi, rtt: 60 ms}\n"
+    model = stack.models(scenario.parse(SMALL + both), 1)["wifi"]
+    assert model.at(6.0).delay_s == 0.03
+
+
+def test_jitter_is_checked_against_what_is_in_force_when_the_event_begins() -> None:
+    held = "  - {at: 6 s, link: wifi, rtt: 50 ms, for: 2 s}\n"
+    at_7 = held + "  - {at: 7 s, link: wifi, jitter: 25 ms, for: 1 s}\n"
+    assert scenario.parse(SMALL + at_7).events[-1].jitter_s == 0.025
+    with pytest.raises(ScenarioError, match=r"a jitter of 25 ms does not fit"):
+        scenario.parse(SMALL + at_7.replace("at: 7 s", "at: 8 s"))
 
 
 def test_jitter_is_checked_against_the_rtt_in_force() -> None:

@@ -21,7 +21,7 @@ COMMANDS = {
     "watch a live lab": {
         "live": "keep downloading in real time, to be watched and changed",
         "link": "change a link of the live lab",
-        "next": "make the live lab go on to its next algorithm",
+        "next": "make the live lab go on to its next algorithm, or to one of them",
     },
     "look at finished runs": {
         "report": "make one page of runs, with tables and charts",
@@ -50,7 +50,7 @@ OPTIONS = {
     USUAL: """
         --help --algorithm --algorithms --scenario --on --for --seed --runs --from --baseline
         --update --reason --model --terms --prometheus-data --history --figure --seconds --table
-        --schema --eib --power --oracle --keys --format --energy-model --out --output --report
+        --schema --eib --power --oracle --keys --record --format --energy-model --out --output --report
         --force --no-terminal --cache --json
     """,
     "environment, clock and limits": "--place --clock --processor --real-clock --parallel --jobs --timeout --shift",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from linklab.commands import running
 from linklab.commands.options import (
@@ -15,6 +16,7 @@ from linklab.commands.options import (
     outside,
 )
 from linklab.live import session
+from linklab.live.recorder import Recorder, RecordFileError
 from linklab.scenario import find
 
 EPILOG = """\
@@ -55,6 +57,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_outside(parser)
     add_out(parser, "(default runs/)")
     add_live_address(parser, "--listen", "where to serve metrics and take commands")
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE.yaml",
+        help="write what you change by hand as a scenario, which runs in virtual time too",
+    )
     parser.add_argument("--dashboards", metavar="URL", help="the dashboards' address, for the log")
 
 
@@ -70,6 +78,10 @@ def run(options: argparse.Namespace) -> int:
     wanted = default if options.algorithms is None else options.algorithms
     names = [] if wanted is None else named_clients(wanted, scenario)
     running.require(names, options.place)
+    try:
+        recorder = None if options.record is None else Recorder(scenario, options.record)
+    except RecordFileError as error:
+        raise UsageError(f"--record: {error}") from None
     where = session.choose_place(options.place)
     running.announce(where)
     session.live(
@@ -78,5 +90,6 @@ def run(options: argparse.Namespace) -> int:
         parent=options.out,
         address=options.address,
         dashboards=options.dashboards,
+        recorder=recorder,
     )
     return 0

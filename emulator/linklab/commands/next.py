@@ -11,10 +11,13 @@ from linklab.live import link_command
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab next`."""
+    parser.add_argument(
+        "algorithm", nargs="?", help="which of those that take turns (default the next one)"
+    )
     add_live_address(parser, "--live", "the live lab's address")
 
 
 def run(options: argparse.Namespace) -> int:
     """Sends the request to the live lab and prints its answer."""
-    print(link_command.send(options.address, Command(next=True)))
+    print(link_command.send(options.address, Command(next=True, algorithm=options.algorithm)))
     return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from msgspec import UNSET, UnsetType
+
 from linklab.core.bounded import Bps, Count, Dbm, Name, Packets, Ratio, Seconds
 
 Direction = Literal["down", "up"]
@@ -38,6 +40,7 @@ class LinkState:
         signal_dbm: received signal strength.
         carriers: number of aggregated LTE carriers.
         rrc: state of the LTE radio.
+        queue_bytes: size of both directions' queues; UNSET if it is as the link's settings say.
     """
 
     up: bool
@@ -55,6 +58,7 @@ class LinkState:
     signal_dbm: Dbm | None = None
     carriers: Count = 1
     rrc: Name = CONNECTED
+    queue_bytes: Count | UnsetType = UNSET
 
     def _is_held(self, direction: str) -> bool:
         return self.hold_down if direction == "down" else self.hold_up

@@ -68,12 +68,16 @@ class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventRecord(msgspec.Struct, frozen=True):
-    """A line of `events.jsonl`: an event of a link, or of the lab (link "")."""
+    """A line of `events.jsonl`: an event of a link, or of the lab (link "").
+
+    `command` is the line of `control.jsonl`, from 1, that asked for it.
+    """
 
     t_s: Seconds
     link: Name
     kind: Name
     detail: Words = ""
+    command: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class ClientRecord(msgspec.Struct, frozen=True, rename={"from_link": "from"}):

@@ -18,5 +18,7 @@ def held_bytes(scenario: Scenario) -> int:
         rtt_s = max(link.rtt_s, *(one.rtt_s or 0.0 for one in events), 0.0)
         jitter_s = max(link.jitter_s, *(one.jitter_s or 0.0 for one in events), 0.0)
         delayed = round((down_bps + up_bps) / 8 * (rtt_s / 2 + jitter_s))
-        total += link.queue_down_bytes + link.queue_up_bytes + delayed
+        resized = [one.queue_bytes or 0 for one in events]
+        queues = max(link.queue_down_bytes, *resized, 0) + max(link.queue_up_bytes, *resized, 0)
+        total += queues + delayed
     return total

@@ -20,4 +20,7 @@ def test_what_an_event_brings_counts() -> None:
         "events:\n  - {at: 1 s, link: lte, down: 800 Mbit/s}\n  - {at: 2 s, link: lte, rtt: 1 s}\n"
     )
     more = held_bytes(scenario.parse(TEXT + events)) - held_bytes(scenario.parse(TEXT))
+    resized = "events:\n  - {at: 1 s, link: lte, queue: 9 MB}\n"
+    queues = held_bytes(scenario.parse(TEXT + resized)) - held_bytes(scenario.parse(TEXT))
+    assert queues == 2 * 8_000_000
     assert more == 101_000_000 * 0.51 - 2 * 60_000

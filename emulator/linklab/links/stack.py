@@ -37,6 +37,7 @@ class ScenarioLink(LinkModel):
         self._events = events
         self._roaming = next((layer for layer in layers if isinstance(layer, Roams)), None)
         self._begun: list[Event] = []
+        self._by_hand: list[Event] = []
 
     def at(self, t_s: float, load: Load = NO_LOAD) -> LinkState:
         """Returns the link's state at `t_s` seconds after the start. `t_s` must never decrease."""
@@ -59,7 +60,13 @@ class ScenarioLink(LinkModel):
             raise ValueError("no access points: a handover needs a scenario with a radio")
         happening = replace(event, at_s=t_s)
         self._events.add(happening)
+        self._by_hand.append(happening)
         return happening
+
+    def restore(self) -> None:
+        """Ends all events that `change` has applied; the link is as the scenario says."""
+        self._events.end(frozenset(self._by_hand))
+        self._by_hand = []
 
     def begun(self) -> list[Event]:
         """Returns the events that have begun since the last call."""

@@ -10,7 +10,15 @@ from typing import Any
 import msgspec
 
 from linklab.core import units
-from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S, MAX_TIME_S, MIN_LENGTH_S, MIN_RATE_BPS
+from linklab.core.frames import FRAME_BYTES
+from linklab.core.limits import (
+    MAX_QUEUE_BYTES,
+    MAX_RATE_BPS,
+    MAX_RTT_S,
+    MAX_TIME_S,
+    MIN_LENGTH_S,
+    MIN_RATE_BPS,
+)
 from linklab.lab.player.control import Command
 from linklab.live import token
 from linklab.live.address import to_text
@@ -32,9 +40,13 @@ CHANGES = {
     "up": "the carrier comes",
     "outage": "everything is lost, for 3 s unless --for says",
     "handover": "to the access point VALUE, or the next",
-    "rate": "VALUE such as 10mbit",
+    "rate": "VALUE such as 10mbit, of the downlink",
+    "uplink": "VALUE such as 2mbit",
     "rtt": "VALUE such as 80ms",
+    "jitter": "VALUE such as 4ms",
     "loss": "VALUE such as 1%",
+    "queue": "VALUE such as 500kB, of both directions",
+    "restore": "the link becomes as the scenario says",
 }
 """The changes of a link, each with its value."""
 
@@ -42,7 +54,9 @@ LIMITS: dict[str, tuple[float, float, Callable[[Any], str]]] = {
     "down_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
     "up_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
     "rtt_s": (0.0, MAX_RTT_S, units.format_duration),
+    "jitter_s": (0.0, MAX_RTT_S, units.format_duration),
     "loss_ratio": (0.0, 1.0, units.format_ratio),
+    "queue_bytes": (FRAME_BYTES, MAX_QUEUE_BYTES, units.format_size),
     "duration_s": (MIN_LENGTH_S, MAX_TIME_S, units.format_duration),
 }
 """The limits of a command's values. They are those of a scenario."""
@@ -54,7 +68,7 @@ def command_of(link: str, change: str, value: str | None, duration: str | None) 
     Raises ValueError (UnitError) for other arguments.
     """
     span_s = None if duration is None else units.parse_duration(duration)
-    if change in ("down", "up", "outage") and value is not None:
+    if change in ("down", "up", "outage", "restore") and value is not None:
         raise ValueError(f"{change!r} takes no value, but {value!r} was given")
     match change:
         case "down" | "up":
@@ -65,19 +79,29 @@ def command_of(link: str, change: str, value: str | None, duration: str | None) 
             )
         case "handover":
             return Command(link=link, handover=value or "next")
+        case "restore":
+            return Command(link=link, restore=True)
     if value is None:
         raise ValueError(f"{change!r} needs a value: {CHANGES[change]}")
-    match change:
-        case "rate":
-            return Command(link=link, down_rate_bps=units.parse_rate(value), duration_s=span_s)
-        case "rtt":
-            return Command(link=link, rtt_s=units.parse_duration(value), duration_s=span_s)
-        case _:
-            return Command(link=link, loss_ratio=units.parse_ratio(value), duration_s=span_s)
+    field, parse = _VALUES[change]
+    return Command(link=link, duration_s=span_s, **{field: parse(value)})
+
+
+_VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "rate": ("down_rate_bps", units.parse_rate),
+    "uplink": ("up_rate_bps", units.parse_rate),
+    "rtt": ("rtt_s", units.parse_duration),
+    "jitter": ("jitter_s", units.parse_duration),
+    "loss": ("loss_ratio", units.parse_ratio),
+    "queue": ("queue_bytes", units.parse_size),
+}
+"""The command's field that a change sets, and how its value is read."""
 
 
 def lasting(standing: Command | None, command: Command) -> Command | None:
     """Merges a command into those that also hold for later runs. Pure."""
+    if command.restore:
+        return None
     if command.duration_s is not None or command.handover is not None:
         return standing
     fields: dict[str, Any] = (
@@ -92,10 +116,15 @@ def lasting(standing: Command | None, command: Command) -> Command | None:
     return None if made == Command(link=command.link) else made
 
 
-def feasible(scenario: Scenario, command: Command) -> Command:
-    """Returns the command as this scenario's links can execute it. Raises ValueError. Pure."""
-    if command.next:
+def feasible(scenario: Scenario, command: Command, standing: Command | None = None) -> Command:
+    """Returns the command as this scenario's links can execute it. Raises ValueError. Pure.
+
+    `standing` is what earlier commands to the same link still do.
+    """
+    if command.next or command.pause is not None:
         return command
+    if command.algorithm is not None:
+        raise ValueError("an algorithm can only be the next one: the command needs next")
     if command.link not in scenario.links:
         raise ValueError(
             f"no link is called {command.link!r}{guess(command.link, scenario.links)}; "
@@ -111,10 +140,13 @@ def feasible(scenario: Scenario, command: Command) -> Command:
             raise ValueError(
                 f"{name} cannot be {value:g}; allowed: {shown_as(least)} to {shown_as(most)}"
             )
+    if command.restore and command != Command(link=command.link, restore=True):
+        raise ValueError("a link that becomes as the scenario says takes no other change")
+    _require_fitting_jitter(scenario, command, standing)
     if command.handover is None:
         return command
     points = scenario.links[command.link].access_points
-    if not points:
+    if len(points) < 2:
         return Command(link=command.link, carrier="down", duration_s=REASSOCIATION_S)
     if command.handover not in ("next", *points):
         raise ValueError(
@@ -123,10 +155,28 @@ def feasible(scenario: Scenario, command: Command) -> Command:
     return command
 
 
+def _require_fitting_jitter(scenario: Scenario, command: Command, standing: Command | None) -> None:
+    """Raises ValueError if a changed jitter or round trip does not fit the other one."""
+    if command.jitter_s is None and command.rtt_s is None:
+        return
+    rtt_s, jitter_s = scenario.links[command.link].rtt_s, scenario.links[command.link].jitter_s
+    for one in (standing, command):
+        if one is not None:
+            rtt_s = rtt_s if one.rtt_s is None else one.rtt_s
+            jitter_s = jitter_s if one.jitter_s is None else one.jitter_s
+    if jitter_s > rtt_s / 2:
+        raise ValueError(
+            f"a jitter of {units.format_duration(jitter_s)} does not fit a round trip of "
+            f"{units.format_duration(rtt_s)}; allowed: a jitter of at most half the round trip"
+        )
+
+
 def in_words(command: Command) -> str:
     """Describes a command for people. Pure."""
     if command.next:
-        return "on to the next algorithm"
+        return f"on to {command.algorithm or 'the next algorithm'}"
+    if command.pause is not None:
+        return "no further download begins" if command.pause else "downloads go on"
     return f"{command.link}: {command.in_words()}"
 
 

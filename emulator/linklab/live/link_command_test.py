@@ -34,6 +34,10 @@ from linklab.scenario import Scenario
         (("lte", "rtt", "80 ms", "1 min"), Command(link="lte", rtt_s=0.08, duration_s=60.0)),
         (("lte", "loss", "1%", None), Command(link="lte", loss_ratio=0.01)),
         (("lte", "outage", None, None), Command(link="lte", outage=True, duration_s=OUTAGE_S)),
+        (("lte", "uplink", "2mbit", None), Command(link="lte", up_rate_bps=2_000_000)),
+        (("lte", "jitter", "4ms", "2s"), Command(link="lte", jitter_s=0.004, duration_s=2.0)),
+        (("lte", "queue", "500kB", None), Command(link="lte", queue_bytes=500_000)),
+        (("lte", "restore", None, None), Command(link="lte", restore=True)),
         (("wifi", "handover", None, None), Command(link="wifi", handover="next")),
         (("wifi", "handover", "ap2", None), Command(link="wifi", handover="ap2")),
     ],
@@ -75,6 +79,16 @@ def test_words_that_are_none(words: tuple[str, str, str | None, str | None], sai
         (Command(link="wifi", loss_ratio=math.nan), "loss_ratio cannot be nan"),
         (Command(link="wifi", duration_s=1e9, outage=True), "duration_s cannot be 1e.09"),
         (Command(link="wifi", carrier="down", duration_s=-1.0), "duration_s cannot be -1"),
+        (
+            Command(link="wifi", queue_bytes=100),
+            "queue_bytes cannot be 100; allowed: 1514 B to 1 GB",
+        ),
+        (
+            Command(link="wifi", jitter_s=0.006),
+            "a jitter of 6 ms does not fit a round trip of 10 ms",
+        ),
+        (Command(link="wifi", restore=True, loss_ratio=0.1), "takes no other change"),
+        (Command(link="wifi", algorithm="alg1"), "the command needs next"),
         (Command(link="wifi", loss_ratio=1.5), "loss_ratio cannot be 1.5; allowed: 0 % to 100 %"),
     ],
 )
@@ -114,8 +128,22 @@ def test_no_loss_takes_back_an_earlier_loss() -> None:
     assert in_words(none) == "wifi: loss 0 %"
 
 
+def test_a_jitter_fits_the_round_trip_that_was_set_by_hand(small: Scenario) -> None:
+    slower, jittery = Command(link="wifi", rtt_s=0.1), Command(link="wifi", jitter_s=0.05)
+    assert feasible(small, jittery, slower) == jittery
+    with pytest.raises(ValueError, match="a jitter of 50 ms does not fit a round trip of 20 ms"):
+        feasible(small, Command(link="wifi", rtt_s=0.02), lasting(slower, jittery))
+
+
+def test_a_restored_link_has_no_lasting_change() -> None:
+    assert lasting(Command(link="wifi", carrier="down"), Command(link="wifi", restore=True)) is None
+
+
 def test_a_command_in_words() -> None:
     assert in_words(Command(next=True)) == "on to the next algorithm"
+    assert in_words(Command(next=True, algorithm="alg1")) == "on to alg1"
+    assert in_words(Command(pause=True)) == "no further download begins"
+    assert in_words(Command(link="wifi", restore=True)) == "wifi: as the scenario says"
     assert in_words(Command(link="wifi", carrier="down", duration_s=3.0)) == "wifi: down for 3 s"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import select
 import shutil
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from linklab.live.command_server import serving
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter
 from linklab.live.link_command import feasible, in_words, lasting
+from linklab.live.recorder import Recorder
 from linklab.places import choice
 from linklab.places.choice import Environment
 from linklab.runs import job, runner, summary
@@ -82,7 +84,9 @@ class LiveLab:
     Each turn has the next seeds.
     """
 
-    def __init__(self, turn: Sequence[RunRequest], where: Environment) -> None:
+    def __init__(
+        self, turn: Sequence[RunRequest], where: Environment, recorder: Recorder | None = None
+    ) -> None:
         self.exporter = Exporter()
         self._scenario = turn[0].scenario
         self._turn = turn
@@ -92,6 +96,11 @@ class LiveLab:
         self._running: tuple[RunRequest, Path] | None = None
         self._kept: deque[Path] = deque()
         self._runs = 0
+        self._place_in_turns = 0
+        self._recorder = recorder
+        self._is_changed = False
+        self._paused = False
+        self._resumed = threading.Condition(self._lock)
         self._next_asked_at: float | None = None
         self._behind = False
         self._reader, self._waker = os.pipe()
@@ -114,6 +123,7 @@ class LiveLab:
             "runs": self._runs,
             "place": self._where.name,
             "clock": self._where.clock,
+            "paused": self._paused,
             "changed": changed,
             "lateness_s": self.exporter.lateness_s,
         }
@@ -123,19 +133,42 @@ class LiveLab:
 
         Raises ValueError if the scenario's links cannot do it.
         """
-        command = feasible(self._scenario, command)
         with self._lock:
-            if command.next:
+            command = feasible(self._scenario, command, self._standing.get(command.link))
+            if command.pause is not None:
+                self._pause(is_wanted=command.pause)
+            elif command.next:
+                self._choose(command.algorithm)
                 self._next_asked_at = time.monotonic()
                 os.write(self._waker, b".")
+                command = Command(next=True, algorithm=command.algorithm)
             else:
                 standing = lasting(self._standing.get(command.link), command)
                 self._standing.pop(command.link, None)
                 if standing is not None:
                     self._standing[command.link] = standing
-            if self._running is not None:
+                self._is_changed = True
+            if self._running is not None and command.pause is None:
                 control.send(self._running[1], command)
             return in_words(command)
+
+    def _pause(self, *, is_wanted: bool) -> None:
+        if not self._turn[0].client:
+            raise ValueError("nothing downloads here by itself: there is nothing to pause")
+        self._paused = is_wanted
+        self._resumed.notify_all()
+
+    def _choose(self, algorithm: str | None) -> None:
+        """Has the runs go on with an algorithm. Raises ValueError if it takes no turn."""
+        if algorithm is None:
+            return
+        names = [one.client for one in self._turn]
+        if algorithm not in names:
+            raise ValueError(
+                f"{algorithm!r} takes no turn here; allowed: {', '.join(filter(None, names))}"
+            )
+        ahead = (names.index(algorithm) - self._place_in_turns) % len(names)
+        self._place_in_turns += ahead
 
     def run(self, directory: Path) -> None:
         """Runs until an exception such as KeyboardInterrupt, with run directories below `directory`.
@@ -144,7 +177,10 @@ class LiveLab:
         """
         failures = 0
         while True:
-            turns, which = divmod(self._runs, len(self._turn))
+            with self._lock:
+                self._resumed.wait_for(lambda: not self._paused)
+                turns, which = divmod(self._place_in_turns, len(self._turn))
+                self._place_in_turns += 1
             request = self._turn[which]
             error = self._one(dataclasses.replace(request, seed=request.seed + turns), directory)
             self._runs += 1
@@ -164,14 +200,19 @@ class LiveLab:
                 control.send(run_dir, command)
             self._running = (request, run_dir)
             self._next_asked_at = None
+            self._is_changed = False
         self.exporter.begin(run_dir, job.read(run_dir), self._scenario)
         began = time.monotonic()
         doing = "downloading…" if request.client else "the links are there for others"
         print(f"{request.client_name}: {doing}", file=sys.stderr)
-        with contextlib.closing(
-            runner.begin(request, run_dir, self._where, float("inf"))
-        ) as running:
-            broken_off = self._watch(running)
+        with (
+            contextlib.ExitStack() as stack,
+            contextlib.closing(
+                runner.begin(request, run_dir, self._where, float("inf"))
+            ) as running,
+        ):
+            stack.callback(self._record, request, run_dir)  # Also where the user interrupts.
+            broken_off = self._watch(running, functools.partial(self._record, request, run_dir))
             error = None if broken_off else runner.verdict(running)
         with self._lock:
             self._running = None
@@ -192,7 +233,16 @@ class LiveLab:
         self._keep(run_dir)
         return error
 
-    def _watch(self, running: runner.Running) -> bool:
+    def _record(self, request: RunRequest, run_dir: Path) -> None:
+        """Writes down what was changed by hand in this run, if that is wanted."""
+        if self._recorder is None or not self._is_changed:
+            return
+        try:
+            self._recorder.update(run_dir, request.client_name, request.seed)
+        except OSError as error:
+            report_error(f"--record: {error}")
+
+    def _watch(self, running: runner.Running, record: Callable[[], None]) -> bool:
         """Waits for the run's end. Returns True if it had to be stopped for the next one."""
         load = CoreLoad(running.core)
         with plain_file.appending(running.run_dir / FILES[MachineRecord]) as machine:
@@ -206,11 +256,12 @@ class LiveLab:
                 if asked_at is not None and time.monotonic() - asked_at > PATIENCE_S:
                     return True
                 try:
-                    record = MachineRecord(self.exporter.now_s, load.ratio())
-                    machine.write(line(record))
-                    self._warn(record.busy_ratio)
+                    busy = MachineRecord(self.exporter.now_s, load.ratio())
+                    machine.write(line(busy))
+                    self._warn(busy.busy_ratio)
                 except RecordError as error:
                     report_error(error)
+                record()
 
     def _warn(self, busy_ratio: float) -> None:
         """Warns when the machine cannot keep up, and tells when it can again."""
@@ -248,13 +299,16 @@ def live(
     parent: Path,
     address: tuple[str, int],
     dashboards: str | None = None,
+    recorder: Recorder | None = None,
 ) -> None:
     """Runs a live lab on `address` until it is interrupted; `dashboards` is the URL of Grafana.
 
     Raises TokenError if the environment has an invalid token.
     """
     with contextlib.ExitStack() as stack:
-        lab = LiveLab(turn, where)
+        lab = LiveLab(turn, where, recorder)
+        if recorder is not None:
+            stack.callback(_say_recorded, recorder)
         stack.callback(lab.close)
         server, kept = stack.enter_context(serving(address, lab.exporter, lab.status, lab.obey))
         directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
@@ -270,3 +324,9 @@ def live(
         if dashboards:
             print(f"open {dashboards}", file=sys.stderr)
         lab.run(directory)
+
+
+def _say_recorded(recorder: Recorder) -> None:
+    files = " ".join(map(str, recorder.files))
+    said = f"run what you changed by hand: {files}" if files else "no link was changed: no file"
+    print(f"--record: {said}", file=sys.stderr)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.core.records import FILES, MachineRecord, QueueRecord, line
+from linklab import scenario
+from linklab.core.records import FILES, EventRecord, MachineRecord, QueueRecord, line
 from linklab.lab.player.control import FILE, Command
 from linklab.live import session as live
+from linklab.live.recorder import Recorder
 from linklab.live.session import KEPT_RUNS, LiveLab, choose_place, requests
 from linklab.places import choice
 from linklab.places.choice import Environment, PlaceError
@@ -154,6 +158,83 @@ def test_what_was_changed_stays_changed(lab: LiveLab, runs: Runs, tmp_path: Path
     passing = {"link": "wifi", "carrier": "down", "duration_s": 1.0}
     assert sent == [[standing, passing], [standing], [standing]]
     assert lab.status()["changed"] == [standing]
+
+
+def test_an_algorithm_is_chosen(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
+    def choose(begun: int) -> None:
+        if begun in (1, 2):
+            lab.obey(Command(next=True, algorithm="alg3"))
+        if begun == 4:
+            raise Enough
+
+    runs.during = choose
+    with pytest.raises(ValueError, match="'alg9' takes no turn here; allowed: alg3, alg1"):
+        lab.obey(Command(next=True, algorithm="alg9"))
+    with pytest.raises(Enough):
+        lab.run(tmp_path)
+    assert runs.begun == [("alg3", 5), ("alg3", 6), ("alg3", 7), ("alg1", 7)]
+
+
+def test_a_paused_lab_begins_no_run_until_it_goes_on(
+    lab: LiveLab, runs: Runs, tmp_path: Path
+) -> None:
+    def pause(begun: int) -> None:
+        if begun == 2:
+            raise Enough
+        lab.obey(Command(pause=True))
+
+    runs.during = pause
+    ended: list[str] = []
+
+    def run() -> None:
+        with pytest.raises(Enough):
+            lab.run(tmp_path)
+        ended.append("enough")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while lab.status()["runs"] == 0:
+        time.sleep(0.01)  # The first run is still there.
+    time.sleep(0.1)  # A second one would have begun meanwhile.
+    assert (lab.status()["paused"], len(runs.begun), ended) == (True, 1, [])
+    assert lab.obey(Command(pause=False)) == "downloads go on"
+    thread.join(timeout=10)
+    assert ended == ["enough"]
+
+
+def test_nothing_is_paused_where_nobody_downloads(small: Scenario) -> None:
+    made = LiveLab(requests(small, [], 1, None), GUEST)
+    with pytest.raises(ValueError, match="nothing downloads here by itself"):
+        made.obey(Command(pause=True))
+    made.close()
+
+
+def test_changed_runs_are_recorded_and_those_with_old_changes_only_are_not(
+    small: Scenario, runs: Runs, tmp_path: Path
+) -> None:
+    made = LiveLab(
+        requests(small, ["alg3"], 5, None), GUEST, Recorder(small, tmp_path / "mine.yaml")
+    )
+
+    def change(begun: int) -> None:
+        if begun in (1, 3):
+            made.obey(Command(link="wifi", down_rate_bps=begun * 10**6))
+            record = EventRecord(1.3, "wifi", "live", "rate", begun and len(sent(begun)))
+            (runs.directories[-1] / FILES[EventRecord]).write_bytes(line(record))
+        if begun == 4:
+            raise Enough
+
+    def sent(begun: int) -> list[str]:
+        return (runs.directories[begun - 1] / FILE).read_text().splitlines()
+
+    runs.during = change
+    with pytest.raises(Enough):
+        made.run(tmp_path / "runs")
+    made.close()
+    assert sorted(one.name for one in tmp_path.glob("*.yaml")) == ["mine-2.yaml", "mine.yaml"]
+    found = [scenario.load(tmp_path / one).events for one in ("mine.yaml", "mine-2.yaml")]
+    rates = [[(one.at_s, one.down_rate_bps) for one in events] for events in found]
+    assert rates == [[(1.3, 1_000_000)], [(1.3, 3_000_000)]]
 
 
 def test_a_run_that_does_not_end_when_asked_is_broken_off_and_no_failure(

@@ -51,8 +51,8 @@ class ShellLab:
 
     def obey(self, command: Command) -> str:
         """Changes the lab now. Raises ValueError if the scenario's links cannot do it."""
-        if command.next:
-            raise ValueError("a shell has no next algorithm: that is for linklab live")
+        if command.next or command.pause is not None:
+            raise ValueError("a shell has no downloads of its own: that is for linklab live")
         command = feasible(self._request.scenario, command)
         if self._run_dir is None:
             raise ValueError("the lab is not there yet")

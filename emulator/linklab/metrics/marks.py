@@ -90,8 +90,9 @@ def _about(words: str) -> str:
 
 
 def _lasts(words: str) -> bool:
-    """Tells whether a command's effect lasts. A handover is over at once."""
-    return words.partition(" ")[0] not in ("up", "handover")
+    """Tells whether a command's effect lasts. A handover is over at once, and a restored link is not
+    changed."""
+    return words.partition(" ")[0] not in ("up", "handover", "as")
 
 
 OUT = Metric[Marks](

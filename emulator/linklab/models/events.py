@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
-from linklab.models.keys import LENGTH, NODE_NAME, RATE, ROUND_TRIP, SHARE, SIZE, TIME
+from linklab.models.keys import LENGTH, NODE_NAME, QUEUE, RATE, ROUND_TRIP, SHARE, SIZE, TIME
 from linklab.models.layer import STEP_S, Load, Steps
 from linklab.models.model import Happening
 from linklab.schema.mapping import Mapping
@@ -28,8 +28,8 @@ class Event:
     Attributes:
         carrier: "up" or "down". "up" ends a "down"; it does not restore a carrier that a radio
             lacks.
-        down_rate_bps, up_rate_bps, rtt_s, jitter_s, loss_ratio: replace the values of the layers
-            below.
+        down_rate_bps, up_rate_bps, rtt_s, jitter_s, loss_ratio, queue_bytes: replace the values of
+            the layers below.
         fade_ratio: the share of both rates that is left.
         cap_bps: upper limit of both rates.
         cross_bps: downlink bandwidth used by cross traffic.
@@ -52,6 +52,7 @@ class Event:
     cross_bps: int | None = None
     outage: bool = False
     handover: str | None = None
+    queue_bytes: int | None = None
 
     @property
     def kind(self) -> str:
@@ -66,6 +67,7 @@ class Event:
             "cross": self.cross_bps,
             "rate": self.down_rate_bps or self.up_rate_bps,
             "loss": self.loss_ratio,
+            "queue": self.queue_bytes,
         }
         return next((name for name, value in named.items() if value is not None), "delay")
 
@@ -121,6 +123,11 @@ class Events:
         self._active.append((t_s, event))
         self._begun.append(event)
 
+    def end(self, wanted: Collection[Event]) -> None:
+        """Ends active events before their time; the next `apply` shows it."""
+        self._ended += [event for _, event in self._active if event in wanted]
+        self._active = [(begun, event) for begun, event in self._active if event not in wanted]
+
     def begun(self) -> list[Event]:
         """Returns the events that have begun since the last call."""
         begun, self._begun = self._begun, []
@@ -138,6 +145,26 @@ class Events:
         if self._awaited:
             times.append(self._steps.after(self._now_s))
         return min(times, default=math.inf)
+
+
+def in_force(events: Iterable[Event], later: Event) -> list[Event]:
+    """Returns those of `events` that still change the link of `later` when that begins.
+
+    Events after bytes count if they last to the end, because nobody knows when they begin.
+    """
+    return [
+        one
+        for one in events
+        if one.link == later.link
+        and (
+            math.isinf(one.duration_s)
+            or (
+                one.at_s is not None
+                and later.at_s is not None
+                and one.at_s + one.duration_s > later.at_s
+            )
+        )
+    ]
 
 
 def _changed(state: LinkState, event: Event) -> LinkState:
@@ -162,6 +189,7 @@ def _changed(state: LinkState, event: Event) -> LinkState:
         loss_ratio=_or(event.loss_ratio, state.loss_ratio),
         loss_burst_packets=state.loss_burst_packets if event.loss_ratio is None else 1.0,
         blackout=state.blackout or event.outage,
+        queue_bytes=state.queue_bytes if event.queue_bytes is None else event.queue_bytes,
     )
 
 
@@ -169,7 +197,7 @@ def _or(value: T | None, otherwise: T) -> T:
     return otherwise if value is None else value
 
 
-_UNSEEN_KINDS: Final = ("fade", "cap", "cross", "rate", "loss", "delay")
+_UNSEEN_KINDS: Final = ("fade", "cap", "cross", "rate", "loss", "queue", "delay")
 """Kinds of events that `transitions` cannot distinguish from changes by models."""
 
 HAPPENINGS: Final = (
@@ -238,6 +266,7 @@ _CHANGES: Final = (
     Row("rtt", "rtt_s", ROUND_TRIP, "round-trip time", unset=None),
     Row("jitter", "jitter_s", ROUND_TRIP, "standard deviation of the one-way delay", unset=None),
     Row("loss", "loss_ratio", SHARE, "downlink packets lost", unset=None),
+    Row("queue", "queue_bytes", QUEUE, "size of the queue, in both directions", unset=None),
     Row("fade", "fade_ratio", SHARE, "both rates are multiplied by this", unset=None),
     Row("cap", "cap_bps", RATE, "highest rate of both directions", unset=None),
     Row("cross", "cross_bps", RATE, "downlink rate used by other traffic", unset=None),
@@ -270,5 +299,6 @@ TABLE: Final = Table(
     Event,
     (*_MOMENT, *_CHANGES),
     _check,
-    about="In time order for each link. What an event leaves out stays as it is.",
+    about="In time order for each link. Of two at the same time the later one in the file counts. What "
+    "an event leaves out stays as it is.",
 )

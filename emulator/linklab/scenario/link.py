@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from linklab.core import units
-from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_QUEUE_BYTES, MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_kinds import KINDS, LinkKind
 from linklab.models import registry
-from linklab.models.keys import BURST, RATE, ROUND_TRIP, SHARE
+from linklab.models.keys import BURST, QUEUE, RATE, ROUND_TRIP, SHARE
 from linklab.models.loss import check_bursts
 from linklab.models.model import Around, FindTrace
 from linklab.queues import registry as disciplines
 from linklab.schema.mapping import Keys, Mapping
-from linklab.schema.quantities import one_named, rate, size
+from linklab.schema.quantities import one_named, rate
 from linklab.schema.rows import Mappings, Row, Table, keys
 
 S = TypeVar("S")
@@ -91,12 +90,6 @@ def default_bandwidth_bps(down_rate_bps: int) -> int:
     return down_rate_bps * 13 // 10
 
 
-_QUEUE: Final = size(
-    FRAME_BYTES,
-    MAX_QUEUE_BYTES,
-    f"{FRAME_BYTES} B (one packet) to {units.format_size(MAX_QUEUE_BYTES)}",
-)
-
 TABLE: Final = Table(
     LinkSettings,
     (
@@ -129,18 +122,18 @@ TABLE: Final = Table(
         Row(
             "queue",
             "queue_bytes",
-            _QUEUE,
+            QUEUE,
             "size of the queue, in both directions",
             default="0.4 s of the rate, at least 1 MB",
         ),
         Row(
             "queue_down",
             "queue_down_bytes",
-            _QUEUE,
+            QUEUE,
             "queue size of the downlink",
             default="`queue`",
         ),
-        Row("queue_up", "queue_up_bytes", _QUEUE, "queue size of the uplink", default="`queue`"),
+        Row("queue_up", "queue_up_bytes", QUEUE, "queue size of the uplink", default="`queue`"),
         Row(
             "queue_discipline",
             "queue_discipline",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from pathlib import Path
 from typing import Final
 
@@ -130,26 +129,24 @@ def _samples(file: Path, _changed_ns: int) -> tuple[TraceSample, ...]:
 
 
 def _events(top: Mapping, links: dict[str, LinkSettings]) -> tuple[Event, ...]:
-    found = []
+    found: list[Event] = []
     last: dict[str, float] = {}
-    rtts = {name: one.rtt_s for name, one in links.items()}
-    jitters = {name: one.jitter_s for name, one in links.items()}
     for item in top.items("events", events.TABLE.keys):
         event = events.TABLE.of(item, link=item.get("link", one_of(*links)))
         name = event.link
         if event.at_s is not None:
-            if name in last and event.at_s <= last[name]:
+            if event.at_s < last.get(name, 0.0):
                 item.fail(
                     "at",
-                    f"{units.format_duration(event.at_s)} is not after the event of {name} before "
-                    f"it; allowed: more than {units.format_duration(last[name])}",
+                    f"{units.format_duration(event.at_s)} is before the event of {name} above it; "
+                    f"allowed: at least {units.format_duration(last[name])}",
                 )
             last[name] = event.at_s
-        rtt = rtts[name] if event.rtt_s is None else event.rtt_s
-        jitter = jitters[name] if event.jitter_s is None else event.jitter_s
+        rtt, jitter = links[name].rtt_s, links[name].jitter_s
+        for one in (*events.in_force(found, event), event):
+            rtt = rtt if one.rtt_s is None else one.rtt_s
+            jitter = jitter if one.jitter_s is None else one.jitter_s
         link.check_jitter(item, jitter, rtt)
-        if math.isinf(event.duration_s):
-            rtts[name], jitters[name] = rtt, jitter
         _check_handover(item, event, links[name])
         found.append(event)
     return tuple(found)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 
+from msgspec import UNSET
+
 from linklab.core.link_state import Direction, LinkState
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside
@@ -60,6 +62,7 @@ class _Leg:
         held = {"down": state.hold_down, "up": state.hold_up}
         for direction, queue in self.queues.items():
             is_shut = not is_attached or state.loses_all(direction)
+            queue.resize(None if state.queue_bytes is UNSET else state.queue_bytes)
             queue.set(rates[direction], is_held=held[direction], is_shut=is_shut)
         self.delay.set(_transit(state, "down"))
 

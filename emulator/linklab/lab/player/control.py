@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from linklab.core import plain_file, units
-from linklab.core.bounded import Bps, Name, Ratio, Seconds
+from linklab.core.bounded import Bps, Bytes, Name, Ratio, Seconds
 from linklab.models.events import Event
 
 FILE = "control.jsonl"
@@ -21,10 +21,15 @@ PERIOD_S = 0.1
 """The interval in which a running lab reads commands."""
 
 
+RESTORED = "as the scenario says"
+"""What becomes of a link whose changes are taken back."""
+
+
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Describes a change of `link` from now on, in base units.
 
-    `next` goes on to the next algorithm of a live lab.
+    `restore` takes back what earlier commands did to the link. `next` goes on to the next
+    algorithm of a live lab, or to `algorithm`. `pause` has it begin no further download, or go on.
     """
 
     link: Name = ""
@@ -37,10 +42,17 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     handover: Name | None = None
     duration_s: Seconds | None = None
     next: bool = False
+    jitter_s: Seconds | None = None
+    queue_bytes: Bytes | None = None
+    restore: bool = False
+    algorithm: Name | None = None
+    pause: bool | None = None
 
     def in_words(self) -> str:
         """Describes the change, such as "rate 10 Mbit/s, loss 1 %" or "down for 3 s". Each part
         begins with the changed property."""
+        if self.restore:
+            return RESTORED
         said = [self.carrier] if self.carrier else []
         if self.outage:
             said.append("outage")
@@ -52,8 +64,12 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
             said.append(f"uplink {units.format_rate(self.up_rate_bps)}")
         if self.rtt_s is not None:
             said.append(f"RTT {units.format_duration(self.rtt_s)}")
+        if self.jitter_s is not None:
+            said.append(f"jitter {units.format_duration(self.jitter_s)}")
         if self.loss_ratio is not None:
             said.append(f"loss {units.format_ratio(self.loss_ratio)}")
+        if self.queue_bytes is not None:
+            said.append(f"queue {units.format_size(self.queue_bytes)}")
         span = "" if self.duration_s is None else f" for {units.format_duration(self.duration_s)}"
         return ", ".join(one + span for one in said)
 
@@ -65,7 +81,9 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
             down_rate_bps=self.down_rate_bps,
             up_rate_bps=self.up_rate_bps,
             rtt_s=self.rtt_s,
+            jitter_s=self.jitter_s,
             loss_ratio=self.loss_ratio,
+            queue_bytes=self.queue_bytes,
             outage=self.outage,
             handover=self.handover,
         )

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from linklab.core.frames import goodput_ratio
 from linklab.core.limits import MAX_LATE_S
@@ -83,6 +83,7 @@ class Player:
         self._timer = Timer()
         self._start_ns = 0
         self._by_hand: dict[Event, str] = {}
+        self._commands = 0
         self._samples, self._looks = Steps(sample_s), Steps(control.PERIOD_S)
         self.at(sample_s, self._sample)
         if inbox is not None:
@@ -217,6 +218,7 @@ class Player:
     def _obey(self, due_s: float) -> None:
         assert self._inbox is not None
         for command in self._inbox.read():
+            self._commands += 1
             if isinstance(command, str):
                 self.write_event(due_s, "", Happening("refused", command))
             else:
@@ -231,15 +233,19 @@ class Player:
             self.write_event(due_s, "", Happening("refused", f"no link is {command.link!r}"))
         else:
             try:
-                event = self._models[command.link].change(command.event(), due_s)
+                self._change(command, due_s)
             except ValueError as error:
                 self.write_event(due_s, command.link, Happening("refused", str(error)))
-                return
-            words = command.in_words()
-            self.write_event(due_s, command.link, Happening(events.BY_HAND, words))
-            if math.isfinite(event.duration_s):
-                self._by_hand[event] = words
-            self._advance(command.link, due_s)
+
+    def _change(self, command: Command, due_s: float) -> None:
+        model, words = self._models[command.link], command.in_words()
+        if command.restore:
+            model.restore()
+        else:
+            self._by_hand[model.change(command.event(), due_s)] = words
+        self.write_event(due_s, command.link, Happening(events.BY_HAND, words), self._commands)
+        self._events.flush()
+        self._advance(command.link, due_s)
 
     def _show_signal(self, link: ShapedLink, state: LinkState) -> None:
         if self._signal is not None:
@@ -248,9 +254,12 @@ class Player:
     def _record(self, name: str, state: LinkState, due_s: float, late_s: float) -> None:
         self._links.write(line(LinkRecord.of(state, t_s=due_s, late_s=late_s, link=name)))
 
-    def write_event(self, t_s: float, link: str, happening: Happening) -> None:
-        """Records an event of a link, or of the lab ("")."""
-        self._events.write(line(EventRecord(t_s, link, happening.kind, happening.detail)))
+    def write_event(
+        self, t_s: float, link: str, happening: Happening, command: int | UnsetType = UNSET
+    ) -> None:
+        """Records an event of a link, or of the lab (""), and the command that asked for it."""
+        record = EventRecord(t_s, link, happening.kind, happening.detail, command)
+        self._events.write(line(record))
 
     def _sample(self, due_s: float) -> None:
         carried_bytes = self._write_sample(self.now_s() - due_s)

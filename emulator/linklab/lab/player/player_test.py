@@ -157,7 +157,8 @@ def test_every_state_is_written_with_its_time_and_lateness(stage: Stage) -> None
     assert (second["link"], second["down_rate_bps"]) == ("lte", 80_000_000)
     assert (third["t_s"], third["link"], third["up"]) == (0.01, "wifi", False)
     assert 0.01 <= third["late_s"] < 60
-    assert set(third) == {"t_s", "late_s", "link", *LinkState.__slots__}
+    unset = {"queue_bytes"}  # It is as the link's settings say.
+    assert set(third) == {"t_s", "late_s", "link", *LinkState.__slots__} - unset
     assert stage.lines("events.jsonl") == [
         {"t_s": 0.01, "link": "wifi", "kind": "carrier-down", "detail": ""}
     ]
@@ -333,6 +334,38 @@ def test_the_end_of_what_somebody_did_is_written_down_and_not_that_of_the_scenar
         ("lte", "live", "loss 50 %"),
         ("wifi", "live-end", "RTT 50 ms for 20 ms"),
     ]
+
+
+def test_a_restored_link_is_as_the_scenario_says_and_no_other_link_is(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "PERIOD_S", 0.01)
+    for command in (
+        Command(link="wifi", down_rate_bps=5_000_000),
+        Command(link="lte", rtt_s=0.5),
+        Command(link="wifi", carrier="down", duration_s=60.0),
+        Command(link="wifi", restore=True),
+    ):
+        control.send(stage.run_dir, command)
+
+    def apply(_: Link, state: LinkState) -> None:
+        if len(stage.links["wifi"].applied) == 4:
+            stage.end_client()
+
+    stage.on_apply = apply
+    own = Event("wifi", at_s=0.005, down_rate_bps=7_000_000)
+    stage.play(own, inbox=Inbox(stage.run_dir))
+    assert stage.links["wifi"].state == replace(FAST, down_rate_bps=7_000_000)
+    assert stage.links["lte"].state.delay_s == 0.25
+    said = stage.lines("events.jsonl")
+    assert [(one["command"], one["detail"]) for one in said if one["kind"] == "live"] == [
+        (1, "rate 5 Mbit/s"),
+        (2, "RTT 500 ms"),
+        (3, "down for 60 s"),
+        (4, "as the scenario says"),
+    ]
+    ended = [(one["link"], one["detail"]) for one in said if one["kind"] == "live-end"]
+    assert ended == [("wifi", "rate 5 Mbit/s"), ("wifi", "down for 60 s")]
 
 
 def test_the_signal_is_shown_as_it_changes(stage: Stage) -> None:

@@ -75,6 +75,8 @@ class Recorder(Channel):
                 words.append((curve["m1"], curve["d"], curve["m2"]))
             elif message["header"]["flags"] & 0x400:
                 words.append(f"add {kind}")
+            elif kind != "plug":
+                words.append(f"change {kind}")
             else:
                 assert options["action"] == 2
                 words.append(WAKE)

@@ -74,8 +74,8 @@ class RateQueue:
         self._get = tc.get_qdisc(index, _ROOT)
         self._debt = Debt(slack_s)
         self._pauses = False
-        self._discipline = registry.of_settings(discipline)
-        self._options = self._discipline.options(discipline, queue_bytes)
+        self._settings, self._discipline = discipline, registry.of_settings(discipline)
+        self._own_bytes = self._queue_bytes = queue_bytes
         self._leaf, self._other_leaf = _LEAVES
         self._dropped_packets, self._lost_packets = 0, 0
         self._own_counters: Counter[str] = Counter()
@@ -94,6 +94,10 @@ class RateQueue:
     def _steady(self) -> Curve:
         return Curve(0, 0, self.rate_bps // 8)
 
+    @property
+    def _options(self) -> bytes:
+        return self._discipline.options(self._settings, self._queue_bytes)
+
     def _put_leaf(self, kind: str, options: bytes) -> None:
         """Replaces the leaf by an empty one."""
         self._leaf, self._other_leaf = self._other_leaf, self._leaf
@@ -110,6 +114,18 @@ class RateQueue:
     def _wake(self) -> None:
         """Makes the interface check its queue."""
         self._channel.request(plug.wake(self._index, _WAKER, _IDLE_CLASS))
+
+    def resize(self, queue_bytes: int | None) -> None:
+        """Changes the queue's size, None to its first one. What is in it stays."""
+        wanted = self._own_bytes if queue_bytes is None else queue_bytes
+        if wanted == self._queue_bytes:
+            return
+        self._queue_bytes = wanted
+        if not self.is_shut:
+            kind = self._discipline.kind
+            self._channel.request(
+                tc.change_qdisc(self._index, self._leaf, _CLASS, kind, self._options)
+            )
 
     def set(self, rate_bps: int, *, is_held: bool, is_shut: bool = False) -> None:
         """Changes the rate at once. The queue keeps its content unless it is shut. Equal values

@@ -52,6 +52,27 @@ def test_a_rate_changes_by_a_new_curve(netlink: Recorder) -> None:
     assert built.rate_bps == 1_000_000
 
 
+def test_a_queue_changes_its_size_and_keeps_what_is_in_it(netlink: Recorder) -> None:
+    built = queue(netlink, 80_000_000)
+    netlink.taken()
+    for queue_bytes in (20_000, 20_000, None):
+        built.resize(queue_bytes)
+    assert netlink.taken() == ["change bfifo", "change bfifo"]
+    first, second = (one[-4:] for one in netlink.raw[-2:])
+    assert (first, second) == (struct.pack("=I", 20_000), struct.pack("=I", 500_000))
+
+
+def test_a_shut_queue_has_its_new_size_once_it_opens(netlink: Recorder) -> None:
+    built = queue(netlink, 80_000_000)
+    built.set(80_000_000, is_held=False, is_shut=True)
+    netlink.taken()
+    built.resize(20_000)
+    assert netlink.taken() == []
+    built.set(80_000_000, is_held=False)
+    opened = next(raw for raw in reversed(netlink.raw) if b"bfifo" in raw)
+    assert opened.endswith(struct.pack("=I", 20_000))
+
+
 def test_the_same_again_is_not_asked_for(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
     built.set(80_000_000, is_held=True)

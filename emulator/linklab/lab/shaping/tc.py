@@ -70,6 +70,11 @@ def put_qdisc(index: int, handle: int, parent: int, name: str, options: bytes) -
     return about(NEWQDISC, PUT, index, handle, parent, name, options)
 
 
+def change_qdisc(index: int, handle: int, parent: int, name: str, options: bytes) -> bytes:
+    """Changes the options of a qdisc; what is in it stays."""
+    return about(NEWQDISC, CHANGE, index, handle, parent, name, options)
+
+
 def delete_root(index: int, handle: int) -> bytes:
     """Removes an interface's root qdisc, with everything below it."""
     return about(_DELQDISC, ACK, index, handle, ROOT_PARENT, "", b"")

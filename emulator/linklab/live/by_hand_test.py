@@ -1,0 +1,175 @@
+"""Tests of by_hand.py: a player obeys commands, and a second one plays what was made of them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linklab import scenario
+from linklab.core.link_state import LinkState
+from linklab.core.records import FILES, EventRecord, line
+from linklab.lab.player import control
+from linklab.lab.player.control import Command
+from linklab.links import stack
+from linklab.live.by_hand import Change, changes_of, events_of, merged, saved
+from linklab.models.events import Event
+from linklab.scenario import Scenario
+from linklab.traces.recipes import TRACES
+
+TEXT = """name: walked
+payload: {size: 1 MB}
+links:
+  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms, jitter: 1 ms}
+  lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms, trace: {file: TRACE}}
+events:
+  - {at: 1 s, link: wifi, down: 30 Mbit/s, for: 2 s}
+  - {after: 500 kB, link: lte, loss: 1 %}
+  - {at: 2 s, link: wifi, jitter: 5 ms}
+"""
+
+
+def walked(trace: str = "lte-walking") -> Scenario:
+    return scenario.parse(TEXT.replace("TRACE", trace))
+
+
+def test_the_changes_of_a_run_are_those_that_were_executed(tmp_path: Path) -> None:
+    commands = [
+        Command(link="wifi", carrier="down", duration_s=3.0),
+        Command(next=True),
+        Command(link="wifi", handover="next"),
+        Command(link="lte", rtt_s=0.08),
+    ]
+    for command in commands:
+        control.send(tmp_path, command)
+    records = [
+        EventRecord(0.1, "wifi", "live", "down for 3 s", 1),
+        EventRecord(0.1, "wifi", "carrier-down"),
+        EventRecord(0.7, "", "next"),
+        EventRecord(0.7, "wifi", "refused", "no access points"),
+        EventRecord(1.3, "lte", "live", "RTT 80 ms", 4),
+        EventRecord(3.1, "wifi", "live-end", "down for 3 s"),
+        EventRecord(3.2, "lte", "live", "of a hostile program", 99),
+    ]
+    (tmp_path / FILES[EventRecord]).write_bytes(b"".join(map(line, records)))
+    assert changes_of(tmp_path) == [Change(0.1, commands[0]), Change(1.3, commands[3])]
+
+
+def test_a_restored_link_ends_its_changes_and_no_others() -> None:
+    found = events_of(
+        [
+            Change(1.0, Command(link="wifi", down_rate_bps=10**7)),
+            Change(1.0, Command(link="lte", loss_ratio=0.1)),
+            Change(2.0, Command(link="wifi", outage=True, duration_s=0.5)),
+            Change(4.0, Command(link="wifi", rtt_s=0.2)),
+            Change(4.0, Command(link="wifi", restore=True)),
+            Change(6.0, Command(link="wifi", carrier="down")),
+        ]
+    )
+    assert found == [
+        Event("wifi", 1.0, duration_s=3.0, down_rate_bps=10**7),
+        Event("lte", 1.0, loss_ratio=0.1),
+        Event("wifi", 2.0, duration_s=0.5, outage=True),
+        Event("wifi", 6.0, carrier="down"),
+    ]
+
+
+def test_what_is_saved_is_a_scenario_with_both_kinds_of_events(tmp_path: Path) -> None:
+    changes = [
+        Change(0.1, Command(link="wifi", queue_bytes=20_000)),
+        Change(1.0, Command(link="wifi", down_rate_bps=10**7, duration_s=0.3)),
+    ]
+    text = saved(walked(), changes, "by-me", "by me", tmp_path)
+    file = tmp_path / "by-me.yaml"
+    file.write_text(text)
+    loaded = scenario.load(file)
+    assert (loaded.name, loaded.title, loaded.links) == ("by-me", "by me", walked().links)
+    own = walked().events
+    assert loaded.events == (own[1], events_of(changes)[0], own[0], events_of(changes)[1], own[2])
+
+
+def test_a_users_trace_is_found_from_where_the_scenario_is_written(tmp_path: Path) -> None:
+    trace = tmp_path / "my.csv"
+    trace.write_bytes((TRACES / "lte-walking.csv").read_bytes())
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "by-me.yaml").write_text(saved(walked(str(trace)), [], "by-me", "", below))
+    assert "../my.csv" in (below / "by-me.yaml").read_text()
+    assert scenario.load(below / "by-me.yaml").links["lte"].models
+    assert str(trace) in saved(walked(str(trace)), [], "by-me", "")
+
+
+def test_a_name_that_no_scenario_has_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'\.\./me' is no name; allowed: up to 64 of a-z"):
+        saved(walked(), [], "../me", "")
+
+
+LOOKS = st.integers(1, 40).map(lambda number: number * control.PERIOD_S)
+COMMANDS = st.one_of(
+    st.builds(Command, restore=st.just(True)),
+    st.builds(
+        Command,
+        carrier=st.sampled_from(["up", "down"]),
+        duration_s=st.none() | st.floats(0.001, 3.0),
+    ),
+    st.builds(
+        Command,
+        down_rate_bps=st.integers(1000, 10**8),
+        loss_ratio=st.none() | st.floats(0.0, 0.5),
+        duration_s=st.none() | st.floats(0.001, 3.0),
+    ),
+    st.builds(
+        Command, rtt_s=st.floats(0.05, 0.2), jitter_s=st.floats(0.0, 0.02), outage=st.booleans()
+    ),
+    st.builds(Command, queue_bytes=st.integers(2000, 10**7)),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(LOOKS, COMMANDS), max_size=12))
+def test_a_second_lab_has_the_same_states_at_the_same_nanoseconds(
+    given_: list[tuple[float, Command]],
+) -> None:
+    """Live the link is asked at its own times and obeys at the looks; played it has events."""
+    base = scenario.parse(TEXT.replace("trace: {file: TRACE}", "loss: 0 %"))
+    changes = [
+        Change(at_s, _of_wifi(command)) for at_s, command in sorted(given_, key=lambda one: one[0])
+    ]
+    live = stack.models(base, 1)["wifi"]
+    shown = {0: live.at(0.0)}
+    left = list(changes)
+    while left or math.isfinite(live.next_s()):
+        due_s = live.next_s()
+        if left and left[0].at_s < due_s:
+            due_s, command = left[0].at_s, left[0].command
+            del left[0]
+            if command.restore:
+                live.restore()
+            else:
+                live.change(command.event(), due_s)
+        shown[round(due_s * 1e9)] = live.at(due_s)
+    made = scenario.parse(saved(base, changes, "by-me", ""))
+    assert made.events == merged(base, changes)
+    played_model = stack.models(made, 1)["wifi"]
+    played = {0: played_model.at(0.0)}
+    while math.isfinite(played_model.next_s()):
+        due_s = played_model.next_s()
+        played[round(due_s * 1e9)] = played_model.at(due_s)
+    assert _changes(shown) == _changes(played)
+
+
+def _of_wifi(command: Command) -> Command:
+    from msgspec.structs import replace
+
+    return replace(command, link="wifi")
+
+
+def _changes(states: dict[int, LinkState]) -> list[tuple[int, LinkState]]:
+    found: list[tuple[int, LinkState]] = []
+    for t_ns, state in sorted(states.items()):
+        if not found or found[-1][1] != state:
+            found.append((t_ns, state))
+    return found
