@@ -51,7 +51,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     calls: list[object] = []
     monkeypatch.setattr(running, "choose_place", lambda *words: calls.append(words))
     monkeypatch.setattr(running, "require", lambda *_: None)
-    monkeypatch.setattr("linklab.live.session.live", lambda *_, **__: calls.append("live"))
+    monkeypatch.setattr("linklab.live.start.live", lambda *_, **__: calls.append("live"))
     monkeypatch.setattr(
         "linklab.live.session.choose_place", lambda _: Environment("host", "real", "")
     )
@@ -158,6 +158,8 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("compare ls --parallel two", "'two' is not allowed; allowed: 1 to 1024"),
         ("compare ls -a alg1,", "no algorithm is called ''"),
         ("compare ls -a=", "no algorithm is called ''"),
+        ("live ls --page off --open", "it does not go with --page off"),
+        ("live ls --record Mine.yaml", "--record: Mine.yaml is no name of a scenario"),
         ("live ls -a=", "no algorithm is called ''"),
         ("live ls --listen-proxy 8080 -a=", "no algorithm is called ''"),
         ("run ls --energy-model=", "no energy model is called ''"),

@@ -57,7 +57,7 @@ OPTIONS = {
     "your own server": "--server --port --share",
     "the network outside the lab": "--origin --outside --listen-proxy",
     "packet capture": "--pcap --tls-keys",
-    "address of the live lab": "--listen --live --dashboards",
+    "address of the live lab": "--listen --live --page --dashboards",
     "several machines": "--scheduler --tls-ca --tls-cert --tls-key",
     "for CI": "--junit --markdown",
     "Prometheus and Grafana": "--retention --grafana --reports --open",

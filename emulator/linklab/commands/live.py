@@ -15,8 +15,9 @@ from linklab.commands.options import (
     named_clients,
     outside,
 )
-from linklab.live import session
+from linklab.live import session, start
 from linklab.live.recorder import Recorder, RecordFileError
+from linklab.live.start import Outlets
 from linklab.scenario import find
 
 EPILOG = """\
@@ -63,6 +64,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.yaml",
         help="write what you change by hand as a scenario, which runs in virtual time too",
     )
+    parser.add_argument(
+        "--page",
+        choices=("on", "off"),
+        default="on",
+        help="a page at / to watch and change the links in a browser (default on)",
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument("--dashboards", metavar="URL", help="the dashboards' address, for the log")
 
 
@@ -73,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
             "--origin and --outside need --listen-proxy: what downloads in a live lab by itself "
             "asks the lab's own server"
         )
+    if options.open and options.page == "off":
+        raise UsageError("--open opens the page: it does not go with --page off")
     scenario = find(options.scenario)
     default = _IN_TURN if options.listen_proxy is None else None
     wanted = default if options.algorithms is None else options.algorithms
@@ -84,12 +94,16 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--record: {error}") from None
     where = session.choose_place(options.place)
     running.announce(where)
-    session.live(
+    start.live(
         session.requests(scenario, names, options.seed, outside(options, scenario, where.name)),
         where=where,
         parent=options.out,
-        address=options.address,
-        dashboards=options.dashboards,
-        recorder=recorder,
+        outlets=Outlets(
+            address=options.address,
+            page=options.page == "on",
+            open=options.open,
+            dashboards=options.dashboards,
+            recorder=recorder,
+        ),
     )
     return 0

@@ -20,7 +20,7 @@ from typing import Literal, get_args
 from linklab.core.locks import locked, locked_directory, try_to_take
 from linklab.core.paths import Cached, cache_dir, in_cache
 
-Kind = Literal["field", "gateway", "guest", "loopback", "run"]
+Kind = Literal["field", "gateway", "guest", "loopback", "page", "run"]
 """What a scratch directory is for."""
 
 TOKEN = ".token"

@@ -26,14 +26,14 @@ from linklab.traces.recipes import TRACES
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Executed:
     """A command, and when the lab executed it, in seconds since the scenario's start."""
 
     at_s: float
     command: Command
 
 
-def changes_of(run_dir: Path) -> list[Change]:
+def changes_of(run_dir: Path) -> list[Executed]:
     """Returns the changes by hand of a run that goes on or has ended. Raises RecordError, OSError."""
     commands = Inbox(run_dir).read()
     found = []
@@ -42,11 +42,11 @@ def changes_of(run_dir: Path) -> list[Change]:
         if record.kind == BY_HAND and number is not UNSET and 0 < number <= len(commands):
             command = commands[number - 1]
             if isinstance(command, Command):
-                found.append(Change(record.t_s, command))
+                found.append(Executed(record.t_s, command))
     return found
 
 
-def events_of(changes: Sequence[Change]) -> list[Event]:
+def events_of(changes: Sequence[Executed]) -> list[Event]:
     """Returns what the changes do, as events. Pure.
 
     A link that becomes as the scenario says ends its earlier events.
@@ -60,13 +60,13 @@ def events_of(changes: Sequence[Change]) -> list[Event]:
     return [one for one in made if one.duration_s >= MIN_LENGTH_S]
 
 
-def _ended(event: Event, restored: Change) -> Event:
+def _ended(event: Event, restored: Executed) -> Event:
     """Returns the event as it is if its link was restored at a later time. Pure."""
     assert event.at_s is not None
     return replace(event, duration_s=min(event.duration_s, restored.at_s - event.at_s))
 
 
-def merged(scenario: Scenario, changes: Sequence[Change]) -> tuple[Event, ...]:
+def merged(scenario: Scenario, changes: Sequence[Executed]) -> tuple[Event, ...]:
     """Returns the scenario's events and those by hand, in order of time. Pure.
 
     At equal times the events by hand come last, as in the lab.
@@ -91,7 +91,7 @@ def _fitting(scenario: Scenario, earlier: Sequence[Event], event: Event) -> Even
 
 
 def saved(
-    scenario: Scenario, changes: Sequence[Change], name: str, title: str, base: Path | None = None
+    scenario: Scenario, changes: Sequence[Executed], name: str, title: str, base: Path | None = None
 ) -> str:
     """Writes the scenario with the changes, for a file called `name` in the directory `base`.
 

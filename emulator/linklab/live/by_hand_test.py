@@ -15,7 +15,7 @@ from linklab.core.records import FILES, EventRecord, line
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
 from linklab.links import stack
-from linklab.live.by_hand import Change, changes_of, events_of, merged, saved
+from linklab.live.by_hand import Executed, changes_of, events_of, merged, saved
 from linklab.models.events import Event
 from linklab.scenario import Scenario
 from linklab.traces.recipes import TRACES
@@ -55,18 +55,18 @@ def test_the_changes_of_a_run_are_those_that_were_executed(tmp_path: Path) -> No
         EventRecord(3.2, "lte", "live", "of a hostile program", 99),
     ]
     (tmp_path / FILES[EventRecord]).write_bytes(b"".join(map(line, records)))
-    assert changes_of(tmp_path) == [Change(0.1, commands[0]), Change(1.3, commands[3])]
+    assert changes_of(tmp_path) == [Executed(0.1, commands[0]), Executed(1.3, commands[3])]
 
 
 def test_a_restored_link_ends_its_changes_and_no_others() -> None:
     found = events_of(
         [
-            Change(1.0, Command(link="wifi", down_rate_bps=10**7)),
-            Change(1.0, Command(link="lte", loss_ratio=0.1)),
-            Change(2.0, Command(link="wifi", outage=True, duration_s=0.5)),
-            Change(4.0, Command(link="wifi", rtt_s=0.2)),
-            Change(4.0, Command(link="wifi", restore=True)),
-            Change(6.0, Command(link="wifi", carrier="down")),
+            Executed(1.0, Command(link="wifi", down_rate_bps=10**7)),
+            Executed(1.0, Command(link="lte", loss_ratio=0.1)),
+            Executed(2.0, Command(link="wifi", outage=True, duration_s=0.5)),
+            Executed(4.0, Command(link="wifi", rtt_s=0.2)),
+            Executed(4.0, Command(link="wifi", restore=True)),
+            Executed(6.0, Command(link="wifi", carrier="down")),
         ]
     )
     assert found == [
@@ -79,8 +79,8 @@ def test_a_restored_link_ends_its_changes_and_no_others() -> None:
 
 def test_what_is_saved_is_a_scenario_with_both_kinds_of_events(tmp_path: Path) -> None:
     changes = [
-        Change(0.1, Command(link="wifi", queue_bytes=20_000)),
-        Change(1.0, Command(link="wifi", down_rate_bps=10**7, duration_s=0.3)),
+        Executed(0.1, Command(link="wifi", queue_bytes=20_000)),
+        Executed(1.0, Command(link="wifi", down_rate_bps=10**7, duration_s=0.3)),
     ]
     text = saved(walked(), changes, "by-me", "by me", tmp_path)
     file = tmp_path / "by-me.yaml"
@@ -136,7 +136,8 @@ def test_a_second_lab_has_the_same_states_at_the_same_nanoseconds(
     """Live the link is asked at its own times and obeys at the looks; played it has events."""
     base = scenario.parse(TEXT.replace("trace: {file: TRACE}", "loss: 0 %"))
     changes = [
-        Change(at_s, _of_wifi(command)) for at_s, command in sorted(given_, key=lambda one: one[0])
+        Executed(at_s, _of_wifi(command))
+        for at_s, command in sorted(given_, key=lambda one: one[0])
     ]
     live = stack.models(base, 1)["wifi"]
     shown = {0: live.at(0.0)}

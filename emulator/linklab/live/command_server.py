@@ -1,22 +1,25 @@
-"""Serves a live lab's metrics, status and commands over HTTP.
+"""Serves a live lab's metrics, status, page and commands over HTTP.
 
-Anyone who reaches the address can read metrics and status. A command needs the lab's token
-(`token.py`). Web pages of other sites cannot send commands. The token is in a header for which a
-browser asks the lab first, and the lab allows no site. Requests of other origins are refused. So
-are requests with another host name, against DNS rebinding.
+Anyone who reaches the address can read metrics, status and page. What changes the lab needs its token
+(`token.py`). `request_guard.py` has the rules against pages of others, `bounded_server.py` the limits.
+
+It is Python's http.server, because the lab reads files in threads anyway. An asynchronous library
+(aiohttp, Starlette with Uvicorn) would bring six to nine packages, a loop beside these threads, and
+the same limits to write.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
 import msgspec
 from prometheus_client.exposition import choose_encoder
@@ -24,18 +27,44 @@ from prometheus_client.registry import Collector
 
 from linklab.core.records import RecordError
 from linklab.lab.player.control import Command
+from linklab.live import page_files, request_guard
 from linklab.live import token as livetoken
-from linklab.live.address import is_loopback, to_text, without_mapping
-from linklab.live.link_command import GUARD
+from linklab.live.address import to_text
+from linklab.live.bounded_server import PATIENCE_S, BoundedServer
+from linklab.live.link_command import Change
+from linklab.live.view import Cursor
+
+T = TypeVar("T")
 
 MAX_COMMAND_BYTES = 4096
+
+MOST_STREAMS = 16
+"""The most open pages. A browser opens six streams to a lab at most, and shares them between tabs."""
+
+NEWS_S = 0.5
+"""The time between two messages to a page. Queues are sampled as often."""
+
+STREAM_BUFFER_BYTES = 1 << 16
+"""What the kernel holds for a page that does not read."""
 
 Obey = Callable[[Command], str]
 """A function that executes a command and returns a message. It raises ValueError if it cannot."""
 
 
+@dataclass(frozen=True)
+class PageSource:
+    """What the page shows.
+
+    `news` returns what a reader does not have yet. `status` is the lab's. `saved` writes a scenario
+    of what was done by hand, by its name, and raises ValueError if there is nothing to save.
+    """
+
+    news: Callable[[Cursor], tuple[Cursor, dict[str, Any]]]
+    saved: Callable[[str], str]
+
+
 class LiveServer:
-    """Serves `/metrics`, `/status` and `POST /command` on `address` until `close`."""
+    """Serves `/metrics`, `/status`, `POST /command` and perhaps a page on `address` until `close`."""
 
     def __init__(
         self,
@@ -44,6 +73,7 @@ class LiveServer:
         status: Callable[[], dict[str, Any]],
         obey: Obey,
         token: str,
+        page: PageSource | None = None,
     ) -> None:
         class Handler(_Handler):
             pass
@@ -53,9 +83,10 @@ class LiveServer:
             staticmethod(status),
             staticmethod(obey),
         )
-        Handler.token = token
+        Handler.token, Handler.page = token, page
+        Handler.streams = threading.BoundedSemaphore(MOST_STREAMS)
         try:
-            self._server = _Server(address, Handler)
+            self._server = BoundedServer(address, Handler)
         except OSError as error:
             raise OSError(f"cannot listen on {to_text(address)}: {error.strerror}") from None
         self.address = (address[0], self._server.server_port)
@@ -71,6 +102,7 @@ class LiveServer:
 
     def close(self) -> None:
         """Stops the server."""
+        self._server.closing.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -78,30 +110,22 @@ class LiveServer:
 
 @contextlib.contextmanager
 def serving(
-    address: tuple[str, int], metrics: Collector, status: Callable[[], dict[str, Any]], obey: Obey
-) -> Iterator[tuple[LiveServer, str]]:
-    """Runs a LiveServer during the block. Yields it, and the path of its token or the token itself.
+    address: tuple[str, int],
+    metrics: Collector,
+    status: Callable[[], dict[str, Any]],
+    obey: Obey,
+    page: PageSource | None = None,
+) -> Iterator[tuple[LiveServer, str, str]]:
+    """Runs a LiveServer during the block. Yields it, its token, and where to find the token.
 
     Raises TokenError if the environment has an invalid token.
     """
     token = livetoken.chosen()
     with (
-        contextlib.closing(LiveServer(address, metrics, status, obey, token)) as server,
+        contextlib.closing(LiveServer(address, metrics, status, obey, token, page)) as server,
         livetoken.kept(server.address, token) as path,
     ):
-        yield server, str(path or f"{livetoken.ENVIRONMENT}={token}")
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
-        super().__init__(address, handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores a client that closes its connection early."""
+        yield server, token, str(path or f"{livetoken.ENVIRONMENT}={token}")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -109,18 +133,32 @@ class _Handler(BaseHTTPRequestHandler):
     status: Callable[[], dict[str, Any]]
     obey: Obey
     token: str
-    timeout = 10
+    page: PageSource | None
+    streams: threading.BoundedSemaphore
+    server: BoundedServer
+    timeout = PATIENCE_S
 
     def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
         if path == "/metrics":
             self._metrics()
-        elif not self._host_is_ours():
+        elif not request_guard.host_is_ours(self.headers, self.connection.getsockname()[0]):
             self._refuse(HTTPStatus.FORBIDDEN, "this host name is not the lab's")
-        elif path in ("/", "/status"):
+        elif path == "/status" or (path == "/" and self.page is None):
             self._answer_json(HTTPStatus.OK, type(self).status())
-        else:
+        elif self.page is None:
             self._refuse(HTTPStatus.NOT_FOUND, "there are /metrics, /status and POST /command")
+        elif path in page_files.files():
+            file = page_files.files()[path]
+            self._answer(HTTPStatus.OK, file.content, file.kind, request_guard.PAGE_HEADERS)
+        elif path not in ("/news", "/scenario"):
+            self._refuse(HTTPStatus.NOT_FOUND, "there are /, /metrics, /status and POST /command")
+        elif not request_guard.origin_is_ours(self.headers):
+            self._refuse(HTTPStatus.FORBIDDEN, "a page of another site reads no lab")
+        elif path == "/news":
+            self._stream(self.page)
+        else:
+            self._scenario(self.page, parse_qs(query).get("name", [""])[0])
 
     def _metrics(self) -> None:
         encode, kind = choose_encoder(self.headers.get("Accept", ""))
@@ -130,23 +168,56 @@ class _Handler(BaseHTTPRequestHandler):
             return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         return self._answer(HTTPStatus.OK, content, kind)
 
+    def _scenario(self, page: PageSource, name: str) -> None:
+        try:
+            text = page.saved(name)
+        except (OSError, ValueError) as error:
+            return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        return self._answer(HTTPStatus.OK, text.encode(), "application/yaml; charset=utf-8")
+
+    def _stream(self, page: PageSource) -> None:
+        """Sends news to a page until it goes away or no longer reads (server-sent events)."""
+        if not self.streams.acquire(blocking=False):
+            return self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"{MOST_STREAMS} pages are open; close one"
+            )
+        try:
+            self.server.keep(self.connection)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER_BYTES)
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", "text/event-stream")
+            self._send_headers(request_guard.HEADERS)
+            self.end_headers()
+            cursor = Cursor()
+            while True:
+                cursor, news = _news(page, cursor)
+                news["status"] = type(self).status()
+                self.wfile.write(b"data: " + json.dumps(news).encode() + b"\n\n")
+                if self.server.closing.wait(NEWS_S):
+                    return None
+        finally:
+            self.streams.release()
+
     def do_POST(self) -> None:
-        if not self._host_is_ours():
+        if not request_guard.host_is_ours(self.headers, self.connection.getsockname()[0]):
             self._refuse(HTTPStatus.FORBIDDEN, "this host name is not the lab's")
-        elif not self._origin_is_ours():
+        elif not request_guard.origin_is_ours(self.headers):
             self._refuse(HTTPStatus.FORBIDDEN, "a page of another site commands no lab")
-        elif not self._has_token():
+        elif not request_guard.has_token(self.headers, type(self).token):
             self._refuse(
                 HTTPStatus.FORBIDDEN,
                 f"a command needs the lab's token: the lab says where it is when it starts; set "
                 f"{livetoken.ENVIRONMENT}",
             )
-        elif self.path != "/command":
-            self._refuse(HTTPStatus.NOT_FOUND, "commands go to /command")
+        elif self.path == "/command":
+            self._obey(Command, lambda command: command)
+        elif self.path == "/change" and self.page is not None:
+            self._obey(Change, Change.command)
         else:
-            self._command()
+            self._refuse(HTTPStatus.NOT_FOUND, "commands go to /command")
 
-    def _command(self) -> None:
+    def _obey(self, kind: type[T], command_of: Callable[[T], Command]) -> None:
+        """Executes the command in the request's body, which is of some type."""
         try:
             length = int(self.headers.get("Content-Length", ""))
         except ValueError:
@@ -154,37 +225,11 @@ class _Handler(BaseHTTPRequestHandler):
         if not 0 <= length <= MAX_COMMAND_BYTES:
             return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "that is no command")
         try:
-            command = msgspec.json.decode(self.rfile.read(length), type=Command)
-            said = type(self).obey(command)
+            asked = msgspec.json.decode(self.rfile.read(length), type=kind)
+            said = type(self).obey(command_of(asked))
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         return self._answer_json(HTTPStatus.OK, {"done": said})
-
-    def _host_is_ours(self) -> bool:
-        """Tells whether the request's host is this machine's name or the address that received it.
-
-        A rebound name is neither (DNS rebinding).
-        """
-        host = self.headers.get("Host", "")
-        name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-        here = self.connection.getsockname()[0]
-        return without_mapping(name) == without_mapping(here) or is_loopback(name)
-
-    def _origin_is_ours(self) -> bool:
-        """Tells whether no page of another origin sent the request.
-
-        Browsers always send the origin with a command.
-        """
-        origin = self.headers.get("Origin")
-        site = self.headers.get("Sec-Fetch-Site", "none")
-        return site in ("none", "same-origin") and origin in (
-            None,
-            f"http://{self.headers['Host']}",
-        )
-
-    def _has_token(self) -> bool:
-        given = self.headers.get(GUARD, "")
-        return hmac.compare_digest(given.encode(), type(self).token.encode())
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
         self._answer_json(status, {"error": why})
@@ -192,13 +237,27 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer_json(self, status: HTTPStatus, content: dict[str, Any]) -> None:
         self._answer(status, json.dumps(content, indent=2).encode() + b"\n", "application/json")
 
-    def _answer(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+    def _answer(
+        self, status: HTTPStatus, content: bytes, kind: str, more: dict[str, str] | None = None
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "no-store")
+        self._send_headers(request_guard.HEADERS | (more or {}))
         self.end_headers()
         self.wfile.write(content)
 
+    def _send_headers(self, headers: dict[str, str]) -> None:
+        for name, value in headers.items():
+            self.send_header(name, value)
+
     def log_message(self, format: str, *args: Any) -> None:
         """Logs nothing, because there is a scrape every second."""
+
+
+def _news(page: PageSource, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:
+    """Returns a page's news; those of a lab whose files cannot be read say why."""
+    try:
+        return page.news(cursor)
+    except (RecordError, OSError) as error:
+        return cursor, {"error": str(error)}

@@ -1,4 +1,4 @@
-"""Tests command_server.py: its answers, and whom it refuses."""
+"""Tests command_server.py: its answers, and whom it refuses. page_server_test.py tests the page."""
 
 from __future__ import annotations
 

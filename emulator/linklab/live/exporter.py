@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from linklab.core.records import Follower
+from linklab.live.view import Cursor, PageView
 from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import RunMetrics, families
 from linklab.runs.job import Job
@@ -28,6 +30,8 @@ class Exporter(Collector):
         self._lock = threading.Lock()
         self._running: tuple[RunMetrics, Follower] | None = None
         self._ended: dict[str, RunMetrics] = {}
+        self._view: PageView | None = None
+        self._begun = 0
 
     def begin(self, run_dir: Path, job: Job, scenario: Scenario) -> str:
         """Begins a run in `run_dir`, and returns its label."""
@@ -35,7 +39,18 @@ class Exporter(Collector):
         metrics = new_metrics(label, job, scenario, time.time())
         with self._lock:
             self._running = (metrics, Follower(run_dir, job.shift_s))
+            self._begun += 1
+            self._view = PageView(self._begun, label, job.title, job.seed, scenario, metrics)
         return label
+
+    def news(self, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:
+        """Returns what a reader of the page does not have yet, and its new cursor.
+
+        After a run's end the page shows it until the next one begins. Raises RecordError.
+        """
+        with self._lock:
+            self._read()
+            return (cursor, {}) if self._view is None else self._view.since(cursor)
 
     def end(self, figures: RunFigures | None) -> None:
         """Ends the run with its figures; None if it failed."""
@@ -87,4 +102,6 @@ class Exporter(Collector):
         metrics, follower = self._running
         for t_s, record in follower.read():
             metrics.record(t_s, record)
+            if self._view is not None:
+                self._view.take(record)
         return metrics

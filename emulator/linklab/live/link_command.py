@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from linklab.core import units
+from linklab.core.bounded import Name
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import (
     MAX_QUEUE_BYTES,
@@ -96,6 +97,21 @@ _VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "queue": ("queue_bytes", units.parse_size),
 }
 """The command's field that a change sets, and how its value is read."""
+
+
+class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"span": "for"}):
+    """A change of a link in words, as the page sends it: those of `linklab link`."""
+
+    link: Name
+    change: Name
+    value: Name | None = None
+    span: Name | None = None
+
+    def command(self) -> Command:
+        """Returns the command. Raises ValueError for other words."""
+        if self.change not in CHANGES:
+            raise ValueError(f"no change is {self.change!r}; allowed: {', '.join(CHANGES)}")
+        return command_of(self.link, self.change, self.value, self.span)
 
 
 def lasting(standing: Command | None, command: Command) -> Command | None:

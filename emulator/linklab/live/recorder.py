@@ -7,7 +7,7 @@ from pathlib import Path
 from linklab.core import whole_file
 from linklab.core.records import RecordError
 from linklab.live import by_hand
-from linklab.live.by_hand import Change
+from linklab.live.by_hand import Executed
 from linklab.scenario import Scenario
 from linklab.scenario.name import FORM
 
@@ -40,7 +40,7 @@ class Recorder:
         self.files: list[Path] = []
         self._scenario = scenario
         self._file = file
-        self._written: dict[Path, tuple[Path, list[Change]]] = {}
+        self._written: dict[Path, tuple[Path, list[Executed]]] = {}
 
     def update(self, run_dir: Path, who: str, seed: int) -> None:
         """Writes the file of a run if its links were changed since the last call. Raises OSError."""

@@ -30,11 +30,11 @@ from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab.network.services import Outside
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
-from linklab.live.command_server import serving
+from linklab.live import by_hand
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter
 from linklab.live.link_command import feasible, in_words, lasting
-from linklab.live.recorder import Recorder
+from linklab.live.recorder import Recorder, title_of
 from linklab.places import choice
 from linklab.places.choice import Environment
 from linklab.runs import job, runner, summary
@@ -99,6 +99,7 @@ class LiveLab:
         self._place_in_turns = 0
         self._recorder = recorder
         self._is_changed = False
+        self._changed_run: tuple[RunRequest, Path] | None = None
         self._paused = False
         self._resumed = threading.Condition(self._lock)
         self._next_asked_at: float | None = None
@@ -148,9 +149,21 @@ class LiveLab:
                 if standing is not None:
                     self._standing[command.link] = standing
                 self._is_changed = True
+                self._changed_run = self._running or self._changed_run
             if self._running is not None and command.pause is None:
                 control.send(self._running[1], command)
             return in_words(command)
+
+    def saved(self, name: str) -> str:
+        """Writes a scenario of the last run in which somebody changed a link. Raises ValueError."""
+        with self._lock:
+            changed = self._changed_run
+        done = [] if changed is None else by_hand.changes_of(changed[1])
+        if changed is None or not done:
+            raise ValueError("no link was changed by hand yet: there is nothing to save")
+        request = changed[0]
+        title = title_of(self._scenario, request.client_name, request.seed)
+        return by_hand.saved(self._scenario, done, name, title)
 
     def _pause(self, *, is_wanted: bool) -> None:
         if not self._turn[0].client:
@@ -290,43 +303,3 @@ def _figures(run_dir: Path, error: str | None) -> tuple[RunFigures | None, str |
         return summary.write(run_dir), None
     except (FigureError, OSError) as problem:
         return None, str(problem)
-
-
-def live(
-    turn: Sequence[RunRequest],
-    *,
-    where: Environment,
-    parent: Path,
-    address: tuple[str, int],
-    dashboards: str | None = None,
-    recorder: Recorder | None = None,
-) -> None:
-    """Runs a live lab on `address` until it is interrupted; `dashboards` is the URL of Grafana.
-
-    Raises TokenError if the environment has an invalid token.
-    """
-    with contextlib.ExitStack() as stack:
-        lab = LiveLab(turn, where, recorder)
-        if recorder is not None:
-            stack.callback(_say_recorded, recorder)
-        stack.callback(lab.close)
-        server, kept = stack.enter_context(serving(address, lab.exporter, lab.status, lab.obey))
-        directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
-        links = list(turn[0].scenario.links)
-        first, last = links[0], links[-1]
-        print(
-            f"live: {turn[0].scenario.name}, {', '.join(one.client_name for one in turn)} in turn; metrics: {server.url}/metrics\n"
-            f"run directories: {directory} (the last {KEPT_RUNS})\n"
-            f"change it: linklab link {first} down | linklab link {last} rate 10mbit | linklab next\n"
-            f"who commands it needs its token, which `linklab link` of this account finds: {kept}",
-            file=sys.stderr,
-        )
-        if dashboards:
-            print(f"open {dashboards}", file=sys.stderr)
-        lab.run(directory)
-
-
-def _say_recorded(recorder: Recorder) -> None:
-    files = " ".join(map(str, recorder.files))
-    said = f"run what you changed by hand: {files}" if files else "no link was changed: no file"
-    print(f"--record: {said}", file=sys.stderr)

@@ -67,7 +67,7 @@ def run(request: RunRequest, where: Environment, parent: Path, address: tuple[st
     TokenError, RunError, and OSError if the address is in use.
     """
     lab = ShellLab(request, where)
-    with serving(address, lab.exporter, lab.status, lab.obey) as (server, _):
+    with serving(address, lab.exporter, lab.status, lab.obey) as (server, _, _):
         run_dir = runner.new_directory(parent, request.label)
         lab.begin(run_dir)
         first = next(iter(request.scenario.links))

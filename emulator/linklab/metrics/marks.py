@@ -72,6 +72,10 @@ class Marks:
                 return f"{self._in_force[name, what]}, by hand"
         return "down" if link.state is not None and not link.state.up else "out"
 
+    def in_force(self, link: str) -> list[str]:
+        """What of a link is as somebody wants it now, in words."""
+        return [words for (name, _), words in self._in_force.items() if name == link]
+
     def out(self) -> Readings:
         """Yields the outages with their reasons."""
         for names, mark in self._out.items():

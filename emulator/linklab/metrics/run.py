@@ -95,6 +95,20 @@ class RunMetrics:
         return self._now_s
 
     @property
+    def links(self) -> dict[str, links.LinkMetrics]:
+        """What is known of each link."""
+        return self._links.links
+
+    @property
+    def progress_ratio(self) -> float | None:
+        """Part of the file that is there; None of no file."""
+        return self._download.progress_ratio
+
+    def by_hand(self, link: str) -> list[str]:
+        """What of a link is as somebody wants it, in words, such as "rate 10 Mbit/s"."""
+        return self._marks.in_force(link)
+
+    @property
     def lateness_s(self) -> float:
         """The emulator's worst lateness in the last seconds."""
         return self._lab.lateness_s

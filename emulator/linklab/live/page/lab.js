@@ -1,0 +1,69 @@
+// Talks with the lab: news by server-sent events, changes by POST with the token.
+
+const KEY = "linklab-token";
+const RETRY_MS = 3000;
+
+// The token comes in the URL's fragment, which no server and no referrer sees. It moves to the tab's
+// storage, so that nobody reads it in the address bar, and a reload still has it.
+export function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given !== null) {
+    sessionStorage.setItem(KEY, given);
+    history.replaceState(null, "", location.pathname);
+  }
+  return sessionStorage.getItem(KEY) !== null;
+}
+
+export const setToken = (token) => sessionStorage.setItem(KEY, token);
+
+// Returns the lab's words; throws an Error with its words, `isToken` if the token is not the lab's.
+export async function send(path, content) {
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Linklab": sessionStorage.getItem(KEY) ?? "" },
+      body: JSON.stringify(content),
+    });
+  } catch {
+    throw new Error("the lab does not answer");
+  }
+  const said = await answer.json();
+  if (answer.ok) return said.done;
+  throw Object.assign(new Error(said.error), { isToken: answer.status === 403 });
+}
+
+export async function scenario(name) {
+  const answer = await fetch(`/scenario?name=${encodeURIComponent(name)}`);
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  return answer.blob();
+}
+
+// Calls `onNews` with each message, and `onLost` with words, or null once the lab answers again. A tab
+// that nobody sees has no stream: a browser opens six connections to a lab only.
+export function follow(onNews, onLost) {
+  let source = null;
+  let timer = 0;
+  const open = () => {
+    clearTimeout(timer);
+    if (document.hidden || source !== null) return;
+    source = new EventSource("/news");
+    source.onmessage = (message) => {
+      onLost(null);
+      onNews(JSON.parse(message.data));
+    };
+    source.onerror = () => {
+      source?.close();
+      source = null;
+      onLost("The lab does not answer, or too many pages are open. Trying again…");
+      timer = setTimeout(open, RETRY_MS);
+    };
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) return open();
+    clearTimeout(timer);
+    source?.close();
+    source = null;
+  });
+  open();
+}

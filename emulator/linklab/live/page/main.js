@@ -1,0 +1,160 @@
+// The lab's page: shows the news of the lab, and sends what hands do.
+
+import { Controls } from "./controls.js";
+import { Curves } from "./curves.js";
+import { byId, make, setText } from "./elements.js";
+import { follow, scenario, send, setToken, takeToken } from "./lab.js";
+import { clock } from "./quantities.js";
+import { Timeline } from "./timeline.js";
+
+const MOST_HAPPENED = 60;
+
+const timeline = new Timeline(byId("timeline"));
+let links = {};
+let run = null;
+let isFrozen = false;
+let isPaused = false;
+
+function say(words, isBad = false) {
+  byId("said").classList.toggle("bad", isBad);
+  setText(byId("said"), words);
+}
+
+async function ask(path, content) {
+  try {
+    say(await send(path, content));
+  } catch (error) {
+    byId("key").hidden = !error.isToken;
+    say(error.message, true);
+    throw error;
+  }
+}
+
+function begin(about) {
+  const links_before = run && JSON.stringify(run.links);
+  run = about;
+  timeline.begin(about);
+  setText(byId("title"), about.title ? `${about.scenario}: ${about.title}` : about.scenario);
+  document.title = `linklab: ${about.scenario}`;
+  byId("happened").replaceChildren();
+  if (!byId("name").value) byId("name").value = `${about.scenario.replace(/[^a-z0-9-]/g, "-").slice(0, 56)}-by-hand`;
+  for (const { curves } of Object.values(links)) curves.close();
+  const kept = links_before === JSON.stringify(about.links) ? links : {};
+  links = {};
+  for (const [name, { kind, access_points }] of Object.entries(about.links)) {
+    const curves = new Curves(name);
+    const controls = kept[name]?.controls ?? new Controls(name, access_points, (change, value, span) => ask("/change", { link: name, change, value, for: span }));
+    const state = make("span", { class: "state" });
+    const title = `link-${name}`;
+    const heading = make("h2", { id: title }, kind === name ? name : `${name} (${kind})`);
+    const article = make("article", { class: "link", "aria-labelledby": title }, make("header", {}, heading, state), curves.element, controls.element);
+    links[name] = { article, curves, controls, state };
+  }
+  byId("links").replaceChildren(...Object.values(links).map(({ article }) => article));
+}
+
+function happened(marks) {
+  const list = byId("happened");
+  for (const { t_s, link, kind, detail } of marks) {
+    const words = kind === "live" ? `by hand: ${detail}` : `${kind.replaceAll("-", " ")} ${detail}`;
+    list.prepend(make("li", { class: kind === "live" ? "hand" : "" }, make("span", { class: "dim" }, clock(t_s)), make("span", {}, link), make("span", {}, words)));
+  }
+  while (list.children.length > MOST_HAPPENED) list.lastChild.remove();
+}
+
+function linkState({ up, out, access_point, by_hand }) {
+  const what = !up ? "down" : out ? "nothing passes" : access_point ? `up, at ${access_point}` : "up";
+  return by_hand.length ? `${what}; by hand: ${by_hand.join(", ")}` : what;
+}
+
+function showNow(now) {
+  for (const [name, link] of Object.entries(now.links)) {
+    const { state, controls } = links[name];
+    setText(state, linkState(link));
+    state.classList.toggle("bad", !link.up || link.out);
+    controls.update(link);
+  }
+  const late = byId("late");
+  if (!now.keeps_up && late.hidden) {
+    setText(late, `This machine cannot keep up: the lab is late by ${Math.round(now.lateness_s * 1000)} ms. The links are not what you set. Take lower rates.`);
+  }
+  late.hidden = now.keeps_up;
+  byId("progress").closest(".going").hidden = now.progress === null;
+  if (now.progress !== null) {
+    byId("progress").value = now.progress;
+    setText(byId("percent"), `${Math.floor(now.progress * 100)} %`);
+  }
+}
+
+function showStatus(status, now) {
+  isPaused = status.paused;
+  const pause = byId("pause");
+  pause.setAttribute("aria-pressed", String(isPaused));
+  pause.hidden = status.algorithms.length === 0;
+  byId("choice").hidden = status.algorithms.length === 0;
+  const select = byId("algorithm");
+  if (select.options.length !== status.algorithms.length) {
+    select.replaceChildren(...status.algorithms.map((name) => make("option", {}, name)));
+  }
+  const doing = status.running === null ? (isPaused ? "paused" : "between two downloads") : status.algorithms.length ? `${status.running} downloads ${run.size}` : "the links are there for others";
+  const late = now ? `, late by ${Math.round(now.lateness_s * 1000)} ms` : "";
+  setText(byId("what"), `${doing}; seed ${run.seed}, ${now ? clock(now.t_s) : "not begun"}, in the ${status.place}${late}`);
+}
+
+function news({ run: about, samples = [], marks = [], plan, now, status, error }) {
+  if (error) return say(error, true);
+  if (about) begin(about);
+  if (run === null) return;
+  const names = Object.keys(links);
+  names.forEach((name, index) => {
+    const { curves } = links[name];
+    curves.add(
+      samples.map(({ t_s, links: points }) => ({ t_s, point: points[index] })),
+      marks.filter(({ link }) => link === name),
+    );
+    if (!isFrozen) curves.draw();
+  });
+  timeline.add(plan, marks);
+  happened(marks);
+  if (now) showNow(now);
+  showStatus(status, now);
+  if (!isFrozen && now) {
+    timeline.draw(now.t_s);
+    setText(byId("store"), timeline.ahead(now.t_s));
+  }
+}
+
+function lost(words) {
+  byId("lost").hidden = words === null;
+  if (words !== null) setText(byId("lost"), words);
+}
+
+const quietly = (asked) => asked.catch(() => {});
+byId("next").addEventListener("click", () => quietly(ask("/command", { next: true, algorithm: byId("algorithm").value })));
+byId("pause").addEventListener("click", () => quietly(ask("/command", { pause: !isPaused })));
+byId("freeze").addEventListener("click", (event) => {
+  isFrozen = !isFrozen;
+  event.target.setAttribute("aria-pressed", String(isFrozen));
+});
+byId("key").addEventListener("submit", (event) => {
+  event.preventDefault();
+  setToken(byId("token").value.trim());
+  byId("token").value = "";
+  byId("key").hidden = true;
+  say("the token is used for the next change");
+});
+byId("save").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const name = byId("name").value.trim();
+  try {
+    const address = URL.createObjectURL(await scenario(name));
+    make("a", { href: address, download: `${name}.yaml` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    say(`saved ${name}.yaml: linklab run ${name}.yaml`);
+  } catch (error) {
+    say(error.message, true);
+  }
+});
+
+byId("key").hidden = takeToken();
+follow(news, lost);

@@ -1,0 +1,189 @@
+"""Collects what the lab's page shows of a run, from its records. Pure.
+
+It keeps the last minutes only, so its memory is bounded, whatever the run and the readers do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from linklab.core import units
+from linklab.core.link_state import DIRECTIONS
+from linklab.core.printable import printable
+from linklab.core.records import EventRecord, LinkRecord, QueueRecord, Record
+from linklab.live import plan
+from linklab.live.plan import LinkPlan
+from linklab.metrics.links import LinkMetrics
+from linklab.metrics.run import RunMetrics
+from linklab.scenario import LinkSettings, Scenario
+
+MOST_SAMPLES: Final = 480
+"""Four minutes of samples, at two a second."""
+
+MOST_MARKS: Final = 300
+"""The most events that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """What a reader has already: a run by its number, and how many of its items."""
+
+    run: int = 0
+    samples: int = 0
+    marks: int = 0
+    planned: int = 0
+
+
+class PageView:
+    """What the page shows of one run, the `number`th of its lab."""
+
+    def __init__(
+        self, number: int, label: str, who: str, seed: int, scenario: Scenario, metrics: RunMetrics
+    ) -> None:
+        self._number = number
+        self._scenario = scenario
+        self._metrics = metrics
+        self._about = {
+            "label": label,
+            "who": who,
+            "seed": seed,
+            "scenario": scenario.name,
+            "title": scenario.title,
+            "size": units.format_size(scenario.payload.size_bytes),
+            "links": {
+                name: {
+                    "kind": link.kind.name,
+                    "access_points": list(link.access_points),
+                    "models": [type(one).__name__.removesuffix("Settings") for one in link.models],
+                }
+                for name, link in scenario.links.items()
+            },
+            "events": [
+                {
+                    "at_s": one.at_s,
+                    "after": None
+                    if one.after_bytes is None
+                    else units.format_size(one.after_bytes),
+                    "for_s": None if math.isinf(one.duration_s) else one.duration_s,
+                    "link": one.link,
+                    "words": plan.in_words(one),
+                }
+                for one in scenario.events
+            ],
+            "plan_step_s": plan.STEP_S,
+        }
+        self._plan = LinkPlan(scenario, seed)
+        self._samples: deque[dict[str, Any]] = deque(maxlen=MOST_SAMPLES)
+        self._marks: deque[dict[str, Any]] = deque(maxlen=MOST_MARKS)
+        self._counts = {"samples": 0, "marks": 0}
+        self._lost: dict[tuple[str, str], int] = {}
+        self._last = (list(scenario.links)[-1], DIRECTIONS[-1])
+
+    def take(self, record: Record) -> None:
+        """Takes in a record, which the metrics have already."""
+        match record:
+            case QueueRecord() if (record.link, record.direction) == self._last:
+                self._samples.append(self._sample(record.t_s))
+                self._counts["samples"] += 1
+            case EventRecord():
+                self._marks.append(
+                    {
+                        "t_s": record.t_s,
+                        "link": record.link,
+                        "kind": record.kind,
+                        "detail": printable(record.detail),
+                    }
+                )
+                self._counts["marks"] += 1
+
+    def since(self, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:
+        """Returns what a reader does not have yet, and its new cursor."""
+        is_new = cursor.run != self._number
+        if is_new:
+            cursor = Cursor(self._number)
+        self._plan.extend(self._metrics.now_s)
+        first, planned = self._plan.since(cursor.planned)
+        news: dict[str, Any] = {
+            "samples": _latest(self._samples, self._counts["samples"] - cursor.samples),
+            "marks": _latest(self._marks, self._counts["marks"] - cursor.marks),
+            "now": self._now(),
+        }
+        if planned:
+            news["plan"] = {"first": first, "rates": planned}
+        if is_new:
+            news["run"] = self._about
+        counts = self._counts
+        return (
+            Cursor(self._number, counts["samples"], counts["marks"], first + len(planned)),
+            news,
+        )
+
+    def _sample(self, t_s: float) -> dict[str, Any]:
+        links = self._metrics.links.items()
+        return {"t_s": t_s, "links": [self._point(name, link) for name, link in links]}
+
+    def _point(self, name: str, link: LinkMetrics) -> list[float]:
+        """Returns a link's capacity and use (bit/s), round trip without and with queues (s), queue
+        (bytes), loss ratio and packets lost since the last sample."""
+        down, up = (link.directions[one] for one in DIRECTIONS)
+        capacity, use, _ = down.last_second.per_second()
+        state = link.state
+        rtt_s = 2 * state.delay_s if state else 0.0
+        waits_s, queued, lost = 0.0, 0, 0
+        for direction, known in (("down", down), ("up", up)):
+            queue = known.queue
+            if queue is None:
+                continue
+            rate_bps = state.rate_bps(direction) if state else 0
+            waits_s += queue.queue_bytes * 8 / rate_bps if rate_bps else 0.0
+            queued += queue.queue_bytes if direction == "down" else 0
+            total = queue.lost_packets + queue.dropped_packets
+            lost += total - self._lost.get((name, direction), 0)
+            self._lost[name, direction] = total
+        loss = state.lost_ratio("down") if state else 0.0
+        ms = [round(one, 6) for one in (rtt_s, rtt_s + waits_s)]
+        return [round(capacity * 8), round(use * 8), *ms, queued, round(loss, 6), lost]
+
+    def _now(self) -> dict[str, Any]:
+        metrics = self._metrics
+        return {
+            "t_s": metrics.now_s,
+            "progress": metrics.progress_ratio,
+            "lateness_s": metrics.lateness_s,
+            "keeps_up": metrics.keeps_up,
+            "links": {
+                name: {
+                    "up": state.up,
+                    "out": state.is_out("down"),
+                    "access_point": state.access_point,
+                    "values": _values(state, self._scenario.links[name]),
+                    "by_hand": metrics.by_hand(name),
+                }
+                for name, link in metrics.links.items()
+                if (state := link.state) is not None
+            },
+        }
+
+
+def _values(state: LinkRecord, settings: LinkSettings) -> dict[str, tuple[float, str]]:
+    """Returns what a link is now: each value in base units, and as a scenario has it."""
+    queue = settings.queue_bytes if state.queue_bytes is UNSET else state.queue_bytes
+    rtt_s, jitter_s = round(2 * state.delay_s, 6), round(state.jitter_s, 6)
+    loss = round(state.loss_ratio, 6)
+    return {
+        "rate": (state.down_rate_bps, units.format_rate(state.down_rate_bps)),
+        "uplink": (state.up_rate_bps, units.format_rate(state.up_rate_bps)),
+        "rtt": (rtt_s, units.format_duration(rtt_s)),
+        "jitter": (jitter_s, units.format_duration(jitter_s)),
+        "loss": (loss, units.format_ratio(loss)),
+        "queue": (queue, units.format_size(queue)),
+    }
+
+
+def _latest(kept: deque[dict[str, Any]], wanted: int) -> list[dict[str, Any]]:
+    return list(kept)[len(kept) - min(wanted, len(kept)) :]
