@@ -69,7 +69,7 @@ class Launch:
 
 class ProxiedLab:
     """Runs `linklab live` for a scenario of Wi-Fi and LTE, with its proxies: `ports` by link, ""
-    for all."""
+    for all. `origin` is the origin's URL in the lab."""
 
     def __init__(
         self, directory: Path, launch: Launch, process: subprocess.Popen[Any], first: int
@@ -78,6 +78,7 @@ class ProxiedLab:
         self.process = process
         self.ports = {"": first, "wifi": first + 1, "lte": first + 2}
         self.address = f"127.0.0.1:{first + 3}"
+        self.origin = ""
         self._launch = launch
 
     def proxy(self, link: str = "", scheme: str = "http") -> str:
@@ -150,6 +151,7 @@ def proxied(
             stderr=err,
         )
     lab = ProxiedLab(directory, launch, process, first)
+    lab.origin = inside(origin)
     try:
         deadline = time.monotonic() + PATIENCE_S
         while fetched(inside(origin), lab.proxy(), "-r", "0-9") is None:
