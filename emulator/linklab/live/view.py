@@ -20,6 +20,7 @@ from linklab.live import plan
 from linklab.live.plan import LinkPlan
 from linklab.metrics.links import LinkMetrics
 from linklab.metrics.run import RunMetrics
+from linklab.models import registry
 from linklab.scenario import LinkSettings, Scenario
 
 MOST_SAMPLES: Final = 480
@@ -59,7 +60,7 @@ class PageView:
                 name: {
                     "kind": link.kind.name,
                     "access_points": list(link.access_points),
-                    "models": [type(one).__name__.removesuffix("Settings") for one in link.models],
+                    "models": [registry.of_settings(one).rows[0].key for one in link.models],
                 }
                 for name, link in scenario.links.items()
             },

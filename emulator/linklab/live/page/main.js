@@ -12,6 +12,7 @@ const MOST_HAPPENED = 60;
 const timeline = new Timeline(byId("timeline"));
 let links = {};
 let run = null;
+const byHand = new Map();
 let isFrozen = false;
 let isPaused = false;
 
@@ -56,7 +57,7 @@ function begin(about) {
 function happened(marks) {
   const list = byId("happened");
   for (const { t_s, link, kind, detail } of marks) {
-    const words = kind === "live" ? `by hand: ${detail}` : `${kind.replaceAll("-", " ")} ${detail}`;
+    const words = kind === "live" ? `by hand: ${detail}` : `${kind === "live-end" ? "by hand, ended:" : kind.replaceAll("-", " ")} ${detail}`;
     list.prepend(make("li", { class: kind === "live" ? "hand" : "" }, make("span", { class: "dim" }, clock(t_s)), make("span", {}, link), make("span", {}, words)));
   }
   while (list.children.length > MOST_HAPPENED) list.lastChild.remove();
@@ -76,7 +77,7 @@ function showNow(now) {
   }
   const late = byId("late");
   if (!now.keeps_up && late.hidden) {
-    setText(late, `This machine cannot keep up: the lab is late by ${Math.round(now.lateness_s * 1000)} ms. The links are not what you set. Take lower rates.`);
+    setText(late, `This machine cannot keep up: the lab is late by ${Math.round(now.lateness_s * 1000)} ms, or its core has no time left. The links are not what you set. Take lower rates.`);
   }
   late.hidden = now.keeps_up;
   byId("progress").closest(".going").hidden = now.progress === null;
@@ -101,21 +102,30 @@ function showStatus(status, now) {
   setText(byId("what"), `${doing}; seed ${run.seed}, ${now ? clock(now.t_s) : "not begun"}, in the ${status.place}${late}`);
 }
 
+// A change by hand is also an event of the kind of the scenario's: one of them is enough.
+function withoutEchoes(marks) {
+  return marks.filter(({ t_s, link, kind }) => {
+    if (kind === "live") byHand.set(link, t_s);
+    return kind === "live" || kind === "handover" || byHand.get(link) !== t_s;
+  });
+}
+
 function news({ run: about, samples = [], marks = [], plan, now, status, error }) {
   if (error) return say(error, true);
   if (about) begin(about);
   if (run === null) return;
+  const shown = withoutEchoes(marks);
   const names = Object.keys(links);
   names.forEach((name, index) => {
     const { curves } = links[name];
     curves.add(
       samples.map(({ t_s, links: points }) => ({ t_s, point: points[index] })),
-      marks.filter(({ link }) => link === name),
+      shown.filter(({ link }) => link === name),
     );
     if (!isFrozen) curves.draw();
   });
-  timeline.add(plan, marks);
-  happened(marks);
+  timeline.add(plan, shown);
+  happened(shown);
   if (now) showNow(now);
   showStatus(status, now);
   if (!isFrozen && now) {

@@ -97,8 +97,8 @@ export class Timeline {
       ...timed.slice(0, 3).map((event) => `in ${Math.ceil(event.at_s - nowS)} s ${event.link}: ${event.words}`),
       ...awaited.slice(0, 3).map((event) => `after ${event.after} ${event.link}: ${event.words}`),
     ];
-    const models = Object.entries(this.run.links).filter(([, link]) => link.models.length).map(([name, link]) => `${name} ${link.models.join(", ")}`);
-    const has = models.length ? `Models: ${models.join("; ")}. ` : "";
+    const models = Object.entries(this.run.links).filter(([, link]) => link.models.length).map(([name, link]) => `${name} follows its ${link.models.join(", ")}`);
+    const has = models.length ? `${models.join("; ")}. ` : "";
     return `${has}${said.length ? `Next: ${said.join("; ")}.` : "No further event."} Planned capacity is that of idle links.`;
   }
 }
