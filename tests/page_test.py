@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, environment
+from conftest import REPOSITORY, Called, environment
 from lab_page import (
     TOKEN,
     clicked,
@@ -38,6 +38,7 @@ from lab_page import (
 from linklab import scenario as scenarios
 from linklab.commands.report_browser_test import CHROMIUM, Tab
 from linklab.places.guest import gateway
+from live_test import Live, live
 from through_the_lab import Launch, ProxiedLab, proxied, served
 
 pytestmark = [
@@ -333,3 +334,70 @@ def test_axe_finds_nothing_serious_and_nothing_is_too_wide(
     paged(lab, tmp_path, work)
     print(found)
     assert [one for one in found if one[1] in ("serious", "critical")] == []
+
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+DOWNLOADS = f"""name: quick
+title: "{HOSTILE} & more"
+payload: {{size: 12 MB}}
+links:
+  wifi: {{{WIFI}}}
+  lte: {{{LTE}, trace: {{file: lte-walking}}}}
+events:
+  - {{at: 4 s, link: lte, for: 1 s, outage: true}}
+  - {{at: 12 s, link: wifi, for: 3 s, loss: 2 %}}
+  - {{after: 11 MB, link: lte, down: 4 Mbit/s}}
+"""
+
+
+def test_downloads_are_chosen_paused_changed_and_what_was_done_runs_in_virtual_time(
+    tmp_path: Path, linklab: Callable[..., Called], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The words of a scenario are text on the page, whatever they are."""
+    monkeypatch.setenv("LINKLAB_LIVE_TOKEN", TOKEN)
+    (tmp_path / "saved").mkdir()
+    saved = tmp_path / "saved" / "by-me.yaml"
+
+    async def work(tab: Tab, lab: Live) -> None:
+        await tab.until("document.querySelector('#percent').textContent !== ''")
+        assert HOSTILE in await tab.value("document.querySelector('h1').textContent")
+        await tab.until(
+            "document.querySelector('#store').textContent.includes('after 11 MB lte: down 4 Mbit/s')"
+        )
+        await typed(tab, "wifi-rate", "6 Mbit/s")
+        await clicked(tab, "Down for 3 s", "[aria-labelledby=link-lte]")
+        await tab.until("document.querySelector('#happened').textContent.includes('down for 3 s')")
+        await tab.call(
+            "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(saved.parent)
+        )
+        await typed(tab, "name", "by-me")
+        await until(saved.exists)
+        if "SCREENSHOTS" in os.environ:
+            await picture(tab, Path(os.environ["SCREENSHOTS"]) / "page-download.png", 1366)
+        await clicked(tab, "Pause downloads")
+        await until(lambda: lab.status()["paused"])
+        await tab.value("document.querySelector('#algorithm').value = 'alg1', 0")
+        await clicked(tab, "Run it now")
+        await until(lambda: lab.status()["running"] is None)
+        await tab.until("document.querySelector('#what').textContent.includes('paused')")
+        await clicked(tab, "Pause downloads")
+        await until(lambda: lab.status()["running"] == "alg1")
+        await tab.until("document.querySelector('#what').textContent.includes('alg1 downloads')")
+        assert lab.status()["changed"] == [{"link": "wifi", "down_rate_bps": 6_000_000}]
+        assert complaints(tab) == []
+
+    async def do(lab: Live) -> None:
+        async with opened(tmp_path / "browser", f"http://{lab.address}/#token={TOKEN}") as tab:
+            await work(tab, lab)
+
+    with live(tmp_path, DOWNLOADS) as lab:
+        lab.until(lambda: "downloading" in (tmp_path / "err").read_text())
+        asyncio.run(do(lab))
+    (rate, down) = [
+        one for one in scenarios.load(saved).events if one.down_rate_bps == 6_000_000 or one.carrier
+    ]
+    assert (down.link, down.carrier, down.duration_s) == ("lte", "down", 3.0)
+    assert rate.at_s is not None
+    times = [linklab("run", saved, "-a", "alg3", "--json").json["figures"] for _ in range(2)]
+    assert times[0] == times[1]
