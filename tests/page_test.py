@@ -42,7 +42,7 @@ from live_test import Live, live
 from through_the_lab import Launch, ProxiedLab, proxied, served
 
 pytestmark = [
-    pytest.mark.alone,
+    pytest.mark.one_at_a_time,
     pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium"),
     pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
 ]

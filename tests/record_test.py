@@ -14,7 +14,7 @@ import yaml
 from conftest import Called
 from live_test import live
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.one_at_a_time
 
 LINKS = """name: quick
 payload: {size: 60 MB}

@@ -44,6 +44,8 @@ EXAMPLES = frozenset(
         "mine.yaml",
         "yesterday.yaml",
         "my-scenario.yaml",
+        "my-walk.yaml",
+        "my-walk-2.yaml",
         "emulator/linklab/models/dips.py",
         "client/internal/schedule/fixedsize.go",
     }

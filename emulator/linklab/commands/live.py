@@ -21,15 +21,19 @@ from linklab.live.start import Outlets
 from linklab.scenario import find
 
 EPILOG = """\
-The command serves metrics for Prometheus. In a second terminal:
+The command serves a page to watch and change the links in a browser (--open).
+It also serves metrics for Prometheus. In a second terminal:
   linklab link wifi down --for 3s
   linklab link lte rate 10mbit
   linklab next
 
+What you change by hand becomes a scenario: --record FILE.yaml, or the page's
+button. It runs in virtual time, the same to the nanosecond.
+
 Commands need the lab's token. Commands of the same account find it. From other
 accounts and machines (--listen): LINKLAB_LIVE_TOKEN=… linklab next --live
-ADDRESS. Anyone who reaches the address may read metrics and status. It is plain
-HTTP: use a tunnel over networks that you do not trust.
+ADDRESS. Anyone who reaches the address may read metrics, status and page. It is
+plain HTTP: use a tunnel over networks that you do not trust.
 
 With --listen-proxy the links carry only the proxy's traffic, unless -a names
 algorithms that download too. If several take turns, the proxy is away for

@@ -82,7 +82,7 @@ class PageView:
         self._samples: deque[dict[str, Any]] = deque(maxlen=MOST_SAMPLES)
         self._marks: deque[dict[str, Any]] = deque(maxlen=MOST_MARKS)
         self._counts = {"samples": 0, "marks": 0}
-        self._lost: dict[tuple[str, str], int] = {}
+        self._lost: dict[str, int] = {}
         self._last = (list(scenario.links)[-1], DIRECTIONS[-1])
 
     def take(self, record: Record) -> None:
@@ -129,23 +129,23 @@ class PageView:
         return {"t_s": t_s, "links": [self._point(name, link) for name, link in links]}
 
     def _point(self, name: str, link: LinkMetrics) -> list[float]:
-        """Returns a link's capacity and use (bit/s), round trip without and with queues (s), queue
-        (bytes), loss ratio and packets lost since the last sample."""
-        down, up = (link.directions[one] for one in DIRECTIONS)
+        """Returns a link's downlink: capacity and use (bit/s), round trip without and with both
+        queues (s), queue (bytes), loss ratio and packets lost since the last sample."""
+        down = link.directions["down"]
         capacity, use, _ = down.last_second.per_second()
         state = link.state
         rtt_s = 2 * state.delay_s if state else 0.0
-        waits_s, queued, lost = 0.0, 0, 0
-        for direction, known in (("down", down), ("up", up)):
-            queue = known.queue
-            if queue is None:
-                continue
-            rate_bps = state.rate_bps(direction) if state else 0
-            waits_s += queue.queue_bytes * 8 / rate_bps if rate_bps else 0.0
-            queued += queue.queue_bytes if direction == "down" else 0
-            total = queue.lost_packets + queue.dropped_packets
-            lost += total - self._lost.get((name, direction), 0)
-            self._lost[name, direction] = total
+        waits_s = sum(
+            known.queue.queue_bytes * 8 / rate_bps
+            for direction, known in link.directions.items()
+            if known.queue is not None and state and (rate_bps := state.rate_bps(direction))
+        )
+        queued, lost = 0, 0
+        if down.queue is not None:
+            queued = down.queue.queue_bytes
+            total = down.queue.lost_packets + down.queue.dropped_packets
+            lost = total - self._lost.get(name, 0)
+            self._lost[name] = total
         loss = state.lost_ratio("down") if state else 0.0
         ms = [round(one, 6) for one in (rtt_s, rtt_s + waits_s)]
         return [round(capacity * 8), round(use * 8), *ms, queued, round(loss, 6), lost]
