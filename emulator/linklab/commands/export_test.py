@@ -21,7 +21,7 @@ def test_a_table_is_written(
     run, output = made(tmp_path / "run", small), tmp_path / "out.csv"
     assert main(["export", str(run), "--table", "requests", "-o", str(output)]) == 0
     assert capsys.readouterr().out == f"{output}: 2 rows of requests\n"
-    assert output.read_text().startswith("run,scenario,client,seed,id,link,offset")
+    assert output.read_text().startswith("run,scenario,contestant,seed,id,link,offset")
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

@@ -149,7 +149,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_processor(parser: argparse.ArgumentParser) -> None:
-    """`--processor`."""
+    """Adds `--processor`."""
     parser.add_argument(
         "--processor",
         choices=PROCESSORS,

@@ -1,4 +1,4 @@
-"""An HTTP server of threads that neither many, slow nor silent clients exhaust."""
+"""Serves HTTP by threads, and bounds what many, slow or silent clients can take."""
 
 from __future__ import annotations
 

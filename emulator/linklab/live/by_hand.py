@@ -1,4 +1,4 @@
-"""Turns what somebody changed by hand in a live run into the events of a scenario.
+"""Turns the changes that a user made by hand in a live run into the events of a scenario.
 
 The run directory has every command and the time at which the lab executed it. `linklab run` of the
 made scenario changes the links at the same times.

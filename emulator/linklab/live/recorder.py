@@ -1,4 +1,4 @@
-"""Writes a scenario file of each live run whose links somebody changed by hand (`--record`)."""
+"""Writes a scenario file of each live run whose links a user changed by hand (`--record`)."""
 
 from __future__ import annotations
 

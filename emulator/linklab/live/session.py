@@ -155,7 +155,7 @@ class LiveLab:
             return in_words(command)
 
     def saved(self, name: str) -> str:
-        """Writes a scenario of the last run in which somebody changed a link. Raises ValueError."""
+        """Writes a scenario of the last run in which a user changed a link. Raises ValueError."""
         with self._lock:
             changed = self._changed_run
         done = [] if changed is None else by_hand.changes_of(changed[1])

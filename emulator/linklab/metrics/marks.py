@@ -73,7 +73,7 @@ class Marks:
         return "down" if link.state is not None and not link.state.up else "out"
 
     def in_force(self, link: str) -> list[str]:
-        """What of a link is as somebody wants it now, in words."""
+        """Returns the values of a link that a user has set, in words."""
         return [words for (name, _), words in self._in_force.items() if name == link]
 
     def out(self) -> Readings:
@@ -110,7 +110,7 @@ OUT = Metric[Marks](
 CHANGED = Metric[Marks](
     "linklab_link_by_hand",
     "gauge",
-    "Whether something of the link is as somebody wanted it, and not as the scenario has it.",
+    "Whether a user has set a value of the link that the scenario does not have.",
     Marks.by_hand,
     ("link", "what"),
 )

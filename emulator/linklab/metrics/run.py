@@ -105,7 +105,7 @@ class RunMetrics:
         return self._download.progress_ratio
 
     def by_hand(self, link: str) -> list[str]:
-        """What of a link is as somebody wants it, in words, such as "rate 10 Mbit/s"."""
+        """Returns the values of a link that a user has set, in words, such as "rate 10 Mbit/s"."""
         return self._marks.in_force(link)
 
     @property
