@@ -369,8 +369,8 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     shutil.copytree(REPOSITORY / "emulator", repository / "emulator", symlinks=True)
     if locked:
         lock = repository / "emulator/linklab/places/guest/image.lock"
-        line = f"built linux-{named} {hashlib.sha256(BUILT).hexdigest()} {len(BUILT)}"
-        lock.write_text(re.sub(r"(?m)^built .*", line, lock.read_text()))
+        line = rf"built \1 {hashlib.sha256(BUILT).hexdigest()} {len(BUILT)}"
+        lock.write_text(re.sub(r"(?m)^built (\S+) .*", line, lock.read_text()))
     (repository / "emulator/setup/client").write_text(
         '#!/bin/sh\ntouch "$2/multilink-linux-amd64"\n'
     )
@@ -380,8 +380,9 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
         'case "$1 $2" in\n'
         '  "-m hatchling") if [ "$3" = version ]; then echo 1.2.3; else touch "$7/linklab-1.2.3${LINKLAB_WHEEL:+-$LINKLAB_WHEEL}.whl"; fi ;;\n'
         "  *handbook/commands.py*) ;;\n"
-        f'  "-m linklab.places.guest") {image} at=$LINKLAB_CACHE/kernel/linux-{named}\n'
-        '    [ -e "$at" ] || { mkdir -p "$LINKLAB_CACHE/kernel" && echo built >"$at"; } ;;\n'
+        f'  "-m linklab.places.guest") {image} at=$LINKLAB_CACHE/kernel\n'
+        f'    [ -e "$at" ] || {{ mkdir -p "$at" && echo built >"$at/linux-{named}" &&\n'
+        f'      echo built >"$at/{kernel.name(kernel.MACHINE)}"; }} ;;\n'
         f'  "-m linklab.places.guest.pack") exec {sys.executable} -c {quote(PACKED_QUICKLY)} "$3" ;;\n'
         f'  *) exec {sys.executable} "$@" ;;\n'
         "esac\n"

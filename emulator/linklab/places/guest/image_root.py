@@ -74,7 +74,7 @@ def obstacle() -> str | None:
         return (
             f"making the guest runs x86-64 programs, and this machine is {platform.machine()}: "
             f"take image and kernels from a release ({release.RELEASE}), or install "
-            "qemu-user-binfmt"
+            "qemu-user-binfmt, or use --place host"
         )
     return _refusal()
 
