@@ -186,7 +186,7 @@ def test_qemu_is_named_with_its_version_or_its_package(
     healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out = report(capsys)
-    assert "ok  emulation    /usr/bin/qemu, version 7.2, about 30 times slower" in out
+    assert "ok  emulation    /usr/bin/qemu, version 7.2, about 15 times slower" in out
     monkeypatch.setattr(choice, "emulation_obstacle", lambda: "missing: apt-get install it")
     code, out = report(capsys)
     assert code == 0

@@ -21,7 +21,7 @@ PROCESSOR: Final = "LINKLAB_PROCESSOR"
 """The environment variable with the processor for guests. `--processor` sets it, so that the
 processes of a campaign have it, too."""
 
-SLOWER: Final = 30
+SLOWER: Final = 15
 """How many times slower a run on an emulated processor is (handbook/how-to/run-on-any-processor.md)."""
 
 

@@ -112,7 +112,7 @@ def test_the_host_place_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 EMULATED = Environment(
     "guest",
     "virtual",
-    "emulated processor: same figures, about 30 times slower",
+    "emulated processor: same figures, about 15 times slower",
     is_emulated=True,
 )
 
