@@ -125,7 +125,7 @@ class Machine:
         """
         if os.read(self.fileno(), 1 << 16).endswith(b"ended\n"):
             return ""
-        self._process.wait()
+        self.end()
         words = [line for path in (self._said, self._log) for line in _last_lines(path)]
         return "the emulated machine ended early; it said:\n  " + "\n  ".join(
             words or ["(nothing)"]

@@ -26,11 +26,16 @@ job() {
     exec env -i "HOME=$scratch" "TMPDIR=$scratch" PATH=/usr/bin unshare --root=/run/host \
       --wd="$work" "$@" 9<"$root" </dev/null >>/run/desk/run/console.log 2>&1 3>&-
   ) || true
-  kill -KILL -1 || true # What the guest has left. The first program is not among it.
+  kill -KILL -1 || true # What the guest has left, but neither this process nor the first program.
   umount "$memory" /run/host/proc "$desk" "/run/host$2" /run/host
 }
 
+# When linklab ends, so does the channel. Then this program ends, and with it the machine.
 while read -r _ <&3; do
-  . /run/desk/job.sh
-  echo ended >&3
+  (
+    trap 'echo failed >&3' EXIT
+    . /run/desk/job.sh
+    trap - EXIT
+    echo ended >&3
+  ) &
 done
