@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import select
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Linklab, command, environment
 from linklab.core import scratch
 from linklab.places import choice
+from linklab.places.emulated import machine, qemu
+from linklab.places.guest import image, kernel
 
 SCENARIO = "emptcp-256kb-good-good"
 RECORDS = ("client.jsonl", "links.jsonl", "events.jsonl", "queues.jsonl", "h2o-access.jsonl")
@@ -84,6 +89,32 @@ def _commands(mark: str) -> list[str]:
         if mark in words:
             found.append(words)
     return found
+
+
+@pytest.fixture
+def booted() -> Iterator[machine.Machine]:
+    """A machine that waits for a job."""
+    made = machine.Machine(
+        qemu.find(),
+        kernel.ensure(recipe=kernel.MACHINE),
+        image.ensure("guest"),
+        64 << 20,
+        (),
+    )
+    with contextlib.closing(made):
+        yield made
+
+
+def test_a_machine_ends_with_its_channel(booted: machine.Machine) -> None:
+    """Also if nobody is left to end it."""
+    booted._stdin.close()
+    assert booted._process.wait(60) == 0
+
+
+def test_a_job_that_fails_is_said(booted: machine.Machine) -> None:
+    booted.start("mount -t none none /nowhere\n")
+    assert select.select([booted], [], [], 60)[0]
+    assert "mount: /nowhere: " in booted.ended()
 
 
 def test_without_qemu_a_run_says_what_to_install(tmp_path: Path) -> None:

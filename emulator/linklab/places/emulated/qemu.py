@@ -138,6 +138,7 @@ def _kernel_arguments() -> str:
             "console=ttyS0",
             "quiet",
             "panic=-1",
+            "reboot=triple",
             "no_timer_check",
             "tsc=reliable",
             "root=image",
