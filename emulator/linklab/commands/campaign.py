@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
+from linklab.api import series
+from linklab.api.series import Result
 from linklab.campaign import folder, machine, wire_format
 from linklab.commands import report, running
 from linklab.commands.options import (
@@ -25,7 +27,6 @@ from linklab.commands.options import (
     add_side_by_side,
     add_timeout,
 )
-from linklab.commands.running import Result
 from linklab.core import extras
 from linklab.core.error_report import report_error
 from linklab.display import printing
@@ -227,7 +228,7 @@ def comparisons(campaign: Campaign, results: Mapping[str, Result]) -> list[Compa
     for scenario in campaign.scenarios:
         requests = [one for one in campaign.requests if one.scenario == scenario]
         found = [(one, results[one.label]) for one in requests]
-        made.append(running.comparison(scenario, [one.client_name for one in requests], found))
+        made.append(series.comparison(scenario, [one.client_name for one in requests], found))
     return made
 
 

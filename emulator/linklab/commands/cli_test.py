@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from linklab import scenario
-from linklab.commands import cli, compare, doctor, exec, options, reproduce, run, running
+from linklab.api import environment, requests
+from linklab.commands import cli, compare, doctor, exec, reproduce, run, running
 from linklab.core import extras, scratch
 from linklab.core.paths import PYTHON_PATH
 from linklab.live import user_terminal
@@ -49,8 +50,8 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Stands for what every run begins with; has something in it once that was called."""
     calls: list[object] = []
-    monkeypatch.setattr(running, "choose_place", lambda *words: calls.append(words))
-    monkeypatch.setattr(running, "require", lambda *_: None)
+    monkeypatch.setattr(environment, "ready", lambda *words: calls.append(words))
+    monkeypatch.setattr(environment, "require", lambda *_: None)
     monkeypatch.setattr("linklab.live.start.live", lambda *_, **__: calls.append("live"))
     monkeypatch.setattr(
         "linklab.live.session.choose_place", lambda _: Environment("host", "real", "")
@@ -105,7 +106,7 @@ def test_options(called: Called) -> None:
     )
     cli.main([*words.split(), "-a", "alg1, peers,alg1"])
     (read,) = called
-    assert options.named_clients(read.algorithms, scenario.find("ls")) == [
+    assert requests.clients_of(read.algorithms, scenario.find("ls")) == [
         "alg1",
         "curl-wifi",
         "curl-lte",

@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from linklab.api import requests
 from linklab.commands import compare_recordings, report, running
 from linklab.commands.options import (
     UsageError,
@@ -16,7 +17,6 @@ from linklab.commands.options import (
     add_run,
     add_server,
     add_side_by_side,
-    named_clients,
 )
 from linklab.display import printing
 from linklab.field import recording
@@ -80,22 +80,16 @@ def run(options: argparse.Namespace) -> int:
         if scenario not in scenarios:  # A scenario named twice is run once.
             scenarios.append(scenario)
     wanted = USUAL if options.algorithms is None else options.algorithms
-    plan = [(scenario, named_clients(wanted, scenario)) for scenario in scenarios]
-    running.require(
-        list(dict.fromkeys(name for _, names in plan for name in names)),
-        options.place,
-        options.clock,
-    )
-    requests = running.requests_of(plan, options)
-    series = running.run_series(requests, options, "compare")
+    plan = [(scenario, requests.clients_of(wanted, scenario)) for scenario in scenarios]
+    series = running.run_plan(plan, options)
     comparisons = [series.comparison(scenario, names) for scenario, names in plan]
     if options.json:
         compared = [tables.to_json(one) for one in comparisons]
-        print(json.dumps({**series.to_json(), "comparisons": compared}, indent=2))
+        print(json.dumps({**running.to_json(series, options), "comparisons": compared}, indent=2))
     else:
         console = printing.console()
         for one in comparisons:
             tables.show(one, console)
-        print(series.in_one_line())
+        print(running.in_one_line(series, options))
     report.of_directories([series.parent], options.report)
     return 1 if series.failures else 0

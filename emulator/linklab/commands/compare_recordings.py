@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from linklab.api import requests
 from linklab.commands import import_recordings, report, running
-from linklab.commands.options import UsageError, named_clients
+from linklab.commands.options import UsageError
 from linklab.core.scratch import scratch_prefix
 from linklab.display import printing
 from linklab.field import files, making, prediction, recording
@@ -32,9 +33,7 @@ def run(options: argparse.Namespace) -> int:
             (scenario, list(dict.fromkeys([one.contestant, *_named(options, scenario)])))
             for one, scenario in zip(recordings, scenarios, strict=True)
         ]
-        running.require([who for _, names in plan for who in names], options.place, options.clock)
-        requests = running.requests_of(plan, options)
-        series = running.run_series(requests, options, "compare")
+        series = running.run_plan(plan, options)
     found: dict[str, tuple[Scenario, Prediction]] = {}
     for one, scenario in zip(recordings, scenarios, strict=True):
         same = [
@@ -53,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             for source, (scenario, made) in found.items()
         ]
         compared = [tables.to_json(all_rows) for all_rows in comparisons]
-        said = {**series.to_json(), "predictions": beside, "comparisons": compared}
+        said = {**running.to_json(series, options), "predictions": beside, "comparisons": compared}
         print(json.dumps(said, indent=2))
     else:
         console = printing.console()
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         for all_rows in comparisons:
             if len(all_rows.rows) > 1 or series.failures:
                 tables.show(all_rows, console)
-        print(series.in_one_line())
+        print(running.in_one_line(series, options))
     report.of_directories([series.parent], options.report, predictions=found)
     return 1 if series.failures else 0
 
@@ -88,7 +87,7 @@ def _read(directory: Path) -> Recording:
 
 
 def _named(options: argparse.Namespace, scenario: Scenario) -> Sequence[str]:
-    return () if options.algorithms is None else named_clients(options.algorithms, scenario)
+    return () if options.algorithms is None else requests.clients_of(options.algorithms, scenario)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 
+from linklab.api import requests
 from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
@@ -16,16 +17,11 @@ from linklab.commands.options import (
     add_run,
     add_server,
     outside,
-    recorded_links,
-    server,
-    share,
 )
 from linklab.core import plain_file
 from linklab.core.error_report import report_error
 from linklab.places import choice
-from linklab.runs import outcome, programs
-from linklab.runs.job import require_no_credentials
-from linklab.runs.runner import RunRequest
+from linklab.runs import outcome
 from linklab.scenario import find
 
 EPILOG = """\
@@ -84,24 +80,9 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command and passes on its output. Returns 0, or 1 if it failed."""
     if not options.command:
         raise UsageError("exec needs a command: linklab exec SCENARIO -- COMMAND…")
-    try:
-        require_no_credentials(options.command)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     scenario = find(options.scenario)
     reaches = outside(options, scenario, _place(options))
-    request = RunRequest(
-        scenario,
-        None,
-        options.seed,
-        command=programs.located(options.command),
-        shift_s=options.shift,
-        server=server(options),
-        share=share(options),
-        outside=reaches,
-        pcap=recorded_links(options, scenario),
-        tls_keys=options.tls_keys,
-    )
+    request = requests.for_command(scenario, options.command, running.run_options(options), reaches)
     finished = running.run_one(request, options)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
         path = finished.run_dir / name

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from linklab.api import environment
+from linklab.api.requests import clients_of
 from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
@@ -12,7 +14,6 @@ from linklab.commands.options import (
     add_out,
     add_outside,
     add_seed,
-    named_clients,
     outside,
 )
 from linklab.live import session, start
@@ -90,8 +91,8 @@ def run(options: argparse.Namespace) -> int:
     scenario = find(options.scenario)
     default = _IN_TURN if options.listen_proxy is None else None
     wanted = default if options.algorithms is None else options.algorithms
-    names = [] if wanted is None else named_clients(wanted, scenario)
-    running.require(names, options.place)
+    names = [] if wanted is None else clients_of(wanted, scenario)
+    environment.require(names, options.place)
     try:
         recorder = None if options.record is None else Recorder(scenario, options.record)
     except RecordFileError as error:

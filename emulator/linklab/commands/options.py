@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linklab.api.errors import UsageError as UsageError
+from linklab.api.settings import RUNS as RUNS
 from linklab.core.limits import (
     MAX_RUNS,
     MAX_SEED,
@@ -20,15 +22,8 @@ from linklab.live import address
 from linklab.places.choice import CLOCKS, PLACES, PROCESSORS
 
 if TYPE_CHECKING:
-    from linklab.lab.network.services import Outside, OwnServer
+    from linklab.lab.network.services import Outside
     from linklab.scenario import Scenario
-
-RUNS = Path("runs")
-"""The default directory of run directories."""
-
-
-class UsageError(ValueError):
-    """A request cannot be carried out as given."""
 
 
 def given(options: argparse.Namespace, *names: str) -> list[str]:
@@ -83,16 +78,6 @@ def _integer(text: str) -> int:
         return int(text)
     except ValueError:
         return -1
-
-
-def named_clients(names: str, scenario: Scenario) -> list[str]:
-    """Returns the scenario's clients in a comma-separated list. Raises UsageError for unknown ones."""
-    from linklab.runs import clients  # YAML is slow to load.
-
-    try:
-        return clients.chosen(names, scenario)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +144,7 @@ def add_processor(parser: argparse.ArgumentParser) -> None:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """Adds `--server`, `--port` and `--share`. `server` reads the first two, `share` the third."""
+    """Adds `--server`, `--port` and `--share`. `running.run_options` reads them."""
     parser.add_argument(
         "--server",
         metavar="'COMMAND'",
@@ -175,36 +160,6 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=_port, metavar="N", help="port of your server, TCP or UDP (default 443)"
     )
-
-
-def server(options: argparse.Namespace) -> OwnServer | None:
-    """Returns the server of `--server`, None without it. Raises UsageError, ProgramError."""
-    from linklab.lab.network.services import HTTPS_PORT, OwnServer  # YAML is slow to load.
-    from linklab.runs import programs
-    from linklab.runs.job import words
-
-    if options.server is None:
-        if options.port is not None:
-            raise UsageError("--port goes with --server: H2O listens on 443")
-        return None
-    try:
-        command = words(options.server)
-    except ValueError as error:
-        raise UsageError(f"--server: {error}") from error
-    return OwnServer(programs.located(command), options.port or HTTPS_PORT)
-
-
-def share(options: argparse.Namespace, *, for_server: bool = False) -> tuple[str, ...]:
-    """Returns the paths of `--share`, which only the user's programs use. With `for_server`,
-    `--server` is the only such program. Raises UsageError, ShareError."""
-    from linklab.runs import visible_paths  # YAML is slow to load.
-
-    if for_server and options.share and options.server is None:
-        raise UsageError("--share goes with --server: nothing else here reads files of a home")
-    paths = tuple(str(Path(one).absolute()) for one in options.share)
-    for path in paths:
-        visible_paths.require(path)
-    return paths
 
 
 def add_outside(parser: argparse.ArgumentParser) -> None:
@@ -233,17 +188,14 @@ def add_outside(parser: argparse.ArgumentParser) -> None:
 def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outside | None:
     """Returns the connections to the outside that the options ask for, and says what they open.
     Raises UsageError."""
-    if not (options.origin or options.outside or options.listen_proxy):
-        return None
-    from linklab.live import way_outside  # YAML is slow to load.
+    from linklab.api import requests  # YAML is slow to load.
+    from linklab.live import way_outside
 
-    try:
-        found = way_outside.wanted(
-            options.origin, options.outside, options.listen_proxy, scenario, place
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    print("\n".join(way_outside.in_words(found)), file=sys.stderr)
+    found = requests.outside_of(
+        options.origin, options.outside, options.listen_proxy, scenario, place
+    )
+    if found is not None:
+        print("\n".join(way_outside.in_words(found)), file=sys.stderr)
     return found
 
 
@@ -268,18 +220,6 @@ def add_pcap(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write the client's TLS keys to tls-keys.log there (SSLKEYLOGFILE)",
     )
-
-
-def recorded_links(options: argparse.Namespace, scenario: Scenario) -> tuple[str, ...]:
-    """Returns the links of `--pcap`. Raises UsageError for a link that the scenario lacks."""
-    if options.pcap is None or options.pcap == "all":
-        return () if options.pcap is None else tuple(scenario.links)
-    if options.pcap not in scenario.links:
-        raise UsageError(
-            f"--pcap {options.pcap}: {scenario.name} has no such link; "
-            f"allowed: {', '.join(scenario.links)}, all"
-        )
-    return (options.pcap,)
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:

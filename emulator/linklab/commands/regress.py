@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from linklab.api import environment
 from linklab.commands import report as page
 from linklab.commands import running
 from linklab.commands.options import (
@@ -114,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     path = options.baseline or suite.baseline
     where = running.choose_place("guest", "virtual")
     entrants = {one.entrant for one in suite.planned}
-    running.require([one.name for one in entrants if one.command is None])
+    environment.require([one.name for one in entrants if one.command is None])
     prints = fingerprint.taken(suite)
     try:
         old = _old(path, suite, prints, update=options.update)
@@ -123,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
         _write_reports(options, unfounded)
         raise
     parent = runner.new_directory(options.out or RUNS, time.strftime("%Y%m%d-%H%M%S-regress"))
-    parallel = options.jobs or running.most_side_by_side(where)
+    parallel = options.jobs or environment.most_side_by_side(where)
     finished: list[Finished] = []
 
     def run_all(requests: Sequence[RunRequest]) -> Sequence[Finished]:

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from linklab.commands import campaign, existing, report, running
+from linklab.api import environment
+from linklab.commands import campaign, existing, report
 from linklab.commands.options import (
     UsageError,
     add_energy_model,
@@ -121,7 +122,7 @@ def _made(
 ) -> tuple[list[LoadedRun], list[str], str]:
     """Makes the runs that the statements need, as a campaign. Returns them, the reasons of
     failures, and a summary line."""
-    running.require([cell.client for cell in stated.cells], "guest", "virtual")
+    environment.require([cell.client for cell in stated.cells], "guest", "virtual")
     scenarios = {cell.scenario: stated.scenario(cell.scenario) for cell in stated.cells}
     energies = {
         name: run_energy.model_for(one, options.energy_model) for name, one in scenarios.items()

@@ -148,7 +148,7 @@ def test_what_statements_need_is_run_as_a_campaign(
         return campaign.Completed(results, 1, {"a": 2, "b": 1}, 12.0)
 
     monkeypatch.setattr(campaign, "complete", complete)
-    monkeypatch.setattr("linklab.commands.running.require", lambda *_: None)
+    monkeypatch.setattr("linklab.api.environment.require", lambda *_: None)
     words = ["reproduce", "ours", *given, "--timeout", "9", "--out", str(tmp_path / "o")]
     assert main(words) == 1
     told = capsys.readouterr()

@@ -7,21 +7,11 @@ import json
 import sys
 from dataclasses import asdict
 
+from linklab.api import requests, series
 from linklab.commands import running
-from linklab.commands.options import (
-    UsageError,
-    add_energy_model,
-    add_pcap,
-    add_run,
-    add_server,
-    named_clients,
-    recorded_links,
-    server,
-    share,
-)
+from linklab.commands.options import add_energy_model, add_pcap, add_run, add_server
 from linklab.core.error_report import report_error
-from linklab.runs import clients, run_energy, workload_figures
-from linklab.runs.runner import RunRequest
+from linklab.runs import clients, workload_figures
 from linklab.scenario import find
 
 EPILOG = "example:\n  linklab run hs-s7 -a alg3"
@@ -46,24 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the algorithm. Returns 1 if the run failed, else 0."""
     scenario = find(options.scenario)
-    chosen = named_clients(options.algorithm, scenario)
-    if len(chosen) != 1:
-        raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
-    running.require(chosen, options.place, options.clock)
-    energy = run_energy.model_for(scenario, options.energy_model)
-    request = RunRequest(
-        scenario,
-        chosen[0],
-        options.seed,
-        shift_s=options.shift,
-        energy=energy,
-        server=server(options),
-        share=share(options, for_server=True),
-        pcap=recorded_links(options, scenario),
-        tls_keys=options.tls_keys,
-    )
+    how, where = running.run_options(options), running.settings(options)
+    request = requests.for_client(scenario, options.algorithm, how, where)
     finished = running.run_one(request, options)
-    figures = running.figures_of(finished)
+    figures = series.figures_of(finished)
     failed = isinstance(figures, str)
     if options.json:
         said = {

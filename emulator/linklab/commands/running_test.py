@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from linklab.api import environment
 from linklab.commands import compare, exec, run, running
 from linklab.commands.conftest import Runs
 from linklab.places.choice import Environment
@@ -11,8 +12,8 @@ from linklab.scenario import Scenario
 
 
 def test_runs_on_the_real_clock_go_one_after_the_other() -> None:
-    assert running.most_side_by_side(Environment("guest", "virtual", "")) >= 1
-    assert running.most_side_by_side(Environment("guest", "real", "")) == 1
+    assert environment.most_side_by_side(Environment("guest", "virtual", "")) >= 1
+    assert environment.most_side_by_side(Environment("guest", "real", "")) == 1
 
 
 def test_every_command_shifts_its_clients(

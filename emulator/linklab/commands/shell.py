@@ -5,25 +5,21 @@ from __future__ import annotations
 import argparse
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
+from linklab.api import requests
 from linklab.commands import running
 from linklab.commands.options import (
-    UsageError,
     add_live_address,
     add_out,
     add_outside,
     add_seed,
     add_server,
     outside,
-    server,
-    share,
 )
 from linklab.lab.programs.terminal import Terminal
 from linklab.live import session, shell, user_terminal
-from linklab.runs import programs
-from linklab.runs.job import require_no_credentials
-from linklab.runs.runner import RunRequest
 from linklab.scenario import find
 
 EPILOG = """\
@@ -66,28 +62,17 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
     window = user_terminal.window(0)
     user_terminal.window(1)
-    try:
-        require_no_credentials(options.command)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     scenario = find(options.scenario)
     where = session.choose_place(options.place)
     running.announce(where)
-    request = RunRequest(
+    request = requests.for_command(
         scenario,
-        None,
-        options.seed,
-        command=programs.located(options.command or _shell()),
-        name="shell",
-        server=server(options),
-        share=share(options),
-        outside=outside(options, scenario, where.name),
-        terminal=Terminal(
-            window=window,
-            directory=str(Path.cwd()),
-            on=options.on,
-        ),
+        options.command or _shell(),
+        running.run_options(options),
+        outside(options, scenario, where.name),
     )
+    terminal = Terminal(window=window, directory=str(Path.cwd()), on=options.on)
+    request = replace(request, name="shell", terminal=terminal)
     return shell.run(request, where, options.out, options.address)
 
 

@@ -28,7 +28,10 @@ def main() -> int:
     if is_foreign and release.address() is None and image_root.obstacle() is not None:
         return 0
     try:
-        make_guest(kernel.RECIPES if is_foreign else (kernel.GUEST,))
+        kernels = kernel.RECIPES if is_foreign else (kernel.GUEST,)
+        if not is_made(kernels):
+            with Parts() as parts:
+                ensure_guest(parts.report, kernels)
     except (image_root.ImageError, kernel.KernelError) as error:
         report_error(error)
         return 1
@@ -38,18 +41,30 @@ def main() -> int:
     return 0
 
 
+Report = Callable[[str, str, float], None]
+"""A function that is called with a part (`image` or a kernel's), its current step and its finished
+fraction. Two threads call it."""
+
+Kernels = Sequence[kernel.KernelRecipe]
+
+
 class _Stopped(Exception):
     """Making the image or the kernel stops, because the other has failed."""
 
 
-def make_guest(kernels: Sequence[kernel.KernelRecipe] = (kernel.GUEST,)) -> None:
-    """Makes image and kernels in parallel, with a progress line each, unless they are in the cache.
+def is_made(kernels: Kernels = (kernel.GUEST,)) -> bool:
+    """Tells whether image and kernels are in the cache."""
+    return image.cached("guest") is not None and all(map(kernel.cached, kernels))
+
+
+def ensure_guest(report: Report, kernels: Kernels = (kernel.GUEST,)) -> None:
+    """Makes image and kernels in parallel, unless they are in the cache, and reports them.
 
     Raises ImageError and KernelError.
     """
-    if image.cached("guest") is not None and all(map(kernel.cached, kernels)):
+    if is_made(kernels):
         return
-    with Parts() as parts, ThreadPoolExecutor(1) as other:
+    with ThreadPoolExecutor(1) as other:
         stopped = threading.Event()
 
         def making(name: str, ensure: Callable[[kernel.Progress], Path]) -> None:
@@ -59,11 +74,11 @@ def make_guest(kernels: Sequence[kernel.KernelRecipe] = (kernel.GUEST,)) -> None
                 if stopped.is_set():
                     raise _Stopped
                 begun.set()
-                parts.report(name, what, fraction)
+                report(name, what, fraction)
 
             ensure(show)
             if begun.is_set():
-                parts.report(name, "finished", 1)
+                report(name, "finished", 1)
 
         of_image = other.submit(making, "image", lambda show: image.ensure("guest", show))
         of_image.add_done_callback(lambda done: stopped.set() if done.exception() else None)

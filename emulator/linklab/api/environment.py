@@ -1,0 +1,47 @@
+"""Chooses where runs happen, and makes the guest if it is not in the cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from linklab.api.progress import PLACE, Progress, Tell
+from linklab.places import choice
+from linklab.places.choice import Environment
+from linklab.places.guest import kernel
+from linklab.places.guest.__main__ import ensure_guest
+from linklab.runs import clients, runner
+
+
+def ready(place: str, clock: str, tell: Tell) -> Environment:
+    """Chooses environment and clock. Makes the guest's image and kernel if needed.
+
+    Raises PlaceError, ImageError, KernelError.
+    """
+    chosen = choice.choose(place, clock)
+    prepare(chosen, tell)
+    return chosen
+
+
+def prepare(where: Environment, tell: Tell) -> None:
+    """Tells an environment. Makes image and kernel if it is the guest. Raises ImageError and
+    KernelError."""
+    tell(Progress(PLACE, str(where), 1, 1))
+    if where.name == "guest":
+        ensure_guest(
+            lambda part, what, fraction: tell(Progress(part, what, fraction, 1)),
+            kernel.RECIPES if where.is_emulated else (kernel.GUEST,),
+        )
+
+
+def require(names: Sequence[str], place: str = "guest", clock: str = "auto") -> None:
+    """Raises RunError if these clients cannot run in the environment."""
+    missing = clients.obstacle(names, choice.choose(place, clock).name)
+    if missing is not None:
+        raise runner.RunError(missing)
+
+
+def most_side_by_side(where: Environment) -> int:
+    """Returns how many runs go in parallel: one per core in virtual time. On the real clock runs
+    would disturb each other."""
+    return len(os.sched_getaffinity(0)) if where.clock == "virtual" else 1

@@ -1,0 +1,147 @@
+"""Makes run requests of what a caller asks for. Raises one error for what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from linklab.api import environment
+from linklab.api.errors import UsageError
+from linklab.api.settings import RunOptions, Settings, StrPath
+from linklab.lab.network.services import HTTPS_PORT, Outside, OwnServer
+from linklab.live import way_outside
+from linklab.runs import clients, programs, run_energy, visible_paths
+from linklab.runs.job import require_no_credentials, words
+from linklab.runs.runner import RunRequest
+from linklab.scenario import Scenario, find
+
+Plan = Sequence[tuple[Scenario, Sequence[str]]]
+"""Scenarios, each with its clients."""
+
+
+def scenario_of(given: StrPath | Scenario) -> Scenario:
+    """Returns a scenario by name or path, or the given one. Raises ScenarioError."""
+    return given if isinstance(given, Scenario) else find(str(given))
+
+
+def clients_of(names: str | Sequence[str], scenario: Scenario) -> list[str]:
+    """Returns the scenario's clients in a list, which may be comma-separated. Raises UsageError for
+    unknown ones."""
+    joined = names if isinstance(names, str) else ",".join(names)
+    try:
+        return clients.chosen(joined, scenario)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def for_client(scenario: Scenario, client: str, how: RunOptions, where: Settings) -> RunRequest:
+    """Returns the request for a run of one client. Raises UsageError, RunError, ScenarioError."""
+    chosen = clients_of(client, scenario)
+    if len(chosen) != 1:
+        raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
+    environment.require(chosen, where.place, where.clock)
+    return RunRequest(
+        scenario,
+        chosen[0],
+        how.seed,
+        shift_s=how.shift,
+        energy=run_energy.model_for(scenario, how.energy_model),
+        server=_server(how),
+        share=_share(how, for_server=True),
+        pcap=_recorded_links(how.pcap, scenario),
+        tls_keys=how.tls_keys,
+    )
+
+
+def for_clients(plan: Plan, runs: int, how: RunOptions, where: Settings) -> list[RunRequest]:
+    """Returns a request for every scenario and client of the plan, with `runs` seeds each. Raises
+    UsageError, RunError, ScenarioError."""
+    names = [name for _, names in plan for name in names]
+    environment.require(list(dict.fromkeys(names)), where.place, where.clock)
+    server, share = _server(how), _share(how, for_server=True)
+    return [
+        RunRequest(
+            scenario,
+            name,
+            how.seed + n,
+            shift_s=how.shift,
+            energy=energy,
+            server=server,
+            share=share,
+        )
+        for scenario, names in plan
+        for energy in [run_energy.model_for(scenario, how.energy_model)]
+        for name in names
+        for n in range(runs)
+    ]
+
+
+def for_command(
+    scenario: Scenario, command: Sequence[str], how: RunOptions, outside: Outside | None = None
+) -> RunRequest:
+    """Returns the request for a run of the user's program. Raises UsageError, ProgramError."""
+    try:
+        require_no_credentials(command)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return RunRequest(
+        scenario,
+        None,
+        how.seed,
+        command=programs.located(command),
+        shift_s=how.shift,
+        server=_server(how),
+        share=_share(how),
+        outside=outside,
+        pcap=_recorded_links(how.pcap, scenario),
+        tls_keys=how.tls_keys,
+    )
+
+
+def outside_of(
+    origins: Sequence[str], everything: bool, proxy: int | None, scenario: Scenario, place: str
+) -> Outside | None:
+    """Returns the connections to the outside that are asked for. Raises UsageError."""
+    if not (origins or everything or proxy):
+        return None
+    try:
+        return way_outside.wanted(origins, everything, proxy, scenario, place)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _server(how: RunOptions) -> OwnServer | None:
+    if how.server is None:
+        if how.port is not None:
+            raise UsageError("--port goes with --server: H2O listens on 443")
+        return None
+    try:
+        command = words(how.server) if isinstance(how.server, str) else tuple(how.server)
+        require_no_credentials(command)
+    except ValueError as error:
+        raise UsageError(f"--server: {error}") from error
+    if not command:
+        raise UsageError("--server: an empty command; allowed: a program and its arguments")
+    return OwnServer(programs.located(command), how.port or HTTPS_PORT)
+
+
+def _share(how: RunOptions, *, for_server: bool = False) -> tuple[str, ...]:
+    """Returns the shared paths, which only the user's programs use. With `for_server`, the server
+    is the only such program. Raises UsageError, ShareError."""
+    if for_server and how.share and how.server is None:
+        raise UsageError("--share goes with --server: nothing else here reads files of a home")
+    paths = tuple(str(Path(one).absolute()) for one in how.share)
+    for path in paths:
+        visible_paths.require(path)
+    return paths
+
+
+def _recorded_links(pcap: str | None, scenario: Scenario) -> tuple[str, ...]:
+    if pcap is None or pcap == "all":
+        return () if pcap is None else tuple(scenario.links)
+    if pcap not in scenario.links:
+        raise UsageError(
+            f"--pcap {pcap}: {scenario.name} has no such link; "
+            f"allowed: {', '.join(scenario.links)}, all"
+        )
+    return (pcap,)

@@ -1,0 +1,100 @@
+"""Holds what a caller may say of runs, as options of a command or arguments of a function. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from linklab.api.errors import UsageError
+from linklab.core.limits import (
+    MAX_RUNS,
+    MAX_SEED,
+    MAX_SHIFT_S,
+    MAX_SIDE_BY_SIDE,
+    MAX_TIMEOUT_S,
+)
+
+RUNS: Final = Path("runs")
+"""The default directory of run directories."""
+
+StrPath = str | Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What is run. Raises UsageError for a number that is not allowed.
+
+    Attributes:
+        seed: the seed of all random numbers of the first run.
+        shift: seconds by which the client starts later.
+        energy_model: a model's name or file, in place of the scenario's.
+        server: a server program in place of H2O, as words or as a shell would read them.
+        port: the port of that server; 443 unless given.
+        share: directories of a home that the guest shows to the user's programs.
+        pcap: a link whose packets are recorded, or `all`.
+        tls_keys: whether the client's TLS keys are written.
+    """
+
+    seed: int = 1
+    shift: float = 0.0
+    energy_model: str | None = None
+    server: str | Sequence[str] | None = None
+    port: int | None = None
+    share: Sequence[StrPath] = ()
+    pcap: str | None = None
+    tls_keys: bool = False
+
+    def __post_init__(self) -> None:
+        _whole("seed", self.seed, 0, MAX_SEED)
+        _seconds("shift", self.shift, MAX_SHIFT_S)
+        if self.port is not None:
+            _whole("port", self.port, 1, 65535)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Where and for how long runs go on. Raises UsageError for a number that is not allowed.
+
+    Attributes:
+        place: `auto`, `host` or `guest`.
+        clock: `auto`, `virtual` or `real`.
+        out: the parent of run directories.
+        timeout: seconds on the real clock after which a run counts as hung.
+        parallel: guests at a time, each on a core of its own. None: as many as there are cores.
+    """
+
+    place: str = "auto"
+    clock: str = "auto"
+    out: StrPath = RUNS
+    timeout: float | None = None
+    parallel: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (
+            ("place", self.place, ("auto", "host", "guest")),
+            ("clock", self.clock, ("auto", "virtual", "real")),
+        ):
+            if value not in allowed:
+                raise UsageError(f"{name} cannot be {value!r}; allowed: {', '.join(allowed)}")
+        if self.timeout is not None:
+            _seconds("timeout", self.timeout, MAX_TIMEOUT_S)
+        if self.parallel is not None:
+            _whole("parallel", self.parallel, 1, MAX_SIDE_BY_SIDE)
+
+
+def require_runs(runs: int) -> None:
+    """Raises UsageError if so many runs of each client are not allowed."""
+    _whole("runs", runs, 1, MAX_RUNS)
+
+
+def _whole(name: str, value: int, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        shown = "2^63-1" if most == MAX_SEED else most
+        raise UsageError(f"{name} cannot be {value!r}; allowed: {least} to {shown}")
+
+
+def _seconds(name: str, value: float, most: float) -> None:
+    if not isinstance(value, int | float) or not 0 <= value <= most:
+        raise UsageError(f"{name} cannot be {value!r}; allowed: 0 to {most:.0f} seconds")
