@@ -1,7 +1,11 @@
 """Emulates LTE and Wi-Fi links, as a testbed for multi-link HTTP.
 
-`linklab.load(path, …)` returns the runs of run directories, typed and as tables
-(`linklab.analysis.tables.load`).
+    run = linklab.run("wifi-gone", "adaptive", seed=3)
+    table = linklab.compare("hs-s7", ["alg3", "mptcp"], runs=5)
+    run = linklab.execute("train", ["./my-client", "{url}"])
+    runs = linklab.load("runs")
+
+Names are imported when they are used (`emulator/handbook/reference/python.md`).
 """
 
 from __future__ import annotations
@@ -10,17 +14,47 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # typing is slow to load, and Ctrl-C is not caught yet (__main__.py).
 if TYPE_CHECKING:
+    from linklab.analysis.run import Run as Run
+    from linklab.analysis.tables import Runs as Runs
     from linklab.analysis.tables import load as load
+    from linklab.api.compared_runs import ComparedRuns as ComparedRuns
+    from linklab.api.functions import compare as compare
+    from linklab.api.functions import execute as execute
+    from linklab.api.functions import run as run
+    from linklab.api.progress import Progress as Progress
 
 __version__: str
 
 
+class LinklabError(Exception):
+    """The base of linklab's own errors. Files that cannot be read or written raise OSError."""
+
+
+_HOMES = {
+    "ComparedRuns": "linklab.api.compared_runs",
+    "Progress": "linklab.api.progress",
+    "Run": "linklab.analysis.run",
+    "Runs": "linklab.analysis.tables",
+    "compare": "linklab.api.functions",
+    "execute": "linklab.api.functions",
+    "load": "linklab.analysis.tables",
+    "run": "linklab.api.functions",
+}
+"""The public names and their modules."""
+
+
 def __getattr__(name: str) -> object:
-    """Returns `__version__`, which git tells, or `load`. The guest needs neither."""
+    """Returns a public name from its module, or `__version__`, which git tells. The guest needs
+    none of them."""
     if name == "__version__":
         from linklab.core.version import own_version  # The guest does not need it.
 
         return own_version()
-    if name == "load":
-        return import_module("linklab.analysis.tables").load
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Lists the public names."""
+    return sorted({*globals(), *_HOMES, "__version__"})

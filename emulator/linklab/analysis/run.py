@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from linklab.core import records
+from linklab import LinklabError
+from linklab.core import plain_file, records
 from linklab.core.printable import as_utf8
 from linklab.core.records import (
     ClientRecord,
@@ -27,8 +28,9 @@ from linklab.core.records import (
     Tail,
 )
 from linklab.energy.account import Power
-from linklab.runs import job, requests, run_energy, summary
+from linklab.runs import job, outcome, requests, run_energy, summary
 from linklab.runs.job import Job
+from linklab.runs.outcome import Outcome
 from linklab.runs.requests import RangeRequest
 from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
@@ -36,7 +38,7 @@ from linklab.scenario import Scenario, ScenarioError
 _CLIENT_FILE = "client.json"
 
 
-class LoadError(ValueError):
+class LoadError(LinklabError, ValueError):
     """The path is no run, or a run of another format. The message says which and why."""
 
 
@@ -113,6 +115,45 @@ class Run:
     def error(self) -> str | None:
         """Why there are no figures, or None."""
         return as_utf8(self._figures) if isinstance(self._figures, str) else None
+
+    @property
+    def download_s(self) -> float:
+        """Seconds from the client's start until it had everything, in the lab's time. Raises
+        LoadError if the run failed."""
+        if self.figures is None:
+            raise LoadError(f"{self.path}: {self.error}")
+        return self.figures.download_s
+
+    @functools.cached_property
+    def outcome(self) -> Outcome:
+        """How the client's process ended. Raises LoadError if the lab failed."""
+        try:
+            return outcome.read(self.path)
+        except OSError as error:
+            raise LoadError(str(error)) from error
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the client's process. Raises LoadError if the lab failed."""
+        return self.outcome.exit_code
+
+    @property
+    def stdout(self) -> str:
+        """What the client wrote to its standard output."""
+        return self._text("client.out")
+
+    @property
+    def stderr(self) -> str:
+        """What the client wrote to its standard error."""
+        return self._text("client.err")
+
+    def _text(self, name: str) -> str:
+        try:
+            return plain_file.read(self.path / name).decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise LoadError(str(error)) from error
 
     @property
     def states(self) -> list[LinkRecord]:
@@ -198,7 +239,7 @@ def find_runs(path: Path) -> list[Run]:
     for directory, folders, files in os.walk(path):
         folders.sort()
         if job.FILE in files:
-            runs.append(Run(Path(directory), _job(Path(directory))))
+            runs.append(read_run(Path(directory)))
             folders.clear()
         elif _CLIENT_FILE in files:
             runs.append(Run(Path(directory), None))
@@ -206,6 +247,11 @@ def find_runs(path: Path) -> list[Run]:
     if not runs:
         raise LoadError(f"{path} is no run directory and holds none ({job.FILE} is missing)")
     return runs
+
+
+def read_run(directory: Path) -> Run:
+    """Reads the run of a directory with a manifest. Raises LoadError."""
+    return Run(directory, _job(directory))
 
 
 def _job(directory: Path) -> Job:

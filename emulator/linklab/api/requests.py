@@ -98,6 +98,13 @@ def for_command(
     )
 
 
+def clock_with_outside(clock: str) -> str:
+    """Returns the clock of a run that reaches what is outside. Raises UsageError."""
+    if clock == "virtual":
+        raise UsageError("what is outside goes by the real clock: leave out --clock virtual")
+    return "real"
+
+
 def outside_of(
     origins: Sequence[str], everything: bool, proxy: int | None, scenario: Scenario, place: str
 ) -> Outside | None:

@@ -29,6 +29,7 @@ from distributed import Client, Future, LocalCluster, wait
 from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
+from linklab import LinklabError
 from linklab.campaign import machine, work
 from linklab.campaign.wire_format import Parcel, Reply
 from linklab.core.scratch import scratch_prefix
@@ -47,7 +48,7 @@ _LOOK_S: Final = 0.5
 """The interval at which the scheduler is asked for its workers."""
 
 
-class ClusterError(RuntimeError):
+class ClusterError(LinklabError, RuntimeError):
     """No worker can run anything. The message says why."""
 
 

@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from linklab import LinklabError
 from linklab.campaign import machine
 from linklab.campaign.wire_format import PART_PREFIX, Parcel, unpack
 from linklab.core import locks, records, whole_file
@@ -26,7 +27,7 @@ from linklab.runs.run_figures import RunFigures
 NOTE: Final = "campaign.json"
 
 
-class FolderError(RuntimeError):
+class FolderError(LinklabError, RuntimeError):
     """The directory cannot be used. The message says why and what to do."""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from linklab import LinklabError
 from linklab.core import plain_file
 from linklab.lab.network.services import OwnServer
 from linklab.runs import job, run_energy
@@ -24,7 +25,7 @@ _MOST_BYTES = 1 << 30
 """The largest size of a run directory in a reply."""
 
 
-class ParcelError(RuntimeError):
+class ParcelError(LinklabError, RuntimeError):
     """The parcel has content that linklab does not send."""
 
 

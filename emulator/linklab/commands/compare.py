@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from linklab.api import requests
+from linklab.api.functions import USUAL
 from linklab.commands import compare_recordings, report, running
 from linklab.commands.options import (
     UsageError,
@@ -23,9 +24,6 @@ from linklab.field import recording
 from linklab.report import tables
 from linklab.runs import clients
 from linklab.scenario import Scenario, find
-
-USUAL = "published,adaptive"
-"""The default selection: the thesis' algorithms and our own."""
 
 EPILOG = """\
 examples:

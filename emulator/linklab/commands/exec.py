@@ -120,7 +120,5 @@ def _place(options: argparse.Namespace) -> str:
     """Returns the environment to run in. Connections to the outside need the real clock. Raises
     UsageError."""
     if options.origin or options.outside or options.listen_proxy:
-        if options.clock == "virtual":
-            raise UsageError("what is outside goes by the real clock: leave out --clock virtual")
-        options.clock = "real"
+        options.clock = requests.clock_with_outside(options.clock)
     return choice.choose(options.place, options.clock).name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Final
 
+from linklab import LinklabError
 from linklab.core.paths import INSTALLED
 
 MODULES: Final = {
@@ -19,7 +20,7 @@ MODULES: Final = {
 """The modules that are imported of each extra."""
 
 
-class MissingExtra(RuntimeError):
+class MissingExtra(LinklabError, RuntimeError):
     """A package of an extra is not installed."""
 
 

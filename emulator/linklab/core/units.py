@@ -14,6 +14,8 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
+from linklab import LinklabError
+
 RATE_FORM = "a rate such as '80 Mbit/s'"
 DURATION_FORM = "a duration such as '10 ms'"
 SIZE_FORM = "a size such as '250 MB'"
@@ -56,7 +58,7 @@ _LONGEST = 500
 """The most characters of a quantity: the digits of `_NUMBER`, a unit, and a margin."""
 
 
-class UnitError(ValueError):
+class UnitError(LinklabError, ValueError):
     """The quantity cannot be read. The message says what is wrong and what is allowed."""
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from linklab import LinklabError
 from linklab.core import statistics
 from linklab.core.link_kinds import KINDS
 from linklab.energy.model import EnergyModel, LinkEnergy, TailState
@@ -41,7 +42,7 @@ LARGEST: Final = 100_000.0
 """In mW, and in mJ per Mbit. A phone's battery gives less."""
 
 
-class CalibrationError(ValueError):
+class CalibrationError(LinklabError, ValueError):
     """No model can be fitted to the rows. The message says to which rows and why."""
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Final
 
+from linklab import LinklabError
 from linklab.core.frames import FRAME_BYTES
 from linklab.field.link_history import Connection, LinkHistory, LinkProgress, covered_s
 
@@ -101,7 +102,7 @@ class Capacity:
         return sum(one.rate_bps * (one.end_s - one.start_s) for one in self.steps) / length_s
 
 
-class CapacityError(ValueError):
+class CapacityError(LinklabError, ValueError):
     """A history does not show the link's capacity. The message says why."""
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from linklab import LinklabError
+
 IP_4, IP_6 = 0x0800, 0x86DD
 _VLANS: Final = (0x8100, 0x88A8, 0x9100)
 _MPLS: Final = (0x8847, 0x8848)
@@ -102,7 +104,7 @@ class Linked:
     sender: bytes = b""
 
 
-class UnreadableError(ValueError):
+class UnreadableError(LinklabError, ValueError):
     """The link type is not supported. The message names it."""
 
 

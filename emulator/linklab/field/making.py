@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Final
 
+from linklab import LinklabError
 from linklab.core import units
 from linklab.core.limits import MAX_RATE_BPS, MIN_LENGTH_S, MIN_RATE_BPS
 from linklab.core.link_kinds import LinkKind, devices, in_order
@@ -43,7 +44,7 @@ link returns at the earliest time that the recording allows. The sender behaves 
 return before its next retry, up to twice the observed silence."""
 
 
-class MakingError(ValueError):
+class MakingError(LinklabError, ValueError):
     """No scenario can be made of the recordings. The message says why and what is needed."""
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
+from linklab import LinklabError
+
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 10**6),
     b"\xa1\xb2\xc3\xd4": (">", 10**6),
@@ -32,7 +34,7 @@ _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
 _NAME, _RESOLUTION, _OFFSET = 2, 9, 14
 
 
-class CaptureError(ValueError):
+class CaptureError(LinklabError, ValueError):
     """The file is no capture, or is damaged. The message says where, why and what is allowed."""
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import msgspec.structs
 
+from linklab import LinklabError
 from linklab.core import records
 from linklab.core.bounded import ByName, Bytes, Few, Figure, Name, Nanoseconds, Rate
 from linklab.core.records import ClientRecord, RecordError, Tail
@@ -29,7 +30,7 @@ _LATE_S: Final = 0.1
 """How much earlier than the event before it an event may be. Several threads write events."""
 
 
-class RecordingError(ValueError):
+class RecordingError(LinklabError, ValueError):
     """The directory or file is no recording. The message says which, why and what is needed."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.core import whole_file
 from linklab.core.records import RecordError
 from linklab.live import by_hand
@@ -17,7 +18,7 @@ def title_of(scenario: Scenario, who: str, seed: int) -> str:
     return f"{scenario.name} as changed by hand, while {who} ran with seed {seed}"
 
 
-class RecordFileError(ValueError):
+class RecordFileError(LinklabError, ValueError):
     """The file of a recording cannot be written. The message says why."""
 
 

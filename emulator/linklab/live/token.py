@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.core import locks, scratch, whole_file
 from linklab.core.paths import in_cache
 from linklab.live.address import is_loopback
@@ -27,7 +28,7 @@ _ANY = ("0.0.0.0", "::")
 """The addresses of a lab that listens on all interfaces."""
 
 
-class TokenError(RuntimeError):
+class TokenError(LinklabError, RuntimeError):
     """The environment has an invalid token. The message says what is allowed."""
 
 

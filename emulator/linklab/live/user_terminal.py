@@ -12,6 +12,7 @@ import tty
 from collections.abc import Iterator
 from types import FrameType
 
+from linklab import LinklabError
 from linklab.lab.programs.terminal import (
     MOST_UNTAKEN_BYTES,
     READY,
@@ -32,7 +33,7 @@ PATIENCE_S = 5.0
 _MOST_BYTES = 1 << 16
 
 
-class TerminalError(RuntimeError):
+class TerminalError(LinklabError, RuntimeError):
     """There is no usable terminal."""
 
 

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
+from linklab import LinklabError
 from linklab.core.paths import PYTHON_PATH
 from linklab.places import host_programs
 from linklab.places.emulated import qemu
@@ -25,7 +26,7 @@ SLOWER: Final = 15
 """How many times slower a run on an emulated processor is (handbook/how-to/run-on-any-processor.md)."""
 
 
-class PlaceError(RuntimeError):
+class PlaceError(LinklabError, RuntimeError):
     """The requested place or clock is not available on this machine."""
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from linklab import LinklabError
+
 _MOST_LINKS = 40
 """The kernel's limit of symbolic links in a path (path_resolution(7))."""
 
@@ -23,7 +25,7 @@ _NO_GROUP = 65534
 """The group for an unknown account: nogroup, the kernel's overflow gid."""
 
 
-class OwnerError(RuntimeError):
+class OwnerError(LinklabError, RuntimeError):
     """A directory in which root must not write. The message says why."""
 
 

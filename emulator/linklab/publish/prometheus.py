@@ -30,6 +30,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from linklab import LinklabError
 from linklab.core import locks, plain_file, records, whole_file
 from linklab.core.naming import naming
 from linklab.core.records import RecordError
@@ -76,7 +77,7 @@ MOST_SAMPLES = 2_000_000
 """The limit for a run: several hours of two links. All samples are in memory at once."""
 
 
-class PublishError(RuntimeError):
+class PublishError(LinklabError, RuntimeError):
     """A run cannot be published. The message says which and why."""
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from linklab import LinklabError
 from linklab.regression.figures import OF_EVERY_RUN, OF_WORKLOADS, Cell, Figure, Values
 from linklab.regression.fingerprint import Fingerprint
 from linklab.runs.figures import figures_in
@@ -44,7 +45,7 @@ _LIMITS = Limits(1 << 21, 200_000)
 _COMPARED = figures_in(lambda one: one.bounds)
 
 
-class BaselineError(RuntimeError):
+class BaselineError(LinklabError, RuntimeError):
     """The baseline is missing, damaged, or does not belong to the suite."""
 
 

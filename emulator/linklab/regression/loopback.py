@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.core.scratch import scratch_prefix
 from linklab.lab.programs import authority
 from linklab.lab.programs.h2o import configuration
@@ -27,7 +28,7 @@ _LOOK_S = 0.01
 """The sampling interval of a running program's memory."""
 
 
-class LoopbackError(RuntimeError):
+class LoopbackError(LinklabError, RuntimeError):
     """A download over loopback failed. The message says why."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.core import plain_file
 from linklab.core.records import QueueRecord, Tail
 from linklab.energy.model import EnergyModel
@@ -36,7 +37,7 @@ class LoadedRun:
         return self.job.title
 
 
-class RunDirectoryError(RuntimeError):
+class RunDirectoryError(LinklabError, RuntimeError):
     """A directory is no run directory, or one of another format. The message says which."""
 
 

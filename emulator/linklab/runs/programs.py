@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from linklab import LinklabError
 from linklab.core import elf
 from linklab.core.paths import MULTILINK
 from linklab.lab.network.services import OwnServer
@@ -27,7 +28,7 @@ _LONGEST_FIRST_LINE: Final = 256
 """The longest first line of a script: linux/binfmts.h, BINPRM_BUF_SIZE."""
 
 
-class ProgramError(RuntimeError):
+class ProgramError(LinklabError, RuntimeError):
     """A user's program cannot be started. The message says where it was looked for."""
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from linklab import LinklabError
 from linklab.core.bounded import (
     ByName,
     Bytes,
@@ -80,7 +81,7 @@ class ClientSummary(msgspec.Struct, frozen=True):
         return self.size_bytes - self.resumed_bytes
 
 
-class FigureError(ValueError):
+class FigureError(LinklabError, ValueError):
     """A run yields no figures. The message says why."""
 
 

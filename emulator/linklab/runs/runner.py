@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.core import plain_file
 from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_SEED
@@ -53,7 +54,7 @@ _LAST_WORDS_BYTES = 16_384
 """The most bytes that are read of the error output of the user's programs."""
 
 
-class RunError(RuntimeError):
+class RunError(LinklabError, RuntimeError):
     """A run yielded no figures. The message says why and names its directory."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from linklab import LinklabError
 from linklab.places.guest import homes
 from linklab.places.guest.homes import Homes
 from linklab.runs import programs
@@ -31,7 +32,7 @@ _PARTS: Final = (
 """What is shown beside programs if the directory also holds settings."""
 
 
-class ShareError(RuntimeError):
+class ShareError(LinklabError, RuntimeError):
     """A path to be shown does not exist."""
 
 

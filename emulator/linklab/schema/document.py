@@ -16,8 +16,10 @@ import yaml
 from yaml.composer import Composer
 from yaml.nodes import Node
 
+from linklab import LinklabError
 
-class ScenarioError(ValueError):
+
+class ScenarioError(LinklabError, ValueError):
     """A scenario cannot be found, read or emulated. The message says where and why."""
 
 

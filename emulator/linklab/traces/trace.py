@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from linklab import LinklabError
+
 NS_PER_S: Final = 1_000_000_000
 
 MIN_SAMPLE_NS: Final = 1_000_000
@@ -15,7 +17,7 @@ MAX_LENGTH_NS: Final = 1_000_000 * NS_PER_S
 """The longest trace, 11.5 days. Up to here floats in seconds distinguish nanoseconds."""
 
 
-class TraceError(ValueError):
+class TraceError(LinklabError, ValueError):
     """A trace cannot be read, made or played. The message says where, why and what is allowed."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
+from linklab import LinklabError
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import write_sysctls
 from linklab.lab.kernel.netlink import Channel
@@ -18,7 +19,7 @@ LOOPBACK: Final = 1
 """The index of a namespace's loopback interface."""
 
 
-class LabError(RuntimeError):
+class LabError(LinklabError, RuntimeError):
     """The lab could not be built or a program in it could not be started."""
 
 

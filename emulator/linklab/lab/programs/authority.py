@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.core import whole_file
 from linklab.core.locks import locked
 from linklab.lab.network.topology import SERVER_ADDRESS, SERVER_NAME
@@ -19,7 +20,7 @@ SERVER_NAMES = (SERVER_NAME, "localhost", SERVER_ADDRESS)
 """The names of the lab's server: its name, its address, and the loopback device for tests."""
 
 
-class AuthorityError(RuntimeError):
+class AuthorityError(LinklabError, RuntimeError):
     """Certificates cannot be made or kept. The message says why."""
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from linklab import LinklabError
 from linklab.core import units, whole_file
 from linklab.core.locks import locked
 from linklab.scenario import Payload
@@ -30,7 +31,7 @@ must have the same ETag on every machine."""
 _CHUNK_BYTES = 1 << 20
 
 
-class PayloadError(RuntimeError):
+class PayloadError(LinklabError, RuntimeError):
     """The payload cannot be made: no space, no permission, or another hash than the scenario's."""
 
 

@@ -9,6 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from linklab import LinklabError
 from linklab.core.netlink_messages import (
     ACK,
     CREATE,
@@ -36,7 +37,7 @@ CHANGE: Final = ACK
 """Flags of messages that add, replace and change an object."""
 
 
-class ShapingError(RuntimeError):
+class ShapingError(LinklabError, RuntimeError):
     """The kernel cannot shape a link as asked."""
 
 

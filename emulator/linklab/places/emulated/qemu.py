@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from linklab import LinklabError
+
 PROGRAM: Final = "qemu-system-x86_64"
 
 LEAST: Final = (7, 0)
@@ -42,7 +44,7 @@ class Qemu:
         return f"{self.path}, version {self.version[0]}.{self.version[1]}"
 
 
-class QemuError(RuntimeError):
+class QemuError(LinklabError, RuntimeError):
     """There is no QEMU that can be used. The message says what to install."""
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from linklab import LinklabError
+
 _MAGIC = b"!<arch>\n"
 _HEADER_BYTES = 60
 
@@ -20,7 +22,7 @@ _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 """Directories that are links into /usr (usrmerge). Packages of Debian 12 still use their names."""
 
 
-class DebError(RuntimeError):
+class DebError(LinklabError, RuntimeError):
     """A file is no readable Debian package. The message names it."""
 
 

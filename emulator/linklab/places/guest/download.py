@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.core.version import released
 from linklab.places.guest.locked import Package
 
@@ -33,7 +34,7 @@ _ATTEMPTS = 2
 _PIECE_BYTES = 1 << 16
 
 
-class DownloadError(RuntimeError):
+class DownloadError(LinklabError, RuntimeError):
     """A package cannot be downloaded. The message names it, each source's answer, and what to do."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.core import plain_file
 from linklab.core.paths import GUEST_EXIT_FILE
 from linklab.places.guest.leftover_files import remove_unsafe
@@ -24,7 +25,7 @@ _LEAST_FREE_BYTES = 1 << 20
 """With less free space the run directory's disk counts as full."""
 
 
-class GuestError(RuntimeError):
+class GuestError(LinklabError, RuntimeError):
     """The guest failed. The message ends with the path of its console log."""
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from linklab import LinklabError
 from linklab.core.scratch import scratch_prefix
 from linklab.relay.rule import PROGRAM as RELAY
 from linklab.relay.rule import Rule
@@ -53,7 +54,7 @@ _LANES = 16
 """The number of connections to one port made at the same time. On a busy machine each takes 0.1 s."""
 
 
-class GatewayError(RuntimeError):
+class GatewayError(LinklabError, RuntimeError):
     """The guest cannot reach the network outside. The message says what to do."""
 
 

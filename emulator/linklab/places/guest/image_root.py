@@ -12,13 +12,14 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from linklab import LinklabError
 from linklab.places.guest import release, user_namespaces
 
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 """The first words of a command that is killed when this process ends."""
 
 
-class ImageError(RuntimeError):
+class ImageError(LinklabError, RuntimeError):
     """The image is not available. The message says what to do."""
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from linklab import LinklabError
 from linklab.core.error_report import report_error
 from linklab.core.locks import locked
 from linklab.core.paths import DATA, INSTALLED, in_cache
@@ -111,7 +112,7 @@ Progress = Callable[[str, float], None]
 """A function that is called with the current step and the finished fraction."""
 
 
-class KernelError(RuntimeError):
+class KernelError(LinklabError, RuntimeError):
     """The guest's kernel is not available. The message says what to do."""
 
 

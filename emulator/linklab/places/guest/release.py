@@ -16,13 +16,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from linklab import LinklabError
+
 RELEASE = "LINKLAB_RELEASE"
 
 _PIECE_BYTES = 1 << 20
 _TIMEOUT_S = 30
 
 
-class ReleaseError(RuntimeError):
+class ReleaseError(LinklabError, RuntimeError):
     """The release does not give the file. The message says why."""
 
 
