@@ -27,11 +27,15 @@ links:
 """
 
 
+def blocks(page: Path) -> list[str]:
+    """Returns the indented blocks of a page."""
+    found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", page.read_text(), re.M)
+    return [textwrap.dedent(one).strip() for one in found]
+
+
 def programs(page: Path) -> list[str]:
-    """Returns the indented blocks of a page that import linklab."""
-    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", page.read_text(), re.M)
-    found = [textwrap.dedent(one).strip() for one in blocks]
-    return [one for one in found if one.startswith("import linklab")]
+    """Returns the blocks of a page that are programs."""
+    return [one for one in blocks(page) if one.startswith(("import linklab", "import subprocess"))]
 
 
 EXAMPLES = [one for page in PAGES for one in programs(page)]

@@ -4,13 +4,16 @@
     table = linklab.compare("hs-s7", ["alg3", "mptcp"], runs=5)
     run = linklab.execute("train", ["./my-client", "{url}"])
     runs = linklab.load("runs")
+    with linklab.live("train", origin="http://localhost:3000") as lab: ...
 
 Names are imported when they are used (`emulator/handbook/reference/python.md`).
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 
 TYPE_CHECKING = False  # typing is slow to load, and Ctrl-C is not caught yet (__main__.py).
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from linklab.api.functions import compare as compare
     from linklab.api.functions import execute as execute
     from linklab.api.functions import run as run
+    from linklab.api.live_lab import OpenLab as OpenLab
+    from linklab.api.live_lab import live as live
     from linklab.api.progress import Progress as Progress
 
 __version__: str
@@ -32,6 +37,7 @@ class LinklabError(Exception):
 
 _HOMES = {
     "ComparedRuns": "linklab.api.compared_runs",
+    "OpenLab": "linklab.api.live_lab",
     "Progress": "linklab.api.progress",
     "Run": "linklab.analysis.run",
     "Runs": "linklab.analysis.tables",
@@ -55,6 +61,23 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+class _Package(ModuleType):
+    """A package in which `live` is the function, although a folder has the same name."""
+
+    @property
+    def live(self) -> object:
+        """The function `linklab.live`."""
+        return import_module("linklab.api.live_lab").live
+
+    @live.setter
+    def live(self, folder: object) -> None:
+        """Ignores the folder, which the import system sets. `from linklab.live import …` finds it
+        without."""
+
+
+sys.modules[__name__].__class__ = _Package
+
+
 def __dir__() -> list[str]:
     """Lists the public names."""
-    return sorted({*globals(), *_HOMES, "__version__"})
+    return sorted({*_HOMES, "LinklabError", "__version__", "live"})

@@ -54,7 +54,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A run directory.
 
@@ -63,6 +63,9 @@ class Run:
 
     path: Path
     job: Job | None
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
 
     @property
     def name(self) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from linklab.api.progress import PLACE, Progress, Tell
 from linklab.places import choice
 from linklab.places.choice import Environment
+from linklab.places.guest import __main__ as guest
 from linklab.places.guest import kernel
-from linklab.places.guest.__main__ import ensure_guest
 from linklab.runs import clients, runner
 
 
@@ -28,10 +28,21 @@ def prepare(where: Environment, tell: Tell) -> None:
     KernelError."""
     tell(Progress(PLACE, str(where), 1, 1))
     if where.name == "guest":
-        ensure_guest(
-            lambda part, what, fraction: tell(Progress(part, what, fraction, 1)),
-            kernel.RECIPES if where.is_emulated else (kernel.GUEST,),
-        )
+        make(where, lambda part, what, fraction: tell(Progress(part, what, fraction, 1)))
+
+
+def is_made(where: Environment) -> bool:
+    """Tells whether an environment's guest is in the cache."""
+    return guest.is_made(_kernels(where))
+
+
+def make(where: Environment, report: guest.Report) -> None:
+    """Makes an environment's guest if it is not in the cache. Raises ImageError and KernelError."""
+    guest.ensure_guest(report, _kernels(where))
+
+
+def _kernels(where: Environment) -> guest.Kernels:
+    return kernel.RECIPES if where.is_emulated else (kernel.GUEST,)
 
 
 def require(names: Sequence[str], place: str = "guest", clock: str = "auto") -> None:

@@ -22,3 +22,7 @@ class FailedRunError(LinklabError, RuntimeError):
     def __init__(self, message: str, run: Run) -> None:
         super().__init__(message)
         self.run = run
+
+
+class LiveLabError(LinklabError, RuntimeError):
+    """A lab on the real clock did not start. The message says why."""

@@ -3,7 +3,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from free_ports import free_ports
+
+from linklab.api.free_ports import free_ports
 
 
 def test_no_connection_that_somebody_opens_takes_one() -> None:

@@ -16,7 +16,7 @@ from linklab.api import environment, requests
 from linklab.commands import cli, compare, doctor, exec, reproduce, run, running
 from linklab.core import extras, scratch
 from linklab.core.paths import PYTHON_PATH
-from linklab.live import user_terminal
+from linklab.live import session, user_terminal
 from linklab.places.choice import Environment, PlaceError
 from linklab.report import publication
 from linklab.runs import runner
@@ -52,10 +52,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     calls: list[object] = []
     monkeypatch.setattr(environment, "ready", lambda *words: calls.append(words))
     monkeypatch.setattr(environment, "require", lambda *_: None)
-    monkeypatch.setattr("linklab.live.start.live", lambda *_, **__: calls.append("live"))
-    monkeypatch.setattr(
-        "linklab.live.session.choose_place", lambda _: Environment("host", "real", "")
-    )
+    monkeypatch.setattr(start, "live", lambda *_, **__: calls.append("live"))
+    monkeypatch.setattr(session, "choose_place", lambda _: Environment("host", "real", ""))
     monkeypatch.setattr(running, "announce", lambda _: None)
     return calls
 

@@ -87,8 +87,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cells: list[_Line]  # type: ignore[valid-type]  # mypy knows no type that is made.
 
 
-def write(baseline: Baseline) -> str:
-    """Returns the file's text. Equal baselines give equal text."""
+def write(baseline: Baseline, heading: str = _HEAD) -> str:
+    """Returns the file's text, with comments as its heading. Equal baselines give equal text."""
     head: dict[str, Any] = {
         "reason": baseline.reason,
         "made_on": baseline.made_on,
@@ -102,7 +102,7 @@ def write(baseline: Baseline) -> str:
         head["fingerprint"]["energy_models"] = models
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
     lines = [f"- {_flow(cell, baseline.cells[cell])}\n" for cell in sorted(baseline.cells)]
-    return _HEAD + text + "cells:\n" + "".join(lines)
+    return heading + text + "cells:\n" + "".join(lines)
 
 
 def _flow(cell: Cell, values: Values) -> str:

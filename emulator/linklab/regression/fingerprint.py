@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -49,15 +49,31 @@ def taken(suite: Suite) -> Fingerprint:
 
     Raises ScenarioError for an energy model that is missing or lacks a link kind.
     """
-    programs = {"guest image": image.path("guest").name, "guest kernel": kernel.key()}
-    names = {one.entrant.name for one in suite.planned if one.entrant.command is None}
-    if any(client_of(name).program is None for name in names):
-        programs["Go"] = _go(versions()["multilink"])
+    programs = _programs({one.entrant.name for one in suite.planned if one.entrant.command is None})
     scenarios = {one.name: of_scenario(one) for one in suite.scenarios}
     deciding = {one.scenario.name: one.scenario for one in suite.planned if _needs_energy(one)}
     models = {name: run_energy.model_for(one) for name, one in deciding.items()}
     energy = {name: _of_energy_model(text) for name, text in models.items() if text is not None}
     return Fingerprint(programs, scenarios, energy)
+
+
+def of_run(scenario: Scenario, client: str | None) -> Fingerprint:
+    """Takes the fingerprint of this linklab and one scenario. `client` is None for a user's
+    program."""
+    names = set() if client is None else {client}
+    energy = {}
+    if client is not None and client_of(client).needs_energy:
+        text = run_energy.model_for(scenario)
+        energy = {} if text is None else {scenario.name: _of_energy_model(text)}
+    return Fingerprint(_programs(names), {scenario.name: of_scenario(scenario)}, energy)
+
+
+def _programs(clients: Collection[str]) -> dict[str, str]:
+    """Returns the versions of the guest's programs, and of Go if a client is multilink."""
+    found = {"guest image": image.path("guest").name, "guest kernel": kernel.key()}
+    if any(client_of(name).program is None for name in clients):
+        found["Go"] = _go(versions()["multilink"])
+    return found
 
 
 def of_scenario(scenario: Scenario) -> str:

@@ -1,0 +1,276 @@
+"""Opens a lab on the real clock for Python programs: `linklab.live`.
+
+The lab is a process of its own, `linklab live`. So it neither prints into the program nor ends with
+one of its threads.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Final
+
+from linklab.api import environment, requests
+from linklab.api.errors import LiveLabError, UsageError
+from linklab.api.free_ports import free_ports
+from linklab.api.progress import Tell, silent
+from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
+from linklab.core.paths import PYTHON_PATH
+from linklab.live import link_command, session
+from linklab.live.address import to_text
+from linklab.schema.mapping import guess
+
+START_S: Final = 120.0
+"""The default time for a lab to start, on a machine that is busy."""
+
+_END_S: Final = 30.0
+_CHANGE_S: Final = 5.0
+"""The longest time to wait for a change to be in the lab's records."""
+
+_POLL_S: Final = 0.05
+_RECORDED: Final = "linklab_link_up{"
+"""A metric that is there once the links have their first state."""
+_HELLO, _WELCOME = b"\x05\x01\x00", b"\x05\x00"
+"""What a client of SOCKS5 says first, and what the proxy answers (RFC 1928)."""
+
+
+@dataclass(frozen=True)
+class LabLink:
+    """A link of an open lab. Each method changes it, and returns when the lab has applied the
+    change.
+
+    Changes last until the next one, or for `seconds` if given. Raises UsageError for a change that
+    the link cannot do, or if the lab has ended.
+    """
+
+    name: str
+    address: tuple[str, int]
+
+    def down(self, *, seconds: float | None = None) -> None:
+        """Takes the carrier away."""
+        self._change("down", None, seconds)
+
+    def up(self) -> None:
+        """Gives the carrier back."""
+        self._change("up", None, None)
+
+    def outage(self, *, seconds: float = link_command.OUTAGE_S) -> None:
+        """Loses every packet for some seconds. The carrier stays."""
+        self._change("outage", None, seconds)
+
+    def handover(self, to: str | None = None) -> None:
+        """Changes to an access point, or to the next one."""
+        self._change("handover", to, None)
+
+    def rate(self, value: str, *, seconds: float | None = None) -> None:
+        """Sets the downlink's rate, such as `10 Mbit/s`."""
+        self._change("rate", value, seconds)
+
+    def rtt(self, value: str, *, seconds: float | None = None) -> None:
+        """Sets the round trip, such as `80 ms`."""
+        self._change("rtt", value, seconds)
+
+    def loss(self, value: str, *, seconds: float | None = None) -> None:
+        """Sets the ratio of lost packets, such as `1 %`."""
+        self._change("loss", value, seconds)
+
+    def _change(self, change: str, value: str | None, seconds: float | None) -> None:
+        before = _changes(self.address, self.name)
+        try:
+            span = None if seconds is None else f"{seconds:.6f} s"
+            link_command.send(self.address, link_command.command_of(self.name, change, value, span))
+        except (ValueError, RuntimeError) as error:
+            raise UsageError(f"{self.name}: {error}") from error
+        deadline = time.monotonic() + _CHANGE_S
+        while _changes(self.address, self.name) == before and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+
+
+@dataclass(frozen=True)
+class OpenLab:
+    """A lab on the real clock.
+
+    Attributes:
+        proxy: the URL of an HTTP and SOCKS5 proxy over all links, for `http_proxy`.
+        proxies: the URLs of the proxies over one link, by its name.
+        origins: the URLs of the given origins, as they are behind the links.
+        metrics: the URL of its metrics for Prometheus.
+    """
+
+    proxy: str
+    proxies: dict[str, str]
+    origins: tuple[str, ...]
+    metrics: str
+    _address: tuple[str, int] = field(repr=False)
+
+    @property
+    def origin(self) -> str:
+        """The first origin's URL as it is behind the links. Raises UsageError without one."""
+        if not self.origins:
+            raise UsageError("the lab has no origin; allowed: linklab.live(…, origin=URL)")
+        return self.origins[0]
+
+    def link(self, name: str) -> LabLink:
+        """Returns a link by name. Raises UsageError."""
+        if name not in self.proxies:
+            raise UsageError(
+                f"no link is called {name!r}{guess(name, self.proxies)}; "
+                f"there are: {', '.join(self.proxies)}"
+            )
+        return LabLink(name, self._address)
+
+
+@contextlib.contextmanager
+def live(
+    scenario: StrPath,
+    *,
+    origin: str | Sequence[str] = (),
+    outside: bool = False,
+    seed: int = 1,
+    place: str = "auto",
+    out: StrPath = RUNS,
+    timeout: float = START_S,
+    progress: Tell = silent,
+) -> Iterator[OpenLab]:
+    """Opens a lab whose links other programs use, as `linklab live --listen-proxy` does.
+
+    Args:
+        scenario: a name of `linklab scenarios`, or a YAML file.
+        origin: URLs of your servers that are put behind the links.
+        outside: whether the lab reaches everything that this machine reaches, by TCP.
+        seed: the seed of everything random.
+        place: `auto`, `guest` or `host`.
+        out: the parent of run directories.
+        timeout: seconds for the lab to start.
+        progress: a function that is called with every `Progress`.
+
+    Raises LinklabError if there can be no such lab, LiveLabError if it does not start. It ends with
+    the block, and with the thread that opened it.
+    """
+    RunOptions(seed=seed)
+    Settings(place=place, timeout=timeout)
+    found = requests.scenario_of(scenario)
+    origins = [origin] if isinstance(origin, str) else list(origin)
+    where = session.choose_place(place)
+    environment.prepare(where, progress)
+    first = free_ports(len(found.links) + 2)
+    address = ("127.0.0.1", first + len(found.links) + 1)
+    reaches = requests.outside_of(origins, outside, first, found, where.name)
+    urls = {
+        name: f"http://127.0.0.1:{port}"
+        for name, port in (reaches.proxies if reaches else {}).items()
+    }
+    lab = OpenLab(
+        urls.pop(""),
+        urls,
+        tuple(one.url for one in reaches.origins) if reaches else (),
+        f"http://{to_text(address)}/metrics",
+        address,
+    )
+    words = [
+        *("live", str(scenario), "--place", where.name, "--seed", str(seed), "--out", str(out)),
+        *("--listen-proxy", str(first), "--listen", to_text(address)),
+        *(word for one in origins for word in ("--origin", one)),
+        *(["--outside"] if outside else []),
+    ]
+    with tempfile.TemporaryFile() as said, _process(words, said) as process:
+        _wait(process, lambda: _answers(first) and _RECORDED in _metrics(address), said, timeout)
+        yield lab
+
+
+@contextlib.contextmanager
+def _process(words: Sequence[str], said: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a command of linklab during the block. It also ends with this process, however that
+    ends."""
+    process = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "linklab", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=said,
+        env={**os.environ, "PYTHONPATH": _python_path()},
+        start_new_session=True,  # Ctrl-C reaches this process alone, which ends the lab.
+    )
+    end = functools.partial(_end, process)
+    atexit.register(end)  # The block may be a generator's that nobody closes.
+    try:
+        yield process
+    finally:
+        end()
+        atexit.unregister(end)
+
+
+def _python_path() -> str:
+    """Returns PYTHONPATH with this linklab first."""
+    return os.pathsep.join(filter(None, [str(PYTHON_PATH), os.environ.get("PYTHONPATH")]))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait(
+    process: subprocess.Popen[bytes],
+    is_ready: Callable[[], bool],
+    said: IO[bytes],
+    timeout_s: float,
+) -> None:
+    """Waits until the lab is ready. Raises LiveLabError if it ends or the time is over."""
+    deadline = time.monotonic() + timeout_s
+    while not is_ready():
+        if process.poll() is not None:
+            raise LiveLabError(f"the lab did not start: {_last_line(said)}")
+        if time.monotonic() > deadline:
+            raise LiveLabError(
+                f"the lab did not start within {timeout_s:.0f} s: {_last_line(said)}"
+            )
+        time.sleep(_POLL_S)
+
+
+def _metrics(address: tuple[str, int]) -> str:
+    """Returns the lab's metrics, "" if it does not answer."""
+    connection = http.client.HTTPConnection(*address, timeout=5)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+    return ""
+
+
+def _changes(address: tuple[str, int], link: str) -> list[str]:
+    """Returns how many changes by hand a link has seen, as its metric says."""
+    return [
+        line
+        for line in _metrics(address).splitlines()
+        if line.startswith("linklab_events_total{")
+        and 'kind="live"' in line
+        and f'link="{link}"' in line
+    ]
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as probe:
+        probe.sendall(_HELLO)
+        return probe.recv(len(_WELCOME)) == _WELCOME
+    return False
+
+
+def _last_line(said: IO[bytes]) -> str:
+    said.seek(0)
+    lines = said.read().decode(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("linklab: ") if lines else "it said nothing"

@@ -1,0 +1,18 @@
+"""Defines what the plugin's parts share. Imports nothing else of linklab. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+INSIDE = "LINKLAB_URL"
+"""An environment variable of programs in the lab."""
+
+PROPERTY = "linklab"
+"""The name of a test's user properties that describe its runs."""
+
+
+class Case(NamedTuple):
+    """The scenario and seed of a test with the marker."""
+
+    scenario: str | None = None
+    seed: int = 1

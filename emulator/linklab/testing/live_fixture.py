@@ -1,0 +1,71 @@
+"""Defines what the fixture `linklab_live` can do."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from linklab.api.live_lab import OpenLab, live
+from linklab.core.locks import locked
+from linklab.core.paths import in_cache
+from linklab.testing.case import Case
+from linklab.testing.lab_fixture import scenario_of
+
+VARIABLES: Final = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+"""What programs read of the environment. `no_proxy` is emptied."""
+
+
+class LiveFixture:
+    """Opens labs on the real clock. They end with the test.
+
+    A call takes the keywords of `linklab.live`. Then programs that heed `http_proxy` go over the
+    links.
+    """
+
+    def __init__(
+        self,
+        request: pytest.FixtureRequest,
+        case: Case,
+        out: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        self.scenario = case.scenario
+        self.seed = case.seed
+        self._request = request
+        self._out = out
+        self._monkeypatch = monkeypatch
+        self._stack = stack
+
+    def __call__(self, *, scenario: str | None = None, **options: Any) -> OpenLab:
+        """Opens a lab. Raises LinklabError."""
+        __tracebackhide__ = True
+        where = scenario_of(self._request, scenario or self.scenario)
+        own = {"seed": self.seed, "out": self._out, **options}
+        lab = self._stack.enter_context(live(where, **own))
+        for name in VARIABLES:
+            self._monkeypatch.setenv(name, lab.proxy)
+        for name in ("no_proxy", "NO_PROXY"):
+            self._monkeypatch.setenv(name, "")
+        return lab
+
+
+@contextlib.contextmanager
+def opening(
+    request: pytest.FixtureRequest, case: Case, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LiveFixture]:
+    """Yields what the fixture is. One test of this account at a time has it, because labs on the
+    real clock would disturb each other."""
+    directory = in_cache("live")
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(directory / "real-clock.lock", _say_waiting), contextlib.ExitStack() as stack:
+        yield LiveFixture(request, case, out, monkeypatch, stack)
+
+
+def _say_waiting() -> None:
+    print("linklab: waiting for another test on the real clock", file=sys.stderr)

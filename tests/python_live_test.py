@@ -1,0 +1,167 @@
+"""Tests `linklab.live` and the fixture `linklab_live`: a lab on the real clock, in a program and in
+tests of its users."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import linklab
+import psutil
+import pytest
+from conftest import REPOSITORY, environment
+from linklab.places.guest import gateway
+from pytest_plugin_test import run_pytest
+from python_api_test import SMALL
+from through_the_lab import fetched, served
+
+pytestmark = [
+    pytest.mark.one_at_a_time,
+    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+]
+
+SIZE = 1_000_000
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A directory with a small scenario, and a file to be served."""
+    (tmp_path / "small.yaml").write_text(SMALL)
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "file").write_bytes(os.urandom(SIZE))
+    return tmp_path
+
+
+@pytest.fixture
+def origin(project: Path) -> Iterator[str]:
+    """Starts a user's server on this machine. Yields its URL of a file."""
+    with served(project / "served") as url:
+        yield f"{url}file"
+
+
+def labs_of(process: int) -> list[psutil.Process]:
+    """Returns the processes that another one has started."""
+    return psutil.Process(process).children(recursive=True)
+
+
+def took_s(lab: linklab.OpenLab, proxy: str) -> float:
+    """Downloads the file through a proxy. Returns the seconds."""
+    begun = time.monotonic()
+    content = fetched(lab.origin, proxy)
+    assert content is not None
+    assert len(content) == SIZE
+    return time.monotonic() - begun
+
+
+def test_a_lab_is_changed_by_hand_and_leaves_nothing(project: Path, origin: str) -> None:
+    before = set(labs_of(os.getpid()))
+    with linklab.live(project / "small.yaml", origin=origin, out=project / "runs") as lab:
+        family = [one for one in labs_of(os.getpid()) if one not in before]
+        took_s(lab, lab.proxy)
+        lab.link("lte").rate("2 Mbit/s")
+        assert took_s(lab, lab.proxies["lte"]) > SIZE * 8 / 2e6
+        lab.link("lte").rate("40 Mbit/s")
+        lab.link("wifi").down(seconds=2)
+        begun = time.monotonic()
+        while fetched(lab.origin, lab.proxies["wifi"]) is None:
+            assert time.monotonic() - begun < 60
+        assert time.monotonic() - begun > 1
+        with pytest.raises(linklab.LinklabError, match=r"called 'wfi' \(did you mean 'wifi'\?\)"):
+            lab.link("wfi")
+        with pytest.raises(linklab.LinklabError, match="wifi: '5 apples' has the unknown unit"):
+            lab.link("wifi").rate("5 apples")
+    assert family
+    assert psutil.wait_procs(family, timeout=10)[1] == []
+    with pytest.raises(linklab.LinklabError, match="no live lab answers"):
+        lab.link("wifi").up()
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, None])
+def test_a_program_that_forgets_to_close_leaves_no_lab(
+    project: Path, end: signal.Signals | None
+) -> None:
+    """It may be killed, be interrupted, or end by itself."""
+    wait = "time.sleep(600)" if end else ""
+    program = (
+        "import linklab, time\n"
+        "lab = linklab.live('small.yaml')\n"
+        "lab.__enter__()\n"
+        f"print('open', flush=True)\n{wait}\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=project,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        family = labs_of(process.pid) if end else []
+        if end is not None:
+            assert family
+            process.send_signal(end)
+        process.wait(timeout=60)
+    assert psutil.wait_procs(family, timeout=30)[1] == []
+    assert [
+        one.pid
+        for one in psutil.process_iter(["cwd", "cmdline"])
+        if one.info["cwd"] == str(project) and "linklab" in (one.info["cmdline"] or [])
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"origin": "http://127.0.0.1:1/"}, "127.0.0.1:1 does not answer: Connection refused"),
+        ({"origin": "ftp://x/"}, "--origin ftp://x/: no such URL; allowed: http or https"),
+        ({"place": "moon"}, "place cannot be 'moon'; allowed: auto, host, guest"),
+        ({"timeout": 0.01}, "the lab did not start within 0 s"),
+    ],
+)
+def test_a_lab_that_cannot_be_is_refused_in_words(
+    project: Path, arguments: dict[str, str], words: str
+) -> None:
+    with (
+        pytest.raises(linklab.LinklabError) as raised,
+        linklab.live(project / "small.yaml", out=project / "runs", **arguments),  # type: ignore[arg-type]
+    ):
+        pass
+    assert words in str(raised.value)
+
+
+TESTS = """\
+import os, subprocess, time, urllib.request
+import pytest
+
+@pytest.mark.linklab("small.yaml")
+def test_app(linklab_live):
+    lab = linklab_live(origin="ORIGIN")
+    lab.link("wifi").rate("1 Mbit/s")
+    lab.link("lte").rate("1 Mbit/s")
+    begun = time.monotonic()
+    assert len(urllib.request.urlopen(lab.origin).read()) == 1_000_000
+    assert time.monotonic() - begun > 2
+    assert os.environ["https_proxy"] == lab.proxy
+
+@pytest.mark.linklab("small.yaml")
+def test_that_fails(linklab_live):
+    linklab_live(origin="http://127.0.0.1:1/")
+"""
+
+
+def test_the_fixture_puts_an_application_behind_the_links(project: Path, origin: str) -> None:
+    """Two workers wait for each other, because both tests are on the real clock."""
+    (project / "test_app.py").write_text(TESTS.replace("ORIGIN", origin))
+    start: list[object] = [sys.executable, "-m", "pytest", "-p", "linklab.testing.plugin"]
+    path = str(REPOSITORY / "emulator")
+    done = run_pytest(project, start, "-n", "2", PYTHONPATH=path)
+    assert re.search("1 failed, 1 passed", done.stdout), done.stdout + done.stderr
+    assert "127.0.0.1:1 does not answer" in done.stdout
