@@ -32,7 +32,7 @@ func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Durati
 			if r.left() == 0 || r.left() > most || !h.mayDuplicate(r, other, c) {
 				continue
 			}
-			latest.Offer(victim{other, r}, r.left(), other.owed(r, works[other.link.index], now).End())
+			latest.Offer(victim{other, r}, r.left(), owed(other, r, works[other.link.index], now).End())
 		}
 	}
 	if !latest.IsWorth(thief) {
@@ -45,9 +45,9 @@ func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Durati
 	h.requestTwice(c, late.of, late.r, now)
 }
 
-// owed is what the rules for free connections may know of a request of the connection,
-// whose link has that work.
-func (c *connection) owed(r *request, link schedule.Work, now time.Duration) transfer.Owed {
+// owed returns what the rules for free connections may know of a request of c, whose link has
+// that work.
+func owed(c *connection, r *request, link schedule.Work, now time.Duration) transfer.Owed {
 	age := now - r.issued
 	isDue := r.received > 0 || age < 2*max(c.delay(), c.rtt.Last)
 	return transfer.Owed{
