@@ -28,7 +28,7 @@ test: packages-test development ## all that CI decides by; CI also measures proc
 
 .PHONY: setup
 setup: packages ## what runs need: Python, Go client, guest image and kernel
-	+@$(SIDE_BY_SIDE) -j $(VENV)/.installed $(MULTILINK) guest
+	+@$(SIDE_BY_SIDE) $(if $(filter -j%,$(MAKEFLAGS)),,-j) $(VENV)/.installed $(MULTILINK) guest
 
 .PHONY: extras
 extras: setup ## what further commands need: report, plot, reproduce, calibrate, campaign, Parquet
