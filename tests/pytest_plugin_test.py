@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from conftest import REPOSITORY
 from python_api_test import blocks
@@ -320,3 +323,34 @@ def test_the_examples_of_the_page_do_what_they_say(project: Path, in_project: Py
     assert made.returncode == 0, made.stdout
     assert "7 passed" in made.stdout
     assert "4 passed, 3 deselected" in in_project("-k", "train and not recovers or slower").stdout
+
+
+def test_ctrl_c_in_a_fixture_leaves_no_process(project: Path) -> None:
+    (project / "test_downloads.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture\n"
+        "def endless(linklab):\n"
+        "    linklab.execute(['sleep', 'infinity'], scenario='small.yaml', clock='real')\n"
+        "def test_it(endless):\n"
+        "    pass\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "linklab.testing.plugin"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        whole = psutil.Process(process.pid)
+        deadline = time.monotonic() + 60
+        while not any("linux" in one.name() for one in whole.children(recursive=True)):
+            assert process.poll() is None
+            assert time.monotonic() < deadline, whole.children(recursive=True)
+            time.sleep(0.1)
+        family = whole.children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "KeyboardInterrupt" in said
+    assert psutil.wait_procs(family, timeout=10)[1] == []
