@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from conftest import PROBES, command, environment
+from linklab.places import choice
 from linklab.places.guest import landlock
 
 ScenarioFile = Callable[..., Path]
@@ -80,6 +81,8 @@ HOSTS = {
     "ptrace": refusing("ptrace"),
     "seccomp": refusing("seccomp"),
 }
+NO_CALLS_CAUGHT = refusing("ptrace", "seccomp")
+REFUSES_BOTH = "User Mode Linux needs seccomp filters or ptrace, this machine refuses both"
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -94,6 +97,34 @@ def test_figures_are_the_same_where_something_is_refused(
     code, other = said(HOSTS[name], tmp_path, "run", file, "-a", "alg3", "--out", "other")
     assert code == 0, other["error"]
     assert other["figures"] == mine["figures"]
+
+
+@pytest.mark.skipif(
+    choice.emulation_obstacle() is not None, reason=f"{choice.emulation_obstacle()}"
+)
+def test_where_no_system_calls_can_be_caught_a_machine_is_emulated(tmp_path: Path) -> None:
+    words = ("run", "emptcp-256kb-good-good", "-a", "alg3", "--out")
+    code, mine = said((), tmp_path, *words, "mine")
+    assert code == 0, mine["error"]
+    code, other = said(NO_CALLS_CAUGHT, tmp_path, *words, "other")
+    assert code == 0, other["error"]
+    assert other["figures"] == mine["figures"]
+    assert REFUSES_BOTH in doctor(NO_CALLS_CAUGHT, tmp_path)["emulation"]
+
+
+def test_where_no_system_calls_can_be_caught_one_line_says_it(tmp_path: Path) -> None:
+    """Not User Mode Linux' own words."""
+    asked = ("--place", "guest", "--processor", "native")
+    done = subprocess.run(
+        [*NO_CALLS_CAUGHT, *command("run", "hs-s7", "-a", "alg3", *asked)],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"linklab: the guest place cannot be used: {REFUSES_BOTH}\n"
 
 
 def test_who_has_no_namespaces_is_told_the_command_that_allows_them(tmp_path: Path) -> None:

@@ -133,7 +133,8 @@ def _emulated() -> Finding:
     missing = choice.emulation_obstacle()
     if missing is not None:
         return Finding("emulation", False, f"for another processor than x86-64: {missing}", False)
-    words = f"{qemu.find()}, about {choice.SLOWER} times slower (--processor emulated)"
+    when = choice.native_obstacle() or "--processor emulated"
+    words = f"{qemu.find()}, about {choice.SLOWER} times slower ({when})"
     return Finding("emulation", True, words, needed=False)
 
 

@@ -14,6 +14,7 @@ from linklab import LinklabError
 from linklab.core.paths import PYTHON_PATH
 from linklab.places import host_programs
 from linklab.places.emulated import qemu
+from linklab.places.guest import system_calls
 
 PLACES = ("auto", "host", "guest")
 CLOCKS = ("auto", "virtual", "real")
@@ -75,7 +76,7 @@ def native_obstacle() -> str | None:
     """Returns why the guest cannot run on this machine's own processor, or None."""
     if platform.machine() != "x86_64":
         return f"User Mode Linux needs x86-64, this machine is {platform.machine()}"
-    return None
+    return system_calls.obstacle()
 
 
 def is_emulated() -> bool:
@@ -119,7 +120,9 @@ def choose(place: str, clock: str) -> Environment:
     no_guest = guest_obstacle()
     emulated = is_emulated()
     if no_guest is None and emulated and clock == "real":
-        no_guest = "an emulated processor is too slow for the real clock"
+        native = native_obstacle()
+        slow = "an emulated processor is too slow for the real clock"
+        no_guest = slow if native is None else f"{native}, and {slow}"
     if place == "host" or (place == "auto" and no_guest is not None):
         if clock == "virtual":
             remedy = ": use --place guest" if no_guest is None else f", but: {no_guest}"

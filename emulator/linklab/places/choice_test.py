@@ -7,6 +7,7 @@ import pytest
 
 from linklab.places import choice
 from linklab.places.choice import Environment, PlaceError
+from linklab.places.guest import system_calls
 
 NO_GUEST, NO_HOST = "no source package", "not root"
 
@@ -155,4 +156,23 @@ def test_what_an_emulated_processor_cannot_do(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv(choice.PROCESSOR, "native")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     with pytest.raises(PlaceError, match="this machine is aarch64$"):
+        choice.choose("guest", "auto")
+
+
+def test_a_machine_that_catches_no_system_calls_emulates_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(choice, "emulation_obstacle", lambda: None)
+    monkeypatch.setattr(choice, "host_obstacle", lambda: NO_HOST)
+    monkeypatch.setattr(system_calls, "allows_filters", lambda: False)
+    monkeypatch.setattr(system_calls, "allows_ptrace", lambda: True)
+    assert not choice.choose("auto", "auto").is_emulated
+    monkeypatch.setattr(system_calls, "allows_ptrace", lambda: False)
+    assert choice.choose("auto", "auto") == EMULATED
+    refused = "User Mode Linux needs seccomp filters or ptrace, this machine refuses both"
+    with pytest.raises(PlaceError, match=f"{refused}, and an emulated processor is too slow"):
+        choice.choose("guest", "real")
+    monkeypatch.setenv(choice.PROCESSOR, "native")
+    with pytest.raises(PlaceError, match=f"^the guest place cannot be used: {refused}$"):
         choice.choose("guest", "auto")

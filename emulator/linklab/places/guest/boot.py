@@ -32,7 +32,7 @@ from linklab.core.error_report import report_error
 from linklab.core.frames import FRAME_BYTES, PACKET_MEMORY_BYTES
 from linklab.core.paths import PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
-from linklab.places.guest import bundle, confinement, ending, gateway, image
+from linklab.places.guest import bundle, confinement, ending, gateway, image, system_calls
 from linklab.places.guest.ending import GuestError
 
 BASE_MEMORY_BYTES = 768 << 20
@@ -100,16 +100,6 @@ def memory_bytes(payload_bytes: int, *, uploaded: bool = False, held_bytes: int 
     return BASE_MEMORY_BYTES + max(payload_bytes, needed) + max(0, queued)
 
 
-def system_calls() -> str:
-    """Returns how the guest's programs call its kernel: `auto` or `off`, for UML's `seccomp=`.
-
-    `auto` uses seccomp filters if the host allows them, which is faster. `off` uses ptrace. The
-    runs are the same to the byte. With seccomp a program in the guest can write the guest's kernel,
-    which is a program of the user's. So an unconfined guest uses ptrace.
-    """
-    return "off" if confinement.fence().name == "none" else "auto"
-
-
 def kernel_arguments(
     clock: str,
     seed: int,
@@ -121,8 +111,9 @@ def kernel_arguments(
     """Returns the kernel command line.
 
     `clock` is `virtual` or `real`, `memory` is in bytes. The descriptor `channel` becomes /dev/tty1,
-    `device` the network outside (gateway.py). `calls` is by default `system_calls()`. UML removes `seccomp=` before it seeds its random
-    numbers. Raises GuestError for a network outside in virtual time.
+    `device` the network outside (gateway.py). `calls` is by default `system_calls.chosen()`. UML
+    removes `seccomp=` before it seeds its random numbers. Raises GuestError for a network outside in
+    virtual time, and if UML cannot catch system calls safely.
     """
     if device is not None and clock == "virtual":
         raise GuestError("there is no way outside in virtual time")
@@ -138,7 +129,7 @@ def kernel_arguments(
         "con0=null,fd:1",
         *([] if channel is None else [f"con1=fd:{channel}"]),
         *([] if device is None else [gateway.kernel_argument(device)]),
-        f"seccomp={calls or system_calls()}",
+        f"seccomp={calls or system_calls.chosen()}",
         f"linklab.seed={seed}",
         *(travel if clock == "virtual" else []),
         "PYTHONHASHSEED=0",

@@ -1,0 +1,65 @@
+"""What a host really refuses is in tests/hosts_test.py."""
+
+import ctypes
+import errno
+import platform
+from pathlib import Path
+
+import pytest
+
+from linklab.places.guest import confinement, system_calls
+from linklab.places.guest.confinement import Fence
+from linklab.places.guest.ending import GuestError
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")
+
+
+def allow(monkeypatch: pytest.MonkeyPatch, *, filters: bool, ptrace: bool) -> None:
+    monkeypatch.setattr(system_calls, "allows_filters", lambda: filters)
+    monkeypatch.setattr(system_calls, "allows_ptrace", lambda: ptrace)
+
+
+@pytest.mark.parametrize(
+    ("number", "allowed"),
+    [(errno.EFAULT, True), (errno.EPERM, False), (errno.ENOSYS, False), (errno.EINVAL, False)],
+)
+def test_filters_are_allowed_if_the_kernel_looks_for_one(
+    monkeypatch: pytest.MonkeyPatch, number: int, allowed: bool
+) -> None:
+    monkeypatch.setattr(system_calls._libc, "syscall", lambda *_: ctypes.set_errno(number))
+    assert system_calls.allows_filters() is allowed
+
+
+def test_looking_changes_nothing() -> None:
+    def filters() -> list[str]:
+        status = Path("/proc/self/status").read_text().splitlines()
+        return [line for line in status if line.startswith(("Seccomp", "TracerPid"))]
+
+    before = filters()
+    system_calls.allows_filters()
+    system_calls.allows_ptrace.__wrapped__()
+    assert filters() == before
+
+
+@pytest.mark.parametrize(("filters", "ptrace"), [(True, True), (True, False), (False, True)])
+def test_one_of_the_two_is_enough(
+    monkeypatch: pytest.MonkeyPatch, filters: bool, ptrace: bool
+) -> None:
+    allow(monkeypatch, filters=filters, ptrace=ptrace)
+    assert system_calls.obstacle() is None
+
+
+def test_without_both_there_is_no_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(monkeypatch, filters=False, ptrace=False)
+    assert str(system_calls.obstacle()).endswith("filters or ptrace, this machine refuses both")
+
+
+def test_a_guest_that_is_not_confined_needs_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(monkeypatch, filters=True, ptrace=False)
+    monkeypatch.setattr(confinement, "fence", lambda: Fence("namespaces", ""))
+    assert system_calls.chosen() == "auto"
+    monkeypatch.setattr(confinement, "fence", lambda: Fence("none", ""))
+    with pytest.raises(GuestError, match="^a guest that is not confined needs ptrace"):
+        system_calls.chosen()
+    allow(monkeypatch, filters=True, ptrace=True)
+    assert system_calls.chosen() == "off"
