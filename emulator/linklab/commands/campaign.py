@@ -31,11 +31,10 @@ from linklab.core import extras
 from linklab.core.error_report import report_error
 from linklab.display import printing
 from linklab.display.progress import progress
-from linklab.places.guest.boot import side_by_side
+from linklab.places import choice
 from linklab.report import tables
-from linklab.runs import summary
+from linklab.runs import runner, summary
 from linklab.runs.matrix import Campaign, load
-from linklab.runs.runner import memory_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -176,9 +175,9 @@ def on_this_machine(campaign: Campaign, jobs: int | None) -> AbstractContextMana
     """Returns workers on this machine: `jobs`, or one per core if there is memory for their guests."""
     from linklab.campaign import cluster  # Dask is slow to load.
 
-    memory = max(memory_of(one) for one in campaign.scenarios)
     most = jobs or len(os.sched_getaffinity(0))
-    return cluster.embedded(min(most, side_by_side(memory)))
+    fitting = runner.fitting(campaign.scenarios, is_emulated=choice.is_emulated())
+    return cluster.embedded(min(most, fitting))
 
 
 def _work(

@@ -2,8 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from linklab.campaign import cluster
 from linklab.commands import campaign
 from linklab.commands.cli import main
+from linklab.places import choice
+from linklab.runs import runner
 from linklab.runs.matrix import Campaign
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.runner import RunRequest
@@ -51,3 +54,23 @@ def test_certificates_go_together_and_with_a_scheduler(
 ) -> None:
     assert main(["campaign", "x.yaml", *words]) == 2
     assert "go together, and with --scheduler" in capsys.readouterr().err
+
+
+def test_an_emulated_machine_needs_more_memory(
+    small: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed: list[int] = []
+    workers: list[int] = []
+
+    def side_by_side(memory: int) -> int:
+        needed.append(memory)
+        return 3
+
+    monkeypatch.setattr(runner, "side_by_side", side_by_side)
+    monkeypatch.setattr(cluster, "embedded", workers.append)
+    planned = Campaign("c", "", Path("c.yaml"), (RunRequest(small, "alg3", 1),))
+    for processor in ("native", "emulated"):
+        monkeypatch.setenv(choice.PROCESSOR, processor)
+        campaign.on_this_machine(planned, 8)
+    assert workers == [3, 3]
+    assert needed[1] - needed[0] == 192 << 20

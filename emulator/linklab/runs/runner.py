@@ -197,6 +197,13 @@ def memory_of(scenario: Scenario) -> int:
     )
 
 
+def fitting(scenarios: Sequence[Scenario], *, is_emulated: bool) -> int:
+    """Returns how many guests fit into the memory at the same time, whichever scenario each runs; at
+    least one."""
+    most = max(map(memory_of, scenarios), default=memory_bytes(0))
+    return side_by_side(machine.memory_bytes(most) if is_emulated else most)
+
+
 def watchdog_s(request: RunRequest, place: Environment) -> float:
     """Returns the wall-clock seconds after which a run counts as hung."""
     scenario = request.scenario
@@ -413,9 +420,8 @@ def run_all(
     for path in {path for one in requests for path in one.share}:
         visible_paths.require(path)
     if place.name == "guest":
-        most = max((memory_of(one.scenario) for one in requests), default=memory_bytes(0))
-        whole = machine.memory_bytes(most) if place.is_emulated else most
-        parallel = min(parallel, side_by_side(whole))
+        most = fitting([one.scenario for one in requests], is_emulated=place.is_emulated)
+        parallel = min(parallel, most)
     with machine.kept():
         yield from _run_all(requests, place, parent, parallel, timeout_s, started)
 
