@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Linklab, command, environment
+from conftest import Linklab, called, command, environment
 from linklab.core import scratch
 from linklab.places import choice
 from linklab.places.emulated import machine, qemu
@@ -27,22 +27,68 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="User Mode Linux needs x86-64")
-def test_runs_are_the_same_to_the_byte(linklab: Linklab, tmp_path: Path) -> None:
-    """Two, one after the other in one machine."""
-    came = {}
-    for processor in ("native", "emulated"):
-        to = tmp_path / processor
-        words = ("-a", "alg3,single-wifi", "--parallel", 1, "--processor", processor, "--out", to)
+def _records(out: Path) -> dict[str, bytes]:
+    """Returns the files of all runs below a directory."""
+    return {
+        f"{path.parent.name}/{name}": path.read_bytes()
+        for name in RECORDS
+        for path in out.rglob(name)
+    }
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of runs on this machine's own processor."""
+    if platform.machine() != "x86_64":
+        pytest.skip("User Mode Linux needs x86-64")
+    out = tmp_path_factory.mktemp("native")
+    words = ("-a", "alg3,single-wifi", "--parallel", 1, "--processor", "native", "--out", out)
+    done = called(out, "compare", SCENARIO, *words, timeout_s=300)
+    assert done.returncode == 0, done.stderr
+    assert "emulated processor" not in done.stderr
+    records = _records(out)
+    assert len(records) == 2 * len(RECORDS)
+    return records
+
+
+def test_runs_are_the_same_to_the_byte(
+    native: dict[str, bytes], linklab: Linklab, tmp_path: Path
+) -> None:
+    """Two, one after the other in one machine, and at the same time that of another command."""
+    words = ("-a", "alg3,single-wifi", "--parallel", 1, "--processor", "emulated", "--out", "two")
+    other = command("run", SCENARIO, "-a", "alg3", "--processor", "emulated", "--out", "other")
+    with subprocess.Popen(
+        other,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as beside:
         done = linklab("compare", SCENARIO, *words)
-        assert done.code == 0, done.err
-        first = done.err.splitlines()[0]
-        assert ("emulated processor: same figures, about" in first) == (processor == "emulated")
-        files = [path for name in RECORDS for path in to.glob(f"*/*/{name}")]
-        assert len(files) == 2 * len(RECORDS)
-        came[processor] = {path.relative_to(to).parts[1:]: path.read_bytes() for path in files}
-    assert came["native"].keys() == came["emulated"].keys()
-    assert [n for n in came["native"] if came["native"][n] != came["emulated"][n]] == []
+        _, said = beside.communicate()
+    assert done.code == 0, done.err
+    assert "emulated processor: same figures, about" in done.err.splitlines()[0]
+    assert _records(tmp_path / "two") == native
+    assert beside.returncode == 0, said
+    one = _records(tmp_path / "other")
+    assert len(one) == len(RECORDS)
+    assert one.items() <= native.items()
+
+
+def test_the_workers_of_a_campaign_emulate_too(
+    native: dict[str, bytes], linklab: Linklab, tmp_path: Path
+) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        f"name: small\nmatrices:\n  - {{scenarios: [{SCENARIO}], algorithms: [alg3]}}\n"
+    )
+    done = linklab("campaign", file, "--processor", "emulated", "--jobs", 1, "--out", "out")
+    assert done.code == 0, done.err
+    assert "emulated processor" in done.err.splitlines()[0]
+    records = _records(tmp_path / "out")
+    assert len(records) == len(RECORDS)
+    assert records.items() <= native.items()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
