@@ -84,7 +84,7 @@ func TestWhatRequestsHold(t *testing.T) {
 	away := strings.TrimSuffix(url, "/dir/file.bin") + "/away"
 	said := []string{
 		"-H", "X-Api-Key: geheim1", "--header=X-Empty;", "-HAccept: application/x", "-H", "@fields", "-A", "browser/1",
-		"-b", "a=geheim2; b=c", "--cookie-jar", "jar", "--netrc-file", "netrc", "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "5s",
+		"-b", "a=geheim2; b=c", "--cookie-jar", "jar", "--netrc-file", "netrc", "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m",
 	}
 	want := map[string]string{
 		"X-Api-Key": "geheim1", "Accept": "application/x", "X-Token": "geheim3", "X-Other": "5", "User-Agent": "browser/1",
@@ -154,7 +154,7 @@ func TestHostAndCookieJar(t *testing.T) {
 	if err := os.WriteFile("jar", []byte("127.0.0.1\tFALSE\t/\tTRUE\t4102444800\told\t1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr := run(append([]string{"get", url, "-o", "copy", "-b", "jar", "-c", "jar", "-H", "host: other.test:8", "--link", "lo", "--give-up", "5s"}, flags...)...)
+	code, _, stderr := run(append([]string{"get", url, "-o", "copy", "-b", "jar", "-c", "jar", "-H", "host: other.test:8", "--link", "lo", "--give-up", "1m"}, flags...)...)
 	text, err := os.ReadFile("jar")
 	want := "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tnew\n127.0.0.1\tFALSE\t/\tTRUE\t4102444800\told\t1\n"
 	if code != 0 || err != nil || string(text) != want {
@@ -176,7 +176,7 @@ func TestRedirectsAreCounted(t *testing.T) {
 	}))
 	url = strings.Replace(url, "/dir/", "/1/1/dir/", 1) // Two redirects.
 	for most, want := range map[string]int{"0": 1, "1": 1, "2": 0} {
-		code, _, stderr := run(append([]string{"get", url, "-o", ownFile(t) + ".copy", "--max-redirs", most, "--link", "lo", "--give-up", "5s"}, flags...)...)
+		code, _, stderr := run(append([]string{"get", url, "-o", ownFile(t) + ".copy", "--max-redirs", most, "--link", "lo", "--give-up", "1m"}, flags...)...)
 		if code != want || code == 1 && !strings.Contains(stderr, "redirects more than "+most+" times") {
 			t.Errorf("--max-redirs %s: exit code %d, stderr %q", most, code, stderr)
 		}
@@ -205,7 +205,7 @@ func TestPartsOfAFile(t *testing.T) {
 			t.Run(name+" "+slice, func(t *testing.T) {
 				t.Parallel()
 				own := ownFile(t) + ".copy"
-				arguments := append([]string{"get", url, "-r", slice, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "5s", "-o"}, flags...)
+				arguments := append([]string{"get", url, "-r", slice, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m", "-o"}, flags...)
 				code, _, stderr := run(append(arguments[:len(arguments)-len(flags)], append([]string{own}, flags...)...)...)
 				if got, err := os.ReadFile(own); code != 0 || err != nil || !bytes.Equal(got, want) {
 					t.Errorf("exit code %d, %d bytes instead of %d, stderr %q", code, len(got), len(want), stderr)

@@ -103,7 +103,7 @@ func TestHTTP2WithAForbiddenCipher(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	url := "https://" + listener.Addr().String() + "/f"
 	name := filepath.Join(t.TempDir(), "copy")
-	code, _, stderr := run(append([]string{"get", url, "-o", name, "--link", "lo", "--give-up", "5s"}, flags...)...)
+	code, _, stderr := run(append([]string{"get", url, "-o", name, "--link", "lo", "--give-up", "1m"}, flags...)...)
 	if copied, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(copied, file) {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}

@@ -44,7 +44,7 @@ func TestURLsAsPeopleWriteThem(t *testing.T) {
 			proxy := startProxy(t, append(flags, "--link", "wifi=lo", "--link", "lte=lo")...)
 			for _, path := range []string{"/moved", "/dir/ä b.bin?name=x y&n=ü&done=%20%C3%BC+", want} {
 				copied := filepath.Join(t.TempDir(), "copy")
-				code, _, stderr := run(append([]string{"get", root + path, "-o", copied, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "5s"}, flags...)...)
+				code, _, stderr := run(append([]string{"get", root + path, "-o", copied, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m"}, flags...)...)
 				if got, err := os.ReadFile(copied); code != 0 || err != nil || !bytes.Equal(got, file) {
 					t.Errorf("%s: exit code %d, stderr %q", path, code, stderr)
 				}

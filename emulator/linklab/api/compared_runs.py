@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linklab.analysis.tables import Runs
 from linklab.api.errors import UsageError
 from linklab.runs.comparison import Comparison, ComparisonRow
+from linklab.runs.figures import DOWNLOAD
 from linklab.schema.mapping import guess
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ComparedRuns:
         """Returns the median download time of a client in seconds. Raises UsageError if every run
         failed."""
         row = self[client]
-        spread = row.figures["download_s"]
+        spread = row.of(DOWNLOAD)
         if spread is None:
             why = "; ".join(row.failures)
             raise UsageError(f"{client} has no download time: every run failed: {why}")
@@ -50,10 +50,6 @@ class ComparedRuns:
         return self.runs.frame()
 
     def __str__(self) -> str:
-        from rich.console import Console  # rich is slow to load.
+        from linklab.report import tables  # rich is slow to load.
 
-        from linklab.report import tables
-
-        text = io.StringIO()
-        tables.show(self.comparison, Console(file=text, width=80, color_system=None))
-        return text.getvalue()
+        return tables.render(self.comparison)

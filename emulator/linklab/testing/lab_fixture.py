@@ -119,7 +119,7 @@ class LabFixture:
                     "run": f"{job.scenario if job else ''} {run.contestant} seed {job.seed if job else ''}",
                     "run_dir": str(run.path),
                     "wall_s": wall_s,
-                    "download_s": figures.download_s if figures else None,
+                    "lab_s": figures.download_s if figures else None,
                     "goodput": f"{figures.goodput_text}{figures.efficiency_text}"
                     if figures
                     else "",

@@ -21,7 +21,7 @@ Noted = dict[str, Any]
 def in_words(run: Noted) -> str:
     """Returns a run in one line: its result on the lab's clock and on the real one, and what each
     link carried. Pure."""
-    took = "failed" if run["download_s"] is None else f"{run['download_s']:.3f} s{run['goodput']}"
+    took = "failed" if run["lab_s"] is None else f"{run['lab_s']:.3f} s{run['goodput']}"
     links = ", ".join(
         f"{link_title(name)} {carried / 1e6:.1f} MB ({share:.0%})"
         for name, (carried, share) in run["links"].items()
@@ -53,7 +53,7 @@ def summary(tests: Sequence[tuple[str, str, Sequence[Noted]]]) -> list[str]:
         for one in runs
     ]
     every = [one for _, _, runs in tests for one in runs]
-    lab_s = sum(one["download_s"] or 0.0 for one in every)
+    lab_s = sum(one["lab_s"] or 0.0 for one in every)
     wall_s = sum(one["wall_s"] for one in every)
     count = "1 run" if len(every) == 1 else f"{len(every)} runs"
     return [*lines, f"{count}: {lab_s:.1f} s of the lab's time in {wall_s:.1f} s of real time"]
