@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, Linklab
 from linklab.commands import cli
-from linklab.places.guest import boot, system_calls
+from linklab.places.guest import boot
 
 RECORDS = ("client.jsonl", "links.jsonl", "events.jsonl", "queues.jsonl")
 
@@ -66,7 +66,7 @@ def test_how_programs_reach_the_kernel_changes_nothing(
     """If the host forbids seccomp filters, ptrace is used. The vDSO has the clock in both cases."""
     came = {}
     for how in ("on", "off"):  # `on` has no fallback. Without filters the guest would not boot.
-        monkeypatch.setattr(system_calls, "chosen", lambda how=how: how)
+        monkeypatch.setattr(boot, "catching", lambda how=how: how)
         came[how] = run(file, tmp_path / how, monkeypatch, ":")
     assert [name for name in RECORDS if came["on"][name] != came["off"][name]] == []
 

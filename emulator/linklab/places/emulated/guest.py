@@ -23,7 +23,7 @@ from linklab.places.guest import boot, ending
 from linklab.places.guest.ending import GuestError
 
 _CALLS: Final = "auto"
-"""How the guest's programs call its kernel in a machine (system_calls.chosen)."""
+"""How the guest's programs call its kernel in a machine (boot.catching)."""
 
 _LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
 

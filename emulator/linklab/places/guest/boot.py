@@ -100,6 +100,24 @@ def memory_bytes(payload_bytes: int, *, uploaded: bool = False, held_bytes: int 
     return BASE_MEMORY_BYTES + max(payload_bytes, needed) + max(0, queued)
 
 
+def catching() -> str:
+    """Returns how the guest's programs call its kernel: `auto` or `off`, for UML's `seccomp=`.
+
+    `auto` uses seccomp filters if the host allows them, which is faster. `off` uses ptrace. The
+    runs are the same to the byte. With seccomp a program in the guest can write the guest's kernel,
+    which is a program of the user's. So an unconfined guest uses ptrace. Raises GuestError if this
+    machine refuses it.
+    """
+    if confinement.fence().name != "none":
+        return "auto"
+    if system_calls.allows_ptrace():
+        return "off"
+    raise GuestError(
+        "a guest that is not confined needs ptrace, which this machine refuses; "
+        "--processor emulated needs none"
+    )
+
+
 def kernel_arguments(
     clock: str,
     seed: int,
@@ -111,7 +129,7 @@ def kernel_arguments(
     """Returns the kernel command line.
 
     `clock` is `virtual` or `real`, `memory` is in bytes. The descriptor `channel` becomes /dev/tty1,
-    `device` the network outside (gateway.py). `calls` is by default `system_calls.chosen()`. UML
+    `device` the network outside (gateway.py). `calls` is by default `catching()`. UML
     removes `seccomp=` before it seeds its random numbers. Raises GuestError for a network outside in
     virtual time, and if UML cannot catch system calls safely.
     """
@@ -129,7 +147,7 @@ def kernel_arguments(
         "con0=null,fd:1",
         *([] if channel is None else [f"con1=fd:{channel}"]),
         *([] if device is None else [gateway.kernel_argument(device)]),
-        f"seccomp={calls or system_calls.chosen()}",
+        f"seccomp={calls or catching()}",
         f"linklab.seed={seed}",
         *(travel if clock == "virtual" else []),
         "PYTHONHASHSEED=0",

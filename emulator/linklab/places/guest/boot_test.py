@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from linklab.places.guest import boot, confinement
+from linklab.places.guest import boot, confinement, system_calls
 from linklab.places.guest.boot import Guest
 from linklab.places.guest.confinement import Fence
 from linklab.places.guest.ending import GuestError
@@ -100,6 +100,9 @@ def test_without_a_fence_programs_do_not_get_at_the_kernel(monkeypatch: pytest.M
     for name, words in (("namespaces", "auto"), ("landlock", "auto"), ("none", "off")):
         monkeypatch.setattr(confinement, "fence", lambda name=name: Fence(name, "as it is"))
         assert f"seccomp={words}" in boot.kernel_arguments("virtual", 1, 64 << 20)
+    monkeypatch.setattr(system_calls, "allows_ptrace", lambda: False)
+    with pytest.raises(GuestError, match="^a guest that is not confined needs ptrace"):
+        boot.kernel_arguments("virtual", 1, 64 << 20)
 
 
 def test_the_payload_fits_into_memory() -> None:

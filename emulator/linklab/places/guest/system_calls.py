@@ -11,9 +11,6 @@ import functools
 import subprocess
 import sys
 
-from linklab.places.guest import confinement
-from linklab.places.guest.ending import GuestError
-
 _SECCOMP = 317
 """The number of seccomp(2) on x86-64. The C library has no function for it."""
 _SET_MODE_FILTER = 1
@@ -40,21 +37,3 @@ def obstacle() -> str | None:
     if allows_filters() or allows_ptrace():
         return None
     return "User Mode Linux needs seccomp filters or ptrace, this machine refuses both"
-
-
-def chosen() -> str:
-    """Returns how the guest's programs call its kernel: `auto` or `off`, for UML's `seccomp=`.
-
-    `auto` uses seccomp filters if the host allows them, which is faster. `off` uses ptrace. The
-    runs are the same to the byte. With seccomp a program in the guest can write the guest's kernel,
-    which is a program of the user's. So an unconfined guest uses ptrace. Raises GuestError if this
-    machine refuses it.
-    """
-    if confinement.fence().name != "none":
-        return "auto"
-    if allows_ptrace():
-        return "off"
-    raise GuestError(
-        "a guest that is not confined needs ptrace, which this machine refuses; "
-        "--processor emulated needs none"
-    )

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.places.guest import confinement, system_calls
-from linklab.places.guest.confinement import Fence
-from linklab.places.guest.ending import GuestError
+from linklab.places.guest import system_calls
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")
 
@@ -52,14 +50,3 @@ def test_one_of_the_two_is_enough(
 def test_without_both_there_is_no_guest(monkeypatch: pytest.MonkeyPatch) -> None:
     allow(monkeypatch, filters=False, ptrace=False)
     assert str(system_calls.obstacle()).endswith("filters or ptrace, this machine refuses both")
-
-
-def test_a_guest_that_is_not_confined_needs_ptrace(monkeypatch: pytest.MonkeyPatch) -> None:
-    allow(monkeypatch, filters=True, ptrace=False)
-    monkeypatch.setattr(confinement, "fence", lambda: Fence("namespaces", ""))
-    assert system_calls.chosen() == "auto"
-    monkeypatch.setattr(confinement, "fence", lambda: Fence("none", ""))
-    with pytest.raises(GuestError, match="^a guest that is not confined needs ptrace"):
-        system_calls.chosen()
-    allow(monkeypatch, filters=True, ptrace=True)
-    assert system_calls.chosen() == "off"
