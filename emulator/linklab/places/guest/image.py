@@ -27,7 +27,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from linklab.core.error_report import report_error
 from linklab.core.locks import locked
 from linklab.core.paths import GUEST_HOST_ROOT, in_cache
 from linklab.core.scratch import image_lock, image_prefix
@@ -220,7 +219,7 @@ class _Bounded:
 def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -> bool:
     """Fetches the image from the user's release, and tells whether it is the one of image.lock.
 
-    Problems with the release are reported.
+    Problems with the release are reported. Raises ImageError if no image can be made here.
     """
     try:
         if name != "guest" or release.address() is None:
@@ -252,7 +251,7 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
         if tree_hash(root) != lock().trees.get(name):
             raise release.ReleaseError("that of the release is not the one that image.lock says")
     except (release.ReleaseError, tarfile.TarError, lzma.LZMAError, EOFError, ValueError) as error:
-        report_error(f"the {name} image is made here: {error}")
+        image_root.report_making(f"{name} image", error)
         shutil.rmtree(root, ignore_errors=True)
         return False
     return True

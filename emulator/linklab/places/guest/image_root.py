@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from linklab import LinklabError
+from linklab.core.error_report import report_error
 from linklab.places.guest import release, user_namespaces
 
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
@@ -78,6 +79,17 @@ def obstacle() -> str | None:
             "qemu-user-binfmt, or use --place host"
         )
     return _refusal()
+
+
+def report_making(what: str, error: Exception) -> None:
+    """Reports that `what` is made here, because a release does not give it.
+
+    Raises ImageError if it cannot be made here.
+    """
+    refused = obstacle()
+    if refused is not None:
+        raise ImageError(f"{error}; {refused}") from error
+    report_error(f"the {what} is made here: {error}")
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 import importlib.util
 import io
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -206,6 +207,20 @@ def test_a_broken_release_is_said_and_not_used(
     assert re.search(words, capsys.readouterr().err)
     assert image.cached("guest") is None
     assert [one.name for one in lock.iterdir()] == ["guest.lock"]
+
+
+def test_a_broken_release_is_one_line_where_no_image_can_be_made(
+    released: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packed = released / image.archive_name("guest")
+    packed.unlink()
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(image_root, "_RUN_X86_64", ())
+    with pytest.raises(
+        ImageError, match=f"^file:.*/{packed.name}: .*; making the guest runs x86-64"
+    ):
+        image.ensure("guest")
+    assert capsys.readouterr().err == ""
 
 
 def test_what_pip_fetches_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ MACHINE = KernelRecipe(
 RECIPES = (GUEST, MACHINE)
 
 IN_WHEEL = DATA / "kernel"
-"""Where a wheel for x86-64 has the guest's kernel."""
+"""Where a wheel for one platform has the kernels."""
 
 _UNUSED = tuple(
     f"{folder}/*/*.[ch]"
@@ -175,6 +175,8 @@ def ensure(progress: Progress = lambda what, fraction: None, recipe: KernelRecip
                 )
             finally:
                 shutil.rmtree(work, ignore_errors=True)
+    except image_root.ImageError as error:
+        raise KernelError(f"the {recipe.called} cannot be built: {error}") from error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise KernelError(f"the {recipe.called} cannot be built: {error}") from error
@@ -185,7 +187,7 @@ def ensure(progress: Progress = lambda what, fraction: None, recipe: KernelRecip
 
 
 def _from_wheel(directory: Path, work: Path, recipe: KernelRecipe) -> Path | None:
-    """Takes the kernel that a wheel for x86-64 brings (emulator/setup/platform_wheel.py).
+    """Takes the kernel that a wheel for one platform brings (emulator/setup/platform_wheel.py).
 
     Reports if it is not the one of image.lock. Returns None then, and if there is none.
     """
@@ -209,7 +211,10 @@ def _kept(work: Path, target: Path) -> Path:
 
 
 def _fetch(directory: Path, work: Path, progress: Progress, recipe: KernelRecipe) -> Path | None:
-    """Fetches the kernel from the user's release. Reports if it is missing, and returns None."""
+    """Fetches the kernel from the user's release. Reports if it is missing, and returns None.
+
+    Raises ImageError if no kernel can be built here.
+    """
     target = directory / name(recipe)
     locked_one = lock().built.get(target.name)
     try:
@@ -228,7 +233,7 @@ def _fetch(directory: Path, work: Path, progress: Progress, recipe: KernelRecipe
             progress=lambda of: progress(f"fetching, {of:.0%}", 0.99 * of),
         )
     except release.ReleaseError as error:
-        report_error(f"the {recipe.called} is built here: {error}")
+        image_root.report_making(recipe.called, error)
         return None
     return _kept(work, target)
 
@@ -261,8 +266,6 @@ def _build(directory: Path, work: Path, progress: Progress, recipe: KernelRecipe
                 made = f"{SOURCE_PACKAGE}/{recipe.product}"
                 _call(inside(["strip", "-o", "linux", made]), log)
         _kept(work, target)
-    except image_root.ImageError as error:
-        raise KernelError(f"the {recipe.called} cannot be built: {error}") from error
     except subprocess.CalledProcessError as error:
         words = log_path.read_text(errors="replace").strip().splitlines()[-3:]
         raise KernelError(

@@ -1,6 +1,7 @@
 import contextlib
 import os
 import platform
+import re
 import shutil
 import sys
 import threading
@@ -148,6 +149,19 @@ def test_a_kernel_that_the_lock_does_not_know_is_not_fetched(
         kernel.ensure()
     assert f"image.lock has no hash of {kernel.name()}" in capsys.readouterr().err
     assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
+
+
+def test_a_release_without_the_kernel_is_one_line_where_none_can_be_built(
+    released: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    released.unlink()
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(image_root, "_RUN_X86_64", ())
+    with pytest.raises(KernelError) as raised:
+        kernel.ensure()
+    words = rf"the guest kernel cannot be built: file:.*{released.name}: .*; making the guest runs x86-64"
+    assert re.match(words, str(raised.value))
+    assert capsys.readouterr().err == ""
 
 
 @pytest.fixture
