@@ -223,10 +223,11 @@ def test_a_missing_extra_is_named_before_anything_runs(
 
 @pytest.fixture
 def of_release(tmp_path: Path) -> Path:
-    """The directory of a release with kernel and clients."""
+    """The directory of a release with kernels and clients."""
     directory = tmp_path / "release"
     directory.mkdir()
-    shutil.copy(kernel.ensure(), directory / kernel.name())
+    for recipe in kernel.RECIPES:
+        shutil.copy(kernel.ensure(recipe=recipe), directory / kernel.name(recipe))
     for name in ("linux-amd64", "linux-arm64"):
         shutil.copy(REPOSITORY / "build" / "multilink", directory / f"multilink-{name}")
     return directory
@@ -274,26 +275,47 @@ def test_the_wheel_for_x86_64_needs_no_compiler(
     assert (cache / "kernel" / kernel.name()).read_bytes() == kernel.ensure().read_bytes()
 
 
-def test_a_wheel_with_another_kernel_is_not_built(of_release: Path, tmp_path: Path) -> None:
-    (of_release / kernel.name()).write_text("of nobody knows where")
+PLATFORMS = ("linux-amd64", "linux-arm64")
+
+
+@pytest.mark.parametrize("recipe", kernel.RECIPES, ids=lambda recipe: recipe.prefix)
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_wheel_with_another_kernel_is_not_built(
+    platform: str, recipe: kernel.KernelRecipe, of_release: Path, tmp_path: Path
+) -> None:
+    (of_release / kernel.name(recipe)).write_text("of nobody knows where")
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        build_wheel(
-            tmp_path / "wheel", LINKLAB_WHEEL="linux-amd64", LINKLAB_WHEEL_FROM=str(of_release)
+        build_wheel(tmp_path / "wheel", LINKLAB_WHEEL=platform, LINKLAB_WHEEL_FROM=str(of_release))
+    named = f"{kernel.name(recipe)} is not the kernel that image.lock names"
+    assert named in failed.value.stderr.decode()
+
+
+def test_the_wheel_for_arm64_brings_what_a_guest_needs(of_release: Path, tmp_path: Path) -> None:
+    """The client of each processor, and the same kernels as the wheel for x86-64."""
+    brought = {}
+    for platform in PLATFORMS:
+        (of_release / f"multilink-{platform}").write_text(f"the client for {platform}")
+        wheel = build_wheel(
+            tmp_path / platform, LINKLAB_WHEEL=platform, LINKLAB_WHEEL_FROM=str(of_release)
         )
-    assert b"is not the kernel that image.lock names" in failed.value.stderr
-
-
-def test_the_wheel_for_arm64_brings_the_client(of_release: Path, tmp_path: Path) -> None:
-    wheel = build_wheel(
-        tmp_path / "wheel", LINKLAB_WHEEL="linux-arm64", LINKLAB_WHEEL_FROM=str(of_release)
-    )
+        with zipfile.ZipFile(wheel) as packed:
+            brought[platform] = {
+                name.rpartition("/")[2]: packed.read(name)
+                for name in packed.namelist()
+                if ".data/" in name or "data/kernel/" in name
+            }
+            (metadata,) = (one for one in packed.namelist() if one.endswith(".dist-info/WHEEL"))
+            assert "Root-Is-Purelib: false\n" in packed.read(metadata).decode()
     assert wheel.name.endswith("-py3-none-manylinux_2_17_aarch64.whl")
-    with zipfile.ZipFile(wheel) as packed:
-        names = packed.namelist()
-        (metadata,) = [name for name in names if name.endswith(".dist-info/WHEEL")]
-        assert "Root-Is-Purelib: false\n" in packed.read(metadata).decode()
-    assert [name.split("/", 1)[1] for name in names if ".data/" in name] == ["scripts/multilink"]
-    assert not any("data/kernel" in name for name in names)
+    kernels = {kernel.name(one): kernel.ensure(recipe=one).read_bytes() for one in kernel.RECIPES}
+    assert brought == {
+        "linux-amd64": {"multilink": b"the client for linux-amd64", **kernels},
+        "linux-arm64": {
+            "multilink": b"the client for linux-arm64",
+            "multilink-linux-amd64": b"the client for linux-amd64",
+            **kernels,
+        },
+    }
 
 
 def test_the_wheel_wants_what_it_was_checked_with(environment: Path) -> None:

@@ -1,8 +1,9 @@
-"""Puts the programs of a release into the wheel: for x86-64 the guest's kernel and the client, for
-arm64 the client. Such a wheel needs no compiler.
+"""Puts the programs of a release into the wheel: the client, the guest's kernel, and the kernel of
+the emulated machine. Such a wheel needs no compiler. The wheel for arm64 also has the client for
+guests, whose processor is x86-64.
 
 LINKLAB_WHEEL names the platform, `linux-amd64` or `linux-arm64`, and LINKLAB_WHEEL_FROM the directory
-of the release. Without them the wheel has neither and suits every platform. Both programs are static.
+of the release. Without them the wheel has no programs and suits every platform. All are static.
 """
 
 from __future__ import annotations
@@ -19,25 +20,32 @@ TAGS = {
     "linux-arm64": "py3-none-manylinux_2_17_aarch64",
 }
 
+GUEST = "linux-amd64"
+"""The platform of programs in guests (core/paths.py: GUEST_MULTILINK)."""
+
 
 class PlatformWheel(BuildHookInterface[Any]):
     """Tells hatchling the further files and the tag."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Adds the programs. Ends the build if the kernel is not the one of image.lock."""
+        """Adds the programs. Ends the build if a kernel is not the one of image.lock."""
         target = os.environ.get("LINKLAB_WHEEL")
         if target is None:
             return
         release = Path(os.environ["LINKLAB_WHEEL_FROM"]).resolve()
         build_data["pure_python"] = False
         build_data["tag"] = TAGS[target]
-        build_data["shared_scripts"][str(release / f"multilink-{target}")] = "multilink"
-        if target == "linux-amd64":
-            sys.path.insert(0, self.root)
-            from linklab.places.guest import kernel
-            from linklab.places.guest.locked import lock
+        scripts = {f"multilink-{target}": "multilink"}
+        if target != GUEST:
+            scripts[f"multilink-{GUEST}"] = f"multilink-{GUEST}"
+        for file, name in scripts.items():
+            build_data["shared_scripts"][str(release / file)] = name
+        sys.path.insert(0, self.root)
+        from linklab.places.guest import kernel
+        from linklab.places.guest.locked import lock
 
-            built = release / kernel.name()
+        for recipe in kernel.RECIPES:
+            built = release / kernel.name(recipe)
             if kernel.described(built) != lock().built.get(built.name):
                 sys.exit(f"linklab: {built} is not the kernel that image.lock names")
             build_data["force_include"][str(built)] = f"linklab/data/kernel/{built.name}"
