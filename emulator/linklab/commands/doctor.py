@@ -16,7 +16,7 @@ from linklab.commands.options import add_json
 from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places import choice, host_programs
 from linklab.places.emulated import qemu
-from linklab.places.guest import confinement, image, image_root, kernel
+from linklab.places.guest import confinement, image, image_root, kernel, release
 from linklab.places.guest.boot import memory_directory
 from linklab.places.guest.ending import GuestError
 from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
@@ -50,6 +50,16 @@ def _system() -> str:
     return names.get("PRETTY_NAME", "").strip('"') + f", {platform.machine()}"
 
 
+def _making() -> str:
+    """Returns what makes or brings the guest's image and kernels."""
+    try:
+        if release.address() is not None:
+            return f"the first run fetches it ({release.RELEASE})"
+    except release.ReleaseError as error:
+        return str(error)
+    return image_root.obstacle() or "make setup"
+
+
 def _install(package: str) -> str:
     """Returns how to install a missing Debian package."""
     if package == "h2o":
@@ -70,10 +80,11 @@ def findings() -> Iterator[Finding]:
     )
     guest = choice.guest_obstacle()
     kernels = kernel.RECIPES if choice.is_emulated() else (kernel.GUEST,)
-    if guest is None and not all(map(kernel.cached, kernels)):
-        guest = f"the kernel is not built yet: {image_root.obstacle() or 'make setup'}"
+    # The image first: a wheel may bring the kernels.
     if guest is None and image.cached("guest") is None:
-        guest = f"its image is not made yet: {image_root.obstacle() or 'make setup'}"
+        guest = f"its image is not made yet: {_making()}"
+    if guest is None and not all(map(kernel.cached, kernels)):
+        guest = f"the kernel is not built yet: {_making()}"
     try:
         memory = f"memory in {memory_directory()}"
     except GuestError as error:

@@ -132,6 +132,20 @@ def test_a_machine_that_cannot_make_the_guest_is_told_so_and_not_to_try(
         assert "make setup" not in out
 
 
+def test_a_release_that_is_named_brings_the_image(
+    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(image_root, "obstacle", lambda: "take it from a release")
+    monkeypatch.setattr(image, "cached", lambda _: None)
+    for named, words in (
+        ("/media/linklab", "its image is not made yet: the first run fetches it (LINKLAB_RELEASE)"),
+        ("ftp://x", "its image is not made yet: LINKLAB_RELEASE=ftp://x: allowed: a directory"),
+        ("", "its image is not made yet: take it from a release"),
+    ):
+        monkeypatch.setenv("LINKLAB_RELEASE", named)
+        assert words in " ".join(report(capsys)[1].split())
+
+
 def test_what_no_package_of_this_system_brings_is_not_told_to_be_installed(
     healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
