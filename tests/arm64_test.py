@@ -1,4 +1,6 @@
-"""The host place on arm64, shown in an emulated machine with Debian's kernel and packages.
+"""Both places on arm64, shown in an emulated machine with Debian's kernel and packages.
+
+The machine has arm64's QEMU, in which the guest runs: an emulated processor in an emulated one.
 
 With LINKLAB_MACHINES=1 (`make test-machines`). It needs qemu-system-aarch64, apt-get and Python 3.11.
 """
@@ -11,11 +13,12 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, Linklab
 from emulated import machine
 from emulated.machine import ARM64, Done, Machine
 
@@ -37,6 +40,13 @@ links:
 
 LINKLAB = "python3 -m linklab"
 
+QEMU = "/usr/bin/qemu-system-x86_64"
+
+NO_GUEST = (
+    "User Mode Linux needs x86-64, this machine is aarch64, and for an emulated processor: "
+    "qemu-system-x86_64 is missing"
+)
+
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
@@ -50,7 +60,16 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     machine.make(ARM64, work)
     for booted in machine.booted(ARM64, work):
         booted.shell(f"mkdir /root/runs; echo {shlex.quote(SCENARIO)} > /root/slow.yaml")
+        assert booted.shell(f"mv {QEMU} /root/hidden").code == 0
         yield booted
+
+
+@pytest.fixture
+def arm_with_qemu(arm: Machine) -> Iterator[Machine]:
+    """The machine as after the installation of QEMU."""
+    assert arm.shell(f"mv /root/hidden {QEMU}").code == 0
+    yield arm
+    assert arm.shell(f"mv {QEMU} /root/hidden").code == 0
 
 
 def findings(done: Done) -> dict[str, dict[str, Any]]:
@@ -75,7 +94,7 @@ def test_doctor_says_what_works(arm: Machine) -> None:
     assert done.code == 0, done.out
     found = findings(done)
     assert "aarch64" in found["system"]["words"]
-    assert found["guest place"]["words"] == "User Mode Linux needs x86-64, this machine is aarch64"
+    assert found["guest place"]["words"].startswith(NO_GUEST)
     assert found["host place"]["fine"], found["host place"]["words"]
     assert "confinement" not in found
     assert found["client"]["fine"]
@@ -125,7 +144,40 @@ def test_without_rights_a_container_says_which_file_gives_them(arm: Machine) -> 
     done = arm.shell(f"{user} {LINKLAB} live live --out /tmp/none", patience_s=1200)
     assert done.code == 2
     assert done.err.count("\n") == 1, done.err
-    assert (
-        "guest: User Mode Linux needs x86-64, this machine is aarch64; host: not root" in done.err
-    )
+    assert f"guest: {NO_GUEST}" in done.err
+    assert "; host: not root" in done.err
     assert "emulator/compose.host.yaml" in done.err
+
+
+def test_without_an_image_one_line_says_what_brings_it(arm_with_qemu: Machine) -> None:
+    """The wheel has brought the kernels."""
+    run = f"{LINKLAB} run /root/slow.yaml -a alg3 --out /tmp/none"
+    for named, why in (("", ""), (" LINKLAB_RELEASE=/srv", "file:///srv/guest-")):
+        done = arm_with_qemu.shell(f"env{named} {run}", patience_s=1200)
+        assert done.code == 2
+        place, error = done.err.splitlines()
+        assert place.startswith("place: guest, clock: virtual (emulated processor: ")
+        assert error.startswith(f"linklab: {why}")
+        assert "this machine is aarch64: take image and kernels from a release" in error
+        assert error.endswith("or use --place host")
+    assert arm_with_qemu.shell("ls /var/cache/linklab/kernel/linux-*").out.count("\n") == 2
+
+
+def test_the_guest_is_chosen_and_has_the_figures_of_x86_64(
+    arm_with_qemu: Machine, linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    """Image and kernels come as a release brings them. Every line of the client is the same, too."""
+    file = scenario("tiny", size="100 kB")
+    mine = linklab("run", file, "-a", "alg3", "--json")
+    assert mine.code == 0, mine.err
+    arm_with_qemu.shell(f"echo {shlex.quote(file.read_text())} > /root/tiny.yaml")
+    run = f"{LINKLAB} run /root/tiny.yaml -a alg3 --json --out /root/runs --timeout 7200"
+    done = arm_with_qemu.shell(f"LINKLAB_RELEASE={machine.RELEASE} {run}", patience_s=9000)
+    assert done.code == 0, done.out + done.err
+    assert "place: guest, clock: virtual (emulated processor: same figures" in done.err
+    report = json.loads(done.out)
+    assert report["figures"] == mine.json["figures"]
+    lines = arm_with_qemu.shell(f"cat {report['run_dir']}/client.jsonl").out
+    assert lines == Path(mine.json["run_dir"], "client.jsonl").read_text()
+    found = findings(arm_with_qemu.shell(f"{LINKLAB} doctor --json", patience_s=1200))
+    assert found["guest place"]["fine"], found["guest place"]["words"]

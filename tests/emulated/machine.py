@@ -35,6 +35,7 @@ class Kind:
         qemu: the emulator with the options that only this kind has.
         terminal: the device of the kernel's messages.
         kernel: the kernel's package, of `suite` and below `part` in Debian's archive.
+        packages: the packages that only this kind has.
     """
 
     architecture: str
@@ -44,6 +45,7 @@ class Kind:
     kernel: str
     part: str = "debian"
     suite: str = "bookworm"
+    packages: tuple[str, ...] = ()
 
 
 ARM64: Final = Kind(
@@ -52,7 +54,10 @@ ARM64: Final = Kind(
     "qemu-system-aarch64 -M virt -cpu cortex-a72",
     "ttyAMA0",
     "linux-image-arm64",
+    packages=("qemu-system-x86",),
 )
+RELEASE: Final = "/var/release"
+"""The directory of the arm64 machine with the guest's image as a release has it."""
 
 
 def x86_64(suite: str) -> Kind:
@@ -63,7 +68,7 @@ def x86_64(suite: str) -> Kind:
 
 
 _QEMU: Final = (
-    "-accel tcg -smp 1 -m 3G -icount shift=1,sleep=off -nodefaults -nographic -no-reboot "
+    "-accel tcg -smp 1 -m 4G -icount shift=1,sleep=off -nodefaults -nographic -no-reboot "
     "-serial stdio -device virtio-rng-pci -device virtio-serial-pci "
     "-device virtserialport,chardev=words"
 )
@@ -137,6 +142,7 @@ def _packages(kind: Kind, work: Path) -> list[Path]:
         "-qq",
         "--download-only",
         kind.kernel,
+        *kind.packages,
         *_PACKAGES,
         env=environment,
     )
@@ -153,27 +159,49 @@ def _pip(kind: Kind, *words: object) -> None:
 
 
 def _own(kind: Kind, root: Path, work: Path) -> None:
-    """Installs what linklab ships: the wheel, the client, and the guest where it can run.
+    """Installs what linklab ships.
+
+    On arm64 these are the wheel with programs and the image of a release. On x86-64 they are the
+    wheel without programs, this checkout's client, and a cache with kernel and image.
 
     All Python packages that `make setup` wants are downloaded and checked by their hashes.
     """
     pins = REPOSITORY / "emulator/development.txt"
     _pip(kind, "download", "--no-deps", "--require-hashes", "-d", work, "-r", pins)
+    environment = dict(os.environ)
+    if kind.processor != "x86_64":
+        platform = f"linux-{kind.architecture}"
+        release = work / "release"
+        _release(kind, platform, release, root / RELEASE.lstrip("/"))
+        environment |= {"LINKLAB_WHEEL": platform, "LINKLAB_WHEEL_FROM": str(release)}
     builder = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work)
-    run(*builder, cwd=REPOSITORY / "emulator")
+    run(*builder, cwd=REPOSITORY / "emulator", env=environment)
     packages = root / "usr/local/lib/python3.11/dist-packages"
     _pip(kind, "install", "--no-index", "--find-links", work, "--target", packages, "linklab")
-    client = root / "usr/local/bin/multilink"
-    client.parent.mkdir(parents=True, exist_ok=True)
+    programs = root / "usr/local/bin"
+    programs.mkdir(parents=True, exist_ok=True)
     if kind.processor != "x86_64":
-        environment = {**os.environ, "GOARCH": kind.architecture}
-        run(REPOSITORY / "emulator/setup/client", client, env=environment)
+        for program in (packages / "bin").glob("multilink*"):
+            program.rename(programs / program.name)
     else:
-        shutil.copy(MULTILINK, client)  # Another build would have other figures.
+        shutil.copy(MULTILINK, programs)  # Another build would have other figures.
         cache = root / "var/cache/linklab"
         for made in (image.cached("guest"), kernel.cached()):
             assert made is not None, "make setup"
             run("cp", "-a", "--parents", made.relative_to(cache_dir()), cache, cwd=cache_dir())
+
+
+def _release(kind: Kind, platform: str, release: Path, images: Path) -> None:
+    """Makes what wheels take of a release, and in `images` the archive of the guest's image."""
+    release.mkdir()
+    images.mkdir(parents=True)
+    environment = {**os.environ, "GOARCH": kind.architecture}
+    run(REPOSITORY / "emulator/setup/client", release / f"multilink-{platform}", env=environment)
+    shutil.copy(MULTILINK, release / "multilink-linux-amd64")
+    for recipe in kernel.RECIPES:
+        shutil.copy(kernel.ensure(recipe=recipe), release)
+    image.ensure("guest")
+    image.pack("guest", images / image.archive_name("guest"))
 
 
 def _wanted(name: str) -> bool:
