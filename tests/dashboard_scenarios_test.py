@@ -513,7 +513,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus,
         work / "many",
         "alg3",
         download_s=MANY_S,
-        events=[msgspec.structs.asdict(one) for one in (*by_hand, *happened)],
+        events=[msgspec.to_builtins(one) for one in (*by_hand, *happened)],
     )
     state = LinkState(
         up=True,

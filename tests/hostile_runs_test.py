@@ -26,8 +26,8 @@ MOST_S = {signal.ITIMER_PROF: 60.0, signal.ITIMER_REAL: 600.0}
 """The seconds that a command may compute, and take on a busy machine. The limits allow a run of a
 week."""
 
-MOST_BYTES = 3 << 30
-"""The most memory that a command may ask for."""
+MOST_BYTES = 8 << 30
+"""The most address space that a command may ask for. V8, which draws charts, reserves some GB."""
 
 ONE_IN = int(os.environ.get("LINKLAB_HOSTILE", "400"))
 """One in this many combinations of change and command is tried."""

@@ -70,6 +70,7 @@ def build(directory: Path, *changes: Change) -> Path:
     AssertionError if the text to change is missing."""
     shutil.copytree(REPOSITORY / "client", directory / "client")
     shutil.copytree(REPOSITORY / "emulator" / "setup", directory / "emulator" / "setup")
+    (directory / "emulator" / "linklab").symlink_to(REPOSITORY / "emulator" / "linklab")
     for change in changes:
         file = directory / "client" / change.file
         text = file.read_text()
