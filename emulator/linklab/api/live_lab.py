@@ -27,7 +27,7 @@ from linklab.api.free_ports import free_ports
 from linklab.api.progress import Tell, silent
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
 from linklab.core.paths import PYTHON_PATH
-from linklab.live import link_command, session
+from linklab.live import link_command, session, way_outside
 from linklab.live.address import to_text
 from linklab.schema.mapping import guess
 
@@ -167,10 +167,7 @@ def live(
     first = free_ports(len(found.links) + 2)
     address = ("127.0.0.1", first + len(found.links) + 1)
     reaches = requests.outside_of(origins, outside, first, found, where.name)
-    urls = {
-        name: f"http://127.0.0.1:{port}"
-        for name, port in (reaches.proxies if reaches else {}).items()
-    }
+    urls = way_outside.urls(reaches) if reaches else {}
     lab = OpenLab(
         urls.pop(""),
         urls,

@@ -30,7 +30,7 @@ from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab.network.services import Outside
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
-from linklab.live import by_hand
+from linklab.live import by_hand, way_outside
 from linklab.live.core_load import CoreLoad
 from linklab.live.exporter import Exporter
 from linklab.live.link_command import feasible, in_words, lasting
@@ -116,6 +116,7 @@ class LiveLab:
         with self._lock:
             running = self._running
             changed = [msgspec.to_builtins(one) for one in self._standing.values()]
+        outside = self._turn[0].outside or Outside()
         return {
             "scenario": self._scenario.name,
             "algorithms": [one.client for one in self._turn if one.client],
@@ -126,6 +127,8 @@ class LiveLab:
             "clock": self._where.clock,
             "paused": self._paused,
             "changed": changed,
+            "proxies": way_outside.urls(outside),
+            "origins": [one.url for one in outside.origins],
             "lateness_s": self.exporter.lateness_s,
         }
 

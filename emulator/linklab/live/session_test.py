@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 from linklab import scenario
 from linklab.core.records import FILES, EventRecord, MachineRecord, QueueRecord, line
+from linklab.lab.network.services import Origin, Outside
 from linklab.lab.player.control import FILE, Command
 from linklab.live import session as live
 from linklab.live.recorder import Recorder
@@ -333,3 +335,18 @@ def test_the_host_comes_first_and_why_not_is_said(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(choice, "guest_obstacle", lambda: "no kernel")
     with pytest.raises(PlaceError, match="no kernel"):
         choose_place("auto")
+
+
+def test_the_status_has_the_ways_into_the_lab_and_out_of_it(small: Scenario) -> None:
+    origin = Origin("http://10.0.1.1:3000/", "", "10.0.1.1", 3000, ("127.0.0.1", 3000))
+    outside = Outside(origins=(origin,), proxies={"": 8080, "wifi": 8081})
+    with contextlib.closing(LiveLab(requests(small, [], 1, outside), GUEST)) as lab:
+        status = lab.status()
+    assert status["origins"] == ["http://10.0.1.1:3000/"]
+    assert status["proxies"] == {"": "http://127.0.0.1:8080", "wifi": "http://127.0.0.1:8081"}
+
+
+def test_the_status_of_a_lab_without_outside_names_no_ways(small: Scenario) -> None:
+    with contextlib.closing(LiveLab(requests(small, ["alg3"], 1, None), GUEST)) as lab:
+        status = lab.status()
+    assert (status["origins"], status["proxies"]) == ([], {})

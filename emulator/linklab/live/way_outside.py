@@ -135,6 +135,11 @@ def _require_free(port: int) -> None:
         raise ValueError(f"--listen-proxy: port {port} of 127.0.0.1: {why}") from None
 
 
+def urls(outside: Outside) -> dict[str, str]:
+    """Returns the URLs of the proxies by link, "" for all links. Pure."""
+    return {name: f"http://127.0.0.1:{port}" for name, port in outside.proxies.items()}
+
+
 def in_words(outside: Outside) -> list[str]:
     """Describes what is opened, line by line."""
     said = []
@@ -142,6 +147,6 @@ def in_words(outside: Outside) -> list[str]:
         said.append(f"behind the links: {one.url} ({one.address}:{one.port})")
     if outside.resolver is not None:
         said.append("the lab reaches whatever this machine does, by TCP over IPv4")
-    for name, port in outside.proxies.items():
-        said.append(f"proxy over {name or 'all links'}: http://127.0.0.1:{port} (HTTP and SOCKS5)")
+    for name, url in urls(outside).items():
+        said.append(f"proxy over {name or 'all links'}: {url} (HTTP and SOCKS5)")
     return said
