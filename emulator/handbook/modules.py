@@ -13,7 +13,7 @@ from typing import Final
 
 REPOSITORY: Final = Path(__file__).parents[2]
 PACKAGE: Final = REPOSITORY / "emulator" / "linklab"
-CLIENT: Final = REPOSITORY / "client" / "internal"
+CLIENT: Final = REPOSITORY / "client"
 PAGE: Final = Path(__file__).parent / "reference" / "modules.md"
 
 HEAD: Final = """\
@@ -52,10 +52,10 @@ def first_sentence(text: str) -> str:
     return sentence.removesuffix(".").removesuffix(":").replace("|", "\\|")
 
 
-def package_comments() -> Iterator[tuple[str, str]]:
-    """Yields the client's packages and their comments (https://go.dev/doc/comment)."""
+def package_comments(parent: Path) -> Iterator[tuple[str, str]]:
+    """Yields a folder's Go packages and their comments (https://go.dev/doc/comment)."""
     comment = re.compile(r"((?:^// ?.*\n)+)^package \w+$", re.M)
-    for folder in sorted(path for path in CLIENT.iterdir() if path.is_dir()):
+    for folder in sorted(path for path in parent.iterdir() if path.is_dir()):
         for file in sorted(folder.glob("*.go")):
             found = comment.search(file.read_text())
             if found and found[1].startswith("// Package "):
@@ -80,9 +80,11 @@ def markdown() -> str:
         module = "the folder" if path.name == "__init__.py" else f"`{path.stem}`"
         pure = "yes" if is_pure(path) else ""
         lines.append(f"| {module} | {first_sentence(text)} | {pure}{' ' if pure else ''}|\n")
-    lines.append("\n## `client/internal`\n\n| package | what it does |\n|---|---|\n")
-    for name, text in package_comments():
-        lines.append(f"| `{name}` | {first_sentence(text)} |\n")
+    for parent in (CLIENT, CLIENT / "internal"):
+        title = parent.relative_to(REPOSITORY)
+        lines.append(f"\n## `{title}`\n\n| package | what it does |\n|---|---|\n")
+        for package, text in package_comments(parent):
+            lines.append(f"| `{package}` | {first_sentence(text)} |\n")
     return "".join(lines)
 
 

@@ -1,0 +1,95 @@
+package linklabtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// endTime is how long a lab may take to end.
+const endTime = 30 * time.Second
+
+// A child is a lab's process.
+type child struct {
+	process *os.Process
+	said    *os.File
+	ended   chan struct{}
+}
+
+// startChild starts a program with a further variable in its environment. The program also ends with
+// this process, however that ends.
+func startChild(program string, words []string, variable string) (*child, error) {
+	said, err := os.CreateTemp("", "linklabtest-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(said.Name()); err != nil {
+		return nil, errors.Join(err, said.Close())
+	}
+	command := exec.Command(program, words...)
+	command.Env = append(os.Environ(), variable)
+	command.Stderr = said
+	command.SysProcAttr = endsWithParent()
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		// The kernel ends the program with the thread that started it (golang/go#27505).
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(ended)
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait() // Its last words tell what was wrong.
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, errors.Join(err, said.Close())
+	}
+	return &child{command.Process, said, ended}, nil
+}
+
+// await waits until a lab is ready. It fails if the lab ends, or says nothing new for a time.
+func (c *child) await(isReady func() bool, limit time.Duration) error {
+	length, since := int64(0), time.Now()
+	for !isReady() {
+		select {
+		case <-c.ended:
+			return fmt.Errorf("the lab did not start: %s", c.lastLine())
+		case <-time.After(between):
+		}
+		if info, err := c.said.Stat(); err == nil && info.Size() != length {
+			length, since = info.Size(), time.Now()
+		}
+		if time.Since(since) > limit {
+			return fmt.Errorf("the lab did not start within %v: %s", limit, c.lastLine())
+		}
+	}
+	return nil
+}
+
+// end ends the lab as Ctrl-C does.
+func (c *child) end() {
+	_ = c.process.Signal(os.Interrupt) // It may have ended by itself.
+	select {
+	case <-c.ended:
+	case <-time.After(endTime):
+		_ = c.process.Kill()
+		<-c.ended
+	}
+	_ = c.said.Close()
+}
+
+// lastLine returns the last line of what the lab said.
+func (c *child) lastLine() string {
+	content, err := io.ReadAll(io.NewSectionReader(c.said, 0, mostBytes))
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	if last := lines[len(lines)-1]; err == nil && last != "" {
+		return strings.TrimPrefix(last, "linklab: ")
+	}
+	return "it said nothing"
+}

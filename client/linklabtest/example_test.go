@@ -1,0 +1,27 @@
+package linklabtest_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/linklabtest"
+)
+
+// A test puts its server behind the links of a scenario, and takes one away.
+func ExampleStart() {
+	_ = func(t *testing.T) { // TestTheAppRecovers
+		server := httptest.NewServer(http.FileServer(http.Dir(".")))
+		t.Cleanup(server.Close)
+		lab := linklabtest.Start(t, "wifi-outage", linklabtest.Origin(server.URL))
+		client := http.Client{Transport: lab.RoundTripper(), Timeout: time.Minute}
+		lab.Link("lte").Set(linklabtest.Rate("2 Mbit/s"))
+		lab.Link("wifi").Down(3 * time.Second)
+		answer, err := client.Get(lab.Origins[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+	}
+}

@@ -1,0 +1,196 @@
+package linklabtest_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/linklabtest"
+)
+
+// holdVariable has TestHold keep a lab open.
+const holdVariable = "LINKLABTEST_HOLD"
+
+var content = bytes.Repeat([]byte("linklab "), 125_000)
+
+// scenario returns a small scenario. It skips tests of a real lab where LINKLAB names no linklab:
+// tests/go_package_test.py names it.
+func scenario(t *testing.T) string {
+	t.Helper()
+	if os.Getenv(linklabtest.Program) == "" {
+		t.Skipf("%s names no linklab", linklabtest.Program)
+	}
+	return "testdata/small.yaml"
+}
+
+func server(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(content)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// took returns how long a download through a transport takes.
+func took(t *testing.T, way http.RoundTripper, url string) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	got, err := fetched(way, url)
+	if err != nil || !bytes.Equal(got, content) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	return time.Since(begun)
+}
+
+func fetched(way http.RoundTripper, url string) ([]byte, error) {
+	client := http.Client{Transport: way, Timeout: 30 * time.Second}
+	answer, err := client.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %s", answer.Status)
+	}
+	return io.ReadAll(answer.Body)
+}
+
+func TestLinksAreUsedAndChanged(t *testing.T) {
+	lab := linklabtest.Start(t, scenario(t), linklabtest.Origin(server(t).URL))
+	url := lab.Origins[0]
+	lte, wifi := lab.Link("lte"), lab.Link("wifi")
+	took(t, lab.RoundTripper(), url)
+	lte.Set(linklabtest.Rate("2 Mbit/s"), linklabtest.Loss("0 %"))
+	least := time.Duration(len(content)) * 8 * time.Second / 2e6
+	if slow := took(t, lte.RoundTripper(), url); slow < least {
+		t.Errorf("%v over 2 Mbit/s, the least is %v", slow, least)
+	}
+	if fast := took(t, wifi.RoundTripper(), url); fast > least {
+		t.Errorf("%v over the link that was not changed", fast)
+	}
+	lte.Restore()
+	wifi.Down(2 * time.Second)
+	begun := time.Now()
+	for {
+		if _, err := fetched(wifi.RoundTripper(), url); err == nil {
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatal("the link does not come back")
+		}
+	}
+	if away := time.Since(begun); away < time.Second {
+		t.Errorf("the link was away for %v, wanted 2 s", away)
+	}
+}
+
+// A recorder is a test that records failures.
+type recorder struct {
+	testing.TB
+	said []string
+}
+
+func (r *recorder) Errorf(format string, words ...any) {
+	r.said = append(r.said, fmt.Sprintf(format, words...))
+}
+
+func (r *recorder) Fatalf(format string, words ...any) {
+	r.Errorf(format, words...)
+	runtime.Goexit()
+}
+
+// failures returns what a test says that does something.
+func failures(t *testing.T, does func(t testing.TB)) string {
+	test, done := &recorder{TB: t}, make(chan struct{})
+	go func() {
+		defer close(done)
+		does(test)
+	}()
+	<-done
+	return strings.Join(test.said, "\n")
+}
+
+func TestMistakesHaveTheTextsOfLinklab(t *testing.T) {
+	small := scenario(t)
+	said := failures(t, func(t testing.TB) {
+		lab := linklabtest.Start(t, small)
+		lab.Link("wifi").Set(linklabtest.Rate("5 apples"))
+		lab.Link("wifi").Set(linklabtest.Jitter("1 s"))
+		lab.Link("wfi")
+	})
+	for _, words := range []string{
+		"wifi: '5 apples' has the unknown unit",
+		"a jitter of 1 s does not fit a round trip of 10 ms",
+		"no link is called 'wfi' (did you mean 'wifi'?); there are: wifi, lte",
+	} {
+		if !strings.Contains(said, words) {
+			t.Errorf("%q does not say: %s", said, words)
+		}
+	}
+}
+
+func TestALabThatCannotBeIsRefusedInWords(t *testing.T) {
+	small := scenario(t)
+	for _, one := range []struct {
+		scenario string
+		option   linklabtest.Option
+		words    string
+	}{
+		{small, linklabtest.Origin("http://127.0.0.1:1/"), "127.0.0.1:1 does not answer: Connection refused"},
+		{small, linklabtest.Origin("ftp://x/"), "--origin ftp://x/: no such URL; allowed: http or https"},
+		{small, linklabtest.Place("moon"), "invalid choice: 'moon'"},
+		{small, linklabtest.StartTime(time.Millisecond), "the lab did not start within 1ms"},
+		{"trian", linklabtest.Seed(2), "no scenario is called 'trian'; allowed: "},
+	} {
+		said := failures(t, func(t testing.TB) { linklabtest.Start(t, one.scenario, one.option) })
+		if !strings.Contains(said, one.words) {
+			t.Errorf("%q does not say: %s", said, one.words)
+		}
+	}
+}
+
+// TestHold forgets its lab. tests/go_package_test.py kills it, or ends its input.
+func TestHold(t *testing.T) {
+	if os.Getenv(holdVariable) == "" {
+		t.Skip("only for tests of its end")
+	}
+	linklabtest.Start(t, scenario(t))
+	fmt.Println("open")
+	_, _ = io.ReadAll(os.Stdin)
+	go panic("as a timeout of go test does") // Not in the test's goroutine, which would clean up.
+	select {}
+}
+
+// TestWithoutLinklab is what a user's test does where there may be no linklab.
+func TestWithoutLinklab(t *testing.T) {
+	if os.Getenv(holdVariable) != "none" {
+		t.Skip("only for TestIsSkippedWithoutLinklab")
+	}
+	linklabtest.Start(t, "train")
+}
+
+func TestIsSkippedWithoutLinklab(t *testing.T) {
+	for _, one := range []struct{ variable, words string }{
+		{"CI=", "--- SKIP"},
+		{"CI=true", "--- FAIL"},
+		{linklabtest.Program + "=/nowhere/linklab", "--- FAIL"},
+	} {
+		command := exec.Command(os.Args[0], "-test.run", "^TestWithoutLinklab$", "-test.v")
+		command.Env = []string{holdVariable + "=none", "PATH=/nowhere", one.variable}
+		said, _ := command.CombinedOutput() // What it says has how it ended.
+		for _, words := range []string{one.words, "no linklab here", "pip install linklab"} {
+			if !strings.Contains(string(said), words) {
+				t.Errorf("%s: %q does not say: %s", one.variable, said, words)
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+"""Tests `client/linklabtest`: labs on the real clock in Go tests, of this repository and of users."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import REPOSITORY
+from linklab.places.guest import gateway
+from python_api_test import blocks
+from python_live_test import labs_of
+
+pytestmark = [
+    pytest.mark.one_at_a_time,
+    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+]
+
+CLIENT = REPOSITORY / "client"
+PACKAGE = CLIENT / "linklabtest"
+PAGE = REPOSITORY / "emulator/handbook/how-to/use-linklab-in-go-tests.md"
+MODULE = "github.com/linklab/linklab/client"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Returns a program `linklab` as users have it."""
+    made = tmp_path / "linklab"
+    path = REPOSITORY / "emulator"
+    made.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec "{sys.executable}" -m linklab "$@"\n')
+    made.chmod(0o755)
+    return made
+
+
+def go(directory: Path, *words: object, **variables: str) -> str:
+    """Runs Go in a directory, without a network. It must succeed. Returns its output."""
+    done = subprocess.run(
+        [REPOSITORY / "emulator/setup/client", "go", *map(str, words)],
+        cwd=directory,
+        env={**os.environ, "GOPROXY": "off", **variables},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_package_with_a_real_lab(program: Path) -> None:
+    said = go(CLIENT, "test", "-count", "1", "-v", "./linklabtest", LINKLAB=str(program))
+    assert said.count("--- PASS") == 4, said
+
+
+def test_a_users_module_tests_as_the_page_says(program: Path, tmp_path: Path) -> None:
+    """The module is outside the repository, and finds linklab on PATH."""
+    module = tmp_path / "app"
+    module.mkdir()
+    (test,) = (one for one in blocks(PAGE) if one.startswith("package app_test"))
+    (module / "app_test.go").write_text(f"{test}\n")
+    go(module, "mod", "init", "example.com/app")
+    go(module, "mod", "edit", f"-require={MODULE}@v0.0.0", f"-replace={MODULE}={CLIENT}")
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    said = go(module, "test", "-count", "1", "-v", "-p", "1", "./...", PATH=path, CI="true")
+    assert "--- PASS: TestTheAppRecovers" in said
+
+
+def test_the_package_needs_only_the_standard_library() -> None:
+    words = ("list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./linklabtest")
+    assert go(CLIENT, *words).split() == [f"{MODULE}/linklabtest"]
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, None])
+def test_a_test_that_is_killed_leaves_no_lab(
+    program: Path, tmp_path: Path, end: signal.Signals | None
+) -> None:
+    """It may be killed, be interrupted as by Ctrl-C, or panic as by the timeout of `go test`."""
+    tested = tmp_path / "tested"
+    go(CLIENT, "test", "-c", "-o", tested, "./linklabtest")
+    with subprocess.Popen(
+        [tested, "-test.run", "^TestHold$"],
+        cwd=PACKAGE,
+        env={
+            **os.environ,
+            "LINKLAB": str(program),
+            "LINKLABTEST_HOLD": "1",
+            "TMPDIR": str(tmp_path),  # A killed test leaves its run directories.
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        family = labs_of(process.pid)
+        assert family
+        if end is not None:
+            process.send_signal(end)
+        else:
+            process.stdin.close()
+        assert process.wait(timeout=60) != 0
+    assert psutil.wait_procs(family, timeout=30)[1] == []
