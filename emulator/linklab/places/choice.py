@@ -67,7 +67,7 @@ def host_obstacle() -> str | None:
     except FileNotFoundError:
         return "unshare (util-linux) is missing"
     if done.returncode == 0:
-        return host_programs.obstacles("host place")
+        return host_programs.missing("host place")
     lines = done.stderr.strip().splitlines()
     return lines[-1] if lines else "no network namespace can be made"
 

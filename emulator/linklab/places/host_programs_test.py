@@ -49,4 +49,16 @@ def test_the_handbook_has_all_programs_with_their_oldest_versions() -> None:
 
 
 def test_this_system_has_what_every_run_needs() -> None:
-    assert host_programs.obstacles("every run") is None
+    found = [host_programs.obstacle(one) for one in PROGRAMS if one.use == "every run"]
+    assert found == [None] * len(found)
+
+
+def test_a_missing_program_is_found_without_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert host_programs.missing("outside") == "slirp4netns (missing)"
+    (tmp_path / "slirp4netns").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    (tmp_path / "slirp4netns").chmod(0o755)
+    assert host_programs.missing("outside") is None
+    assert not (tmp_path / "started").exists()
