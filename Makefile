@@ -91,7 +91,7 @@ test-race: development ## unit tests of the client, with Go's race detector; wit
 # One process more than cores: that with the tests on the real clock mostly waits (tests/conftest.py).
 .PHONY: test-e2e
 test-e2e: development ## end-to-end tests in the guest, in virtual time
-	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist loadgroup tests
+	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist load tests
 
 .PHONY: test-containers
 test-containers: development ## the lab and the whole stack in containers (needs an engine and the images)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from linklab.core.paths import PROFILES
 from linklab.regression import baseline, fingerprint, suite
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # A shell starts background jobs with SIGINT ignored, and the tested programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,29 +26,31 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PROBES = REPOSITORY / "tests" / "probes"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says which tests pytest-xdist runs in one process: those marked `one_at_a_time`, and those that
-    share a fixture of their module. They come first, because they take longest."""
-    for item in items:
-        if item.get_closest_marker("one_at_a_time") is not None:
-            item.add_marker(pytest.mark.xdist_group("one_at_a_time"))
-        elif _shares_a_fixture(item):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    items.sort(key=_rank)
+class _Scheduler(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives one process all files with tests marked `one_at_a_time`. Tests of a file that share a
+    fixture of their module stay in one process, too. The largest group comes first.
+
+    pytest-xdist 3.8 has `--dist loadgroup` for that, but with pytest 9.2 it makes no groups.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return _group_of(REPOSITORY / file) or nodeid
 
 
-def _rank(item: pytest.Item) -> int:
-    """The order: one process takes the tests that run one at a time, while others take the rest."""
-    if item.get_closest_marker("one_at_a_time") is not None:
-        return 0
-    return 1 if item.get_closest_marker("xdist_group") is not None else 2
+@functools.cache
+def _group_of(file: Path) -> str | None:
+    """Returns the group of a file's tests, None if any process may take each."""
+    text = file.read_text()
+    if "mark.one_at_a_time" in text:
+        return "one_at_a_time"
+    return str(file) if 'scope="module"' in text else None
 
 
-def _shares_a_fixture(item: pytest.Item) -> bool:
-    """Whether a fixture that the test's module makes once is used by the test."""
-    known = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
-    module = item.nodeid.partition("::")[0]
-    return any(one.scope == "module" and one.baseid == module for ones in known for one in ones)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Returns the scheduler of tests."""
+    return _Scheduler(config, log)
 
 
 @dataclass(frozen=True)

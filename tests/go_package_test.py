@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -74,9 +76,16 @@ def test_the_package_needs_only_the_standard_library() -> None:
     assert go(CLIENT, *words).split() == [f"{MODULE}/linklabtest"]
 
 
+@pytest.fixture
+def short() -> Iterator[str]:
+    """Yields a temporary directory whose name leaves room for a socket's."""
+    with tempfile.TemporaryDirectory(prefix="hold-", dir="/tmp") as directory:
+        yield directory
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, None])
 def test_a_test_that_is_killed_leaves_no_lab(
-    program: Path, tmp_path: Path, end: signal.Signals | None
+    program: Path, tmp_path: Path, short: str, end: signal.Signals | None
 ) -> None:
     """It may be killed, be interrupted as by Ctrl-C, or panic as by the timeout of `go test`."""
     tested = tmp_path / "tested"
@@ -88,7 +97,7 @@ def test_a_test_that_is_killed_leaves_no_lab(
             **os.environ,
             "LINKLAB": str(program),
             "LINKLABTEST_HOLD": "1",
-            "TMPDIR": str(tmp_path),  # A killed test leaves its run directories.
+            "TMPDIR": short,  # A killed test leaves its run directories.
         },
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
