@@ -87,8 +87,8 @@ def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Sc
 def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab) -> None:
     """Wi-Fi drops to 314 kbit/s four times. An earlier version did not try it again after the
     second drop. Then the film was interrupted nine times, for 95.8 s. A start some µs later moves
-    single films by seconds."""
-    interrupted_s = []
+    single films by seconds, or adds a short interruption."""
+    interruptions, interrupted_s = [], []
     for shift_s in (0, 7e-6, 37e-6, 100e-6):
         done = linklab(
             *("run", "greenbag-drops-4+greenbag-110s", "-a", "adaptive", "--seed", 4),
@@ -96,8 +96,10 @@ def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab) -> None:
         )
         assert done.code == 0, done.err
         film = done.json["figures"]["workload"]
-        assert film["interruptions"] == 2
+        interruptions.append(film["interruptions"])
         interrupted_s.append(film["interrupted_s"])
+    assert statistics.median(interruptions) == 2
+    assert max(interruptions) <= 3
     assert statistics.median(interrupted_s) == pytest.approx(16.4, abs=1.0)
     sent = {
         one["t_s"]: one["sent_bytes"] for one in queue(Path(done.json["run_dir"]), "wifi", "down")
