@@ -83,10 +83,9 @@ def _fitting(scenario: Scenario, earlier: Sequence[Event], event: Event) -> Even
     """Returns the event with the jitter that its link has in the lab: at most half the round trip."""
     if event.rtt_s is None and event.jitter_s is None:
         return event
-    rtt_s, jitter_s = scenario.links[event.link].rtt_s, scenario.links[event.link].jitter_s
-    for one in (*events.in_force(earlier, event), event):
-        rtt_s = rtt_s if one.rtt_s is None else one.rtt_s
-        jitter_s = jitter_s if one.jitter_s is None else one.jitter_s
+    link = scenario.links[event.link]
+    changes = (*events.in_force(earlier, event), event)
+    rtt_s, jitter_s = events.round_trip(link.rtt_s, link.jitter_s, changes)
     return event if jitter_s <= rtt_s / 2 else replace(event, jitter_s=rtt_s / 2)
 
 

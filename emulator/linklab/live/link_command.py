@@ -23,6 +23,7 @@ from linklab.core.limits import (
 from linklab.lab.player.control import Command
 from linklab.live import token
 from linklab.live.address import to_text
+from linklab.models.events import round_trip
 from linklab.models.roaming import HANDOVERS
 from linklab.scenario import Scenario
 from linklab.schema.mapping import guess
@@ -175,11 +176,9 @@ def _require_fitting_jitter(scenario: Scenario, command: Command, standing: Comm
     """Raises ValueError if a changed jitter or round trip does not fit the other one."""
     if command.jitter_s is None and command.rtt_s is None:
         return
-    rtt_s, jitter_s = scenario.links[command.link].rtt_s, scenario.links[command.link].jitter_s
-    for one in (standing, command):
-        if one is not None:
-            rtt_s = rtt_s if one.rtt_s is None else one.rtt_s
-            jitter_s = jitter_s if one.jitter_s is None else one.jitter_s
+    link = scenario.links[command.link]
+    changes = (command,) if standing is None else (standing, command)
+    rtt_s, jitter_s = round_trip(link.rtt_s, link.jitter_s, changes)
     if jitter_s > rtt_s / 2:
         raise ValueError(
             f"a jitter of {units.format_duration(jitter_s)} does not fit a round trip of "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
@@ -165,6 +165,27 @@ def in_force(events: Iterable[Event], later: Event) -> list[Event]:
             )
         )
     ]
+
+
+class RoundTripChange(Protocol):
+    """A change that may replace a link's round trip or jitter. None leaves a value unchanged."""
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The new round trip."""
+
+    @property
+    def jitter_s(self) -> float | None:
+        """The new standard deviation of the one-way delay."""
+
+
+def round_trip(
+    rtt_s: float, jitter_s: float, changes: Iterable[RoundTripChange]
+) -> tuple[float, float]:
+    """Returns a link's round trip and jitter after some changes."""
+    for one in changes:
+        rtt_s, jitter_s = _or(one.rtt_s, rtt_s), _or(one.jitter_s, jitter_s)
+    return rtt_s, jitter_s
 
 
 def _changed(state: LinkState, event: Event) -> LinkState:

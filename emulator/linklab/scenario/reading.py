@@ -142,11 +142,9 @@ def _events(top: Mapping, links: dict[str, LinkSettings]) -> tuple[Event, ...]:
                     f"allowed: at least {units.format_duration(last[name])}",
                 )
             last[name] = event.at_s
-        rtt, jitter = links[name].rtt_s, links[name].jitter_s
-        for one in (*events.in_force(found, event), event):
-            rtt = rtt if one.rtt_s is None else one.rtt_s
-            jitter = jitter if one.jitter_s is None else one.jitter_s
-        link.check_jitter(item, jitter, rtt)
+        changes = (*events.in_force(found, event), event)
+        rtt_s, jitter_s = events.round_trip(links[name].rtt_s, links[name].jitter_s, changes)
+        link.check_jitter(item, jitter_s, rtt_s)
         _check_handover(item, event, links[name])
         found.append(event)
     return tuple(found)
