@@ -15,6 +15,7 @@ from linklab.core.limits import (
     MAX_SIDE_BY_SIDE,
     MAX_TIMEOUT_S,
 )
+from linklab.places.choice import CLOCKS, PLACES
 
 RUNS: Final = Path("runs")
 """The default directory of run directories."""
@@ -73,8 +74,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, value, allowed in (
-            ("place", self.place, ("auto", "host", "guest")),
-            ("clock", self.clock, ("auto", "virtual", "real")),
+            ("place", self.place, PLACES),
+            ("clock", self.clock, CLOCKS),
         ):
             if value not in allowed:
                 raise UsageError(f"{name} cannot be {value!r}; allowed: {', '.join(allowed)}")

@@ -19,6 +19,7 @@ from linklab.commands.options import (
 from linklab.live import session, start
 from linklab.live.recorder import Recorder, RecordFileError
 from linklab.live.start import Outlets
+from linklab.places.choice import PLACES
 from linklab.scenario import find
 
 EPILOG = """\
@@ -59,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "none)",
     )
     add_seed(parser, "of the first turn")
-    parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
+    parser.add_argument("--place", choices=PLACES, default="auto")
     add_outside(parser)
     add_out(parser, "(default runs/)")
     add_live_address(parser, "--listen", "where to serve metrics and take commands")

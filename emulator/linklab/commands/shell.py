@@ -20,6 +20,7 @@ from linklab.commands.options import (
 )
 from linklab.lab.programs.terminal import Terminal
 from linklab.live import session, shell, user_terminal
+from linklab.places.choice import PLACES
 from linklab.scenario import find
 
 EPILOG = """\
@@ -48,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the shell's host (default client)",
     )
     add_seed(parser)
-    parser.add_argument("--place", choices=("auto", "host", "guest"), default="auto")
+    parser.add_argument("--place", choices=PLACES, default="auto")
     add_server(parser)
     add_outside(parser)
     add_out(parser, "(default runs/)")

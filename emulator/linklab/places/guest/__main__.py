@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from linklab.core.error_report import report_error
-from linklab.display.parts import Parts
+from linklab.display.parts import Parts, Progress
 from linklab.places.guest import image, image_root, kernel, release
 
 
@@ -67,7 +67,7 @@ def ensure_guest(report: Report, kernels: Kernels = (kernel.GUEST,)) -> None:
     with ThreadPoolExecutor(1) as other:
         stopped = threading.Event()
 
-        def making(name: str, ensure: Callable[[kernel.Progress], Path]) -> None:
+        def making(name: str, ensure: Callable[[Progress], Path]) -> None:
             begun = threading.Event()
 
             def show(what: str, fraction: float) -> None:

@@ -23,21 +23,19 @@ import tarfile
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Literal, cast
 
 from linklab.core.locks import locked
 from linklab.core.paths import GUEST_HOST_ROOT, in_cache
 from linklab.core.scratch import image_lock, image_prefix
+from linklab.display.parts import Progress
 from linklab.places.guest import deb, download, image_root, release
 from linklab.places.guest.image_root import ImageError
 from linklab.places.guest.locked import lock
 
 Name = Literal["guest", "kernel"]
-Progress = Callable[[str, float], None]
-"""A function that is called with the current step and the finished fraction."""
-
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 """The guest's Python packages, pinned."""
 

@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 
 from linklab.core.paths import REPOSITORY
+from linklab.display.parts import Progress
 from linklab.places.guest import image, image_root
 from linklab.places.guest.image_root import ImageError
 from linklab.places.guest.locked import Lock, Package
 
 CONTENT = "what is in it"
-Make = Callable[[image.Name, Path, Path, image.Progress], None]
+Make = Callable[[image.Name, Path, Path, Progress], None]
 
 
 def tree(root: Path) -> Path:
@@ -32,7 +33,7 @@ def tree(root: Path) -> Path:
     return root
 
 
-def make(name: image.Name, root: Path, work: Path, progress: image.Progress) -> None:
+def make(name: image.Name, root: Path, work: Path, progress: Progress) -> None:
     tree(root)
 
 
@@ -79,7 +80,7 @@ def test_what_was_made_is_checked_and_kept(lock: Path) -> None:
 
 
 def test_what_came_out_otherwise_is_not_used(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def otherwise(name: image.Name, root: Path, work: Path, progress: image.Progress) -> None:
+    def otherwise(name: image.Name, root: Path, work: Path, progress: Progress) -> None:
         tree(root)
         (root / "more").touch()
 
@@ -95,7 +96,7 @@ def test_what_came_out_otherwise_is_not_used(lock: Path, monkeypatch: pytest.Mon
 def test_nothing_half_made_is_left(
     error: BaseException, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(name: image.Name, root: Path, work: Path, progress: image.Progress) -> None:
+    def fail(name: image.Name, root: Path, work: Path, progress: Progress) -> None:
         tree(root)
         raise error
 
@@ -115,7 +116,7 @@ def test_two_at_a_time_make_it_once(lock: Path, monkeypatch: pytest.MonkeyPatch)
     together = threading.Barrier(2)
     made = []
 
-    def slowly(name: image.Name, root: Path, work: Path, progress: image.Progress) -> None:
+    def slowly(name: image.Name, root: Path, work: Path, progress: Progress) -> None:
         made.append(name)
         time.sleep(0.05)  # Time for the other one to make it too, were it not locked out.
         tree(root)
@@ -150,7 +151,7 @@ def released(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     shutil.rmtree(made)
     monkeypatch.setenv("LINKLAB_RELEASE", f"file://{directory}")
 
-    def fail(name: image.Name, root: Path, work: Path, progress: image.Progress) -> None:
+    def fail(name: image.Name, root: Path, work: Path, progress: Progress) -> None:
         raise ImageError("cannot be made here")
 
     monkeypatch.setattr(image, "make", fail)

@@ -15,7 +15,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -25,6 +24,7 @@ from linklab.core.error_report import report_error
 from linklab.core.locks import locked
 from linklab.core.paths import DATA, INSTALLED, in_cache
 from linklab.core.scratch import build_prefix, remove_image
+from linklab.display.parts import Progress
 from linklab.places.guest import image, image_root, release
 from linklab.places.guest.locked import Built, lock, version
 
@@ -107,9 +107,6 @@ _UNUSED = tuple(
     for folder in ("drivers/gpu/drm", "drivers/media", "drivers/net", "sound/soc")
 )
 """Patterns of what is never unpacked, although a pattern of `needed` has it."""
-
-Progress = Callable[[str, float], None]
-"""A function that is called with the current step and the finished fraction."""
 
 
 class KernelError(LinklabError, RuntimeError):

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from linklab.core import locks
+from linklab.display.parts import Progress
 from linklab.places.guest import image, image_root, kernel, locked
 from linklab.places.guest.kernel import KernelError
 
@@ -98,14 +99,8 @@ def test_other_processors_take_the_kernel_from_a_release(
         kernel.ensure()
 
 
-@pytest.fixture
-def released(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A release with a kernel that the lock names, and a machine that could not build it."""
-    directory = tmp_path / "release"
-    directory.mkdir()
-    made = directory / kernel.name()
-    made.write_text("the kernel")
-    monkeypatch.setenv("LINKLAB_RELEASE", str(directory))
+def knows_only(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the lock name a kernel, on a machine that cannot build one."""
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     right = replace(locked.lock(), built={made.name: kernel.described(made)})
     monkeypatch.setattr(kernel, "lock", lambda: right)
@@ -114,6 +109,17 @@ def released(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         raise KernelError("cannot be built here")
 
     monkeypatch.setattr(kernel, "_build", fail)
+
+
+@pytest.fixture
+def released(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A release with a kernel that the lock names, and a machine that could not build it."""
+    directory = tmp_path / "release"
+    directory.mkdir()
+    made = directory / kernel.name()
+    made.write_text("the kernel")
+    monkeypatch.setenv("LINKLAB_RELEASE", str(directory))
+    knows_only(made, monkeypatch)
     return made
 
 
@@ -172,15 +178,7 @@ def of_wheel(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     packaged = directory / kernel.name()
     packaged.write_text("the kernel")
     monkeypatch.setattr(kernel, "IN_WHEEL", directory)
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    described = kernel.described(packaged)
-    right = replace(locked.lock(), built={described.name: described})
-    monkeypatch.setattr(kernel, "lock", lambda: right)
-
-    def fail(*_: object) -> Path:
-        raise KernelError("cannot be built here")
-
-    monkeypatch.setattr(kernel, "_build", fail)
+    knows_only(packaged, monkeypatch)
     return packaged
 
 
@@ -233,9 +231,7 @@ def test_whoever_comes_second_waits_for_the_build(
     together = threading.Barrier(2)
     builds = []
 
-    def build(
-        directory: Path, work: Path, progress: kernel.Progress, _: kernel.KernelRecipe
-    ) -> Path:
+    def build(directory: Path, work: Path, progress: Progress, _: kernel.KernelRecipe) -> Path:
         builds.append(directory)
         progress("building", 0.5)
         time.sleep(0.05)  # Time for the other one to build too, were it not locked out.
@@ -270,7 +266,7 @@ def test_a_build_that_fails_shows_its_log_and_leaves_no_work(
 def test_without_the_image_there_is_no_kernel(
     cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_image(name: str, progress: kernel.Progress) -> Path:
+    def no_image(name: str, progress: Progress) -> Path:
         raise image_root.ImageError("no network")
 
     monkeypatch.setattr(image, "ensure", no_image)
@@ -297,9 +293,7 @@ def test_what_a_killed_build_left_is_removed(
     left = cache / "kernel" / "build-1-abc"
     (left / "linux-source-6.12").mkdir(parents=True)
 
-    def build(
-        directory: Path, work: Path, progress: kernel.Progress, _: kernel.KernelRecipe
-    ) -> Path:
+    def build(directory: Path, work: Path, progress: Progress, _: kernel.KernelRecipe) -> Path:
         assert not left.exists()
         assert work.exists()
         return built(cache, f"linux-{kernel.key()}")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from linklab.display.parts import Progress
 from linklab.places.guest import __main__ as making
 from linklab.places.guest import image, image_root, kernel
 
@@ -22,7 +23,7 @@ class Maker:
         self.begun = threading.Event()
         self.ended: BaseException | None = None
 
-    def goes_on(self, progress: image.Progress, recipe: kernel.KernelRecipe | None = None) -> Path:
+    def goes_on(self, progress: Progress, recipe: kernel.KernelRecipe | None = None) -> Path:
         """Like `ensure`."""
         self.begun.set()
         try:
@@ -40,7 +41,7 @@ def test_an_image_that_fails_ends_the_kernel_s_build_and_says_why(
 ) -> None:
     of_kernel = Maker()
 
-    def no_image(name: image.Name, progress: image.Progress) -> Path:
+    def no_image(name: image.Name, progress: Progress) -> Path:
         of_kernel.begun.wait(10)
         raise image_root.ImageError("no network")
 
@@ -67,7 +68,7 @@ def test_a_kernel_that_fails_ends_the_image_s_making(
 ) -> None:
     of_image = Maker()
 
-    def no_kernel(progress: kernel.Progress, recipe: kernel.KernelRecipe) -> Path:
+    def no_kernel(progress: Progress, recipe: kernel.KernelRecipe) -> Path:
         of_image.begun.wait(10)
         raise error
 
