@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Called, Linklab, command, environment
+from conftest import REPOSITORY, Called, Linklab, called, command, environment
 from dummy_home import SECRETS, furnish
 from linklab.core.paths import cache_dir
 from linklab.live import token
@@ -102,15 +102,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def call(directory: Path, *words: object) -> Called:
     """Calls `linklab` in a user's current directory."""
-    done = subprocess.run(
-        command(*words),
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = called(directory, *words, timeout_s=300)
     return Called(done.returncode, done.stdout, done.stderr)
 
 

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,12 +80,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
 
 
-def called(
-    directory: Path, *arguments: object, timeout_s: float
+def finished(
+    directory: Path, words: Sequence[object], timeout_s: float = 300
 ) -> subprocess.CompletedProcess[str]:
-    """Calls `linklab` in a directory. Returns how it ended."""
+    """Runs a program that calls `linklab` in a directory. Returns how it ended."""
     return subprocess.run(
-        command(*arguments),
+        [str(word) for word in words],
         cwd=directory,
         env=environment(),
         capture_output=True,
@@ -93,6 +93,13 @@ def called(
         timeout=timeout_s,
         check=False,
     )
+
+
+def called(
+    directory: Path, *arguments: object, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Calls `linklab` in a directory. Returns how it ended."""
+    return finished(directory, command(*arguments), timeout_s)
 
 
 def json_of(directory: Path, *arguments: object) -> Any:

@@ -4,12 +4,11 @@ file."""
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import environment
+from conftest import called
 from hostile_runs import whole_run
 
 COMMANDS = {
@@ -60,14 +59,7 @@ def test_a_full_disk_is_said_with_the_file(name: str, run_dir: Path, full: Path)
     words = COMMANDS[name].format(
         run=run_dir, out=full, rows=Path(__file__).parents[1] / "profiles/energy/galaxy-s7.csv"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "linklab", *words.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment(),
-        cwd=full.parent,
-    )
+    done = called(full.parent, *words.split(), timeout_s=300)
     complaints = [one for one in done.stderr.splitlines() if one.startswith("linklab: ")]
     assert done.returncode == 2, done
     assert len(complaints) == 1, done

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, command, environment
+from conftest import PROBES, command, finished
 from linklab.places import choice
 from linklab.places.guest import landlock
 
@@ -54,15 +53,7 @@ def refusing(*calls: str) -> tuple[str, ...]:
 
 def said(host: tuple[str, ...], directory: Path, *words: object) -> tuple[int, Any]:
     """The exit code and the JSON of a `linklab` command on a host."""
-    done = subprocess.run(
-        [*host, *command(*words, "--json")],
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = finished(directory, [*host, *command(*words, "--json")])
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -115,14 +106,7 @@ def test_where_no_system_calls_can_be_caught_a_machine_is_emulated(tmp_path: Pat
 def test_where_no_system_calls_can_be_caught_one_line_says_it(tmp_path: Path) -> None:
     """Not User Mode Linux' own words."""
     asked = ("--place", "guest", "--processor", "native")
-    done = subprocess.run(
-        [*NO_CALLS_CAUGHT, *command("run", "hs-s7", "-a", "alg3", *asked)],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finished(tmp_path, [*NO_CALLS_CAUGHT, *command("run", "hs-s7", "-a", "alg3", *asked)])
     assert done.returncode == 2
     assert done.stderr == f"linklab: the guest place cannot be used: {REFUSES_BOTH}\n"
 

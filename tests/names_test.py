@@ -7,14 +7,13 @@ import json
 import os
 import shlex
 import stat
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab, command, environment, lines
+from conftest import PROBES, Linklab, command, finished, lines
 from host_place_test import nested
 from linklab.core.paths import MULTILINK
 
@@ -70,15 +69,8 @@ def on(tmp_path: Path) -> Callable[..., Any]:
                 (upper / name).write_text(text)
         options = f"lowerdir=/etc,upperdir={upper},workdir={work}"
         script = f'mount -t overlay -o {options} etc /etc && exec "$@"'
-        done = subprocess.run(
-            ["unshare", "--mount", "sh", "-c", script, "sh", *command(*arguments)],
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        words = ["unshare", "--mount", "sh", "-c", script, "sh", *command(*arguments)]
+        done = finished(tmp_path, words)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

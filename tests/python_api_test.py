@@ -13,7 +13,7 @@ from pathlib import Path
 
 import linklab
 import pytest
-from conftest import REPOSITORY, environment, json_of
+from conftest import REPOSITORY, finished, json_of
 
 PAGES = [
     REPOSITORY / "emulator/handbook/reference/python.md",
@@ -50,15 +50,7 @@ def directory(tmp_path: Path) -> Path:
 
 def python(directory: Path, program: str) -> subprocess.CompletedProcess[str]:
     """Runs a Python program in a directory."""
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return finished(directory, [sys.executable, "-c", program])
 
 
 def test_examples_are_found() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import Linklab, command, environment, lines
+from conftest import Linklab, called, lines
 from free_ports import free_port
 from linklab.core.paths import cache_dir
 from user_terminal import PATIENCE_S, UserTerminal
@@ -79,14 +79,7 @@ def test_a_shell_is_a_terminal_like_any(
         digest = re.findall(r"[0-9a-f]{64}", user.expect(r"[0-9a-f]{64}[^0-9a-f]+[0-9a-f]{64}"))
         assert digest[0] == digest[1]
 
-        done = subprocess.run(
-            command("link", "wifi", "down", "--live", listen),
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = called(tmp_path, "link", "wifi", "down", "--live", listen, timeout_s=300)
         assert done.returncode == 0, done.stderr
         user.type(
             "until grep -q down /sys/class/net/wlan0/operstate; do sleep .1; done; echo off\n"
