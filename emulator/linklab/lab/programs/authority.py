@@ -59,7 +59,7 @@ def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
         directory.chmod(0o700)
         with locked(directory / ".lock"):
             if not _is_written(checked, _state(made, ca_key)):
-                # cryptography is slow to load; the guest needs it not.
+                # cryptography is slow to load, and the guest does not need it.
                 from linklab.lab.programs import certificates
 
                 certificates.ensure((made.ca_cert, ca_key), (made.cert, made.key), wanted, digest)

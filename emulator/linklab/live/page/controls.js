@@ -1,4 +1,4 @@
-// The hands of a link: a slider and a field for each value, and buttons.
+// The controls of a link: a slider and a field for each value, and buttons.
 
 import { make, setText } from "./elements.js";
 import { CONTROLS, STEPS } from "./quantities.js";

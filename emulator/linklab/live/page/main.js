@@ -1,4 +1,4 @@
-// The lab's page: shows the news of the lab, and sends what hands do.
+// The lab's page: shows the lab's news, and sends the user's changes.
 
 import { Controls } from "./controls.js";
 import { Curves } from "./curves.js";
