@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from linklab import scenario
+from linklab.core import scratch as leftovers
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside, new_network
 from linklab.lab.kernel.netlink import Channel
@@ -44,6 +45,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache directory, which does not exist yet, in place of the user's."""
     directory = tmp_path / "cache"
     monkeypatch.setenv("LINKLAB_CACHE", str(directory))
+    return directory
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one place that is searched for leftovers, instead of the machine's.
+
+    Another test that runs at the same time may leave something on the machine.
+    """
+    directory = tmp_path / "scratch"
+    directory.mkdir()
+    monkeypatch.setattr(leftovers, "_scratch_places", lambda: {str(directory), "/nowhere"})
     return directory
 
 

@@ -12,15 +12,6 @@ from linklab.core.paths import PYTHON_PATH, REPOSITORY, Cached
 from linklab.core.scratch import Kind
 
 
-@pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The one place that is searched, instead of the machine's."""
-    directory = tmp_path / "scratch"
-    directory.mkdir()
-    monkeypatch.setattr(leftovers, "_scratch_places", lambda: {str(directory), "/nowhere"})
-    return directory
-
-
 def filled(path: Path) -> Path:
     path.mkdir(parents=True)
     (path / "file").write_text("content")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.core import scratch
+from linklab.core import scratch as leftovers
 from linklab.live import token as livetoken
 from linklab.live.token import ENVIRONMENT, TokenError
 
@@ -48,14 +48,15 @@ def test_where_no_token_can_be_kept_there_is_none(cache: Path) -> None:
         assert path is None
 
 
-def test_a_lab_that_lives_keeps_its_token_when_others_clean(cache: Path) -> None:
+@pytest.mark.usefixtures("scratch")
+def test_a_lab_that_lives_keeps_its_token_when_others_clean() -> None:
     with livetoken.kept(HERE, "living"), livetoken.kept(("127.0.0.1", 1), "dead") as dead:
         assert dead is not None
         left = dead.with_name("127.0.0.1-2.token")
         left.write_bytes(dead.read_bytes())
-        assert list(scratch.remove(cache=False)) == [f"removed {left}"]
+        assert list(leftovers.remove(cache=False)) == [f"removed {left}"]
         assert livetoken.known(HERE) == "living"
-    assert list(scratch.remove(cache=False)) == []
+    assert list(leftovers.remove(cache=False)) == []
 
 
 @pytest.mark.parametrize("listening", ["127.0.0.1", "0.0.0.0", "::", "localhost"])
