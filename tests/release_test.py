@@ -151,7 +151,7 @@ def test_the_wheel_finds_its_data(environment: Path, installed: Installed, tmp_p
     assert version.stdout == f"linklab {wheel.name.split('-')[1]}\n"
     scenarios = installed("scenarios", "--json")
     assert scenarios.returncode == 0, scenarios.stderr
-    names = {path.stem for path in (REPOSITORY / "profiles").glob("*.yaml")}
+    names = {path.stem for path in (REPOSITORY / "profiles" / "scenarios").rglob("*.yaml")}
     assert {one["name"] for one in json.loads(scenarios.stdout)} == names
     for words in (("plot", "tm", "-o", "tm.png"), ("doctor",)):
         done = installed(*words)

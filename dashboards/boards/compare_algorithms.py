@@ -313,7 +313,7 @@ def _variables() -> list[Any]:
             "scenario",
             "Scenario",
             f"label_values({metric}, scenario)",
-            description="A file in profiles/. Times of different scenarios cannot be compared.",
+            description="A name of `linklab scenarios`. Times of different scenarios cannot be compared.",
         ),
         choice(
             "size",

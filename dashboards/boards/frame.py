@@ -82,7 +82,7 @@ def variables(metric: Metric[Any]) -> list[Any]:
             "scenario",
             "Scenario",
             f"label_values({metric.name}, scenario)",
-            description="A file in profiles/.",
+            description="A name of `linklab scenarios`.",
         ),
         variable(
             "algorithm",

@@ -222,7 +222,7 @@ def _variables() -> list[Any]:
             "scenario",
             "Scenario",
             f"label_values({metric}{{{SUITE}}}, scenario)",
-            description="A file in profiles/.",
+            description="A name of `linklab scenarios`.",
         ),
         variable(
             "algorithm",

@@ -13,7 +13,6 @@ from linklab.core import limits
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_kinds import KINDS, LTE, WIFI, LinkKind, devices, in_order
-from linklab.core.paths import PROFILES
 from linklab.links import stack
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
@@ -478,14 +477,19 @@ def test_deep_nesting_is_an_error_not_a_crash() -> None:
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    file = tmp_path / "profiles" / "small.yaml"
-    file.parent.mkdir()
+    directory = tmp_path / "profiles"
+    file = directory / "own" / "small.yaml"
+    file.parent.mkdir(parents=True)
     file.write_text(SMALL)
     read = scenario.load(file)
     assert read.path == file
-    assert scenario.find("small", file.parent) == read
-    assert scenario.find("profiles/small.yaml") == read
-    assert scenario.list_all(file.parent) == [read]
+    assert scenario.find("small", directory) == read
+    assert scenario.find("profiles/own/small.yaml") == read
+    assert scenario.list_all(directory) == [read]
+    (directory / "early").mkdir()
+    (directory / "early" / "zoo.yaml").write_text(SMALL.replace("name: small", "name: zoo"))
+    assert scenario.names_in(directory) == ["small", "zoo"], "in the order of names, not of folders"
+    (directory / "early" / "zoo.yaml").unlink()
 
     copy = tmp_path / "scenario.yaml"
     copy.write_text(scenario.to_yaml(read))
@@ -494,7 +498,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         scenario.load(copy)
 
     with pytest.raises(ScenarioError, match="did you mean 'small'.*; allowed: small"):
-        scenario.find("smal", file.parent)
+        scenario.find("smal", directory)
     with pytest.raises(ScenarioError, match="missing.yaml: there is no such scenario"):
         scenario.find("./missing.yaml")
     file.write_bytes(b"name: \xff\n")
@@ -784,7 +788,7 @@ def test_python_tags_do_nothing() -> None:
 
 def test_shipped_files_are_plain_yaml() -> None:
     for name in SHIPPED:
-        yaml.safe_load((PROFILES / f"{name}.yaml").read_text())
+        yaml.safe_load(scenario.file_of(name).read_text())
 
 
 def test_a_directory_may_be_called_with_a_plus(tmp_path: Path) -> None:

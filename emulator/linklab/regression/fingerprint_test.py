@@ -63,7 +63,9 @@ def test_a_trace_counts_by_its_content_not_by_its_place(tmp_path: Path) -> None:
     for place, content in (("a", "0,1 Mbit/s\n"), ("b", "0,1 Mbit/s\n"), ("c", "0,2 Mbit/s\n")):
         shipped = scenario.find("emptcp-16mb-bad-good")
         lte = next(
-            one for one in map(scenario.find, scenario.names_in()) if one.links["lte"].model(Trace)
+            one
+            for one in map(scenario.find, scenario.names_in())
+            if "lte" in one.links and one.links["lte"].model(Trace) is not None
         )
         directory = tmp_path / place
         directory.mkdir()

@@ -7,6 +7,7 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from linklab.core import units
 from linklab.core.link_kinds import link_title
@@ -15,12 +16,16 @@ from linklab.models import registry
 from linklab.models.trace import Trace
 from linklab.report.publication import Statement
 from linklab.scenario import LinkSettings, Scenario
+from linklab.scenario.finding import SCENARIOS
 from linklab.scenario.workload import Workload
 from linklab.traces import recipes
 
 WIDTH = 80
 
 _OWN = "Own design"
+
+GROUPS: Final = {"publications": "Publications", "today": "Links of today", "own": "Own designs"}
+"""The folders of the shipped scenarios with their titles, in the order of the list."""
 
 _GENERATED = "linklab generates the LTE traces that ship. None of them was recorded."
 
@@ -31,22 +36,36 @@ def publication(scenario: Scenario) -> str:
     return match.group() if match else _OWN
 
 
+def group(scenario: Scenario) -> str | None:
+    """Returns the folder of a shipped scenario, a key of `GROUPS`; None for a user's scenario."""
+    if scenario.path is None or scenario.path.parent.parent != SCENARIOS:
+        return None
+    return scenario.path.parent.name
+
+
+def _heading(scenario: Scenario) -> tuple[int, str]:
+    """Returns the position and the title of the block that lists a scenario."""
+    folder = group(scenario) or ("own" if publication(scenario) == _OWN else "publications")
+    of = f": {publication(scenario)}" if folder == "publications" else ""
+    return list(GROUPS).index(folder), f"{GROUPS[folder]}{of}"
+
+
 def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None = None) -> str:
-    """Returns one line per scenario, grouped by publication. `oracles` (seconds by name) adds their
-    times."""
-    groups: dict[str, list[Scenario]] = {}
+    """Returns one line per scenario, sorted by `GROUPS` and publication. `oracles` (seconds by name)
+    adds their times."""
+    groups: dict[tuple[int, str], list[Scenario]] = {}
     listed = list(scenarios)
     for one in listed:
-        groups.setdefault(publication(one), []).append(one)
-    names = max((len(one.name) for group in groups.values() for one in group), default=0)
+        groups.setdefault(_heading(one), []).append(one)
+    names = max((len(one.name) for one in listed), default=0)
     blocks = []
-    for group in sorted(groups, key=str.casefold):
-        lines = [group]
-        for one in groups[group]:
+    for heading in sorted(groups, key=lambda one: (one[0], one[1].casefold())):
+        lines = [heading[1]]
+        for one in groups[heading]:
             line = f"  {one.name:<{names}} {_size(one.payload.size_bytes):>8}"
             if oracles is not None:
                 line += f" {_seconds(oracles[one.name]):>9}"
-            title = re.sub(rf"^{re.escape(group)}, ", "", one.title, flags=re.IGNORECASE)
+            title = re.sub(rf"^{re.escape(publication(one))}, ", "", one.title, flags=re.IGNORECASE)
             title = textwrap.shorten(title, WIDTH - len(line) - 2, placeholder="…")
             lines.append(f"{line}  {title[:1].upper()}{title[1:]}".rstrip())
         blocks.append("\n".join(lines))
@@ -94,6 +113,7 @@ def to_json(
             "name": one.name,
             "title": one.title,
             "description": one.description,
+            "group": group(one),
             "publication": publication(one),
             "source": one.source,
             "file": str(one.path) if one.path else None,

@@ -9,6 +9,7 @@ from linklab import scenario
 from linklab.links import oracle
 from linklab.report import listing, publication
 from linklab.scenario import Scenario
+from linklab.scenario.finding import SCENARIOS
 
 TEXT = """\
 name: small
@@ -61,12 +62,12 @@ def test_a_line_for_each_below_its_publication(small: Scenario) -> None:
     other = replace(small, name="a-longer-name", title="Mine " + "and " * 30, source="")
     huge = replace(small, name="b", payload=replace(small.payload, size_bytes=256_000), source="")
     assert listing.overview([other, small, huge]).splitlines() == [
-        "Own design",
+        "Publications: Paper",
+        "  small          1.25 MB  Two links",
+        "",
+        "Own designs",
         "  a-longer-name  1.25 MB  Mine and and and and and and and and and and and and…",
         "  b               256 kB  Paper, two links",
-        "",
-        "Paper",
-        "  small          1.25 MB  Two links",
         "",
         "linklab generates the LTE traces that ship. None of them was recorded.",
     ]
@@ -75,6 +76,19 @@ def test_a_line_for_each_below_its_publication(small: Scenario) -> None:
     assert "  a-longer-name  1.25 MB    2.50 s  Mine and" in timed
     assert all(len(line) <= listing.WIDTH for line in timed.splitlines())
     assert listing.overview([]) == ""
+
+
+def test_what_ships_is_sorted_by_its_folder() -> None:
+    listed = [scenario.find(name) for name in ("wifi-gone", "tm", "emptcp-on-off")]
+    assert [listing.group(one) for one in listed] == ["own", "publications", "publications"]
+    headings = [block.splitlines()[0] for block in listing.overview(listed).split("\n\n")]
+    assert headings[:3] == ["Publications: eMPTCP", "Publications: thesis", "Own designs"]
+
+
+def test_every_scenario_that_ships_has_a_group_and_a_name_of_its_own() -> None:
+    assert {listing.group(one) for one in scenario.list_all()} <= set(listing.GROUPS)
+    files = list(SCENARIOS.rglob("*.yaml"))
+    assert len({file.stem for file in files}) == len(files) == len(scenario.names_in())
 
 
 def test_details_say_everything(small: Scenario) -> None:
@@ -112,6 +126,7 @@ def test_json_is_complete_and_stable(small: Scenario) -> None:
         "name",
         "title",
         "description",
+        "group",
         "publication",
         "source",
         "file",

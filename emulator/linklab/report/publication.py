@@ -55,7 +55,7 @@ from linklab.models.keys import LENGTH
 from linklab.report.measures import MEASURES, Measure
 from linklab.runs import clients, matrix
 from linklab.runs.comparison import PublishedFigures
-from linklab.scenario import Scenario, names_in, with_workload, workload_names
+from linklab.scenario import Scenario, file_of, names_in, ships, with_workload, workload_names
 from linklab.scenario import find as find_scenario
 from linklab.scenario.workload_file import JOINED
 from linklab.schema import document
@@ -236,7 +236,7 @@ def about(scenario: Scenario) -> list[Statement]:
     """Lists what all publications state about one scenario, with any workload. Empty unless linklab
     ships the scenario. Raises ScenarioError."""
     own = _links_of(scenario.name)
-    if scenario.path is None or scenario.path.resolve() != PROFILES / f"{own}.yaml":
+    if scenario.path is None or not ships(own) or scenario.path.resolve() != file_of(own):
         return []
     return [
         statement

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from linklab.core.paths import PROFILES
 from linklab.core.placeholders import filled
 from linklab.lab.network.services import HTTPS_PORT, OwnServer, parse_port
 from linklab.runs import clients
 from linklab.runs.job import words
 from linklab.runs.runner import RunRequest
-from linklab.scenario import Scenario, find
+from linklab.scenario import Scenario, file_of, find
 from linklab.scenario.name import FORM
 from linklab.scenario.workload_file import JOINED
 from linklab.schema import document
@@ -134,7 +133,7 @@ class PlanFile:
         two files."""
         if JOINED in text:
             raise ValueError(f"{text!r} with its workload is no file; allowed: one without")
-        return self.path.parent / text if _is_path(text) else PROFILES / f"{text}.yaml"
+        return self.path.parent / text if _is_path(text) else file_of(text)
 
 
 def seeds(mapping: Mapping) -> list[int]:

@@ -14,6 +14,7 @@ more than a scenario can need (`document.py`).
 
 from linklab.scenario.client import ClientSettings
 from linklab.scenario.finding import (
+    file_of,
     find,
     list_all,
     load,
@@ -44,6 +45,7 @@ __all__ = [
     "TcpSettings",
     "default_bandwidth_bps",
     "default_queue_bytes",
+    "file_of",
     "find",
     "list_all",
     "load",

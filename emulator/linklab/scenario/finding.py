@@ -20,6 +20,9 @@ _ENDINGS: Final = (".yaml", ".yml")
 _FILES: Final = NamedFiles("scenario", _ENDINGS, ScenarioError)
 _WORKLOADS: Final = NamedFiles("workload", _ENDINGS, ScenarioError)
 
+SCENARIOS: Final = PROFILES / "scenarios"
+"""The directory of the shipped scenarios. They lie in its folders."""
+
 WORKLOADS: Final = PROFILES / "workloads"
 """The directory of the shipped workloads."""
 
@@ -37,8 +40,8 @@ def load(path: str | os.PathLike[str], *, any_name: bool = False) -> Scenario:
     return parse(document.read(file, file_name), file_name, path=file, stem=file.stem)
 
 
-def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
-    """Finds a scenario, by name in `directory` or by path. Raises ScenarioError.
+def find(name_or_path: str, directory: Path = SCENARIOS) -> Scenario:
+    """Finds a scenario, by name in `directory` and its folders, or by path. Raises ScenarioError.
 
     `SCENARIO+WORKLOAD` gives that workload over that scenario's links. A text with a slash, or with
     the ending .yaml or .yml, is a path, also for workloads.
@@ -47,7 +50,12 @@ def find(name_or_path: str, directory: Path = PROFILES) -> Scenario:
     in_directory = "/" in workload and Path(name_or_path).parent.is_dir()
     if joined and not in_directory and not Path(name_or_path).is_file():
         return with_workload(find(base, directory), workload, name_or_path)
-    return load(_FILES.find(name_or_path, directory))
+    return load(file_of(name_or_path, directory))
+
+
+def file_of(name_or_path: str, directory: Path = SCENARIOS) -> Path:
+    """Returns the file of a scenario, found as `find` does. Raises ScenarioError."""
+    return _FILES.find(name_or_path, directory)
 
 
 def with_workload(scenario: Scenario, workload: str, full_name: str) -> Scenario:
@@ -90,14 +98,17 @@ def ships(name: str) -> bool:
     return name in names_in()
 
 
-def names_in(directory: Path = PROFILES) -> list[str]:
-    """Lists the names of the scenarios in `directory`, sorted, without reading them."""
+def names_in(directory: Path = SCENARIOS) -> list[str]:
+    """Lists the names of the scenarios in `directory` and its folders, sorted, without reading them."""
     return _FILES.names(directory)
 
 
-def list_all(directory: Path = PROFILES) -> list[Scenario]:
-    """Reads all scenarios in `directory`, ordered by name. Raises ScenarioError at the first error."""
-    return [load(directory / f"{name}.yaml") for name in names_in(directory)]
+def list_all(directory: Path = SCENARIOS) -> list[Scenario]:
+    """Reads all scenarios in `directory` and its folders, ordered by name.
+
+    Raises ScenarioError at the first error.
+    """
+    return [load(file) for file in _FILES.files(directory).values()]
 
 
 def _display_path(path: Path) -> str:

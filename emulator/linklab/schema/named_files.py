@@ -17,12 +17,17 @@ class NamedFiles:
     endings: tuple[str, ...]
     error: type[Exception]
 
+    def files(self, directory: Path) -> dict[str, Path]:
+        """Returns the files in `directory` and its folders by name, sorted by name."""
+        found = {file.stem: file for file in directory.rglob(f"*{self.endings[0]}")}
+        return dict(sorted(found.items()))
+
     def names(self, directory: Path) -> list[str]:
-        """Returns the names of the files in `directory`, sorted."""
-        return sorted(file.stem for file in directory.glob(f"*{self.endings[0]}"))
+        """Returns the names of the files in `directory` and its folders, sorted."""
+        return list(self.files(directory))
 
     def find(self, name_or_path: str, directory: Path, base: Path | None = None) -> Path:
-        """Returns the file of a name in `directory`, or of a path relative to `base`.
+        """Returns the file of a name in `directory` or its folders, or of a path relative to `base`.
 
         A text with a slash or one of the endings is a path.
         """
@@ -32,9 +37,9 @@ class NamedFiles:
                 allowed = f"the path of a file that ends in {self.endings[0]}"
                 raise self.error(f"{file}: there is no such {self.kind}; allowed: {allowed}")
             return file
-        known = self.names(directory)
+        known = self.files(directory)
         if name_or_path in known:
-            return directory / f"{name_or_path}{self.endings[0]}"
+            return known[name_or_path]
         raise self.error(
             f"no {self.kind} is called {name_or_path!r}{guess(name_or_path, known)}; "
             f"allowed: {', '.join(known) or 'none'}, or a path that ends in {self.endings[0]}"
