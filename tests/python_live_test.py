@@ -82,6 +82,31 @@ def test_a_lab_is_changed_by_hand_and_leaves_nothing(project: Path, origin: str)
         lab.link("wifi").up()
 
 
+def test_every_value_of_a_link_is_changed_and_restored(project: Path) -> None:
+    """The records say what the lab applied."""
+    with linklab.live(project / "small.yaml", out=project / "runs") as lab:
+        link = lab.link("lte")
+        link.uplink("1 Mbit/s")
+        link.rtt("90 ms")
+        link.jitter("4 ms")
+        link.loss("2 %", seconds=600)
+        link.queue("50 kB")
+        link.restore()
+    (run,) = linklab.load(project / "runs")
+    states = [one for one in run.states if one.link == "lte"]
+    values = [
+        (one.up_rate_bps, one.delay_s, one.jitter_s, one.loss_ratio, one.queue_bytes)
+        for one in states[-7:]
+    ]
+    own = values[0]
+    assert values[1] == (1e6, *own[1:])
+    assert values[2] == (1e6, 0.045, *own[2:])
+    assert values[3] == (1e6, 0.045, 0.004, *own[3:])
+    assert values[4] == (1e6, 0.045, 0.004, 0.02, own[4])
+    assert values[5] == (1e6, 0.045, 0.004, 0.02, 50_000)
+    assert values[6] == own
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, None])
 def test_a_program_that_forgets_to_close_leaves_no_lab(
     project: Path, end: signal.Signals | None

@@ -66,24 +66,40 @@ class LabLink:
         self._change("up", None, None)
 
     def outage(self, *, seconds: float = link_command.OUTAGE_S) -> None:
-        """Loses every packet for some seconds. The carrier stays."""
+        """Loses every packet for a time. The carrier stays."""
         self._change("outage", None, seconds)
 
     def handover(self, to: str | None = None) -> None:
         """Changes to an access point, or to the next one."""
         self._change("handover", to, None)
 
+    def restore(self) -> None:
+        """Makes the link as the scenario says."""
+        self._change("restore", None, None)
+
     def rate(self, value: str, *, seconds: float | None = None) -> None:
         """Sets the downlink's rate, such as `10 Mbit/s`."""
         self._change("rate", value, seconds)
+
+    def uplink(self, value: str, *, seconds: float | None = None) -> None:
+        """Sets the uplink's rate, such as `2 Mbit/s`."""
+        self._change("uplink", value, seconds)
 
     def rtt(self, value: str, *, seconds: float | None = None) -> None:
         """Sets the round trip, such as `80 ms`."""
         self._change("rtt", value, seconds)
 
+    def jitter(self, value: str, *, seconds: float | None = None) -> None:
+        """Sets the jitter, such as `4 ms`. It is at most half the round trip."""
+        self._change("jitter", value, seconds)
+
     def loss(self, value: str, *, seconds: float | None = None) -> None:
         """Sets the ratio of lost packets, such as `1 %`."""
         self._change("loss", value, seconds)
+
+    def queue(self, value: str, *, seconds: float | None = None) -> None:
+        """Sets the length of the queues of both directions, such as `500 kB`."""
+        self._change("queue", value, seconds)
 
     def _change(self, change: str, value: str | None, seconds: float | None) -> None:
         before = _changes(self.address, self.name)

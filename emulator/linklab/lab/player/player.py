@@ -244,8 +244,9 @@ class Player:
         else:
             self._by_hand[model.change(command.event(), due_s)] = words
         self.write_event(due_s, command.link, Happening(events.BY_HAND, words), self._commands)
-        self._events.flush()
         self._advance(command.link, due_s)
+        for file in (self._links, self._events):
+            file.flush()  # After the change: a reader of the event finds the link changed.
 
     def _show_signal(self, link: ShapedLink, state: LinkState) -> None:
         if self._signal is not None:
