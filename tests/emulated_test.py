@@ -10,8 +10,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import linklab
 import pytest
 from conftest import Linklab, called, command, environment
 from linklab.core import scratch
@@ -74,6 +76,33 @@ def test_runs_are_the_same_to_the_byte(
     one = _records(tmp_path / "other")
     assert len(one) == len(RECORDS)
     assert one.items() <= native.items()
+
+
+def test_a_function_of_python_chooses_its_processor(
+    native: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It counts more than the environment's. The other call of this program has its own."""
+    monkeypatch.setenv(choice.PROCESSOR, "emulated")
+    said: list[str] = []
+
+    def run(processor: str) -> None:
+        linklab.run(
+            SCENARIO,
+            processor=processor,
+            out=tmp_path / processor,
+            progress=lambda now: said.append(now.what),
+        )
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(run, ("native", "emulated")))
+    assert sorted(one for one in said if one.startswith("place: ")) == [
+        "place: guest, clock: virtual (emulated processor: same figures, about 15 times slower)",
+        "place: guest, clock: virtual (figures repeat exactly)",
+    ]
+    for processor in ("native", "emulated"):
+        records = _records(tmp_path / processor)
+        assert len(records) == len(RECORDS)
+        assert records.items() <= native.items()
 
 
 def test_the_workers_of_a_campaign_emulate_too(

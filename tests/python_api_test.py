@@ -14,6 +14,7 @@ from pathlib import Path
 import linklab
 import pytest
 from conftest import REPOSITORY, finished, json_of
+from linklab.api import requests
 
 PAGES = [
     REPOSITORY / "emulator/handbook/reference/python.md",
@@ -83,6 +84,16 @@ def test_examples_have_the_types_that_they_need(directory: Path) -> None:
         '"Run" has no attribute "figure"; maybe "figures" or "_figures"?  [attr-defined]',
         'Argument "seed" to "run" has incompatible type "str"; expected "int"  [arg-type]',
     ], done.stdout
+
+
+def test_the_package_names_scenarios_and_clients_that_there_are() -> None:
+    named = re.findall(
+        r"linklab\.(?:run|compare|execute|live)\(\"([\w-]+)\"(?:, \"([\w-]+)\")?",
+        linklab.__doc__ or "",
+    )
+    assert len(named) == 4
+    for scenario, client in named:
+        requests.clients_of(client or "alg3", requests.scenario_of(scenario))
 
 
 def test_a_function_gives_the_figures_of_its_command(directory: Path) -> None:
@@ -160,6 +171,7 @@ def test_ctrl_c_ends_a_run_and_leaves_no_process(directory: Path) -> None:
         ("linklab.run('small.yaml', 'alg1,alg3')", "run takes one algorithm, not alg1, alg3"),
         ("linklab.run('small.yaml', seed=-1)", "seed cannot be -1; allowed: 0 to 2^63-1"),
         ("linklab.run('small.yaml', place='moon')", "place cannot be 'moon'; allowed: auto, host"),
+        ("linklab.run('small.yaml', processor='arm64')", "processor cannot be 'arm64'; allowed: a"),
         ("linklab.run('small.yaml', pcap='5g')", "--pcap 5g: small has no such link"),
         ("linklab.compare('small.yaml', runs=0)", "runs cannot be 0; allowed: 1 to 10000"),
         ("linklab.execute('small.yaml', 'curl x')", "command cannot be 'curl x'; allowed: a list"),

@@ -2,9 +2,9 @@
 
     run = linklab.run("wifi-gone", "adaptive", seed=3)
     table = linklab.compare("hs-s7", ["alg3", "mptcp"], runs=5)
-    run = linklab.execute("train", ["./my-client", "{url}"])
+    run = linklab.execute("hs-s7", ["./my-client", "{url}"])
     runs = linklab.load("runs")
-    with linklab.live("train", origin="http://localhost:3000") as lab: ...
+    with linklab.live("wifi-gone", origin="http://localhost:3000") as lab: ...
 
 Names are imported when they are used (`emulator/handbook/reference/python.md`).
 """

@@ -13,12 +13,12 @@ from linklab.places.guest import kernel
 from linklab.runs import clients, runner
 
 
-def ready(place: str, clock: str, tell: Tell) -> Environment:
-    """Chooses environment and clock. Makes the guest's image and kernel if needed.
+def ready(place: str, clock: str, tell: Tell, processor: str | None = None) -> Environment:
+    """Chooses environment, clock and processor. Makes the guest's image and kernel if needed.
 
     Raises PlaceError, ImageError, KernelError.
     """
-    chosen = choice.choose(place, clock)
+    chosen = choice.choose(place, clock, processor)
     prepare(chosen, tell)
     return chosen
 
@@ -45,9 +45,11 @@ def _kernels(where: Environment) -> guest.Kernels:
     return kernel.RECIPES if where.is_emulated else (kernel.GUEST,)
 
 
-def require(names: Sequence[str], place: str = "guest", clock: str = "auto") -> None:
+def require(
+    names: Sequence[str], place: str = "guest", clock: str = "auto", processor: str | None = None
+) -> None:
     """Raises RunError if these clients cannot run in the environment."""
-    missing = clients.obstacle(names, choice.choose(place, clock).name)
+    missing = clients.obstacle(names, choice.choose(place, clock, processor).name)
     if missing is not None:
         raise runner.RunError(missing)
 

@@ -28,6 +28,7 @@ def run(
     seed: int = 1,
     place: str = "auto",
     clock: str = "auto",
+    processor: str | None = None,
     out: StrPath = RUNS,
     timeout: float | None = None,
     shift: float = 0.0,
@@ -47,6 +48,7 @@ def run(
         seed: the seed of everything random.
         place: `auto`, `guest` or `host`.
         clock: `auto`, `virtual` or `real`.
+        processor: `auto`, `native` or `emulated`, as for `--processor`.
         out: the parent of run directories.
         timeout: seconds on the real clock after which the run counts as hung.
         shift: seconds by which the client starts later.
@@ -70,7 +72,7 @@ def run(
         pcap=pcap,
         tls_keys=tls_keys,
     )
-    where = Settings(place=place, clock=clock, out=out, timeout=timeout)
+    where = Settings(place=place, clock=clock, processor=processor, out=out, timeout=timeout)
     request = requests.for_client(requests.scenario_of(scenario), client, how, where)
     finished = series.run_one(request, where, progress)
     return _whole(request, finished, series.figures_of(finished))
@@ -84,6 +86,7 @@ def compare(
     seed: int = 1,
     place: str = "auto",
     clock: str = "auto",
+    processor: str | None = None,
     out: StrPath = RUNS,
     timeout: float | None = None,
     shift: float = 0.0,
@@ -114,7 +117,9 @@ def compare(
         port=port,
         share=share,
     )
-    where = Settings(place=place, clock=clock, out=out, timeout=timeout, parallel=parallel)
+    where = Settings(
+        place=place, clock=clock, processor=processor, out=out, timeout=timeout, parallel=parallel
+    )
     found = requests.scenario_of(scenario)
     names = requests.clients_of(clients, found)
     asked = requests.for_clients([(found, names)], runs, how, where)
@@ -132,6 +137,7 @@ def execute(
     seed: int = 1,
     place: str = "auto",
     clock: str = "auto",
+    processor: str | None = None,
     out: StrPath = RUNS,
     timeout: float | None = None,
     shift: float = 0.0,
@@ -167,11 +173,11 @@ def execute(
         pcap=pcap,
         tls_keys=tls_keys,
     )
-    where = Settings(place=place, clock=clock, out=out, timeout=timeout)
+    where = Settings(place=place, clock=clock, processor=processor, out=out, timeout=timeout)
     if origin or outside:
         where = replace(where, clock=requests.clock_with_outside(where.clock))
     found = requests.scenario_of(scenario)
-    name = choice.choose(where.place, where.clock).name
+    name = choice.choose(where.place, where.clock, where.processor).name
     reaches = requests.outside_of(origin, outside, None, found, name)
     request = requests.for_command(found, command, how, reaches)
     finished = series.run_one(request, where, progress)

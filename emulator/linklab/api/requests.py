@@ -39,7 +39,7 @@ def for_client(scenario: Scenario, client: str, how: RunOptions, where: Settings
     chosen = clients_of(client, scenario)
     if len(chosen) != 1:
         raise UsageError(f"run takes one algorithm, not {', '.join(chosen)}: use compare")
-    environment.require(chosen, where.place, where.clock)
+    environment.require(chosen, where.place, where.clock, where.processor)
     return RunRequest(
         scenario,
         chosen[0],
@@ -57,7 +57,8 @@ def for_clients(plan: Plan, runs: int, how: RunOptions, where: Settings) -> list
     """Returns a request for every scenario and client of the plan, with `runs` seeds each. Raises
     UsageError, RunError, ScenarioError."""
     names = [name for _, names in plan for name in names]
-    environment.require(list(dict.fromkeys(names)), where.place, where.clock)
+    unique = list(dict.fromkeys(names))
+    environment.require(unique, where.place, where.clock, where.processor)
     server, share = _server(how), _share(how, for_server=True)
     return [
         RunRequest(

@@ -56,7 +56,7 @@ def run_all(
 
 def run_one(request: RunRequest, settings: Settings, tell: Tell = silent) -> Finished:
     """Runs a request in the environment that it asks for."""
-    where = environment.ready(settings.place, settings.clock, tell)
+    where = environment.ready(settings.place, settings.clock, tell, settings.processor)
     (finished,) = run_all([request], where, Path(settings.out), 1, settings.timeout, tell)
     return finished
 
@@ -114,7 +114,7 @@ def run_series(
     requests: Sequence[RunRequest], settings: Settings, kind: str, tell: Tell = silent
 ) -> RunSeries:
     """Runs requests as the settings say, in a new directory named after the time and `kind`."""
-    where = environment.ready(settings.place, settings.clock, tell)
+    where = environment.ready(settings.place, settings.clock, tell, settings.processor)
     parent = runner.new_directory(Path(settings.out), time.strftime(f"%Y%m%d-%H%M%S-{kind}"))
     begun = time.monotonic()
     parallel = settings.parallel or environment.most_side_by_side(where)

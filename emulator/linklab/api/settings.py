@@ -15,7 +15,7 @@ from linklab.core.limits import (
     MAX_SIDE_BY_SIDE,
     MAX_TIMEOUT_S,
 )
-from linklab.places.choice import CLOCKS, PLACES
+from linklab.places.choice import CLOCKS, PLACES, PROCESSORS
 
 RUNS: Final = Path("runs")
 """The default directory of run directories."""
@@ -61,6 +61,7 @@ class Settings:
     Attributes:
         place: `auto`, `host` or `guest`.
         clock: `auto`, `virtual` or `real`.
+        processor: `auto`, `native` or `emulated`. None: as LINKLAB_PROCESSOR says.
         out: the parent of run directories.
         timeout: seconds on the real clock after which a run counts as hung.
         parallel: guests at a time, each on a core of its own. None: as many as there are cores.
@@ -68,6 +69,7 @@ class Settings:
 
     place: str = "auto"
     clock: str = "auto"
+    processor: str | None = None
     out: StrPath = RUNS
     timeout: float | None = None
     parallel: int | None = None
@@ -76,6 +78,7 @@ class Settings:
         for name, value, allowed in (
             ("place", self.place, PLACES),
             ("clock", self.clock, CLOCKS),
+            ("processor", self.processor or "auto", PROCESSORS),
         ):
             if value not in allowed:
                 raise UsageError(f"{name} cannot be {value!r}; allowed: {', '.join(allowed)}")

@@ -325,14 +325,14 @@ def test_it_says_loudly_when_the_machine_cannot_keep_up_and_not_before_a_figure_
 
 def test_the_host_comes_first_and_why_not_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "host_obstacle", lambda: None)
-    monkeypatch.setattr(choice, "guest_obstacle", lambda: None)
+    monkeypatch.setattr(choice, "guest_obstacle", lambda *_: None)
     assert str(choose_place("auto")).startswith("place: host, clock: real")
     assert (choose_place("guest").name, choose_place("guest").clock) == ("guest", "real")
     monkeypatch.setattr(choice, "host_obstacle", lambda: "no netem")
     assert (
         str(choose_place("auto")) == "place: guest, clock: real (live, and no host place: no netem)"
     )
-    monkeypatch.setattr(choice, "guest_obstacle", lambda: "no kernel")
+    monkeypatch.setattr(choice, "guest_obstacle", lambda *_: "no kernel")
     with pytest.raises(PlaceError, match="no kernel"):
         choose_place("auto")
 

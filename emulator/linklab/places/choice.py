@@ -79,13 +79,13 @@ def native_obstacle() -> str | None:
     return system_calls.obstacle()
 
 
-def is_emulated() -> bool:
-    """Tells whether guests run on an emulated processor.
+def is_emulated(processor: str | None = None) -> bool:
+    """Tells whether guests run on an emulated processor. None: as the environment variable says.
 
     `auto` means: only if they cannot run on this machine's own. Raises PlaceError if the
     environment variable has another value.
     """
-    wanted = os.environ.get(PROCESSOR) or "auto"
+    wanted = processor or os.environ.get(PROCESSOR) or "auto"
     if wanted not in PROCESSORS:
         raise PlaceError(f"{PROCESSOR}={wanted}; allowed: {', '.join(PROCESSORS)}")
     return wanted == "emulated" or (wanted == "auto" and native_obstacle() is not None)
@@ -100,10 +100,10 @@ def emulation_obstacle() -> str | None:
     return None
 
 
-def guest_obstacle() -> str | None:
+def guest_obstacle(processor: str | None = None) -> str | None:
     """Returns why the guest cannot be used on this machine, or None."""
     native = native_obstacle()
-    if not is_emulated():
+    if not is_emulated(processor):
         return native
     missing = emulation_obstacle()
     if missing is None or native is None:
@@ -111,14 +111,14 @@ def guest_obstacle() -> str | None:
     return f"{native}, and for an emulated processor: {missing}"
 
 
-def choose(place: str, clock: str) -> Environment:
-    """Chooses place and clock; each request is `auto` or a name.
+def choose(place: str, clock: str, processor: str | None = None) -> Environment:
+    """Chooses place, clock and processor; each request is `auto` or a name.
 
     The guest in virtual time is preferred, because its figures repeat exactly. Without a guest it
     is the host with the real clock. Raises PlaceError if the request cannot be met.
     """
-    no_guest = guest_obstacle()
-    emulated = is_emulated()
+    no_guest = guest_obstacle(processor)
+    emulated = is_emulated(processor)
     if no_guest is None and emulated and clock == "real":
         native = native_obstacle()
         slow = "an emulated processor is too slow for the real clock"
