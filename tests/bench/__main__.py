@@ -39,6 +39,7 @@ from bench.field import field
 from bench.live import live
 from bench.models import models
 from bench.peers import peers
+from bench.processors import processors
 from bench.regress import regress
 from bench.repeatability import repeatability, sensitivity
 from bench.servers import servers
@@ -65,6 +66,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         faults,
         fairness,
         servers,
+        processors,
     )
 }
 ASKED = (
@@ -77,12 +79,13 @@ ASKED = (
     "field",
     "faults",
     "servers",
+    "processors",
 )
 """Sections that only run when they are named. The kernel build takes minutes, and no target depends
 on it. 20 runs of the regression suite take over an hour (`regress --quick`: minutes). Calibration
 of the thesis' links takes ten minutes, and is needed when their models changed. All algorithms in
 all scenarios take hours, `ablations` and `field` a quarter of an hour, `faults` half an hour.
-`servers` needs packages and minutes. With `--keep`, `algorithms` keeps the runs that it finds."""
+`servers` needs packages and minutes, `processors` QEMU and half an hour. With `--keep`, `algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 
@@ -105,14 +108,17 @@ def _arguments() -> argparse.Namespace:
         "--keep", type=Path, metavar="DIR", help="leave scenarios and run directories there"
     )
     parser.add_argument(
-        "--runs", type=count(MAX_RUNS), metavar="N", help="algorithms: seeds 1 to N (5)"
+        "--runs",
+        type=count(MAX_RUNS),
+        metavar="N",
+        help="algorithms, processors: seeds 1 to N (5, 10)",
     )
     parser.add_argument(
         "--every-seed", action="store_true", help="algorithms: also of those far behind with one"
     )
-    for what in ("scenarios", "contestants"):
+    for what, users in (("scenarios", "algorithms, processors"), ("contestants", "algorithms")):
         parser.add_argument(
-            f"--{what}", type=_words, metavar="NAMES", help=f"algorithms: these {what}, not all"
+            f"--{what}", type=_words, metavar="NAMES", help=f"{users}: these {what}, not all"
         )
     parser.add_argument(
         "--jobs", type=count(MAX_SIDE_BY_SIDE), metavar="N", help="algorithms: runs at a time"
