@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -103,6 +103,21 @@ def test_a_function_of_python_chooses_its_processor(
         records = _records(tmp_path / processor)
         assert len(records) == len(RECORDS)
         assert records.items() <= native.items()
+
+
+def test_progress_tells_how_far_a_single_run_is(
+    scenario: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the time left is known, too. The guest's files grow in its machine."""
+    monkeypatch.setenv(choice.PROCESSOR, "emulated")
+    link = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 20 ms"
+    file = scenario("slow", wifi=link, lte=link, size="4 MB")
+    told: list[linklab.Progress] = []
+    linklab.run(file, out=tmp_path / "runs", progress=told.append)
+    done = [one.done for one in told if one.part == "runs"]
+    assert (done[0], done[-1]) == (0, 1)
+    assert done == sorted(done)
+    assert len({share for share in done if 0 < share < 1}) >= 3
 
 
 def test_the_workers_of_a_campaign_emulate_too(

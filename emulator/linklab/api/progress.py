@@ -13,7 +13,8 @@ class Progress(NamedTuple):
     """How far a part of a request is.
 
     `part` is `place` (chosen once), `image` or a kernel's name (of a guest that is not in the cache
-    yet), or `runs`. `what` says in words what happens. For runs, `done` counts the finished ones.
+    yet), or `runs`. `what` says in words what happens. For runs, `done` counts the finished ones. A
+    client's run that goes on counts with the share of its payload that the links have carried.
     """
 
     part: str

@@ -36,20 +36,22 @@ def run_all(
     to the last digit."""
     numbers = {id(request): number for number, request in enumerate(requests)}
     finished: list[Finished] = []
-    running: list[str] = []
+    shares: dict[int, float] = {}
 
     def say() -> None:
-        tell(Progress(RUNS, " ".join(running), len(finished), len(requests)))
+        labels = [one.label for one in requests if id(one) in shares]
+        done = len(finished) + sum(shares.values())
+        tell(Progress(RUNS, " ".join(labels), done, len(requests)))
 
-    def started(request: RunRequest) -> None:
-        running.append(request.label)
+    def carried(request: RunRequest, share: float) -> None:
+        shares[id(request)] = share
         say()
 
     for one in runner.run_all(
-        requests, where, parent, parallel=parallel, timeout_s=timeout_s, started=started
+        requests, where, parent, parallel=parallel, timeout_s=timeout_s, tell=carried
     ):
         finished.append(one)
-        running.remove(one.request.label)
+        del shares[id(one.request)]
         say()
     return sorted(finished, key=lambda one: numbers[id(one.request)])
 

@@ -39,11 +39,11 @@ class Runs:
         *,
         parallel: int,
         timeout_s: float | None,
-        started: Callable[[RunRequest], None],
+        tell: Callable[[RunRequest, float], None],
     ) -> Iterator[Finished]:
         self.requests += requests
         for request in requests:
-            started(request)
+            tell(request, 0.0)
         for request in reversed(requests):  # Runs end in any order.
             run_dir = runner.new_directory(parent, request.label)
             (run_dir / "scenario.yaml").write_text(to_yaml(request.scenario))

@@ -20,7 +20,6 @@ from linklab.api.series import RunSeries
 from linklab.api.settings import RunOptions, Settings
 from linklab.display.parts import Parts
 from linklab.display.progress import progress
-from linklab.places import choice
 from linklab.places.choice import Environment
 from linklab.runs.runner import Finished, RunRequest
 
@@ -72,9 +71,7 @@ class _Shown:
     def _show_runs(self, now: Progress) -> None:
         if self._bar is None:
             self._stack.close()  # The guest's bars disappear first.
-            # A run on an emulated processor takes minutes.
-            more = [TimeRemainingColumn()] if choice.is_emulated() else []
-            self._bar = self._stack.enter_context(progress(*more))
+            self._bar = self._stack.enter_context(progress(TimeRemainingColumn()))
             self._bar.add_task("starting", total=now.total)
         self._bar.update(self._bar.task_ids[0], description=now.what[:40], completed=now.done)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -12,6 +14,9 @@ from rich.progress import (
 )
 
 from linklab.display.printing import console
+
+_RECENT_S: Final = 300.0
+"""The time left follows from the pace of so many seconds. A run on an emulated processor takes minutes."""
 
 
 def progress(*further: ProgressColumn) -> Progress:
@@ -27,6 +32,7 @@ def progress(*further: ProgressColumn) -> Progress:
         TimeElapsedColumn(),
         *further,
         console=to,
+        speed_estimate_period=_RECENT_S,
         disable=not to.is_terminal,
         transient=True,
     )

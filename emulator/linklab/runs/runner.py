@@ -36,6 +36,7 @@ from linklab.places.guest.boot import Guest, memory_bytes, side_by_side
 from linklab.places.versions import versions
 from linklab.runs import clients, job, outcome, programs, run_energy, visible_paths
 from linklab.runs.job import Job
+from linklab.runs.payload_share import PayloadShare
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.trace_files import with_trace_files
 
@@ -46,6 +47,9 @@ WATCHDOG_FACTOR = 6.0
 """Further wall-clock seconds per second of the slowest link's download. Even on a busy core a guest
 runs faster than real time."""
 
+
+_TOLD_S = 1.0
+"""The interval at which callers are told how far runs are."""
 
 _SESSION = "linklab.runs.guest_session"
 """The guest calls this module's `main`."""
@@ -225,7 +229,7 @@ class _HostRun:
 
     def __init__(self, run_dir: Path, timeout_s: float, channel: int | None = None) -> None:
         own = {} if channel is None else {terminals.ENVIRONMENT: str(channel)}
-        self.run_dir = run_dir
+        self.run_dir = self.growing_dir = run_dir
         self.deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
         with contextlib.ExitStack() as stack:
@@ -298,7 +302,8 @@ class _HostRun:
 
 
 Running = Guest | EmulatedGuest | _HostRun
-"""A started execution. `fileno` is readable once it has ended."""
+"""A started execution. `fileno` is readable once it has ended. Until then its files grow in
+`growing_dir`."""
 
 
 def begin(
@@ -405,10 +410,11 @@ def run_all(
     *,
     parallel: int,
     timeout_s: float | None = None,
-    started: Callable[[RunRequest], None] = lambda _: None,
+    tell: Callable[[RunRequest, float], None] = lambda *_: None,
 ) -> Iterator[Finished]:
     """Runs every request, at most `parallel` at a time, and yields each as it ends.
 
+    Calls `tell` with each run when it starts, and every second with its share of the payload.
     Runs fewer at a time if the guests would not find enough memory. A guest takes memory as it uses
     it, and dies if there is none. Raises ProgramError or ShareError if a user's program or a shared
     path is missing. If the caller stops early (exception, Ctrl-C), running executions are ended.
@@ -423,7 +429,16 @@ def run_all(
         most = fitting([one.scenario for one in requests], is_emulated=place.is_emulated)
         parallel = min(parallel, most)
     with machine.kept():
-        yield from _run_all(requests, place, parent, parallel, timeout_s, started)
+        yield from _run_all(requests, place, parent, parallel, timeout_s, tell)
+
+
+@dataclass(frozen=True)
+class _Started:
+    """Holds a run that was started: its request, when, and how much of its payload was carried."""
+
+    request: RunRequest
+    begun: float
+    carried: PayloadShare
 
 
 def _run_all(
@@ -432,10 +447,10 @@ def _run_all(
     parent: Path,
     parallel: int,
     timeout_s: float | None,
-    started: Callable[[RunRequest], None],
+    tell: Callable[[RunRequest, float], None],
 ) -> Iterator[Finished]:
     waiting = list(reversed(requests))
-    running: dict[Running, tuple[RunRequest, float]] = {}
+    running: dict[Running, _Started] = {}
     try:
         while waiting or running:
             while waiting and len(running) < parallel:
@@ -443,17 +458,24 @@ def _run_all(
                 run_dir = new_directory(parent, request.label)
                 prepare(request, run_dir, place)
                 limit = watchdog_s(request, place) if timeout_s is None else timeout_s
-                running[begin(request, run_dir, place, limit)] = (request, time.monotonic())
-                started(request)
+                one = begin(request, run_dir, place, limit)
+                carried = PayloadShare(one.growing_dir, request.scenario)
+                running[one] = _Started(request, time.monotonic(), carried)
+                tell(request, 0.0)
             next_deadline = min(one.deadline for one in running)
-            patience = max(0.0, next_deadline - time.monotonic())
+            patience = min(_TOLD_S, max(0.0, next_deadline - time.monotonic()))
             ready, _, _ = select.select(list(running), [], [], patience)
             late = [one for one in running if one.deadline <= time.monotonic()]
             for one in ready or late:
-                request, begun = running.pop(one)
+                started = running.pop(one)
                 with contextlib.closing(one):
                     error = verdict(one)
-                yield Finished(request, one.run_dir, error, time.monotonic() - begun)
+                yield Finished(
+                    started.request, one.run_dir, error, time.monotonic() - started.begun
+                )
+            for started in running.values():
+                if started.request.client is not None:  # A command may want none of the payload.
+                    tell(started.request, started.carried.now())
     finally:
         for one in running:
             one.close()

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from linklab.core import records
+from linklab.core.records import QueueRecord
 from linklab.lab.network.services import OwnServer
 from linklab.models.events import Event
 from linklab.places.choice import Environment
@@ -164,7 +166,7 @@ class Running:
 
     def __init__(self, request: RunRequest, run_dir: Path, timeout_s: float) -> None:
         self.request = request
-        self.run_dir = run_dir
+        self.run_dir = self.growing_dir = run_dir
         self.deadline = time.monotonic() + timeout_s
         self.code: int | None = None
         self.closed = False
@@ -212,12 +214,17 @@ def test_at_most_so_many_run_at_a_time_in_order(
     small: Scenario, begun: list[Running], tmp_path: Path
 ) -> None:
     started: list[int] = []
+
+    def tell(request: RunRequest, _: float) -> None:
+        if request.seed not in started:
+            started.append(request.seed)
+
     running = runner.run_all(
         requests(small, 4),
         HOST,
         tmp_path,
         parallel=2,
-        started=lambda request: started.append(request.seed),
+        tell=tell,
     )
 
     def next_seed() -> int:
@@ -243,6 +250,33 @@ def test_at_most_so_many_run_at_a_time_in_order(
     assert next_seed() == 0
     assert list(running) == []
     assert all(run.closed for run in begun)
+
+
+def test_a_run_that_goes_on_tells_its_share_of_the_payload(
+    small: Scenario, begun: list[Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_TOLD_S", 0.01)
+    told: list[float] = []
+
+    def tell(_: RunRequest, share: float) -> None:
+        told.append(share)
+        if share:
+            begun[0].end(0)
+        elif len(told) == 3:
+            sample = QueueRecord(
+                t_s=0.5,
+                link="wifi",
+                direction="down",
+                sent_bytes=small.payload.size_bytes // 2,
+                queue_bytes=0,
+                dropped_packets=0,
+                lost_packets=0,
+            )
+            (begun[0].growing_dir / "queues.jsonl").write_bytes(records.line(sample))
+
+    (_,) = runner.run_all(requests(small, 1), HOST, tmp_path, parallel=1, tell=tell)
+    assert told[:3] == [0, 0, 0]
+    assert 0.4 < told[-1] < 0.5
 
 
 def ended(

@@ -63,7 +63,7 @@ class EmulatedGuest:
             )
             stack.callback(self._leave)
             self.core = self._machine.core
-            self._desk = self._machine.desk / "run"
+            self._desk = self.growing_dir = self._machine.desk / "run"
             shutil.copytree(run_dir, self._desk)
             words = [
                 str(self._machine.desk),

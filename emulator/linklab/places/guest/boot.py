@@ -281,7 +281,7 @@ class Guest:
         way: gateway.Way | None = None,
         needed: Sequence[Path] = (),
     ) -> None:
-        self.run_dir = run_dir
+        self.run_dir = self.growing_dir = run_dir
         self.needed = needed
         self._console = run_dir / ending.CONSOLE
         self._memory = memory

@@ -1,0 +1,31 @@
+"""Tells while a run goes on how much of its payload the links have carried."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from linklab.core import frames
+from linklab.core.records import QueueRecord, Tail
+from linklab.scenario import Scenario
+
+
+class PayloadShare:
+    """Follows the counters in the directory of a run, which may belong to a guest."""
+
+    def __init__(self, directory: Path, scenario: Scenario) -> None:
+        self._samples = Tail(directory, QueueRecord)
+        self._direction = scenario.workload.direction
+        self._whole_bytes = scenario.payload.size_bytes / frames.goodput_ratio()
+        self._sent_bytes: dict[str, int] = {}
+
+    def now(self) -> float:
+        """Returns the share from 0 to 1. What is sent twice counts twice, so 1 may come early.
+
+        Files that cannot be read change nothing: their error is reported when the run has ended.
+        """
+        with contextlib.suppress(OSError):
+            for one in self._samples.read():
+                if one.direction == self._direction:
+                    self._sent_bytes[one.link] = one.sent_bytes
+        return min(1.0, sum(self._sent_bytes.values()) / self._whole_bytes)
