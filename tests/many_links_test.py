@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Linklab, lines
-from linklab.core.link_kinds import MAX_LINKS
+from linklab.core.link_kinds import KINDS, MAX_LINKS
 from linklab.links import oracle
 from linklab.scenario import load
 
@@ -103,8 +104,8 @@ def test_a_link_that_the_scenario_lacks_is_named(linklab: Linklab, three: Path) 
 @pytest.mark.parametrize("count", [1, MAX_LINKS])
 def test_one_link_and_as_many_as_may_be(linklab: Linklab, tmp_path: Path, count: int) -> None:
     link = "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, queue: 200 kB"
-    kinds = ["wifi", "lte"] * (MAX_LINKS // 2)
-    links = "".join(f"  l{n}: {{kind: {kind}, {link}}}\n" for n, kind in enumerate(kinds[:count]))
+    kinds = zip(range(count), itertools.cycle(KINDS), strict=False)
+    links = "".join(f"  l{n}: {{kind: {kind}, {link}}}\n" for n, kind in kinds)
     file = tmp_path / "many.yaml"
     file.write_text(f"name: many\npayload: {{size: {2 * count} MB}}\nlinks:\n{links}")
     done = linklab("compare", file, "-a", "naive,alg3-rescue,mptcp", "--json")

@@ -369,7 +369,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --playback-buffer 0", "is not a size"},
 		{"get https://h/f --link lo --segment 0", "is not a size"},
 		{"get https://h/f --link lo --energy-model no.yaml", "--energy-model: open no.yaml: no such file or directory"},
-		{"get https://h/f --link lo --energy-model " + models + "/galaxy-s3.yaml", "--link lo=lo: with --energy-model it must tell whether it is Wi-Fi or LTE"},
+		{"get https://h/f --link lo --energy-model " + models + "/galaxy-s3.yaml", "--link lo=lo: with --energy-model it must tell whether it is Wi-Fi, LTE, 5G, Satellite, Fixed or Other"},
 		{"get https://h/f --link wifi=lo --energy-model " + models + "/galaxy-s7.csv", "--energy-model: " + models + "/galaxy-s7.csv:1: KEY: VALUE lines are needed"},
 		{"get https://h/f --link lo --bandwidth lo", "--bandwidth lo: allowed is NAME=RATE"},
 		{"get https://h/f --link lo --bandwidth lte=1Mbit/s", `--bandwidth lte=1Mbit/s: there is no link "lte", the links are lo`},

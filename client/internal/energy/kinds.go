@@ -61,6 +61,12 @@ func KindsWanted() string {
 		names = append(names, string(k.Name))
 		devices = append(devices, k.Device+"0")
 	}
-	return "it must tell whether it is " + strings.Join(titles, " or ") + ": allowed are the names " +
-		strings.Join(names, " and ") + ", and devices such as " + strings.Join(devices, " and ")
+	return "it must tell whether it is " + either(titles) + ": allowed are the names " +
+		either(names) + ", and devices such as " + either(devices)
+}
+
+// either returns words as alternatives: "a, b or c".
+func either(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from linklab.commands.options import UsageError
-from linklab.core.link_kinds import KINDS, LinkKind, kind_of, link_name
+from linklab.core.link_kinds import KINDS, LinkKind, either, kind_of, link_name
 from linklab.field import files, making, recording
 from linklab.field.making import Made, MakingError
 from linklab.field.recording import Recording, RecordingError
@@ -69,7 +69,7 @@ def kinds_of(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str,
     for text in given:
         name, _, word = text.partition("=")
         if word not in KINDS:
-            raise UsageError(f"--kind {text}: allowed is LINK=KIND, with {' or '.join(KINDS)}")
+            raise UsageError(f"--kind {text}: allowed is LINK=KIND, with {either(KINDS)}")
         told[name] = KINDS[word]
     found: dict[str, LinkKind] = {}
     for one in (history for recorded in recordings for history in recorded.histories):
@@ -82,7 +82,7 @@ def kinds_of(recordings: Iterable[Recording], given: Iterable[str]) -> dict[str,
         kind = told.get(one.link) or kind_of(one.link, one.device)
         if kind is None:
             raise UsageError(
-                f"link {one.link!r} of {one.device!r}: is it {' or '.join(KINDS)}? "
+                f"link {one.link!r} of {one.device!r}: is it {either(KINDS)}? "
                 f"Needed: --kind {one.link}=KIND"
             )
         found[one.link] = kind

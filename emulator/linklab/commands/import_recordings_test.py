@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from linklab.commands import cli
-from linklab.core.link_kinds import KINDS
+from linklab.core.link_kinds import KINDS, either
 from linklab.field import capture_test, simulated
 from linklab.field.simulated import SimulatedLink
 from linklab.scenario import load
@@ -83,7 +83,7 @@ def test_a_kind_is_asked_for_where_nothing_tells_it(capsys: pytest.CaptureFixtur
     simulated.run_dir(Path("r"), [SimulatedLink("home", "usb0")])
     words = ("r", "--scenario", "x.yaml")
     assert refused(capsys, *words) == (
-        f"link 'home' of 'usb0': is it {' or '.join(KINDS)}? Needed: --kind home=KIND"
+        f"link 'home' of 'usb0': is it {either(KINDS)}? Needed: --kind home=KIND"
     )
     assert cli.main(["import", *words, "--kind", "home=wifi"]) == 0
     assert load("x.yaml").links["home"].kind.name == "wifi"
@@ -139,7 +139,7 @@ def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
         ("r --scenario x.yaml --licence CC0-1.0", "--licence: does not go with --scenario"),
         (
             "r --scenario x.yaml --kind wifi=6g",
-            "--kind wifi=6g: allowed is LINK=KIND, with " + " or ".join(KINDS),
+            "--kind wifi=6g: allowed is LINK=KIND, with " + either(KINDS),
         ),
         (
             "r --scenario x.yaml --kind eth=lte",

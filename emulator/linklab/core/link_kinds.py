@@ -1,4 +1,4 @@
-"""Defines link kinds, such as Wi-Fi and LTE, and the names of links. Pure."""
+"""Defines link kinds, such as Wi-Fi, LTE and 5G, and the names of links. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,13 @@ KINDS: Final = {
 
 WIFI: Final = KINDS["wifi"]
 LTE: Final = KINDS["lte"]
+FIVE_G: Final = KINDS["5g"]
+SATELLITE: Final = KINDS["satellite"]
+FIXED: Final = KINDS["fixed"]
 """The kinds between which models and published mechanisms distinguish."""
+
+OTHER: Final = KINDS["other"]
+"""The kind of a link that is none of these. It may have every model."""
 
 
 def link_name(text: str) -> str:
@@ -65,6 +71,12 @@ def link_name(text: str) -> str:
 def link_title(name: str) -> str:
     """Returns a link's name for people: the title of its kind if named like it, else its name."""
     return KINDS[name].title if name in KINDS else name
+
+
+def either(words: Iterable[str]) -> str:
+    """Returns words as alternatives: "a, b or c"."""
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def in_order(kinds: Mapping[str, LinkKind]) -> list[str]:

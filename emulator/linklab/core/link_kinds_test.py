@@ -3,12 +3,15 @@ from itertools import permutations
 import pytest
 
 from linklab.core.link_kinds import (
+    FIVE_G,
+    FIXED,
     KINDS,
     LTE,
     MAX_LINKS,
     WIFI,
     LinkKind,
     devices,
+    either,
     in_order,
     kind_of,
     link_name,
@@ -45,9 +48,17 @@ def test_kinds_of_links_on_hardware() -> None:
         ("lte", "wlan0", LTE),
         ("a", "wlp3s0", WIFI),
         ("a", "wwan0", LTE),
+        ("a", "enp3s0", FIXED),
+        ("a", "eth0", FIXED),
+        ("5g", "rmnet0", FIVE_G),
         ("lte2", "usb0", None),
     ):
         assert kind_of(name, device) is kind
+
+
+def test_words_are_alternatives() -> None:
+    assert either(["a"]) == "a"
+    assert either(["a", "b", "c"]) == "a, b or c"
 
 
 def test_devices_are_numbered_by_kind() -> None:

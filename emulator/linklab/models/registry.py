@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from linklab.core.link_kinds import LinkKind
+from linklab.core.link_kinds import OTHER, LinkKind
 from linklab.core.link_state import LinkState
 from linklab.models import between_runs, carriers, events, on_off, rrc, trace, wifi
 from linklab.models.model import AnyModel, Happening
@@ -28,7 +28,7 @@ _OF_SETTINGS: Final = {model.settings: model for model in MODELS}
 
 def of_kind(kind: LinkKind) -> tuple[AnyModel, ...]:
     """Returns the models that a link of this kind may have."""
-    return tuple(model for model in MODELS if kind in model.kinds)
+    return tuple(model for model in MODELS if kind in (OTHER, *model.kinds))
 
 
 def of_settings(settings: object) -> AnyModel:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.core.link_kinds import LTE, WIFI
+from linklab.core.link_kinds import LTE, OTHER, WIFI
 from linklab.core.link_state import LinkState
 from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
@@ -116,3 +116,7 @@ def test_a_kind_has_its_own_models_and_those_for_all() -> None:
     assert keys[WIFI] - keys[LTE] == {"radio"}
     assert keys[LTE] - keys[WIFI] == {"carriers", "rrc"}
     assert keys[WIFI] & keys[LTE] == {"between_runs", "trace", "on_off"}
+
+
+def test_a_link_of_the_user_s_own_kind_may_have_every_model() -> None:
+    assert of_kind(OTHER) == MODELS

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from linklab.core import records
-from linklab.core.link_kinds import KINDS, LinkKind, devices, kind_of
+from linklab.core.link_kinds import KINDS, LinkKind, devices, either, kind_of
 from linklab.core.records import ClientRecord, QueueRecord, Tail
 from linklab.energy import activity
 from linklab.energy.account import Account
@@ -49,11 +49,11 @@ def _kinds(client: ClientSummary, run_dir: Path) -> dict[str, LinkKind]:
     for name, link in client.links.items():
         kind = kind_of(name, link.device)
         if kind is None:
-            titles = " or ".join(one.title for one in KINDS.values())
-            known = " and ".join(devices(KINDS.values()))
+            titles = either(one.title for one in KINDS.values())
+            known = either(devices(KINDS.values()))
             raise FigureError(
                 f"{run_dir}: link {name!r} of {link.device!r}: is it {titles}? "
-                f"Links called {' or '.join(KINDS)}, or devices such as {known}, tell"
+                f"Links called {either(KINDS)}, or devices such as {known}, tell"
             )
         kinds[name] = kind
     return kinds

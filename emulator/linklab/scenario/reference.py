@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from linklab.core.link_kinds import KINDS
+from linklab.core.link_kinds import KINDS, either
 from linklab.energy import model
 from linklab.models import registry
 from linklab.models.model import AnyModel
@@ -17,7 +17,7 @@ from linklab.queues import registry as disciplines
 from linklab.scenario import link, settings
 from linklab.schema.rows import AnyTable, Listed, Row, Table
 
-_KINDS: Final = " or ".join(f"`{name}`" for name in KINDS)
+_KINDS: Final = either(f"`{name}`" for name in KINDS)
 
 _HEAD: Final = f"""\
 # Keys of a scenario
@@ -25,7 +25,8 @@ _HEAD: Final = f"""\
 A scenario is one YAML file, called after its `name`. Values have units: `80 Mbit/s`, `10 ms`,
 `250 MB`, `0.3 %`. Anchors, aliases and merge keys (`<<`) work; a key given twice is refused.
 A scenario has one to eight links. Their names have up to 12 characters of a-z and 0-9, a letter first. A link is of
-kind {_KINDS}. A link called {_KINDS} needs no `kind`.
+kind {_KINDS}. A link with the name of a kind needs no `kind`.
+Kind `other` is for links of no other kind. It may have every model.
 
 `linklab scenarios` lists the scenarios that ship, with one line each, and `linklab scenarios NAME` describes one.
 `linklab scenarios --keys` prints this document: edit the rows in `emulator/linklab`.

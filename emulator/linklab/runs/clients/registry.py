@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
-from linklab.core.link_kinds import KINDS
+from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.paths import MULTILINK
 from linklab.lab.multipath.path_use import NO_COUPLING, PathUse, not_one_of_each
 from linklab.runs.clients import aria2, curl, mptcp, multilink, super_aggregation
@@ -28,7 +28,7 @@ FAMILIES: Final[tuple[ClientFamily, ...]] = (
 _ON_ONE = {who: made for family in FAMILIES for who, made in family.on_one.items()}
 _ON_ALL = {one.name: one for family in FAMILIES for one in family.on_all}
 
-USUAL_LINKS = tuple(KINDS)
+USUAL_LINKS = (WIFI.name, LTE.name)
 """The links of most scenarios, used while no scenario is known."""
 
 
