@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from linklab.regression.cost import CostReport, Gate
-from linklab.regression.showing import code, escaped
+from linklab.regression.showing import code, row
 
 _TITLES = (
     "CPU ms\nper MB",
@@ -38,9 +38,9 @@ def markdown(report: CostReport) -> str:
     title = "costs more than it may" if report.broken else "costs no more than it may"
     titles = [one.replace("\n", " ") for one in _TITLES]
     lines = [f"### linklab: {title}", "", _in_one_line(report) + ".", ""]
-    lines += [f"- {escaped(words)}" for words in report.broken]
-    lines += ["", f"| program | {' | '.join(titles)} |", "|---|" + "--:|" * len(titles)]
-    lines += [f"| {code(one.name)} | {' | '.join(_figures(one))} |" for one in report.gates]
+    lines += [f"- {code(words)}" for words in report.broken]
+    lines += ["", row("program", *titles), "|---|" + "--:|" * len(titles)]
+    lines += [row(code(one.name), *_figures(one)) for one in report.gates]
     return "\n".join([*lines, ""])
 
 

@@ -36,7 +36,7 @@ def test_a_summary_for_a_pull_request() -> None:
     text = cost_showing.markdown(BROKEN)
     assert text.startswith("### linklab: costs more than it may")
     assert "| `own` | 1.20 | 31.0 | 1.85 | 3 | 1.40 | 2.5 |" in text
-    assert "- sl\\|ow: processor time 7.00 times" in text
+    assert "- `sl|ow: processor time 7.00 times" in text
 
 
 def test_json_holds_all_of_it() -> None:

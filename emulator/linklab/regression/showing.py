@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -9,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from linklab.core.printable import printable
 from linklab.regression.figures import Values
 from linklab.regression.verdict import CheckedCell, Status, SuiteReport
 from linklab.runs.figures import DOWNLOAD, RunFigure, figures_in
@@ -95,15 +97,22 @@ def _percent(one: CheckedCell) -> str:
 
 
 def markdown(report: SuiteReport) -> str:
-    """Returns a summary for a pull request: verdict, deviations, and all figures folded."""
+    """Returns a summary for a pull request: verdict, a chart, deviations, and all figures folded.
+
+    Names are of a-z, 0-9 and '-'. What programs said is untrusted.
+    """
     title = {0: "no regression", 1: "regression", 2: "no verdict"}[report.exit_code]
     lines = [f"### linklab: {title}", "", report.in_one_line + ".", ""]
-    lines += [f"- {escaped(problem)}" for problem in report.problems]
+    lines += [f"- {code(problem)}" for problem in report.problems]
+    lines += _chart(report)
     for status, heading in _LISTED.items():
         cells = report.of(status)
         if cells:
-            lines += ["", f"**{heading.capitalize()}**", "", "| download | what |", "|---|---|"]
-            lines += [f"| {code(one.cell)} | {escaped(one.in_words())} |" for one in cells]
+            lines += ["", f"**{heading.capitalize()}**", "", row("download", "what"), "|---|---|"]
+            lines += [
+                row(code(one.cell), code(one.reason) if one.reason else one.in_words())
+                for one in cells
+            ]
     others = [
         (figure, how)
         for figure, how in figures_in(lambda one: one.bounds)
@@ -114,7 +123,7 @@ def markdown(report: SuiteReport) -> str:
         "",
         f"<details><summary>All {len(report.checked)} downloads</summary>",
         "",
-        "".join(f"| {heading} " for heading in headings) + "|",
+        row(*headings),
         "|---" + "|--:" * (len(headings) - 1) + "|",
     ]
     for one in report.checked:
@@ -125,20 +134,47 @@ def markdown(report: SuiteReport) -> str:
             _percent(one) + (" %" if change(one) is not None else ""),
             *(_number(figure, one.now) for figure, _ in others),
         ]
-        lines.append("".join(f"| {text} " for text in texts) + "|")
+        lines.append(row(*texts))
     return "\n".join([*lines, "", "</details>", ""])
 
 
+def row(*texts: str) -> str:
+    """Returns a row of a Markdown table."""
+    return "".join(f"| {text.replace('|', chr(92) + '|')} " for text in texts) + "|"
+
+
 def code(what: object) -> str:
-    """Formats a text as code in Markdown."""
-    return f"`{what}`"
+    """Formats untrusted text as code in Markdown, in which it is neither markup, link nor mention."""
+    text = printable(" ".join(str(what).split()), keep="")
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if "`" in text else ""
+    return f"{fence}{space}{text}{space}{fence}"
 
 
-def escaped(text: str) -> str:
-    """Escapes untrusted text for a cell of a Markdown table."""
-    for character in "\\`*_<>|[]":
-        text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
+_BARS = 12
+"""The most bars of a chart. More labels do not fit beside each other."""
+
+
+def _chart(report: SuiteReport) -> list[str]:
+    """Returns a chart of the downloads that take longer, which GitHub and GitLab draw (Mermaid).
+    Neither shows an image that is no file of theirs."""
+    changes = [(change(one) or 0.0, one.cell) for one in report.of(Status.WORSE)]
+    longest = sorted((one for one in changes if one[0] > 0), key=lambda one: -one[0])[:_BARS]
+    if not longest:
+        return []
+    names = ", ".join(f'"{cell}"' for _, cell in longest)
+    values = ", ".join(f"{100 * ratio:.1f}" for ratio, _ in longest)
+    return [
+        "",
+        "```mermaid",
+        """%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#cf222e"}}}}%%""",
+        "xychart-beta horizontal",
+        '  title "downloads that take longer"',
+        f"  x-axis [{names}]",
+        f'  y-axis "%" 0 --> {100 * longest[0][0]:.1f}',
+        f"  bar [{values}]",
+        "```",
+    ]
 
 
 def _number(figure: RunFigure, values: Values | None) -> str:

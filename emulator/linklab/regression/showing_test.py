@@ -1,6 +1,9 @@
 import io
 import json
+import re
 
+import pytest
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from linklab.regression import showing
@@ -50,12 +53,58 @@ def test_markdown_for_a_pull_request() -> None:
     text = showing.markdown(REPORT)
     assert text.startswith("### linklab: regression\n")
     assert (
-        "| `ls alg3 seed 2` | download time 10.000 s -\\> 12.000 s (+20.0%, allowed ±0.100 s) |"
+        "| `ls alg3 seed 2` | download time 10.000 s -> 12.000 s (+20.0%, allowed ±0.100 s) |"
         in text
     )
-    assert "<&" not in text.replace("\\<&", "")
+    assert "| `ao alg3 seed 1` | `\\x1b[31mhung\\x00 <&\"' ]]>` |" in text
     assert "| `ls alg3 seed 2` | 10.000 | 12.000 | +20.0 % | 0.900 | 0.000 |  | 0.000 |" in text
     assert text.count("<details>") == text.count("</details>") == 1
+    assert '  x-axis ["ls alg3 seed 2"]\n  y-axis "%" 0 --> 20.0\n  bar [20.0]\n```\n' in text
+
+
+def test_a_chart_has_the_longest_first_and_none_that_is_not_longer() -> None:
+    checked = tuple(
+        CheckedCell(
+            Cell("ls", "alg3", seed), Status.WORSE, THEN, {**THEN, "download_s": 10.0 + seed}
+        )
+        for seed in range(-5, 15)
+    )
+    text = showing.markdown(SuiteReport("s", "b", checked, 0, 1.0, 1.0))
+    (names,) = re.findall(r"x-axis \[(.*)\]", text)
+    assert names.split(", ") == [f'"ls alg3 seed {seed}"' for seed in range(14, 2, -1)]
+    assert "mermaid" not in showing.markdown(SuiteReport("s", "b", checked[:6], 0, 1.0, 1.0))
+
+
+HOSTILE = [
+    "@everyone see https://evil.example/x?a=1 and www.evil.example #1",
+    "![](https://evil.example/pixel.png) [x](javascript:alert(1)) <img src=x>",
+    "`` ` ``` | </details><!-- linklab-regress --> | x",
+    "\n\n# heading\n- item\n```mermaid\n| a |\n|---|",
+    "`",
+    "\\`@me` \\| \\\\",
+]
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_what_a_program_said_is_only_text(words: str) -> None:
+    """Read by another parser of Markdown: such words are in a cell, as code, and all of them."""
+    cell = Cell("ls", "alg3", 1)
+    failed = CheckedCell(cell, Status.WORSE, THEN, None, reason=words)
+    report = SuiteReport("mine", "b.yaml", (failed,), 0, 1.0, 1.0, problems=(words,))
+    parsed = MarkdownIt("commonmark").enable("table").parse(showing.markdown(report))
+    shown = [child for token in parsed for child in token.children or []]
+    said = " ".join(words.split())
+    assert [one.content for one in shown if one.type == "code_inline"] == [
+        said,
+        str(cell),
+        said,
+        str(cell),
+    ]
+    assert {one.type for one in shown} <= {"text", "code_inline", "strong_open", "strong_close"}
+    assert [one.content for one in parsed if one.type == "html_block"] == [
+        "<details><summary>All 1 downloads</summary>\n",
+        "</details>\n",
+    ]
 
 
 def test_json_holds_all_of_it() -> None:
