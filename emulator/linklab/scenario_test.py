@@ -22,6 +22,7 @@ from linklab.models.roaming import HANDOVERS, AccessPoint, RoamingSettings, Wayp
 from linklab.models.rrc import RrcSettings
 from linklab.models.stations import StationSettings
 from linklab.models.wifi import WifiSettings
+from linklab.queues.registry import DISCIPLINES
 from linklab.scenario import (
     ClientSettings,
     LinkSettings,
@@ -31,7 +32,7 @@ from linklab.scenario import (
     TcpSettings,
 )
 from linklab.scenario.link import keys_of
-from linklab.scenario.tcp import CONGESTION_CONTROLS
+from linklab.scenario.tcp import CONGESTION_CONTROLS, ECN, Ends
 
 ALL_KINDS = ", ".join(KINDS)
 
@@ -92,7 +93,7 @@ def test_a_small_scenario_and_its_defaults() -> None:
             Event("wifi", 2.0, down_rate_bps=10_000),
             Event("wifi", 5.0, carrier="down"),
         ),
-        tcp=TcpSettings("cubic", 16 << 20, 16 << 20, False, False),
+        tcp=TcpSettings(Ends(), "passive", 16 << 20, 16 << 20, False, False),
         client=ClientSettings(1_200_000, 0.1, 0.6, 1.0, 1_000_000),
     )
     assert list(read.links) == ["wifi", "lte"]
@@ -639,6 +640,7 @@ def link_settings(draw: st.DrawFn, kind: LinkKind, device: str) -> LinkSettings:
         loss_ratio=draw(SHARES),
         loss_burst_packets=1.0,
         queue_down_bytes=draw(QUEUES),
+        discipline_down=draw(st.sampled_from([one.table.settings() for one in DISCIPLINES])),
         queue_up_bytes=draw(QUEUES),
         bandwidth_bps=draw(RATES),
         models=tuple(
@@ -692,6 +694,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         *(replace(draw(rate_events), after_bytes=draw(SIZES)) for _ in times[:2]),
     )
     sizes = st.integers(4096, (1 << 31) - 1)
+    controls = st.sampled_from(CONGESTION_CONTROLS)
     return Scenario(
         name=draw(NAMES),
         title=draw(TEXTS),
@@ -710,7 +713,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         tcp=draw(
             st.builds(
                 TcpSettings,
-                st.sampled_from(CONGESTION_CONTROLS),
+                st.builds(Ends, controls, controls),
+                st.sampled_from(list(ECN)),
                 sizes,
                 sizes,
                 st.booleans(),

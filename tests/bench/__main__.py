@@ -40,6 +40,7 @@ from bench.live import live
 from bench.models import models
 from bench.peers import peers
 from bench.processors import processors
+from bench.queues import queues
 from bench.regress import regress
 from bench.repeatability import repeatability, sensitivity
 from bench.servers import servers
@@ -67,6 +68,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         fairness,
         servers,
         processors,
+        queues,
     )
 }
 ASKED = (
@@ -80,12 +82,13 @@ ASKED = (
     "faults",
     "servers",
     "processors",
+    "queues",
 )
 """Sections that only run when they are named. The kernel build takes minutes, and no target depends
 on it. 20 runs of the regression suite take over an hour (`regress --quick`: minutes). Calibration
 of the thesis' links takes ten minutes, and is needed when their models changed. All algorithms in
 all scenarios take hours, `ablations` and `field` a quarter of an hour, `faults` half an hour.
-`servers` needs packages and minutes, `processors` QEMU and half an hour. With `--keep`, `algorithms` keeps the runs that it finds."""
+`servers` needs packages and minutes, `processors` QEMU and half an hour, `queues` a quarter. With `--keep`, `algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 

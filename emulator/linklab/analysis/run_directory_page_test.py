@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.core.records import LinkRecord, QueueRecord
+from linklab.core.records import LinkRecord, QueueRecord, SojournRecord
+from linklab.runs.queue_figures import QueueFigures
 from linklab.runs.run_figures import LinkFigures, RunFigures
 
 PAGE = Path(__file__).parents[2] / "handbook" / "reference" / "run-directory.md"
@@ -26,7 +27,9 @@ def fields(kind: Any) -> list[str]:
         ("## Fields of summary.json\n", RunFigures),
         ("| field of a link | meaning |\n", LinkFigures),
         ("## Fields of links.jsonl\n", LinkRecord),
+        ("| field of a queue | meaning |\n", QueueFigures),
         ("## Fields of queues.jsonl\n", QueueRecord),
+        ("## Fields of sojourns.jsonl\n", SojournRecord),
     ],
 )
 def test_a_table_has_the_fields_of_the_type(before: str, kind: Any) -> None:

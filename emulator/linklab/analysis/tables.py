@@ -18,6 +18,7 @@ import msgspec
 from linklab.analysis.run import LoadError, Run, find_runs
 from linklab.core import extras, whole_file
 from linklab.energy.account import LinkEnergyFigures
+from linklab.runs import queue_figures
 from linklab.runs.figures import ENERGY_FIGURES, RUN_FIGURES
 
 if TYPE_CHECKING:
@@ -68,6 +69,18 @@ def _processes(run: Run) -> Iterator[Row]:
             yield {"process": process, "every": every, **asdict(figures)}
 
 
+def _queues(run: Run) -> Iterator[Row]:
+    """Yields the figures of each link's queues: marks, drops by reason, sojourn times."""
+    for link, queues in ((run.figures and run.figures.queues) or {}).items():
+        for direction, one in queues.items():
+            known = one.flat()
+            yield {
+                "link": link,
+                "direction": direction,
+                **{name: known.get(name) for name in queue_figures.NAMES},
+            }
+
+
 def _power(run: Run) -> Iterator[Row]:
     """Yields the device's power: the total (`link` is empty), and for each link."""
     for one in run.power:
@@ -89,6 +102,7 @@ TABLES: dict[str, Callable[[Run], Iterable[Any]]] = {
     "samples": lambda run: run.samples,
     "states": lambda run: run.states,
     "queues": lambda run: run.queues,
+    "queue-figures": _queues,
     "events": lambda run: run.events,
     "power": _power,
     "processes": _processes,

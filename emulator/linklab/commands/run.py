@@ -68,6 +68,10 @@ def run(options: argparse.Namespace) -> int:
         done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"
         carried = f"{link.bytes / 1e6:7.1f} MB ({link.share:.0%})"
         print(f"  {name:<{longest}} {carried}{done}")
+    for name, queues in (figures.queues or {}).items():
+        queue = queues.get(scenario.workload.direction)
+        if queue is not None and queue.sojourn is not None:
+            print(f"  {name:<{longest}} {queue.words}")
     for who, looked in (figures.processes or {}).items():
         one = looked.get("1 Hz", looked["10 Hz"])
         memory = "" if one.memory_bytes is None else f", {one.memory_bytes / 1e6:.1f} MB"

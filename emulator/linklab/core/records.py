@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Generic, Literal, NoReturn, TypeVar
+from typing import Annotated, Any, BinaryIO, Final, Generic, Literal, NoReturn, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from linklab.core import plain_file
 from linklab.core.bounded import (
     Bytes,
     Count,
+    Few,
     Figure,
     Lateness,
     LinkName,
@@ -65,6 +66,23 @@ class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
     dropped_packets: Count
     lost_packets: Count
     discipline: dict[Name, Count] | msgspec.UnsetType = msgspec.UNSET
+
+
+class SojournRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `sojourns.jsonl`, which only runs in a guest have: how long a link's packets waited.
+
+    Attributes:
+        t_s: end of the run.
+        scalable: whether it is about packets with ECT(1) or CE (RFC 9331), or about all others.
+        buckets: the numbers of packets by the bucket of `core/sojourns.py`, without empty buckets at
+            the end.
+    """
+
+    t_s: Seconds
+    link: LinkName
+    direction: Direction
+    scalable: bool
+    buckets: Annotated[list[Count], Few]
 
 
 class EventRecord(msgspec.Struct, frozen=True):
@@ -165,6 +183,7 @@ class SubflowRecord(msgspec.Struct, frozen=True, kw_only=True):
 Record = (
     LinkRecord
     | QueueRecord
+    | SojournRecord
     | EventRecord
     | ClientRecord
     | MachineRecord
@@ -176,6 +195,7 @@ R = TypeVar("R", bound=Record)
 FILES: Final[dict[type[Any], str]] = {
     LinkRecord: "links.jsonl",
     QueueRecord: "queues.jsonl",
+    SojournRecord: "sojourns.jsonl",
     EventRecord: "events.jsonl",
     ClientRecord: "client.jsonl",
     MachineRecord: "machine.jsonl",

@@ -173,7 +173,7 @@ class PageView:
 
 def _values(state: LinkRecord, settings: LinkSettings) -> dict[str, tuple[float, str]]:
     """Returns what a link is now: each value in base units, and as a scenario has it."""
-    queue = settings.queue_bytes if state.queue_bytes is UNSET else state.queue_bytes
+    queue = settings.queue_down_bytes if state.queue_bytes is UNSET else state.queue_bytes
     rtt_s, jitter_s = round(2 * state.delay_s, 6), round(state.jitter_s, 6)
     loss = round(state.loss_ratio, 6)
     return {

@@ -10,6 +10,7 @@ from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import LinkRecord, QueueRecord, Record
 from linklab.metrics.last_second import LastSecond
 from linklab.metrics.metric import Metric, Readings, declared
+from linklab.queues import discipline
 
 
 @dataclass
@@ -197,8 +198,24 @@ SENT = Metric(
 DROPPED = Metric(
     "linklab_link_dropped_packets_total",
     "counter",
-    "Packets that found a direction's queue full.",
+    "Packets that a direction's queue dropped.",
     _counted(lambda queue: queue.dropped_packets),
+    _DIRECTION,
+)
+
+MARKED = Metric(
+    "linklab_link_marked_packets_total",
+    "counter",
+    "Packets that a direction's queue discipline marked as congested (ECN CE).",
+    _counted(lambda queue: (queue.discipline or {}).get(discipline.MARKED, 0)),
+    _DIRECTION,
+)
+
+DROPPED_EARLY = Metric(
+    "linklab_link_early_dropped_packets_total",
+    "counter",
+    "Packets that a direction's queue discipline dropped before its queue was full.",
+    _counted(lambda queue: (queue.discipline or {}).get(discipline.DROPPED_EARLY, 0)),
     _DIRECTION,
 )
 

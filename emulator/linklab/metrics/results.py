@@ -48,6 +48,23 @@ GOODPUT = OF_RUNS[figures.GOODPUT.key]
 EFFICIENCY = OF_RUNS[figures.EFFICIENCY.key]
 LINK_DELTA = OF_RUNS[figures.LINK_DELTA.key]
 
+
+def _sojourns(results: Results) -> Readings:
+    for name, queues in ((results and results.queues) or {}).items():
+        for direction, queue in queues.items():
+            if queue.sojourn is not None:
+                for key, share in (("p50_s", "0.5"), ("p95_s", "0.95"), ("p99_s", "0.99")):
+                    yield (name, direction, share), getattr(queue.sojourn, key)
+
+
+SOJOURN = Metric(
+    "linklab_run_link_sojourn_seconds",
+    "gauge",
+    "Time that this share of the packets waited at most in a direction's queue.",
+    _sojourns,
+    ("link", "direction", "quantile"),
+)
+
 RECEIVED = Metric(
     "linklab_run_link_received_bytes",
     "gauge",

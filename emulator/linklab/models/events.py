@@ -9,11 +9,11 @@ from typing import Final, Protocol, TypeVar
 
 from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
-from linklab.models.keys import LENGTH, NODE_NAME, QUEUE, RATE, ROUND_TRIP, SHARE, SIZE, TIME
+from linklab.models.keys import LENGTH, NODE_NAME, RATE, ROUND_TRIP, SHARE, SIZE, TIME
 from linklab.models.layer import STEP_S, Load, Steps
 from linklab.models.model import Happening
 from linklab.schema.mapping import Mapping
-from linklab.schema.quantities import BOOLEAN, Quantity, choice
+from linklab.schema.quantities import BOOLEAN, QUEUE, Quantity, choice
 from linklab.schema.rows import Row, Table
 
 T = TypeVar("T", int, float)

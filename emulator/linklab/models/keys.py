@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from linklab.core import units
-from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import (
     MAX_PAYLOAD_BYTES,
-    MAX_QUEUE_BYTES,
     MAX_RATE_BPS,
     MAX_RTT_S,
     MAX_TIME_S,
@@ -50,13 +48,6 @@ LENGTH: Final = duration(MIN_LENGTH_S, MAX_TIME_S)
 SHARE: Final = ratio(example="0.3 %")
 
 SIZE: Final = size(1, MAX_PAYLOAD_BYTES)
-
-QUEUE: Final = size(
-    FRAME_BYTES,
-    MAX_QUEUE_BYTES,
-    f"{FRAME_BYTES} B (one packet) to {units.format_size(MAX_QUEUE_BYTES)}",
-)
-"""The size of a queue."""
 
 BURST: Final = number(1.0, 1000.0, "packets")
 

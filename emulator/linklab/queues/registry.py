@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from yaml.nodes import MappingNode
 
-from linklab.queues import drop_tail
+from linklab.queues import (
+    cake,
+    codel,
+    drop_head,
+    drop_tail,
+    dualpi2,
+    fq_codel,
+    fq_pie,
+    pie,
+    red,
+)
 from linklab.queues.discipline import AnyDiscipline
-from linklab.schema.mapping import Keys, Mapping, one_of
+from linklab.schema.mapping import Keys, Mapping, guess, one_of
+from linklab.schema.quantities import QUEUE, choice
+from linklab.schema.rows import Row
 
-DISCIPLINES: Final[tuple[AnyDiscipline, ...]] = (drop_tail.DISCIPLINE,)
+DISCIPLINES: Final[tuple[AnyDiscipline, ...]] = (
+    drop_tail.DISCIPLINE,
+    drop_head.DISCIPLINE,
+    codel.DISCIPLINE,
+    fq_codel.DISCIPLINE,
+    cake.DISCIPLINE,
+    pie.DISCIPLINE,
+    fq_pie.DISCIPLINE,
+    red.DISCIPLINE,
+    dualpi2.DISCIPLINE,
+)
 """The order is the order of lists."""
 
 DEFAULT: Final = drop_tail.DropTail()
@@ -24,30 +47,69 @@ def of_settings(settings: object) -> AnyDiscipline:
     return _OF_SETTINGS[type(settings)]
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Holds what a scenario says of a queue: its size in bytes, None without one, and the settings
+    of its discipline."""
+
+    size_bytes: int | None = None
+    discipline: Any = DEFAULT
+
+
+_NAME: Final = Row(
+    "discipline",
+    "discipline",
+    choice(*_BY_NAME),
+    "which packets wait and which are dropped",
+    needed=True,
+)
+_SIZE: Final = Row(
+    "size",
+    "size_bytes",
+    QUEUE,
+    "how much waits at most; codel, pie, fq_ and dualpi2 count packets of 1514 B",
+    default="that of the kernel for codel, fq_codel, cake, pie, fq_pie and dualpi2",
+)
+
+
+ROWS: Final = (_NAME, _SIZE)
+"""The keys of every discipline."""
+
+
+def _named_or_sized(text: str) -> Queue:
+    if text in _BY_NAME:
+        return Queue(None, _BY_NAME[text].table.settings())
+    if text[:1].isalpha():
+        raise ValueError(
+            f"unknown value {text!r}{guess(text, _BY_NAME)}; allowed: a size such as '250 kB', or "
+            f"one of {', '.join(_BY_NAME)}"
+        )
+    return Queue(QUEUE.parse(text))
+
+
 class Choice:
-    """Reads and writes a discipline's name, or a mapping from its name to its own keys."""
+    """Reads and writes a queue: a size, the name of a discipline, or a mapping with a discipline, a
+    size and its own keys."""
 
-    allowed: Final = ", ".join(_BY_NAME) + (
-        "; or a mapping from one of them to its keys, see below"
-        if any(one.table.rows for one in DISCIPLINES)
-        else ""
-    )
+    allowed: Final = f"{QUEUE.allowed}; or a discipline; or a mapping, see below"
 
-    def read(self, mapping: Mapping, key: str) -> Any:
-        """Reads the settings of the chosen discipline."""
+    def read(self, mapping: Mapping, key: str) -> Queue:
+        """Reads the size, or the settings of the chosen discipline."""
         if not isinstance(mapping.values[key], MappingNode):
-            return _BY_NAME[mapping.get(key, one_of(*_BY_NAME))].table.settings()
-        chosen = mapping.sub(key, Keys((), tuple(_BY_NAME)))
-        if len(chosen.values) != 1:
-            mapping.fail(
-                key, f"{len(chosen.values)} disciplines; needed: one of {', '.join(_BY_NAME)}"
-            )
-        (name,) = chosen.values
-        return _BY_NAME[name].table.read(chosen, name)
+            return mapping.get(key, _named_or_sized)
+        names = one_of(*_BY_NAME)
+        any_keys = (own for one in DISCIPLINES for own in one.table.keys.all)
+        chosen = mapping.sub(key, Keys((_NAME.key,), (_SIZE.key, *dict.fromkeys(any_keys))))
+        discipline = _BY_NAME[chosen.get(_NAME.key, names)]
+        own = mapping.sub(key, Keys((_NAME.key,), (_SIZE.key, *discipline.table.keys.all)))
+        size_bytes = _SIZE.value.read(own, _SIZE.key) if own.has(_SIZE.key) else None
+        return Queue(size_bytes, discipline.table.of(own))
 
-    def write(self, settings: Any) -> Any:
-        """Returns the name alone if all of its keys have their defaults."""
-        discipline = of_settings(settings)
-        if settings == discipline.table.settings():
-            return discipline.name
-        return {discipline.name: discipline.table.write(settings)}
+    def write(self, queue: Queue) -> Any:
+        """Returns the size alone for the default discipline."""
+        size = None if queue.size_bytes is None else QUEUE.write(queue.size_bytes)
+        if queue.discipline == DEFAULT:
+            return size
+        discipline = of_settings(queue.discipline)
+        sized = {} if size is None else {_SIZE.key: size}
+        return {_NAME.key: discipline.name, **sized, **discipline.table.write(queue.discipline)}

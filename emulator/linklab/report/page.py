@@ -18,6 +18,7 @@ from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
 from linklab.report.reproduction import CheckedStatement
+from linklab.runs import queue_figures
 from linklab.runs.figures import Column, RunFigure, figures_in
 from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
@@ -292,6 +293,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], OverTime])
         "place": group.place,
         "processes": _process_rows(group),
         "loads": _loads(group),
+        "queues": _queue_rows(group),
         "model": ", ".join(_models(group)),
         "counted_alike": len(_models(group)) < 2,
         "time_series": [
@@ -345,6 +347,26 @@ def _process_rows(group: Group) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _queue_rows(group: Group) -> list[dict[str, Any]]:
+    """Returns the figures of the queues that had packets, medians over runs."""
+    found: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    for client, runs in group.runs.items():
+        for run in runs:
+            for link, queues in ((run.figures and run.figures.queues) or {}).items():
+                for direction, one in queues.items():
+                    if one.sojourn is not None:
+                        found.setdefault((client, link, direction), []).append(one.flat())
+    return [
+        {
+            "client": client,
+            "link": link,
+            "direction": direction,
+            **{name: _median(one.get(name) for one in known) for name in queue_figures.NAMES},
+        }
+        for (client, link, direction), known in found.items()
+    ]
 
 
 def _loads(group: Group) -> Chart | None:

@@ -277,6 +277,7 @@ def to_json(comparison: Comparison) -> dict[str, object]:
                              (main_j of the download and tail_j after it), joules_per_byte,
                              mean_w, p90_w and peak_w of the download, links_j{name}, and spread
       workload{figure}       medians of the workload's own figures, none of a file's download
+      queues{link}{direction}  medians of the figures of runs/queue_figures.py that are known
       links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests
       spread{metric}         min, max, sd of each metric above that has a median, the workload's
                              too; a link's metrics lie in links{name}.spread
@@ -305,6 +306,13 @@ def _row_json(row: ComparisonRow) -> dict[str, object]:
         "error_ratio": row.error_ratio,
         "energy": None if row.energy is None else _energy_json(row.energy),
         "workload": {name: one.median for name, one in row.workload.items()},
+        "queues": {
+            link: {
+                direction: {name: one.median for name, one in found.items()}
+                for direction, found in queues.items()
+            }
+            for link, queues in row.queues.items()
+        },
         "links": {name: _link_json(link) for name, link in row.links.items()},
         "spread": _spreads({**metrics, **row.workload}),
     }

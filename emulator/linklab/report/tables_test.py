@@ -258,6 +258,7 @@ def test_json_keys_are_stable(published: Comparison) -> None:
         "error_ratio",
         "energy",
         "workload",
+        "queues",
         "links",
         "spread",
     ]

@@ -16,6 +16,7 @@ from linklab.runs.figures import (
     EnergyFigure,
     RunFigure,
 )
+from linklab.runs.queue_figures import QueueFigures
 from linklab.runs.run_figures import LinkFigures, RunFigures, in_order
 from linklab.scenario import Scenario
 
@@ -72,7 +73,8 @@ class ComparisonRow:
 
     `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons of runs
     without figures. `energy` is None without an energy model. `workload` has a workload's own
-    figures by key (`workload_figures.py`). It is empty for file downloads.
+    figures by key (`workload_figures.py`). It is empty for file downloads. `queues` has the figures
+    of `queue_figures.py` by link, direction and name.
     """
 
     algorithm: str
@@ -85,6 +87,7 @@ class ComparisonRow:
     error_ratio: float | None = None
     energy: EnergyRow | None = None
     workload: dict[str, Spread] = field(default_factory=dict)
+    queues: dict[str, dict[str, dict[str, Spread]]] = field(default_factory=dict)
 
     def of(self, figure: RunFigure) -> Spread | None:
         """Returns a figure over all runs."""
@@ -192,7 +195,27 @@ def _row(
         error_ratio=error,
         energy=_energy_row([run.energy for run in runs if run.energy is not None]),
         workload=_workload_row([run.workload for run in runs if run.workload is not None]),
+        queues=_queue_rows([run.queues for run in runs if run.queues is not None]),
     )
+
+
+def _queue_rows(
+    runs: list[dict[str, dict[str, QueueFigures]]],
+) -> dict[str, dict[str, dict[str, Spread]]]:
+    values: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for run in runs:
+        for link, queues in run.items():
+            for direction, one in queues.items():
+                found = values.setdefault(link, {}).setdefault(direction, {})
+                for name, value in one.flat().items():
+                    found.setdefault(name, []).append(value)
+    return {
+        link: {
+            direction: {name: spread(every) for name, every in found.items()}
+            for direction, found in queues.items()
+        }
+        for link, queues in values.items()
+    }
 
 
 def _workload_row(runs: list[dict[str, float]]) -> dict[str, Spread]:

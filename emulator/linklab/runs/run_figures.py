@@ -32,6 +32,7 @@ from linklab.core.bounded import (
 )
 from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
+from linklab.runs.queue_figures import QueueFigures
 from linklab.scenario import Scenario
 
 T = TypeVar("T")
@@ -136,7 +137,8 @@ class RunFigures:
 
     `energy` is None without an energy model. `processes` has client and server by sampling rate, "1
     Hz" and "10 Hz". It is None in virtual time, where computing takes no time. `workload` has a
-    workload's own figures by key (`workload_figures.py`), None for a file download.
+    workload's own figures by key (`workload_figures.py`), None for a file download. `queues` has
+    those of each link's queues by link and direction, None without samples.
     """
 
     download_s: SomeSeconds
@@ -149,6 +151,7 @@ class RunFigures:
     energy: EnergyFigures | None = None
     processes: ByName[ByName[ProcessFigures]] | None = None
     workload: ByName[Figure] | None = None
+    queues: ByName[ByName[QueueFigures]] | None = None
 
     @property
     def wasted_bytes(self) -> int | None:

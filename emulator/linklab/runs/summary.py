@@ -9,8 +9,16 @@ from pathlib import Path
 import msgspec
 
 from linklab.core import plain_file, records
-from linklab.core.records import ProcessRecord, QueueRecord, RecordError, Tail
-from linklab.runs import job, outcome, run_energy, run_figures, stalls, workload_figures
+from linklab.core.records import ProcessRecord, QueueRecord, RecordError, SojournRecord, Tail
+from linklab.runs import (
+    job,
+    outcome,
+    queue_figures,
+    run_energy,
+    run_figures,
+    stalls,
+    workload_figures,
+)
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
@@ -104,7 +112,7 @@ def _of_workload(scenario: Scenario, manifest: Job, run_dir: Path, ended: Outcom
 def _with_samples(
     figures: RunFigures, scenario: Scenario, run_dir: Path, shift_s: float
 ) -> RunFigures:
-    """Adds what was sampled, if there is any: stalls, energy, processes."""
+    """Adds what was sampled, if there is any: stalls, energy, processes, queues."""
     queues = Tail(run_dir, QueueRecord).read()
     processes = Tail(run_dir, ProcessRecord).read()
     if processes:
@@ -113,6 +121,8 @@ def _with_samples(
         figures = replace(figures, processes=process_figures.of_records(processes))
     if not queues:
         return figures
+    waits = Tail(run_dir, SojournRecord).read()
+    figures = replace(figures, queues=queue_figures.of_records(queues, waits))
     if figures.goodput_bps is not None and not scenario.workload.takes_its_time:
         end_s, direction = shift_s + figures.download_s, scenario.workload.direction
         stalled_s = stalls.stalled_s(queues, end_s, direction)

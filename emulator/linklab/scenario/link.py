@@ -9,10 +9,11 @@ from linklab.core import units
 from linklab.core.limits import MAX_QUEUE_BYTES, MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_kinds import KINDS, LinkKind
 from linklab.models import registry
-from linklab.models.keys import BURST, QUEUE, RATE, ROUND_TRIP, SHARE
+from linklab.models.keys import BURST, RATE, ROUND_TRIP, SHARE
 from linklab.models.loss import check_bursts
 from linklab.models.model import Around, FindTrace
 from linklab.queues import registry as disciplines
+from linklab.queues.registry import Queue
 from linklab.schema.mapping import Keys, Mapping
 from linklab.schema.quantities import one_named, rate
 from linklab.schema.rows import Mappings, Row, Table, keys
@@ -27,7 +28,7 @@ class LinkSettings:
     Attributes:
         jitter_s: standard deviation of the one-way delay, whose mean is rtt_s/2.
         loss_ratio: share of downlink packets lost before the queue.
-        queue_discipline: settings of one of `linklab.queues.registry`.
+        discipline_down, discipline_up: settings of one of `linklab.queues.registry`.
         bandwidth_bps: B_x of thesis 4.3.4 and 4.3.5, the capacity that algorithms assume. 1.3 times
             the true rate reproduces the thesis' link Δ.
         models: settings of the link's models, in the order of `linklab.models.registry`.
@@ -44,13 +45,24 @@ class LinkSettings:
     queue_down_bytes: int
     queue_up_bytes: int
     bandwidth_bps: int
-    queue_discipline: Any = disciplines.DEFAULT
+    discipline_down: Any = disciplines.DEFAULT
+    discipline_up: Any = disciplines.DEFAULT
     models: tuple[Any, ...] = ()
 
     @property
-    def queue_bytes(self) -> int:
-        """The queue size of both directions if equal, else the downlink's."""
-        return self.queue_down_bytes
+    def queue(self) -> Queue:
+        """The queue of both directions if equal, else the downlink's."""
+        return self.queue_down
+
+    @property
+    def queue_down(self) -> Queue:
+        """The queue of the downlink."""
+        return Queue(self.queue_down_bytes, self.discipline_down)
+
+    @property
+    def queue_up(self) -> Queue:
+        """The queue of the uplink."""
+        return Queue(self.queue_up_bytes, self.discipline_up)
 
     @property
     def access_points(self) -> tuple[str, ...]:
@@ -85,10 +97,17 @@ def default_queue_bytes(rate_bps: int) -> int:
     return min(max(1_000_000, rate_bps * 4 // 10 // 8), MAX_QUEUE_BYTES)
 
 
+def _default_bytes(queue: Queue, rate_bps: int) -> int:
+    known = disciplines.of_settings(queue.discipline).default_bytes
+    return default_queue_bytes(rate_bps) if known is None else known
+
+
 def default_bandwidth_bps(down_rate_bps: int) -> int:
     """Returns 1.3 times the true rate, which reproduces the link Δ of 2.6-4.6 s in thesis table 5.10."""
     return down_rate_bps * 13 // 10
 
+
+_QUEUE: Final = disciplines.Choice()
 
 TABLE: Final = Table(
     LinkSettings,
@@ -121,27 +140,13 @@ TABLE: Final = Table(
         ),
         Row(
             "queue",
-            "queue_bytes",
-            QUEUE,
-            "size of the queue, in both directions",
+            "queue",
+            _QUEUE,
+            "size of the queue in both directions, or its discipline",
             default="0.4 s of the rate, at least 1 MB",
         ),
-        Row(
-            "queue_down",
-            "queue_down_bytes",
-            QUEUE,
-            "queue size of the downlink",
-            default="`queue`",
-        ),
-        Row("queue_up", "queue_up_bytes", QUEUE, "queue size of the uplink", default="`queue`"),
-        Row(
-            "queue_discipline",
-            "queue_discipline",
-            disciplines.Choice(),
-            "which packets wait and which are dropped, in both directions",
-            unset=disciplines.DEFAULT,
-            default=disciplines.of_settings(disciplines.DEFAULT).name,
-        ),
+        Row("queue_down", "queue_down", _QUEUE, "the same of the downlink", default="`queue`"),
+        Row("queue_up", "queue_up", _QUEUE, "the same of the uplink", default="`queue`"),
         Row(
             "bandwidth",
             "bandwidth_bps",
@@ -173,9 +178,11 @@ def read(
     """Reads the settings of a link. Raises ScenarioError."""
     values = TABLE.values(link, without=("kind",))
     down, up = values["down_rate_bps"], values["up_rate_bps"]
-    queue = values.pop("queue_bytes", None)
-    values.setdefault("queue_down_bytes", queue or default_queue_bytes(down))
-    values.setdefault("queue_up_bytes", queue or default_queue_bytes(up))
+    both = values.pop("queue", Queue())
+    for direction, rate_bps in (("down", down), ("up", up)):
+        queue = values.pop(f"queue_{direction}", both)
+        values[f"discipline_{direction}"] = queue.discipline
+        values[f"queue_{direction}_bytes"] = queue.size_bytes or _default_bytes(queue, rate_bps)
     values.setdefault("bandwidth_bps", default_bandwidth_bps(down))
     settings = LinkSettings(kind=kind, device=device, **values)
     check_jitter(link, settings.jitter_s, settings.rtt_s)
@@ -187,7 +194,7 @@ def read(
 
 def write(name: str, link: LinkSettings) -> Mappings:
     """Writes the canonical form of a link."""
-    same = link.queue_down_bytes == link.queue_up_bytes
+    same = link.queue_down == link.queue_up
     without = {"queue_down", "queue_up"} if same else {"queue"}
     if name == link.kind.name:
         without.add("kind")

@@ -43,6 +43,12 @@ scenario names it with `energy`, commands with `--energy-model`. `linklab energy
 """
 
 
+_QUEUES: Final = """\
+The kernel's queue discipline of a direction, below the link's rate. `drop-tail` drops packets that find the queue
+full, `drop-head` drops the oldest one then. The keys of other disciplines stand beside these two. `queue_down` and
+`queue_up` have the same keys."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Section:
     """A mapping: its path, its description, and its rows with their defaults in words."""
@@ -89,10 +95,13 @@ def _behind(path: str, row: Row) -> Iterator[_Section]:
             yield from _sections(f"{below}.KIND", model.LINK)
         case settings.LinkMapping():
             yield from _link(f"{below}.NAME")
-        case disciplines.Choice():
+        case disciplines.Choice() if row.key == "queue":
+            yield _Section(below, _QUEUES, [(one, one.default or "") for one in disciplines.ROWS])
             for one in disciplines.DISCIPLINES:
                 if one.table.rows:
-                    yield from _sections(f"{below}.{one.name}", one.table)
+                    path = f"{below}: {{discipline: {one.name}}}"
+                    rows = [(own, one.table.default(own)) for own in one.table.flat]
+                    yield _Section(path, one.table.about, rows)
 
 
 def _link(path: str) -> Iterator[_Section]:

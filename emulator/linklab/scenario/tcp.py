@@ -1,14 +1,31 @@
-"""Defines the keys of `tcp`, settings of both end hosts' kernels. Pure."""
+"""Defines the keys of `tcp`, settings of the end hosts' kernels. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from yaml.nodes import MappingNode
+
+from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import BOOLEAN, choice, size
 from linklab.schema.rows import Row, Table
 
 CONGESTION_CONTROLS: Final = ("reno", "cubic", "bbr", "dctcp", "vegas", "westwood")
+
+ECN: Final = {"off": 0, "passive": 2, "on": 1, "accurate": 3}
+"""What `ecn` means as the sysctl net.ipv4.tcp_ecn (Linux ip-sysctl.rst). `accurate` is AccECN."""
+
+_KERNEL_ECN: Final = "passive"
+"""The kernel's default: it accepts ECN and does not ask for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Holds the congestion control of each end."""
+
+    client: str = "cubic"
+    server: str = "cubic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +36,50 @@ class TcpSettings:
     no metrics kept between connections, no Multipath TCP.
     """
 
-    congestion_control: str = "cubic"
+    congestion_control: Ends = Ends()
+    ecn: str = _KERNEL_ECN
     rmem_max_bytes: int = 16 << 20
     wmem_max_bytes: int = 16 << 20
     metrics_save: bool = False
     mptcp: bool = False
 
-    def sysctls(self) -> dict[str, str]:
+    def sysctls(self, congestion_control: str) -> dict[str, str]:
         """Returns an end host's sysctls. Multipath TCP is set on its sockets instead."""
+        ecn = {} if self.ecn == _KERNEL_ECN else {"net.ipv4.tcp_ecn": str(ECN[self.ecn])}
         return {
-            "net.ipv4.tcp_congestion_control": self.congestion_control,
+            "net.ipv4.tcp_congestion_control": congestion_control,
             "net.ipv4.tcp_rmem": f"4096 131072 {self.rmem_max_bytes}",
             "net.ipv4.tcp_wmem": f"4096 65536 {self.wmem_max_bytes}",
             "net.ipv4.tcp_no_metrics_save": "0" if self.metrics_save else "1",
+            **ecn,
         }
 
 
 _BUFFER: Final = size(4096, (1 << 31) - 1, "4096 B to 2 GiB less 1 B")
+_CONTROL: Final = choice(*CONGESTION_CONTROLS)
+_ENDS: Final = Table(
+    Ends,
+    (
+        Row("client", "client", _CONTROL, "of the client, which sends uploads"),
+        Row("server", "server", _CONTROL, "of the server, which sends downloads"),
+    ),
+)
+
+
+class _EachEnd:
+    """Reads and writes one congestion control for both ends, or a mapping of the ends to theirs."""
+
+    allowed: Final = f"{_CONTROL.allowed}; or `{{client: …, server: …}}`"
+
+    def read(self, mapping: Mapping, key: str) -> Ends:
+        if isinstance(mapping.values[key], MappingNode):
+            return _ENDS.read(mapping, key)
+        both = _CONTROL.read(mapping, key)
+        return Ends(both, both)
+
+    def write(self, ends: Ends) -> Any:
+        return ends.client if ends.client == ends.server else _ENDS.write(ends)
+
 
 TABLE: Final = Table(
     TcpSettings,
@@ -43,8 +87,16 @@ TABLE: Final = Table(
         Row(
             "congestion_control",
             "congestion_control",
-            choice(*CONGESTION_CONTROLS),
-            "congestion control of both ends",
+            _EachEnd(),
+            "congestion control of both ends, or of each",
+        ),
+        Row(
+            "ecn",
+            "ecn",
+            choice(*ECN),
+            "`passive` accepts ECN, `on` asks for it, `accurate` asks for AccECN",
+            unset=_KERNEL_ECN,
+            default=_KERNEL_ECN,
         ),
         Row("rmem_max", "rmem_max_bytes", _BUFFER, "the largest receive buffer"),
         Row("wmem_max", "wmem_max_bytes", _BUFFER, "the largest send buffer"),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from linklab.core import units
+from linklab.core.frames import FRAME_BYTES
+from linklab.core.limits import MAX_QUEUE_BYTES
 from linklab.schema.mapping import Mapping, boolean, integer, one_of, within
 
 
@@ -118,3 +120,11 @@ def _within(
     parse: Callable[[str], Any], low: Any, high: Any, allowed: str, form: Callable[[Any], Any]
 ) -> Quantity:
     return Quantity(within(parse, low, high, allowed), form, allowed)
+
+
+QUEUE = size(
+    FRAME_BYTES,
+    MAX_QUEUE_BYTES,
+    f"{FRAME_BYTES} B (one packet) to {units.format_size(MAX_QUEUE_BYTES)}",
+)
+"""The size of a queue."""

@@ -67,8 +67,12 @@ def built(
             hosts[name] = host
         client, server = hosts[topology.CLIENT], hosts[topology.SERVER]
         skip_indices(client)
-        for host in (client, server):
-            write_sysctls(host.node.namespace, scenario.tcp.sysctls())
+        tcp = scenario.tcp
+        for host, control in (
+            (client, tcp.congestion_control.client),
+            (server, tcp.congestion_control.server),
+        ):
+            write_sysctls(host.node.namespace, tcp.sysctls(control))
         server.channel.request(rtnetlink.add_address(LOOPBACK, SERVER_ADDRESS, 32))
         links = {}
         for name, settings in scenario.links.items():

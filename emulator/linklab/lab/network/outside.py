@@ -60,7 +60,8 @@ def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host
     lab."""
     outside = start_host(NODE, Router)
     stack.callback(outside.node.terminate)
-    write_sysctls(outside.node.namespace, scenario.tcp.sysctls())
+    tcp = scenario.tcp
+    write_sysctls(outside.node.namespace, tcp.sysctls(tcp.congestion_control.server))
     lab.hosts[NODE] = outside
     connect(lab.hosts, _SERVER_PORT, _OWN_PORT)
 

@@ -21,6 +21,7 @@ from linklab.lab.shaping.delay import Delay, Transit
 from linklab.lab.shaping.rate_queue import RateQueue
 from linklab.lab.shaping.tc import Counters
 from linklab.models.seeds import seed_for
+from linklab.queues.registry import Queue
 from linklab.scenario import LinkSettings
 
 
@@ -38,15 +39,17 @@ class _Leg:
     ) -> None:
         self.access = access
 
-        def rate_queue(port: Port, rate_bps: int, queue_bytes: int) -> RateQueue:
+        def rate_queue(port: Port, rate_bps: int, queue: Queue) -> RateQueue:
             host = hosts[port.node]
             index = host.indices[port.interface]
-            discipline = settings.queue_discipline
-            return RateQueue(host.channel, index, rate_bps, queue_bytes, discipline, slack_s)
+            assert queue.size_bytes is not None
+            return RateQueue(
+                host.channel, index, rate_bps, queue.size_bytes, queue.discipline, slack_s
+            )
 
         self.queues = {
-            "down": rate_queue(access.down, state.down_rate_bps, settings.queue_down_bytes),
-            "up": rate_queue(access.up, state.up_rate_bps, settings.queue_up_bytes),
+            "down": rate_queue(access.down, state.down_rate_bps, settings.queue_down),
+            "up": rate_queue(access.up, state.up_rate_bps, settings.queue_up),
         }
         core = hosts[access.core.node]
         self.delay = Delay(
@@ -187,6 +190,17 @@ class ShapedLink:
         for leg in self._legs.values():
             counted.update(leg.queues[direction].own_counters())
         return counted
+
+    def sojourns(self, direction: str) -> list[list[int]] | None:
+        """Returns how many packets waited how long in a direction, over all access points, as
+        `hfsc.sojourns`."""
+        found = [leg.queues[direction].sojourns() for leg in self._legs.values()]
+        known = [one for one in found if one is not None]
+        if not known:
+            return None
+        return [
+            [sum(counts) for counts in zip(*kind, strict=True)] for kind in zip(*known, strict=True)
+        ]
 
     def counters(self) -> dict[Direction, tuple[Counters, int]]:
         """Returns each direction's counters of the rate queues, and its lost packets."""

@@ -22,8 +22,15 @@ from msgspec import UNSET, UnsetType
 
 from linklab.core.frames import goodput_ratio
 from linklab.core.limits import MAX_LATE_S
-from linklab.core.link_state import LinkState
-from linklab.core.records import FILES, EventRecord, LinkRecord, QueueRecord, line
+from linklab.core.link_state import DIRECTIONS, LinkState
+from linklab.core.records import (
+    FILES,
+    EventRecord,
+    LinkRecord,
+    QueueRecord,
+    SojournRecord,
+    line,
+)
 from linklab.lab.kernel.timer import Timer
 from linklab.lab.network.hosts import LabError
 from linklab.lab.network.lab import Lab
@@ -77,6 +84,7 @@ class Player:
         self._order = itertools.count()
         self._asked = dict.fromkeys(models, 0)
         self._connections = OpenConnections(lab.client.pid) if self._wants_connections else None
+        self._run_dir = run_dir
         self._links: IO[bytes] = (run_dir / FILES[LinkRecord]).open("wb")
         self._queues: IO[bytes] = (run_dir / FILES[QueueRecord]).open("wb")
         self._events: IO[bytes] = (run_dir / FILES[EventRecord]).open("wb")
@@ -136,8 +144,9 @@ class Player:
             self.play([timer.fileno()])
 
     def stop(self) -> None:
-        """Takes the last sample and closes the files."""
+        """Takes the last sample, writes how long packets waited, and closes the files."""
         self._write_sample(0.0)
+        self._write_sojourns()
         for file in (self._links, self._queues, self._events):
             file.close()
         self._timer.close()
@@ -295,3 +304,23 @@ class Player:
         for file in (self._links, self._queues, self._events):
             file.flush()
         return carried_bytes
+
+    def _write_sojourns(self) -> None:
+        t_s = self.now_s()
+        lines = []
+        for name, link in self._lab.links.items():
+            for direction in DIRECTIONS:
+                for number, counts in enumerate(link.sojourns(direction) or []):
+                    while counts and not counts[-1]:
+                        counts.pop()
+                    if counts:
+                        found = SojournRecord(
+                            t_s=t_s,
+                            link=name,
+                            direction=direction,
+                            scalable=number == 1,
+                            buckets=counts,
+                        )
+                        lines.append(line(found))
+        if lines:
+            (self._run_dir / FILES[SojournRecord]).write_bytes(b"".join(lines))

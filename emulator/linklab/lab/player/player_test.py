@@ -43,6 +43,7 @@ class Link:
         self.reads = 0
         self.settled = 0
         self.own: dict[str, int] = {}
+        self.waits: dict[str, list[list[int]] | None] = {"down": None, "up": None}
         self._count = itertools.count(1)
         self._on_apply = on_apply
 
@@ -60,6 +61,9 @@ class Link:
 
     def own_counters(self, direction: str) -> dict[str, int]:
         return self.own
+
+    def sojourns(self, direction: str) -> list[list[int]] | None:
+        return self.waits[direction]
 
     def queue_counters(self, direction: str) -> Counters:
         self.reads += 1
@@ -210,6 +214,26 @@ def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     assert wifi_down[0]["lost_packets"] == 3
     assert [line.get("discipline") for line in lines[:3]] == [None, None, {"marked_packets": 2}]
     assert {link.settled for link in stage.links.values()} == {5}
+
+
+def test_how_long_packets_waited_is_written_at_the_end(stage: Stage) -> None:
+    stage.links["lte"].waits["down"] = [[0, 3, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0]]
+    stage.on_apply = lambda link, state: stage.end_client()
+    took_s = stage.play(rate("wifi", 0.01, 4000))
+    (line,) = stage.lines("sojourns.jsonl")
+    assert line.pop("t_s") >= took_s
+    assert line == {
+        "link": "lte",
+        "direction": "down",
+        "scalable": False,
+        "buckets": [0, 3, 0, 1],
+    }
+
+
+def test_a_kernel_that_counts_no_sojourn_times_leaves_no_file(stage: Stage) -> None:
+    stage.on_apply = lambda link, state: stage.end_client()
+    stage.play(rate("wifi", 0.01, 4000))
+    assert not (stage.run_dir / "sojourns.jsonl").exists()
 
 
 def test_who_waits_for_what_never_comes_is_not_waited_for(stage: Stage) -> None:

@@ -12,6 +12,7 @@ from linklab.lab.kernel.netlink import Channel
 
 INDEX, ROOT, CLASS, LEAF = 7, 0x10000, 0x10001, 0x100000
 ADD, PUT, CHANGE = 0x1 | 0x4 | 0x200 | 0x400, 0x1 | 0x4 | 0x100 | 0x400, 0x1 | 0x4
+NESTED = 0x8000
 WAKE = "wake"
 
 
@@ -59,7 +60,7 @@ class Recorder(Channel):
             + struct.pack("=HHQ", 12, 14, seed)
             + struct.pack("=HH", 4 + len(stats), 3)
             + stats
-            + struct.pack("=HH", 4 + len(self.own), 4)
+            + struct.pack("=HHHH", 8 + len(self.own), 7, 4 + len(self.own), 4)
             + self.own
         )
         return struct.pack("=IHHII", 36 + len(attributes), 36, 0, 0, 0) + bytes(20) + attributes

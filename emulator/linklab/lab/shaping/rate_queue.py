@@ -86,7 +86,7 @@ class RateQueue:
         for one in (_CLASS, _IDLE_CLASS):
             channel.request(hfsc.put_class(index, one, _ROOT, self._steady, new=True))
         channel.request(tc.put_qdisc(index, _WAKER, _IDLE_CLASS, plug.NAME, plug.without_room()))
-        self._put_leaf(self._discipline.kind, self._options)
+        self._put_discipline()
         self._debt.pay(time.monotonic_ns(), 0, is_backlogged=False)
         self._debt.go_on(rate_bps)
 
@@ -98,6 +98,10 @@ class RateQueue:
     def _options(self) -> bytes:
         return self._discipline.options(self._settings, self._queue_bytes)
 
+    def _put_discipline(self) -> None:
+        options = self._discipline.once(self._settings) + self._options
+        self._put_leaf(self._discipline.kind, options)
+
     def _put_leaf(self, kind: str, options: bytes) -> None:
         """Replaces the leaf by an empty one."""
         self._leaf, self._other_leaf = self._other_leaf, self._leaf
@@ -107,8 +111,8 @@ class RateQueue:
             if error.errno != errno.ENOENT:
                 raise
             raise ShapingError(
-                f"this kernel lacks the queue discipline {kind}; the guest's kernel has those of "
-                "places/guest/kernel.config"
+                f"this kernel lacks the queue discipline {kind}; the guest's kernel has it "
+                "(--place guest)"
             ) from error
 
     def _wake(self) -> None:
@@ -158,7 +162,7 @@ class RateQueue:
     def _open(self) -> None:
         self._lost_packets = self.counters().lost_packets
         self.is_shut = False
-        self._put_leaf(self._discipline.kind, self._options)
+        self._put_discipline()
 
     def _curve(self) -> Curve:
         debt_bytes = self._debt.bytes
@@ -197,8 +201,12 @@ class RateQueue:
         counted.update(self._counted_by_leaf())
         return counted
 
+    def sojourns(self) -> list[list[int]] | None:
+        """Returns how many packets waited how long, as `hfsc.sojourns`."""
+        return hfsc.sojourns(self._channel.request(tc.get_class(self._index, _CLASS)))
+
     def _counted_by_leaf(self) -> Mapping[str, int]:
         if self._discipline.counters is None or self.is_shut:
             return {}
         answer = self._channel.request(tc.get_qdisc(self._index, self._leaf))
-        return self._discipline.counters(tc.own_counters(answer))
+        return self._discipline.counters(tc.leaf(answer))

@@ -11,7 +11,7 @@ import pytest
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.netlink import Channel, NetlinkError
-from linklab.lab.shaping.conftest import INDEX, WAKE, Recorder
+from linklab.lab.shaping.conftest import INDEX, NESTED, WAKE, Recorder
 from linklab.lab.shaping.rate_queue import RateQueue
 from linklab.lab.shaping.tc import Counters, ShapingError
 from linklab.queues import registry
@@ -38,7 +38,7 @@ def queue(netlink: Recorder, rate_bps: int) -> RateQueue:
 def test_a_queue_is_built_with_its_limit_beside_what_wakes_it(netlink: Recorder) -> None:
     queue(netlink, 80_000_000)
     *_, waker, leaf = netlink.sent
-    assert netlink.raw[-1].endswith(b"bfifo\0\0\0" + struct.pack("=HHI", 8, 2, 500_000))
+    assert netlink.raw[-1].endswith(b"bfifo\0\0\0" + struct.pack("=HHI", 8, NESTED | 2, 500_000))
     assert waker["parent"] != leaf["parent"]
     rate = (0, 0, 10_000_000)
     assert netlink.taken() == ["add hfsc", rate, rate, "add plug", "add bfifo"]
@@ -192,7 +192,7 @@ def test_a_shut_queue_is_another_without_room(netlink: Recorder) -> None:
     assert netlink.taken() == ["add plug", (0, 0, 10_000_000)]
     built.set(80_000_000, is_held=False)
     opened = netlink.sent[0]
-    assert netlink.raw[-2].endswith(struct.pack("=HHI", 8, 2, 500_000))
+    assert netlink.raw[-2].endswith(struct.pack("=HHI", 8, NESTED | 2, 500_000))
     assert opened["parent"] == shut["parent"]
     assert opened["handle"] != shut["handle"]
     assert netlink.taken() == ["add bfifo", (0, 0, 10_000_000)]
@@ -234,7 +234,7 @@ MARKING = Discipline(
     "marks",
     Table(Marking, ()),
     options=lambda settings, queue_bytes: struct.pack("=II", settings.marks_at, queue_bytes),
-    counters=lambda counted: {"marked_packets": struct.unpack_from("=I", counted)[0]},
+    counters=lambda leaf: {"marked_packets": struct.unpack_from("=I", leaf.own)[0]},
 )
 
 
@@ -243,7 +243,9 @@ def test_a_discipline_of_its_own_is_the_leaf(
 ) -> None:
     monkeypatch.setitem(registry._OF_SETTINGS, Marking, MARKING)
     RateQueue(netlink, INDEX, 80_000_000, 500_000, Marking(9))
-    assert netlink.raw[-1].endswith(b"marks\0\0\0" + struct.pack("=HHII", 12, 2, 9, 500_000))
+    assert netlink.raw[-1].endswith(
+        b"marks\0\0\0" + struct.pack("=HHII", 12, NESTED | 2, 9, 500_000)
+    )
 
 
 def test_what_only_a_discipline_counts_outlasts_an_outage(

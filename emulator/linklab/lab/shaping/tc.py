@@ -16,18 +16,21 @@ from linklab.core.netlink_messages import (
     ECHO,
     EXCLUSIVE,
     REPLACE,
-    attribute,
+    attributes,
     message,
+    nested,
     of_answer,
     text,
 )
+from linklab.queues.discipline import Leaf
 
 ROOT_PARENT: Final = 0xFFFFFFFF
 """The parent of an interface's root qdisc (TC_H_ROOT)."""
 
 NEWQDISC, NEWCLASS = 36, 40
-_DELQDISC, _GETQDISC = 37, 38
-_TCA_KIND, TCA_OPTIONS, _TCA_STATS, _TCA_XSTATS = 1, 2, 3, 4
+_DELQDISC, _GETQDISC, _GETCLASS = 37, 38, 42
+_TCA_KIND, TCA_OPTIONS, _TCA_STATS, _TCA_STATS2 = 1, 2, 3, 7
+_TCA_STATS_APP = 4
 _TCMSG = struct.Struct("=BxxxiIII")
 _STATS = struct.Struct("=QIIIIIII")
 
@@ -58,10 +61,10 @@ def about(
     kind: int, flags: int, index: int, handle: int, parent: int, name: str, options: bytes
 ) -> bytes:
     """Returns a message about a qdisc or class of an interface. `name` is the kernel's name of its
-    kind."""
+    kind. Its options are marked as nested, which fq_pie and dualpi2 require (nla_parse_nested)."""
     body = _TCMSG.pack(0, index, handle, parent, 0)
     if name:
-        body += text(_TCA_KIND, name) + attribute(TCA_OPTIONS, options)
+        body += text(_TCA_KIND, name) + nested(TCA_OPTIONS, options)
     return message(kind, flags, body)
 
 
@@ -86,8 +89,13 @@ def get_qdisc(index: int, handle: int) -> bytes:
     return about(_GETQDISC, ECHO, index, handle, 0, "", b"")
 
 
+def get_class(index: int, handle: int) -> bytes:
+    """Asks for one class with its options."""
+    return about(_GETCLASS, ECHO, index, handle, 0, "", b"")
+
+
 def in_answer(answer: bytes) -> dict[int, memoryview]:
-    """Returns the attributes in the answer to `get_qdisc`."""
+    """Returns the attributes in the answer to `get_qdisc` or `get_class`."""
     return of_answer(answer, _TCMSG.size)
 
 
@@ -99,6 +107,8 @@ def counters(answer: bytes) -> Counters:
     return Counters(sent, packets, drops, backlog, queued)
 
 
-def own_counters(answer: bytes) -> memoryview:
-    """Returns the counters of this kind of qdisc from the answer to `get_qdisc`."""
-    return in_answer(answer)[_TCA_XSTATS]
+def leaf(answer: bytes) -> Leaf:
+    """Returns what only qdiscs of this kind count, from the answer to `get_qdisc`."""
+    found = in_answer(answer)
+    _, _, drops, over_limits, *_ = _STATS.unpack_from(found[_TCA_STATS])
+    return Leaf(drops, over_limits, attributes(found[_TCA_STATS2])[_TCA_STATS_APP])

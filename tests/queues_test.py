@@ -1,0 +1,120 @@
+"""Tests queue disciplines below a link's rate, in the guest and in virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PROBES, Called, Linklab, lines
+from linklab.core.records import QueueRecord, SojournRecord
+from linklab.queues.registry import DISCIPLINES
+from linklab.runs import queue_figures
+from linklab.runs.queue_figures import QueueFigures
+from msgspec import convert
+
+ScenarioFile = Callable[..., Path]
+SECONDS = 8
+FLOWS = PROBES / "flows.py"
+SERVER = f"python3 {FLOWS} serve {{port}}"
+WAITS_MS = {
+    "drop-tail": (50, 130),
+    "drop-head": (50, 130),
+    "codel": (1, 8),
+    "fq_codel": (1, 8),
+    "cake": (0.3, 8),
+    "pie": (5, 20),
+    "fq_pie": (5, 20),
+    "red": (2, 30),
+    "dualpi2": (2, 20),
+}
+"""The limits of the median wait of four cubic connections at 20 Mbit/s and 20 ms. Queues that are
+counted in bytes have 300 kB: 120 ms."""
+
+
+def link(queue: str) -> str:
+    return f"down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue_down: {queue}"
+
+
+def fetched(linklab: Linklab, file: Path, controls: list[str], seed: int = 1) -> Called:
+    """Fetches by one connection for each congestion control."""
+    words = ("python3", FLOWS, "fetch", "rmnet0", SECONDS, *controls)
+    done = linklab("exec", file, "--seed", seed, "--json", "--server", SERVER, "--", *words)
+    assert done.code == 0, done.err
+    return done
+
+
+def figures(run_dir: Path) -> QueueFigures:
+    queues = convert(lines(run_dir / "queues.jsonl"), list[QueueRecord])
+    waits = convert(lines(run_dir / "sojourns.jsonl"), list[SojournRecord])
+    return queue_figures.of_records(queues, waits)["lte"]["down"]
+
+
+@pytest.mark.parametrize("name", [one.name for one in DISCIPLINES])
+def test_a_discipline_keeps_its_promise(
+    linklab: Linklab, scenario: ScenarioFile, name: str
+) -> None:
+    size = ", size: 300 kB" if name.startswith("drop") or name == "red" else ""
+    file = scenario("kept", lte=link(f"{{discipline: {name}{size}}}"))
+    run_dir = Path(fetched(linklab, file, ["cubic"] * 4).json["run_dir"])
+    found = figures(run_dir)
+    least_ms, most_ms = WAITS_MS[name]
+    assert found.sojourn is not None
+    assert least_ms <= found.sojourn.p50_s * 1e3 <= most_ms
+    assert found.sojourn.p50_s <= found.sojourn.p95_s <= found.sojourn.p99_s
+    assert found.dropped_packets == found.early_dropped_packets + found.full_dropped_packets > 0
+    assert (found.early_dropped_packets == 0) == name.startswith("drop")
+    assert found.marked_packets == 0
+    # Of frames of 1514 bytes 1448 are data.
+    assert sum(json.loads((run_dir / "client.out").read_text())) * 8 > 0.9 * 20e6 * SECONDS / 2
+
+
+@pytest.mark.parametrize(
+    ("queue", "tcp"),
+    [
+        ("{discipline: codel, ecn: true}", "{ecn: on}"),
+        ("fq_codel", "{ecn: accurate}"),
+        ("{discipline: pie, ecn: true}", "{ecn: on, congestion_control: {server: reno}}"),
+        ("{discipline: red, ecn: true, size: 300 kB}", "{ecn: on}"),
+        ("cake", "{ecn: on}"),
+        ("dualpi2", "{ecn: on}"),
+    ],
+)
+def test_connections_with_ecn_get_marks_instead_of_drops(
+    linklab: Linklab, scenario: ScenarioFile, queue: str, tcp: str
+) -> None:
+    file = scenario("marked", lte=link(queue), more=f"tcp: {tcp}\n")
+    found = figures(Path(fetched(linklab, file, ["cubic"]).json["run_dir"]))
+    assert found.marked_packets > 5
+    assert found.dropped_packets <= found.marked_packets / 5
+
+
+def test_the_seed_decides_what_a_discipline_draws(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario("drawn", lte=link("fq_pie"))
+
+    def written(seed: int) -> Any:
+        run_dir = Path(fetched(linklab, file, ["cubic"] * 4, seed).json["run_dir"])
+        names = ("outcome.json", "queues.jsonl", "sojourns.jsonl", "client.out")
+        return [(run_dir / name).read_text() for name in names]
+
+    first = written(1)
+    assert written(1) == first
+    assert written(2) != first
+
+
+def test_scalable_packets_do_not_wait_behind_classic_ones(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """DualPI2 marks scalable packets that waited 1 ms; classic ones wait about 15 ms."""
+    file = scenario("both", lte=link("{discipline: dualpi2, scalable: ect}"))
+    run_dir = Path(fetched(linklab, file, ["dctcp", "cubic"]).json["run_dir"])
+    rtts_ms: dict[str, list[float]] = {}
+    for line in (run_dir / "server.out").read_text().splitlines():
+        control, rtt_us = line.split()
+        rtts_ms.setdefault(control, []).append(int(rtt_us) / 1e3)
+    assert sorted(rtts_ms["dctcp"])[len(rtts_ms["dctcp"]) // 2] < 20 + 3
+    assert sorted(rtts_ms["cubic"])[len(rtts_ms["cubic"]) // 2] > 20 + 4
+    scalable, classic = json.loads((run_dir / "client.out").read_text())
+    assert 1 / 3 < scalable / classic < 3
