@@ -287,7 +287,9 @@ def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack)
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(command("test"), timeout=10)
     kept = stack("exec", "-T", "emulator", "sh", "-c", "cat /var/cache/linklab/live/*.token")
-    with urllib.request.urlopen(command(kept.stdout.strip()), timeout=10) as answer:
+    token = kept.stdout.strip()
+    _use_the_page(f"http://127.0.0.1:{stack.ports['LINKLAB_METRICS_PORT']}", token)
+    with urllib.request.urlopen(command(token), timeout=10) as answer:
         assert json.load(answer) == {"done": "on to the next algorithm"}
     until(lambda: len(scraped("count by (run) (last_over_time(linklab_run_info[5m]))")) == 2, logs)
 
@@ -316,6 +318,26 @@ def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack)
     state = json.loads(docker("inspect", container).stdout)[0]["State"]
     assert (state["ExitCode"], state["OOMKilled"]) == (130, False)
     assert "everything that was started has been ended" in stack("logs", "emulator").stdout
+
+
+def _use_the_page(url: str, token: str) -> None:
+    """Does what a browser does with the page, by the port that is published."""
+    with urllib.request.urlopen(f"{url}/", timeout=10) as page:
+        assert "<title>linklab" in page.read().decode()
+    with urllib.request.urlopen(f"{url}/news", timeout=10) as stream:
+        assert b'"status"' in stream.readline()
+
+    def change(origin: str) -> urllib.request.Request:
+        return urllib.request.Request(
+            f"{url}/change",
+            b'{"link": "lte", "change": "loss", "value": "0 %"}',
+            {"X-Linklab": token, "Origin": origin},
+        )
+
+    with urllib.request.urlopen(change(url), timeout=10) as answer:
+        assert json.load(answer) == {"done": "lte: loss 0 %"}
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(change("http://127.0.0.1:1"), timeout=10)
 
 
 def _health(container: str) -> str:

@@ -308,14 +308,28 @@ def my_server():
 """
 
 
+def test_an_error_is_shown_at_the_line_of_the_test(project: Path, in_project: Pytest) -> None:
+    (project / "test_downloads.py").write_text(
+        "def test_run(linklab):\n    linklab.run('alg3', scenario='none.yaml')\n"
+        "def test_compare(linklab):\n    linklab.compare('alg3', scenario='none.yaml')\n"
+        "def test_execute(linklab):\n    linklab.execute(['no-such'], scenario='small.yaml')\n"
+        "def test_live(linklab_live):\n    linklab_live(scenario='none.yaml')\n"
+    )
+    done = in_project()
+    assert done.stdout.count("E       ") == 4, done.stdout
+    assert set(re.findall(r"^(\S+\.py):\d+: ", done.stdout, re.M)) == {"test_downloads.py"}
+    assert "none.yaml: there is no such scenario" in done.stdout
+
+
 @pytest.mark.one_at_a_time
 def test_the_examples_of_the_page_do_what_they_say(project: Path, in_project: Pytest) -> None:
     (project / "test_downloads.py").unlink()
-    (project / "train.yaml").write_text(SMALL.replace("name: small", "name: train"))
+    page = REPOSITORY / "emulator/handbook/how-to/use-linklab-in-python-tests.md"
+    (scenario,) = (one for one in blocks(page) if one.startswith("cat > train.yaml"))
+    subprocess.run(["sh", "-c", scenario], cwd=project, check=True)
     (project / "my-client").write_text(MY_CLIENT)
     (project / "my-client").chmod(0o755)
     (project / "conftest.py").write_text(CONFTEST)
-    page = REPOSITORY / "emulator/handbook/how-to/use-linklab-in-python-tests.md"
     examples = [one for one in blocks(page) if "def test_" in one]
     for number, example in enumerate(examples):
         (project / f"test_example{number}.py").write_text(f"{example}\n")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from linklab import LinklabError
 from linklab.analysis.run import Run
 from linklab.api import functions
 from linklab.api.compared_runs import ComparedRuns
@@ -26,6 +27,19 @@ def scenario_of(request: pytest.FixtureRequest, name: str | None) -> str:
         )
     beside = request.path.parent / name
     return str(beside) if beside.is_file() else name
+
+
+Made = TypeVar("Made")
+
+
+def told(call: Callable[[], Made]) -> Made:
+    """Calls a function of linklab. pytest shows its errors at the test's line, without linklab's own
+    lines."""
+    __tracebackhide__ = True
+    try:
+        return call()
+    except LinklabError as error:
+        raise error.with_traceback(None) from None
 
 
 class LabFixture:
@@ -64,9 +78,9 @@ class LabFixture:
         """Runs several clients. Raises LinklabError if the runs cannot be made."""
         __tracebackhide__ = True
         begun = time.monotonic()
-        made = functions.compare(
-            self._scenario(scenario), clients, **{"parallel": 1, **self._with_own(options)}
-        )
+        own = {"parallel": 1, **self._with_own(options)}
+        where = self._scenario(scenario)
+        made = told(lambda: functions.compare(where, clients, **own))
         for run in made.runs:
             self._note(run, (time.monotonic() - begun) / len(made.runs))
         return made
@@ -102,7 +116,7 @@ class LabFixture:
         __tracebackhide__ = True
         begun = time.monotonic()
         try:
-            run = made()
+            run = told(made)
         except FailedRunError as error:
             self._note(error.run, time.monotonic() - begun)
             raise

@@ -14,7 +14,7 @@ from linklab.api.live_lab import OpenLab, live
 from linklab.core.locks import locked
 from linklab.core.paths import in_cache
 from linklab.testing.case import Case
-from linklab.testing.lab_fixture import scenario_of
+from linklab.testing.lab_fixture import scenario_of, told
 
 VARIABLES: Final = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 """What programs read of the environment. `no_proxy` is emptied."""
@@ -47,7 +47,7 @@ class LiveFixture:
         __tracebackhide__ = True
         where = scenario_of(self._request, scenario or self.scenario)
         own = {"seed": self.seed, "out": self._out, **options}
-        lab = self._stack.enter_context(live(where, **own))
+        lab = told(lambda: self._stack.enter_context(live(where, **own)))
         for name in VARIABLES:
             self._monkeypatch.setenv(name, lab.proxy)
         for name in ("no_proxy", "NO_PROXY"):
