@@ -14,6 +14,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY, json_of
 from linklab.core.limits import MAX_LATE_S
+from linklab.core.link_kinds import KINDS
 from linklab.metrics import about, lab, links, results
 from linklab.metrics.metric import RUN_LABELS, Metric
 from linklab.metrics.run import CATALOGUE
@@ -382,7 +383,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Promet
         "  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, loss: 0.1 %}\n"
         "  lte: {down: 30 Mbit/s, up: 10 Mbit/s, rtt: 50 ms}\n"
         "  lte2: {kind: lte, down: 5 Mbit/s, up: 5 Mbit/s, rtt: 50 ms}\n"
-        "events:\n"
+        + "".join(
+            f"  {kind}: {{down: 5 Mbit/s, up: 5 Mbit/s, rtt: 50 ms}}\n"
+            for kind in KINDS
+            if kind not in ("wifi", "lte")
+        )
+        + "events:\n"
         "  - {at: 1500 ms, link: wifi, carrier: down}\n"
         "  - {at: 2 s, link: lte, down: 20 Mbit/s}\n"
         "  - {at: 3 s, link: wifi, carrier: up}\n"
@@ -444,10 +450,11 @@ def test_no_variable_is_empty(published: tuple[Prometheus, list[Any]]) -> None:
         for variable in queried(dashboard):
             start_s = slots[0]["start_s"]
             values = offered(server, variable, start_s)
-            expected = {"algorithm": 2, "run": 3, "link": 3}.get(variable["name"], 1)
+            expected = {"algorithm": 2, "run": 3, "link": len(KINDS) + 1}.get(variable["name"], 1)
             assert len(values) == expected, (name, variable["name"], values)
             if variable["name"] == "link":
-                assert values == {"wifi": "Wi-Fi", "lte": "LTE", "lte2": "lte2"}
+                titles = {name: kind.title for name, kind in KINDS.items()}
+                assert values == {**titles, "lte2": "lte2"}
 
 
 def test_every_metric_of_the_catalogue_has_data(published: tuple[Prometheus, list[Any]]) -> None:
@@ -473,11 +480,8 @@ def test_published_runs_keep_to_their_slots_and_their_figures(
         received = server.value("sum(multilink_received_bytes_total)", slot["end_s"])
         assert received[0][1] >= 60e6
         downs = server.value('linklab_events_total{kind="carrier-down"}', slot["end_s"])
-        assert {series["link"]: count for series, count in downs} == {
-            "wifi": 1,
-            "lte": 0,
-            "lte2": 0,
-        }
+        counted = {series["link"]: count for series, count in downs}
+        assert counted == {**dict.fromkeys((*KINDS, "lte2"), 0), "wifi": 1}
         ((_, outage_s),) = server.value(
             'linklab_link_outage_seconds_total{link="wifi"}', slot["end_s"]
         )

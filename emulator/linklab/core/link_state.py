@@ -39,8 +39,10 @@ class LinkState:
         lease: number of the client's address, from 0. A new address breaks open sockets.
         signal_dbm: received signal strength.
         carriers: number of aggregated LTE carriers.
-        rrc: state of the LTE radio.
+        rrc: state of the LTE or 5G radio.
         queue_bytes: size of both directions' queues; UNSET if it is as the link's settings say.
+        pause: what interrupts the link, such as "handover"; UNSET if nothing does.
+        technology: "nr" or "lte" on a link with dual connectivity; UNSET on others.
     """
 
     up: bool
@@ -59,6 +61,8 @@ class LinkState:
     carriers: Count = 1
     rrc: Name = CONNECTED
     queue_bytes: Count | UnsetType = UNSET
+    pause: Name | UnsetType = UNSET
+    technology: Name | UnsetType = UNSET
 
     def _is_held(self, direction: str) -> bool:
         return self.hold_down if direction == "down" else self.hold_up

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Literal
 
-from linklab.core.link_kinds import LTE
+from linklab.core.link_kinds import FIVE_G, LTE
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.layer import STEP_S, Load, Steps
@@ -257,7 +257,7 @@ MODEL: Final = Model(
     layer=lambda settings, made: Carriers(settings, made.random("carriers"), made.step_s),
     place=Stage.RADIO,
     summary=lambda settings: [("carriers", f"{settings.count} carriers")],
-    kinds=(LTE,),
+    kinds=(LTE, FIVE_G),
     transitions=_transitions,
     happenings=("carriers",),
 )

@@ -21,10 +21,10 @@ def exponential(random: Random, mean: float) -> float:
 
 def lognormal(random: Random, median: float, sigma: float) -> float:
     """Draws a lognormal number; `sigma` is the standard deviation of its logarithm."""
-    return median * bit_exact_math.exp(sigma * _normal(random))
+    return median * bit_exact_math.exp(sigma * normal(random))
 
 
-def _normal(random: Random) -> float:
+def normal(random: Random) -> float:
     """Draws a standard normal number by the ratio of uniforms (Kinderman), like
     `Random.normalvariate`."""
     while True:

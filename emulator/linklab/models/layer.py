@@ -1,7 +1,7 @@
 """Defines layers, which compute a link's state at one instant, and stacks them. Pure.
 
-    base state → trace → run-to-run spread → on-off → radio and its air → carriers → RRC → events
-    → what the player applies
+    base state → trace → spread → run-to-run spread → dual connectivity → slots → boost → pauses
+    → on-off → radio and its air → carriers → RRC → events → what the player applies
 
 A layer takes the state of the layers below it and changes a part of it. It uses no clock, socket or
 file. Its caller (player, oracle or plot) gives the time and what the link has carried, and calls

@@ -7,12 +7,30 @@ from typing import Any, Final
 
 from linklab.core.link_kinds import OTHER, LinkKind
 from linklab.core.link_state import LinkState
-from linklab.models import between_runs, carriers, events, on_off, rrc, trace, wifi
+from linklab.models import (
+    between_runs,
+    boost,
+    carriers,
+    endc,
+    events,
+    on_off,
+    pauses,
+    rrc,
+    slots,
+    spread,
+    trace,
+    wifi,
+)
 from linklab.models.model import AnyModel, Happening
 
 MODELS: Final[tuple[AnyModel, ...]] = (
     between_runs.MODEL,
     trace.MODEL,
+    spread.MODEL,
+    endc.MODEL,
+    slots.MODEL,
+    boost.MODEL,
+    pauses.MODEL,
     on_off.MODEL,
     wifi.MODEL,
     carriers.MODEL,

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.core.link_kinds import LTE, OTHER, WIFI
+from linklab.core.link_kinds import FIVE_G, FIXED, KINDS, LTE, OTHER, SATELLITE, WIFI
 from linklab.core.link_state import LinkState
 from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
@@ -56,6 +56,8 @@ CHANGES = (
         ({"blackout": True}, [Happening("outage")]),
         ({"carriers": 3}, [Happening("carriers", "3")]),
         ({"rrc": "drx"}, [Happening("rrc", "drx")]),
+        ({"pause": "stall"}, [Happening("pause", "stall")]),
+        ({"technology": "nr"}, [Happening("technology", "nr")]),
         ({"lease": 1}, [Happening("address", "1")]),
         ({"access_point": ""}, [Happening("handover", "ap1")]),
         ({"access_point": "ap2"}, [Happening("associated", "ap2")]),
@@ -84,8 +86,12 @@ def test_every_kind_of_event_is_listed(event: Event) -> None:
 
 
 def test_the_way_back_has_its_own_words() -> None:
-    down = replace(STATE, up=False, blackout=True)
-    assert transitions(down, STATE) == [Happening("carrier-up"), Happening("outage-end")]
+    down = replace(STATE, up=False, blackout=True, pause="tunnel")
+    assert transitions(down, STATE) == [
+        Happening("carrier-up"),
+        Happening("outage-end"),
+        Happening("pause-end", "tunnel"),
+    ]
 
 
 SETTINGS = (
@@ -112,10 +118,20 @@ def test_a_model_is_known_by_its_settings_and_no_key_is_two_models() -> None:
 
 
 def test_a_kind_has_its_own_models_and_those_for_all() -> None:
-    keys = {kind: {model.rows[0].key for model in of_kind(kind)} for kind in (WIFI, LTE)}
-    assert keys[WIFI] - keys[LTE] == {"radio"}
-    assert keys[LTE] - keys[WIFI] == {"carriers", "rrc"}
-    assert keys[WIFI] & keys[LTE] == {"between_runs", "trace", "on_off"}
+    keys = {
+        kind: {model.rows[0].key for model in of_kind(kind)}
+        for kind in KINDS.values()
+        if kind is not OTHER
+    }
+    everywhere = {"between_runs", "trace", "spread", "pauses", "on_off"}
+    own = {
+        WIFI: {"radio"},
+        LTE: {"carriers", "rrc"},
+        FIVE_G: {"endc", "carriers", "rrc"},
+        SATELLITE: {"slots"},
+        FIXED: {"boost"},
+    }
+    assert keys == {kind: everywhere | of_it for kind, of_it in own.items()}
 
 
 def test_a_link_of_the_user_s_own_kind_may_have_every_model() -> None:

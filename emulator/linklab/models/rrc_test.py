@@ -15,6 +15,7 @@ MODES = {
     "promotion": (True, True),
     "connected": (False, False),
     "drx": (True, False),
+    "inactive": (True, True),
 }
 
 
@@ -173,3 +174,17 @@ def test_later_is_the_same_later(up: list[float], cycles: int) -> None:
     assert [mode for _, mode in first][:3] == [mode for _, mode in later][:3]
     for (wanted_s, _), (t_s, _) in list(zip(first, later, strict=False))[1:3]:
         assert t_s == pytest.approx(wanted_s + shift_s, abs=STEP_S + 1e-6)
+
+
+def test_5g_wakes_faster_from_inactive_than_from_idle() -> None:
+    standalone = RrcSettings(inactive_s=10.0, tail_s=15.0)
+    queues = Queues(up=[0.0, 13.001, 40.001])
+    history = drive(queues, 41, standalone)
+    assert [mode for _, mode in history] == [
+        *("idle", "promotion", "connected", "drx", "inactive"),
+        *("promotion", "connected", "drx", "inactive", "idle"),
+        *("promotion", "connected", "drx"),
+    ]
+    times = [t_s for t_s, _ in history]
+    woke_s = [times[n + 1] - times[n] for n, (_, mode) in enumerate(history) if mode == "promotion"]
+    assert woke_s == pytest.approx([0.26, 0.14, 0.26])

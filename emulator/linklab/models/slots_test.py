@@ -1,0 +1,107 @@
+import statistics
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from linklab.core.link_state import LinkState
+from linklab.models.layer import NO_LOAD
+from linklab.models.slots import Slots, SlotSettings
+
+BASE = LinkState(True, 292_000_000, 21_000_000, 0.0105, 0.0, 0.0)
+STILL = SlotSettings()
+
+
+def history(settings: SlotSettings, seed: int, until_s: float) -> list[tuple[float, LinkState]]:
+    """Every time at which the link changes, with its state from then on."""
+    layer = Slots(settings, Random(seed))
+    found = [(0.0, layer.apply(0.0, NO_LOAD, BASE))]
+    while (t_s := layer.next_s()) <= until_s:
+        assert t_s > found[-1][0]
+        found.append((t_s, layer.apply(t_s, NO_LOAD, BASE)))
+    return found
+
+
+def mean(changes: list[tuple[float, LinkState]], until_s: float, name: str) -> float:
+    """The mean of a value over time."""
+    ends = [*(t_s for t_s, _ in changes[1:]), until_s]
+    spans = zip(changes, ends, strict=True)
+    values = ((float(getattr(state, name)), end_s - t_s) for (t_s, state), end_s in spans)
+    return sum(value * lasts_s for value, lasts_s in values) / until_s
+
+
+@pytest.mark.parametrize(
+    ("start_s", "boundaries"), [(0.0, [12, 27, 42, 57]), (20.0, [7, 22, 37, 52]), (12.0, [15, 30])]
+)
+def test_slots_begin_at_12_27_42_and_57(start_s: float, boundaries: list[int]) -> None:
+    lossy = [t_s for t_s, one in history(replace(STILL, start_s=start_s), 1, 59) if one.loss_ratio]
+    assert lossy[: len(boundaries)] == boundaries
+
+
+def test_the_averages_are_those_of_the_link() -> None:
+    """Of the rate, a fifteenth of the time lacks 19 %."""
+    until_s = 15 * 20_000.0
+    changes = history(STILL, 1, until_s)
+    full = 1 - 0.19 / 15
+    for name, expected in (
+        ("down_rate_bps", 292e6 * full),
+        ("up_rate_bps", 21e6 * full),
+        ("delay_s", 0.0105),
+        ("loss_ratio", 0.0036),
+    ):
+        assert mean(changes, until_s, name) == pytest.approx(expected, rel=0.02)
+
+
+def test_every_slot_has_its_own_rate_and_delay() -> None:
+    begun = [one for t_s, one in history(STILL, 1, 15_000) if (t_s - 12) % 15 == 0]
+    assert len({one.down_rate_bps for one in begun}) > 900
+    quartiles = statistics.quantiles([2000 * one.delay_s for one in begun], n=4)
+    assert quartiles == pytest.approx([18.7, 21, 23.3], abs=0.5)
+
+
+def test_the_last_second_is_slower() -> None:
+    changes = history(STILL, 1, 60)
+    slower = [
+        after.down_rate_bps / before.down_rate_bps
+        for before, after in (
+            (changes[n - 1][1], one) for n, (t_s, one) in enumerate(changes) if t_s % 15 == 11
+        )
+    ]
+    assert slower == pytest.approx([0.81] * 4, rel=1e-6)
+
+
+@examples(max_examples=50)
+@given(
+    st.builds(
+        SlotSettings,
+        st.floats(2, 60),
+        st.floats(0, 60),
+        st.none() | st.floats(0, 60),
+        st.floats(0, 1),
+        st.floats(0, 0.4),
+        st.floats(0, 5),
+        st.floats(0, 0.99),
+        st.floats(0, 1),
+    ),
+    st.integers(),
+)
+def test_rates_and_delays_are_possible_and_a_seed_repeats_them(
+    settings: SlotSettings, seed: int
+) -> None:
+    found = history(settings, seed, 100)
+    assert history(settings, seed, 100) == found
+    for _, state in found:
+        assert state.down_rate_bps >= 1000
+        assert state.delay_s >= 0
+        assert 0 <= state.loss_ratio < 1
+
+
+def test_asking_more_often_changes_nothing() -> None:
+    once, often = Slots(STILL, Random(1)), Slots(STILL, Random(1))
+    for tick in range(1000):
+        state = often.apply(tick / 10, NO_LOAD, BASE)
+        assert often.next_s() > tick / 10
+    assert once.apply(99.9, NO_LOAD, BASE) == state

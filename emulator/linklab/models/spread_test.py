@@ -1,0 +1,67 @@
+import statistics
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from linklab.core.link_state import LinkState
+from linklab.models.layer import NO_LOAD
+from linklab.models.spread import Spread, SpreadOfLink, SpreadSettings
+
+BASE = LinkState(True, 200_000_000, 53_000_000, 0.0255, 0.0, 0.0)
+CHICAGO = SpreadOfLink(
+    SpreadSettings(26_000_000, 572_000_000, 21_000_000, 105_000_000), 200_000_000, 53_000_000
+)
+
+
+def rates(spread: SpreadOfLink, seed: int, count: int) -> list[tuple[int, int]]:
+    """The rates of the first steps."""
+    layer = Spread(spread, Random(seed))
+    found = []
+    t_s = 0.0
+    for _ in range(count):
+        state = layer.apply(t_s, NO_LOAD, BASE)
+        found.append((state.down_rate_bps, state.up_rate_bps))
+        assert layer.next_s() > t_s
+        t_s = layer.next_s()
+    return found
+
+
+def test_the_percentiles_are_as_stated() -> None:
+    many = [rate for seed in range(40) for rate in rates(CHICAGO, seed, 1000)]
+    for direction, stated in ((0, (26e6, 200e6, 572e6)), (1, (21e6, 53e6, 105e6))):
+        tenths = statistics.quantiles([one[direction] for one in many], n=10)
+        assert (tenths[0], tenths[4], tenths[8]) == pytest.approx(stated, rel=0.1)
+
+
+def test_neighbours_are_alike_for_as_long_as_stated() -> None:
+    """The position's correlation falls to 1/e in `memory`; a rank is a position."""
+    series = [one for one, _ in rates(CHICAGO, 1, 20_000)]
+    order = sorted(series)
+    ranks = [order.index(one) / len(order) for one in series]
+    for lag, expected in ((1, 0.88), (8, 0.37), (40, 0.0)):
+        assert statistics.correlation(ranks[:-lag], ranks[lag:]) == pytest.approx(
+            expected, abs=0.06
+        )
+
+
+@examples(max_examples=50)
+@given(st.integers(), st.floats(0.1, 600), st.floats(0.02, 60), st.integers(1000, 200_000_000))
+def test_rates_are_above_zero_and_a_seed_repeats_them(
+    seed: int, memory_s: float, step_s: float, low: int
+) -> None:
+    settings = SpreadSettings(low, None, None, 53_000_000, memory_s, step_s)
+    spread = SpreadOfLink(settings, 200_000_000, 53_000_000)
+    found = rates(spread, seed, 30)
+    assert all(1000 <= down <= 200_000_000 and up == 53_000_000 for down, up in found)
+    assert rates(spread, seed, 30) == found
+
+
+def test_asking_more_often_changes_nothing() -> None:
+    once, often = Spread(CHICAGO, Random(3)), Spread(CHICAGO, Random(3))
+    for tenth in range(200):
+        state = often.apply(tenth / 10, NO_LOAD, BASE)
+        assert often.apply(tenth / 10, NO_LOAD, BASE) == state
+    assert once.apply(19.9, NO_LOAD, BASE) == state

@@ -1,0 +1,74 @@
+"""Tests keys of the link models of today: what is refused, and that the rest is read again."""
+
+import pytest
+
+from linklab import scenario
+from linklab.scenario import ScenarioError
+
+PAUSE = "{name: x, per_minute: 1, median: 1 s, p90: 2 s%s}"
+
+
+def with_keys(keys: str) -> str:
+    """A scenario of one link, whose kind may have every model."""
+    link = f"down: 300 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, {keys}"
+    return f"name: a\npayload: {{size: 1 MB}}\nlinks: {{other: {{{link}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (
+            "spread: {down_p10: 400 Mbit/s}",
+            "down_p10: 400 Mbit/s is on the wrong side of the median; allowed: at most 300 Mbit/s",
+        ),
+        (
+            "spread: {up_p90: 5 Mbit/s}",
+            "up_p90: 5 Mbit/s is on the wrong side of the median; allowed: at least 20 Mbit/s",
+        ),
+        ("boost: {burst: 1 MB}", "boosts nothing; needed: `down` or `up`"),
+        (
+            "boost: {up: 10 Mbit/s}",
+            "up: 10 Mbit/s is less than the link's rate; allowed: at least 20 Mbit/s",
+        ),
+        ("rrc: {inactive: 12 s}", "inactive: 12 s is not before idle; allowed: below 11.2 s"),
+        ("pauses: []", "pauses: the list is empty; allowed: one mapping or more"),
+        (
+            f"pauses: [{PAUSE % ''}, {PAUSE % ''}]",
+            "name: 'x' is there twice; allowed: another name",
+        ),
+        (
+            "pauses: [{name: x, per_minute: 1, median: 2 s, p90: 1 s}]",
+            "p90: 1 s is shorter than the median; allowed: at least 2 s",
+        ),
+        (
+            f"pauses: [{PAUSE % ', longest: 500 ms'}]",
+            "longest: 500 ms is shorter than the median; allowed: at least 1 s",
+        ),
+        (
+            f"pauses: [{PAUSE % ', left: 5 %, lossy: true'}]",
+            "left: a lossy pause leaves nothing; allowed: without `lossy`",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(keys: str, words: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        scenario.parse(with_keys(keys), "x.yaml")
+    assert str(refused.value).startswith("x.yaml:3: links.other")
+    assert str(refused.value).endswith(words)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "spread: {down_p10: 26 Mbit/s, memory: 5 s}",
+        "boost: {down: 600 Mbit/s}",
+        "rrc: {inactive: 10 s, resume: 200 ms}",
+        f"pauses: [{PAUSE % ', lossy: true'}, {{name: y, per_minute: 2, median: 1 s, p90: 1 s}}]",
+        "endc: {down: 30 Mbit/s, up: 10 Mbit/s, rtt: 40 ms, nr: 10 s}",
+        "slots: {start: random, rate_sd: 10 %}",
+    ],
+)
+def test_it_is_written_and_read_again(keys: str) -> None:
+    read = scenario.parse(with_keys(keys))
+    assert len(read.links["other"].models) == 1
+    assert scenario.parse(scenario.to_yaml(read)) == read
