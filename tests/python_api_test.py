@@ -19,13 +19,6 @@ from linklab.api import requests
 PAGES = [
     REPOSITORY / "emulator/handbook/reference/python.md",
 ]
-SMALL = """\
-name: small
-payload: {size: 1 MB}
-links:
-  wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}
-  lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
-"""
 
 
 def blocks(page: Path) -> list[str]:
@@ -38,6 +31,11 @@ def programs(page: Path) -> list[str]:
     """Returns the blocks of a page that are programs."""
     return [one for one in blocks(page) if one.startswith(("import linklab", "import subprocess"))]
 
+
+(SMALL,) = (
+    re.sub(r"^.*\n|END$", "", one) for one in blocks(PAGES[0]) if one.startswith("cat > small.yaml")
+)
+"""The scenario of the page's examples."""
 
 EXAMPLES = [one for page in PAGES for one in programs(page)]
 
