@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import linklab
+import psutil
 import pytest
 from conftest import Linklab, called, command, environment
 from linklab.core import scratch
@@ -120,19 +121,36 @@ def test_progress_tells_how_far_a_single_run_is(
     assert len({share for share in done if 0 < share < 1}) >= 3
 
 
-def test_the_workers_of_a_campaign_emulate_too(
-    native: dict[str, bytes], linklab: Linklab, tmp_path: Path
-) -> None:
+def test_a_worker_of_a_campaign_keeps_its_machine(native: dict[str, bytes], tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(
-        f"name: small\nmatrices:\n  - {{scenarios: [{SCENARIO}], algorithms: [alg3]}}\n"
+        f"name: small\nmatrices:\n  - {{scenarios: [{SCENARIO}], algorithms: [alg3, single-wifi]}}\n"
     )
-    done = linklab("campaign", file, "--processor", "emulated", "--jobs", 1, "--out", "out")
-    assert done.code == 0, done.err
-    assert "emulated processor" in done.err.splitlines()[0]
-    records = _records(tmp_path / "out")
-    assert len(records) == len(RECORDS)
-    assert records.items() <= native.items()
+    words = command("campaign", file, "--processor", "emulated", "--jobs", 1, "--out", "out")
+    machines = set()
+    with subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as campaign:
+        while campaign.poll() is None:
+            for one in psutil.Process(campaign.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if one.name() == qemu.PROGRAM and "-kernel" in one.cmdline():
+                        machines.add(one.pid)
+            time.sleep(0.1)
+        _, said = campaign.communicate()
+    assert campaign.returncode == 0, said
+    assert "emulated processor" in said.splitlines()[0]
+    assert _records(tmp_path / "out") == native
+    assert len(machines) == 1
+    patience = time.monotonic() + 60
+    while any(map(psutil.pid_exists, machines)):
+        assert time.monotonic() < patience
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)

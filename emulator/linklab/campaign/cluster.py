@@ -30,7 +30,7 @@ from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
 from linklab import LinklabError
-from linklab.campaign import machine, work
+from linklab.campaign import machine, run_process
 from linklab.campaign.wire_format import Parcel, Reply
 from linklab.core.scratch import scratch_prefix
 from linklab.live.address import is_loopback
@@ -278,7 +278,7 @@ class Dispatch:
         there = dict(self._client.nthreads())
         new = [at for at in there if at not in self._judged]
         if new:
-            told = self._client.run(work.facts, workers=new, on_error="return")
+            told = self._client.run(machine.facts, workers=new, on_error="return")
             for at, found in told.items():
                 why = (
                     [f"linklab does not run there: {found}"]
@@ -317,7 +317,7 @@ class Dispatch:
                 waiting.remove(task)
                 parcel = msgspec.msgpack.encode(task.parcel)
                 future = self._client.submit(
-                    work.perform, parcel, workers=[at], pure=False, allow_other_workers=False
+                    run_process.perform, parcel, workers=[at], pure=False, allow_other_workers=False
                 )
                 flying[future] = (task, at)
                 started(task.label)

@@ -6,7 +6,6 @@ again, because a worker's checkout may change.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,9 +21,9 @@ _TITLES = {
 }
 
 
-@functools.cache
 def facts() -> dict[str, str]:
-    """Returns versions and hashes of this machine, by name."""
+    """Returns versions and hashes of this machine as it is now, by name."""
+    versions.cache_clear()
     known = versions()
     return {
         "linklab (SHA-256)": _sources(),

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import tempfile
 import zlib
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import msgspec
 
@@ -66,6 +68,25 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     again: bool
     wall_s: float
     files: bytes
+
+
+_LENGTH = struct.Struct(">Q")
+
+
+def send(file: IO[bytes], message: bytes) -> None:
+    """Writes a message to a pipe. Raises OSError."""
+    file.write(_LENGTH.pack(len(message)) + message)
+    file.flush()
+
+
+def receive(file: IO[bytes]) -> bytes | None:
+    """Reads a message from a pipe; None if the other side closed it."""
+    length = file.read(_LENGTH.size)
+    if len(length) < _LENGTH.size:
+        return None
+    (size,) = _LENGTH.unpack(length)
+    message = file.read(size)
+    return message if len(message) == size else None
 
 
 def wrap(request: RunRequest, timeout_s: float | None, machine: dict[str, str]) -> Parcel:

@@ -1,18 +1,15 @@
-"""Runs one parcel at a time on a worker, each in its own process.
+"""Runs parcels on a worker, in a process of their own, which `run_process.py` starts.
 
-The process reads a parcel from standard input and writes a reply to standard output. It ends when
-its worker dies in any way. Then it removes its scratch directory and ends its guest, so nothing is
-left.
+The process reads parcels from standard input and writes replies to standard output. It ends when its
+worker dies in any way. Then it removes its scratch directory and ends its guest, so nothing is left.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,56 +18,39 @@ from types import FrameType
 
 import msgspec
 
-from linklab.campaign import machine
-from linklab.campaign.wire_format import Parcel, Reply, pack, unwrap
-from linklab.core.paths import PYTHON_PATH
+from linklab.campaign import machine, wire_format
+from linklab.campaign.wire_format import Parcel, Reply
 from linklab.core.scratch import scratch_prefix
 from linklab.places import choice
+from linklab.places.emulated.machine import kept
 from linklab.places.guest import kernel
 from linklab.runs import runner, summary
 from linklab.runs.clients import obstacle
 from linklab.runs.run_figures import FigureError
 
 
-def facts() -> dict[str, str]:
-    """Returns `machine.facts` of this worker's machine."""
-    return machine.facts()
-
-
-def perform(parcel: bytes) -> bytes:
-    """Runs an encoded Parcel, and returns the encoded Reply.
-
-    Raises RuntimeError if the run's process died.
-    """
-    done = subprocess.run(
-        ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "linklab.campaign.work"],
-        input=parcel,
-        capture_output=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-    )
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
-        raise RuntimeError(f"the run's process ended with {done.returncode}: {' '.join(said)}")
-    return done.stdout
-
-
-def _run(parcel: Parcel, scratch: Path) -> Reply:
+def _run(parcel: Parcel, facts: dict[str, str]) -> Reply:
     begun = time.monotonic()
-    run_dir = scratch / "run"
-    run_dir.mkdir()
-    failure, again = _failure(parcel, scratch, run_dir)
-    return Reply(
-        failure=failure.replace(f"{run_dir}/", "") if failure else None,
-        again=again,
-        wall_s=time.monotonic() - begun,
-        files=pack(run_dir),
-    )
+    scratch = Path(tempfile.mkdtemp(prefix=scratch_prefix("run")))
+    try:
+        run_dir = scratch / "run"
+        run_dir.mkdir()
+        failure, again = _failure(parcel, facts, scratch, run_dir)
+        return Reply(
+            failure=failure.replace(f"{run_dir}/", "") if failure else None,
+            again=again,
+            wall_s=time.monotonic() - begun,
+            files=wire_format.pack(run_dir),
+        )
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, bool]:
+def _failure(
+    parcel: Parcel, facts: dict[str, str], scratch: Path, run_dir: Path
+) -> tuple[str | None, bool]:
     """Returns why there are no figures (None if there are), and whether another try may succeed."""
-    different = machine.differences(parcel.machine, machine.facts())
+    different = machine.differences(parcel.machine, facts)
     if different:
         return f"the worker has changed: {', '.join(different)}", True
     missing = obstacle([parcel.client] if parcel.client else [])
@@ -80,7 +60,7 @@ def _failure(parcel: Parcel, scratch: Path, run_dir: Path) -> tuple[str | None, 
         kernel.ensure()
         given = scratch / "given"
         given.mkdir()
-        request = unwrap(parcel, given)
+        request = wire_format.unwrap(parcel, given)
         where = choice.choose("guest", "virtual")
         limit = parcel.timeout_s
         if limit is None:
@@ -108,21 +88,24 @@ def _terminate(_: int, __: FrameType | None) -> None:
 
 
 def main() -> int:
-    """Runs a parcel from standard input, and writes its reply. Returns 130 if it was terminated."""
+    """Runs parcels from standard input, and writes a reply to each. Returns 130 if terminated.
+
+    It ends without a reply if this machine's linklab was changed. The next process has the changed
+    code.
+    """
     signal.signal(signal.SIGTERM, _terminate)
     # A terminal sends Ctrl-C to every process. The submitting process ends the worker, and the
     # worker ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answer = sys.stdout.buffer
     try:
-        parcel = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Parcel)
-        scratch = Path(tempfile.mkdtemp(prefix=scratch_prefix("run")))
-        try:
-            reply = _run(parcel, scratch)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-        answer.write(msgspec.msgpack.encode(reply))
-        answer.flush()
+        started = machine.facts()
+        with kept():
+            while (encoded := wire_format.receive(sys.stdin.buffer)) is not None:
+                if machine.facts() != started:
+                    break
+                parcel = msgspec.msgpack.decode(encoded, type=Parcel)
+                reply = msgspec.msgpack.encode(_run(parcel, started))
+                wire_format.send(sys.stdout.buffer, reply)
     except KeyboardInterrupt:
         return 130
     return 0

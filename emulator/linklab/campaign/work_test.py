@@ -19,10 +19,10 @@ from linklab.runs.runner import RunRequest
 from linklab.scenario import find
 
 
-@pytest.mark.parametrize(("asked_s", "limit_s"), [(None, 120.0), (0.0, 0.0), (7.0, 7.0)])
-def test_a_run_may_take_as_long_as_asked_for(
-    monkeypatch: pytest.MonkeyPatch, asked_s: float | None, limit_s: float
-) -> None:
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs fail when they begin, and say with which time limit."""
+
     def begin(*words: Any) -> None:
         raise RuntimeError(f"begun with {words[-1]} s")
 
@@ -34,11 +34,32 @@ def test_a_run_may_take_as_long_as_asked_for(
     monkeypatch.setattr(runner, "watchdog_s", lambda *_: 120.0)
     monkeypatch.setattr(runner, "prepare", lambda *_: None)
     monkeypatch.setattr(runner, "begin", begin)
-    parcel = wire_format.wrap(RunRequest(find("static-80-50"), "alg3", 1), asked_s, {})
-    answer = io.BytesIO()
-    given = io.BytesIO(msgspec.msgpack.encode(parcel))
+
+
+def failures(monkeypatch: pytest.MonkeyPatch, *limits_s: float | None) -> list[str | None]:
+    """Sends parcels with these time limits. Returns the failures that come back."""
+    given, answer = io.BytesIO(), io.BytesIO()
+    for limit_s in limits_s:
+        parcel = wire_format.wrap(RunRequest(find("static-80-50"), "alg3", 1), limit_s, {})
+        wire_format.send(given, msgspec.msgpack.encode(parcel))
+    given.seek(0)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=given))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=answer))
     assert work.main() == 0
-    reply = msgspec.msgpack.decode(answer.getvalue(), type=Reply)
-    assert reply.failure == f"begun with {limit_s} s"
+    answer.seek(0)
+    replies = iter(lambda: wire_format.receive(answer), None)
+    return [msgspec.msgpack.decode(one, type=Reply).failure for one in replies]
+
+
+def test_a_run_may_take_as_long_as_asked_for(begun: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = failures(monkeypatch, None, 0.0, 7.0)
+    assert limits == [f"begun with {limit_s} s" for limit_s in (120.0, 0.0, 7.0)]
+
+
+def test_a_process_with_older_code_makes_no_run_and_ends(
+    begun: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kept process would go on with the modules that it has loaded."""
+    now = iter([{"code": "old"}, {"code": "old"}, {"code": "new"}])
+    monkeypatch.setattr(machine, "facts", lambda: next(now))
+    assert failures(monkeypatch, 1.0, 2.0, 3.0) == ["begun with 1.0 s"]
