@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import Linklab, environment
+from linklab.lab.shaping import probe
 
 CONFIGURATION = Path("/proc/config.gz")
-OF_MODULE = {
-    "sch_hfsc": "NET_SCH_HFSC",
-    "sch_fifo": "NET_SCH_FIFO",
-    "sch_plug": "NET_SCH_PLUG",
-    "sch_netem": "NET_SCH_NETEM",
-    "veth": "VETH",
-    "bridge": "BRIDGE",
-}
 PROBE = (sys.executable, "-m", "linklab.lab.shaping.probe")
 
 
@@ -40,9 +31,7 @@ def test_settings_that_cannot_be_written_are_said(linklab: Linklab) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
 @pytest.mark.skipif(not CONFIGURATION.exists(), reason="this kernel does not say what it has")
 def test_this_machine_s_kernel_lacks_what_its_configuration_leaves_out() -> None:
-    configuration = gzip.decompress(CONFIGURATION.read_bytes()).decode()
-    has = set(re.findall(r"(?m)^CONFIG_(\w+)=[ym]$", configuration))
-    missing = [module for module, option in OF_MODULE.items() if option not in has]
+    missing = probe.left_out()
     done = subprocess.run(
         ["unshare", "--net", *PROBE], env=environment(), capture_output=True, text=True, check=False
     )

@@ -12,6 +12,7 @@ from typing import Final
 
 from linklab import LinklabError
 from linklab.core.paths import PYTHON_PATH
+from linklab.lab.shaping import probe
 from linklab.places import host_programs
 from linklab.places.emulated import qemu
 from linklab.places.guest import system_calls
@@ -52,10 +53,12 @@ def host_obstacle() -> str | None:
     """Returns why the host cannot run a lab, or None.
 
     It tries: a throw-away network namespace gets the qdiscs that a lab uses. Then it looks for the
-    programs that labs on the host call.
+    programs that labs on the host call. Without rights it reads the kernel's configuration.
     """
     if os.geteuid() != 0:
-        return "not root (in Compose, emulator/compose.host.yaml gives the rights)"
+        lacking = probe.left_out()
+        kernel = f"; this kernel lacks {', '.join(lacking)}" if lacking else ""
+        return f"not root (in Compose, emulator/compose.host.yaml gives the rights){kernel}"
     try:
         done = subprocess.run(
             ["unshare", "--net", sys.executable, "-m", "linklab.lab.shaping.probe"],
