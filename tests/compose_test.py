@@ -130,6 +130,38 @@ def test_both_generations_of_compose_take_it_and_stand_ins_will_do() -> None:
             assert service["build"]["args"] == replaceable, name
 
 
+@pytest.mark.parametrize("processor", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("release", [(), ("guest-0123.tar.xz",)], ids=len)
+def test_where_no_guest_can_be_made_the_container_is_built_without(
+    tmp_path: Path, processor: str, release: tuple[str, ...]
+) -> None:
+    dockerfile = (REPOSITORY / "emulator" / "Dockerfile").read_text()
+    stage = dockerfile.partition(" AS guest\n")[2].partition("\nFROM ")[0]
+    (script,) = re.findall(r"^RUN ((?:.*\\\n)*.*)", stage, re.MULTILINE)
+    for name in ("release", "cache", "guest"):
+        script = script.replace(f"/{name}", f"{tmp_path}/{name}")
+    programs = {"bin/uname": f"echo {processor}", ".venv/bin/python": "echo made"}
+    for name, does in programs.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{does}\n")
+        path.chmod(0o755)
+    (tmp_path / "release").mkdir()
+    for name in ("__init__.py", *release):
+        (tmp_path / "release" / name).touch()
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("made\n" if processor == "x86_64" or release else "")
+    assert sorted(path.name for path in (tmp_path / "guest").iterdir()) == ["image", "kernel"]
+
+
 def test_the_lab_on_the_engine_s_kernel_gets_no_more_rights_than_it_needs() -> None:
     changed = yaml.safe_load(ON_HOST.read_text())["services"]
     assert set(changed) == {"emulator"}
