@@ -359,7 +359,7 @@ links:
             "}",
             (
                 "x.yaml:11: events[1]: changes nothing; allowed: any of carrier, down, up, rtt, "
-                "jitter, loss, queue, fade, cap, cross, outage, handover"
+                "jitter, loss, queue, fade, cap, cross, outage, handover, impair_down, impair_up"
             ),
         ),
         (

@@ -36,6 +36,7 @@ from bench.fairness import fairness
 from bench.faults import faults
 from bench.fidelity import fidelity
 from bench.field import field
+from bench.impairments import impairments
 from bench.live import live
 from bench.models import models
 from bench.peers import peers
@@ -52,6 +53,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         repeatability,
         sensitivity,
         fidelity,
+        impairments,
         models,
         speed,
         peers,

@@ -13,7 +13,7 @@ from linklab.field import capacity, capture, files, making, recording
 from linklab.field.capacity import CapacityStep
 from linklab.runs import time_series
 from linklab.runs.time_series import TimeSeries
-from linklab.scenario.trace_files import with_trace_files
+from linklab.scenario.named_files import with_files
 
 from bench.common import Bench, Done, Result, percent, table, target, variant
 
@@ -107,7 +107,7 @@ def _verdicts(
 def _true_runs(bench: Bench, name: str) -> dict[str, Done]:
     """Runs downloads over a scenario by client, with captures of the used links."""
     made = variant(name, f"field-{name}", size_bytes=MEGABYTES[name] * 10**6)
-    made = with_trace_files(replace(made, energy=None), lambda _, file: file.resolve())
+    made = with_files(replace(made, energy=None), lambda _, file: file.resolve())
     file = bench.write(made)
     who = list(dict.fromkeys([*SAME, *OTHER]))
     links = [one.removeprefix("single-") if one.startswith("single-") else "all" for one in who]

@@ -21,7 +21,7 @@ from linklab.lab.network.services import OwnServer
 from linklab.runs import job, run_energy
 from linklab.runs.runner import RunRequest
 from linklab.scenario import to_yaml
-from linklab.scenario.trace_files import with_trace_files
+from linklab.scenario.named_files import with_files
 
 _MOST_BYTES = 1 << 30
 """The largest size of a run directory in a reply."""
@@ -93,11 +93,11 @@ def wrap(request: RunRequest, timeout_s: float | None, machine: dict[str, str]) 
     """Makes a parcel of a request with the files that it needs."""
     traces: dict[str, bytes] = {}
 
-    def sent(link: str, file: Path) -> Path:
-        traces[f"{link}/{file.name}"] = file.read_bytes()
-        return Path(link, file.name)
+    def sent(owner: str, file: Path) -> Path:
+        traces[f"{owner}/{file.name}"] = file.read_bytes()
+        return Path(owner, file.name)
 
-    scenario = with_trace_files(request.scenario, sent)
+    scenario = with_files(request.scenario, sent)
     return Parcel(
         scenario=to_yaml(scenario),
         energy=request.energy or run_energy.model_for(request.scenario),

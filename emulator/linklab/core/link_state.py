@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import UNSET, UnsetType
 
 from linklab.core.bounded import Bps, Count, Dbm, Name, Packets, Ratio, Seconds
+from linklab.core.impairments import NO_IMPAIRMENTS, Impairments
 
 Direction = Literal["down", "up"]
 """Down is to the client, up is from the client."""
@@ -43,6 +44,7 @@ class LinkState:
         queue_bytes: size of both directions' queues; UNSET if it is as the link's settings say.
         pause: what interrupts the link, such as "handover"; UNSET if nothing does.
         technology: "nr" or "lte" on a link with dual connectivity; UNSET on others.
+        impair_down, impair_up: what else packets of a direction meet, besides all that.
     """
 
     up: bool
@@ -63,13 +65,26 @@ class LinkState:
     queue_bytes: Count | UnsetType = UNSET
     pause: Name | UnsetType = UNSET
     technology: Name | UnsetType = UNSET
+    impair_down: Impairments | UnsetType = UNSET
+    impair_up: Impairments | UnsetType = UNSET
+
+    def impairments(self, direction: str) -> Impairments:
+        """Returns the impairments of a direction, "down" or "up"."""
+        found = self.impair_down if direction == "down" else self.impair_up
+        return NO_IMPAIRMENTS if found is UNSET else found
+
+    @property
+    def rtt_s(self) -> float:
+        """The mean round trip without a queue."""
+        added_s = sum(self.impairments(direction).added_delay_s for direction in DIRECTIONS)
+        return 2 * self.delay_s + added_s
 
     def _is_held(self, direction: str) -> bool:
         return self.hold_down if direction == "down" else self.hold_up
 
     def loses_all(self, direction: str) -> bool:
-        """Tells whether all queued and arriving packets of a direction ("down", "up") are lost."""
-        return not self.up or self.lost_ratio(direction) >= 1
+        """Tells whether the link itself loses all queued and arriving packets of a direction."""
+        return not self.up or self._own_loss_ratio(direction) >= 1
 
     def is_out(self, direction: str) -> bool:
         """Tells whether packets of a direction are lost, or wait until the link changes by itself.
@@ -77,7 +92,8 @@ class LinkState:
         A sleeping radio does not count: packets wake it, and the time for that is delay.
         """
         awake = self.rrc == CONNECTED
-        return self.loses_all(direction) or (awake and self._is_held(direction))
+        lost = not self.up or self.lost_ratio(direction) >= 1
+        return lost or (awake and self._is_held(direction))
 
     def passes(self, direction: str) -> bool:
         """Tells whether queued packets of a direction leave the queue at this instant."""
@@ -91,6 +107,12 @@ class LinkState:
 
     def lost_ratio(self, direction: str) -> float:
         """Returns the mean share of packets lost in a direction, "down" or "up"."""
+        own = self._own_loss_ratio(direction)
+        other = self.impairments(direction).lost_ratio
+        return own + other - own * other
+
+    def _own_loss_ratio(self, direction: str) -> float:
+        """Returns the share of packets that the link itself loses, before any impairment."""
         if self.blackout:
             return 1.0
         return self.loss_ratio if direction == "down" else 0.0

@@ -7,7 +7,7 @@ default. The lines are untrusted, so values beyond the types' limits (`bounded.p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Generic, Literal, NoReturn, TypeVar
 
@@ -47,7 +47,8 @@ class LinkRecord(LinkState, _Applied):
     @classmethod
     def of(cls, state: LinkState, *, t_s: float, late_s: float, link: str) -> LinkRecord:
         """Makes the record of a link that is in `state` now."""
-        return cls(t_s=t_s, late_s=late_s, link=link, **asdict(state))
+        values = {field.name: getattr(state, field.name) for field in fields(LinkState)}
+        return cls(t_s=t_s, late_s=late_s, link=link, **values)
 
 
 class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -108,7 +108,7 @@ def spans(
         for name, link in simulation.links.items() if is_used else ():
             state = simulation.states[name]
             if link.round_trips_left > 0 and state.passes("down") and state.passes("up"):
-                until_s = min(until_s, t_s + link.round_trips_left * 2 * state.delay_s)
+                until_s = min(until_s, t_s + link.round_trips_left * state.rtt_s)
         if until_s <= t_s:  # Handshakes without a delay end at once.
             until_s = t_s
         rates = {}
@@ -136,6 +136,6 @@ def _queue_bytes(link: LinkSettings, direction: str) -> int:
 
 
 def _advance_handshake(link: _Link, state: LinkState, time_s: float) -> None:
-    rtt_s = 2 * state.delay_s
+    rtt_s = state.rtt_s
     left = link.round_trips_left - time_s / rtt_s if rtt_s else 0.0
     link.round_trips_left = left if left > 1e-9 else 0.0

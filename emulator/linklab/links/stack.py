@@ -23,6 +23,8 @@ def base_state(link: LinkSettings) -> LinkState:
         jitter_s=link.jitter_s,
         loss_ratio=link.loss_ratio,
         loss_burst_packets=link.loss_burst_packets,
+        impair_down=link.impair_down,
+        impair_up=link.impair_up,
     )
 
 

@@ -21,7 +21,7 @@ from linklab.models import events
 from linklab.models.events import BY_HAND, Event
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.name import NAME
-from linklab.scenario.trace_files import with_trace_files
+from linklab.scenario.named_files import with_files
 from linklab.traces.recipes import TRACES
 
 
@@ -94,11 +94,11 @@ def saved(
 ) -> str:
     """Writes the scenario with the changes, for a file called `name` in the directory `base`.
 
-    Without `base`, paths of the user's traces and energy model are absolute. Raises ValueError if a
+    Without `base`, paths of the user's traces, distributions and energy model are absolute. Raises ValueError if a
     scenario cannot have that name.
     """
     NAME.parse(name)
-    moved = with_trace_files(scenario, lambda _, file: _trace(file, base))
+    moved = with_files(scenario, lambda _, file: _named(file, base))
     made = replace(
         moved,
         name=name,
@@ -109,7 +109,7 @@ def saved(
     return to_yaml(made)
 
 
-def _trace(file: Path, base: Path | None) -> Path:
+def _named(file: Path, base: Path | None) -> Path:
     """Returns a trace's name if linklab ships it, else its path."""
     ships = file.parent.resolve() == TRACES.resolve()
     return Path(file.stem) if ships else _path(file, base)

@@ -134,7 +134,7 @@ class PageView:
         down = link.directions["down"]
         capacity, use, _ = down.last_second.per_second()
         state = link.state
-        rtt_s = 2 * state.delay_s if state else 0.0
+        rtt_s = state.rtt_s if state else 0.0
         waits_s = sum(
             known.queue.queue_bytes * 8 / rate_bps
             for direction, known in link.directions.items()

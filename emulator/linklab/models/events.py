@@ -7,8 +7,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar
 
+from msgspec import UNSET, UnsetType
+
+from linklab.core.impairments import Impairments
 from linklab.core.limits import MIN_RATE_BPS
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
+from linklab.models import impairments
 from linklab.models.keys import LENGTH, NODE_NAME, RATE, ROUND_TRIP, SHARE, SIZE, TIME
 from linklab.models.layer import STEP_S, Load, Steps
 from linklab.models.model import Happening
@@ -35,6 +39,7 @@ class Event:
         cross_bps: downlink bandwidth used by cross traffic.
         outage: all packets are lost, also queued ones, and the client cannot see it.
         handover: name of the target access point, or "next".
+        impair_down, impair_up: replace the impairments that they set.
     """
 
     link: str
@@ -53,6 +58,8 @@ class Event:
     outage: bool = False
     handover: str | None = None
     queue_bytes: int | None = None
+    impair_down: Impairments | UnsetType = UNSET
+    impair_up: Impairments | UnsetType = UNSET
 
     @property
     def kind(self) -> str:
@@ -68,6 +75,8 @@ class Event:
             "rate": self.down_rate_bps or self.up_rate_bps,
             "loss": self.loss_ratio,
             "queue": self.queue_bytes,
+            "delay": self.jitter_s if self.rtt_s is None else self.rtt_s,
+            "impair": self.impair_down or self.impair_up or None,
         }
         return next((name for name, value in named.items() if value is not None), "delay")
 
@@ -211,14 +220,23 @@ def _changed(state: LinkState, event: Event) -> LinkState:
         loss_burst_packets=state.loss_burst_packets if event.loss_ratio is None else 1.0,
         blackout=state.blackout or event.outage,
         queue_bytes=state.queue_bytes if event.queue_bytes is None else event.queue_bytes,
+        impair_down=_impaired(state, event, "down"),
+        impair_up=_impaired(state, event, "up"),
     )
+
+
+def _impaired(state: LinkState, event: Event, direction: Direction) -> Impairments | UnsetType:
+    change = impairments.of(event, direction)
+    if change is UNSET:
+        return impairments.of(state, direction)
+    return state.impairments(direction).changed(change)
 
 
 def _or(value: T | None, otherwise: T) -> T:
     return otherwise if value is None else value
 
 
-_UNSEEN_KINDS: Final = ("fade", "cap", "cross", "rate", "loss", "queue", "delay")
+_UNSEEN_KINDS: Final = ("fade", "cap", "cross", "rate", "loss", "queue", "impair", "delay")
 """Kinds of events that `transitions` cannot distinguish from changes by models."""
 
 HAPPENINGS: Final = (
@@ -305,6 +323,7 @@ _CHANGES: Final = (
         "name of the access point to change to, or next",
         unset=None,
     ),
+    *impairments.ROWS,
 )
 
 

@@ -53,6 +53,13 @@ def gemodel(loss_ratio: float, burst_packets: float) -> Gemodel:
     return Gemodel(min(loss_ratio * r / (1 - loss_ratio), 1.0), r)
 
 
+def bursts_of(loss_ratio: float, burst_packets: float) -> Gemodel | None:
+    """Returns netem's parameters, None if losses are independent or everything is lost."""
+    if 0 < loss_ratio < 1 and burst_packets > 1:
+        return gemodel(loss_ratio, burst_packets)
+    return None
+
+
 def losses(p: float, r: float) -> Losses:
     """Inverts `gemodel`. Raises ValueError unless 0 <= p <= 1 and 0 < r <= 1."""
     if not (0 <= p <= 1 and 0 < r <= 1):

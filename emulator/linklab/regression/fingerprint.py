@@ -8,7 +8,7 @@ do not change a figure. These do:
 - the guest's kernel: TCP, the queueing disciplines, timers;
 - the guest's image with its programs: H2O, OpenSSL, Python, Mininet, curl;
 - the release series of Go, whose runtime and HTTP/2 library are in multilink;
-- the scenarios, with their traces and payloads;
+- the scenarios, with their files and payloads;
 - their energy models, if a client decides by one.
 
 multilink and linklab are left out, because they are under test.
@@ -29,7 +29,7 @@ from linklab.regression.suite import Planned, Suite
 from linklab.runs import run_energy
 from linklab.runs.clients import client_of
 from linklab.scenario import Scenario, to_yaml
-from linklab.scenario.trace_files import with_trace_files
+from linklab.scenario.named_files import with_files
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ def _programs(clients: Collection[str]) -> dict[str, str]:
 
 
 def of_scenario(scenario: Scenario) -> str:
-    """Returns a hash of a scenario's links (with traces), payload and clients.
+    """Returns a hash of a scenario's links (with traces and distributions), payload and clients.
 
     Titles and descriptions do not count.
     """
-    by_content = with_trace_files(scenario, lambda _, file: Path(_sha256(file.read_bytes())))
+    by_content = with_files(scenario, lambda _, file: Path(_sha256(file.read_bytes())))
     plain = replace(by_content, title="", description="", source="", energy=None)
     return _sha256(to_yaml(plain).encode())[:16]
 

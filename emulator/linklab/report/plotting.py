@@ -113,8 +113,8 @@ class _LinkSeries:
         self.down.add(t_s, state.rate_bps("down") / 1e6)
         self.up.add(t_s, state.rate_bps("up") / 1e6)
         reaches = state.up and not state.blackout
-        self.delay.add(t_s, 2 * state.delay_s * 1e3 if reaches else math.nan)
-        self.loss.add(t_s, state.loss_ratio * 100 if reaches else math.nan)
+        self.delay.add(t_s, state.rtt_s * 1e3 if reaches else math.nan)
+        self.loss.add(t_s, state.lost_ratio("down") * 100 if reaches else math.nan)
         self.signal.add(t_s, math.nan if state.signal_dbm is None else state.signal_dbm)
         if self._before is not None:
             for happening in registry.transitions(self._before, state):

@@ -28,7 +28,7 @@ SCENARIO_FILE: Final = "scenario.yaml"
 """The scenario as run, beside the manifest."""
 
 TRACES: Final = "traces"
-"""The directory of the scenario's traces."""
+"""The directory of the scenario's traces and delay distributions."""
 
 ENERGY_FILE: Final = "energy.yaml"
 """The energy model, if there is one."""

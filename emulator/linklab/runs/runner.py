@@ -38,7 +38,7 @@ from linklab.runs import clients, job, outcome, programs, run_energy, visible_pa
 from linklab.runs.job import Job
 from linklab.runs.payload_share import PayloadShare
 from linklab.scenario import Scenario, to_yaml
-from linklab.scenario.trace_files import with_trace_files
+from linklab.scenario.named_files import with_files
 
 MIN_WATCHDOG_S = 120.0
 """Wall-clock time that every run may take, however short its download."""
@@ -141,23 +141,23 @@ _authority = functools.cache(authority.ensure)
 """
 
 
-def _with_traces(scenario: Scenario, run_dir: Path) -> Scenario:
-    """Returns the scenario with its traces copied into the run directory."""
+def _with_files(scenario: Scenario, run_dir: Path) -> Scenario:
+    """Returns the scenario with its traces and delay distributions copied into the run directory."""
 
-    def copied(link: str, file: Path) -> Path:
-        copy = Path(job.TRACES, f"{link}-{file.name}")
+    def copied(owner: str, file: Path) -> Path:
+        copy = Path(job.TRACES, f"{owner}-{file.name}")
         (run_dir / copy.parent).mkdir(exist_ok=True)
         shutil.copyfile(file, run_dir / copy)
         return copy
 
-    return with_trace_files(scenario, copied)
+    return with_files(scenario, copied)
 
 
 def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: bool = False) -> None:
     """Fills a new run directory with the scenario as run and the manifest. Raises ProgramError."""
     certificates = _authority(in_cache("authority"))
     served = payload.ensure(request.scenario.payload, in_cache("payloads"))
-    text = to_yaml(_with_traces(request.scenario, run_dir))
+    text = to_yaml(_with_files(request.scenario, run_dir))
     plain_file.write(run_dir / job.SCENARIO_FILE, text.encode())
     energy = request.energy or run_energy.model_for(request.scenario)
     if energy is not None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from msgspec import UNSET, UnsetType
+
 from linklab.core import units
+from linklab.core.impairments import Impairments
 from linklab.core.limits import MAX_QUEUE_BYTES, MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_kinds import KINDS, LinkKind
-from linklab.models import registry
+from linklab.models import impairments, registry
 from linklab.models.keys import BURST, RATE, ROUND_TRIP, SHARE
 from linklab.models.loss import check_bursts
 from linklab.models.model import Around, FindTrace
@@ -29,6 +32,7 @@ class LinkSettings:
         jitter_s: standard deviation of the one-way delay, whose mean is rtt_s/2.
         loss_ratio: share of downlink packets lost before the queue.
         discipline_down, discipline_up: settings of one of `linklab.queues.registry`.
+        impair_down, impair_up: what else packets of a direction meet.
         bandwidth_bps: B_x of thesis 4.3.4 and 4.3.5, the capacity that algorithms assume. 1.3 times
             the true rate reproduces the thesis' link Δ.
         models: settings of the link's models, in the order of `linklab.models.registry`.
@@ -47,6 +51,8 @@ class LinkSettings:
     bandwidth_bps: int
     discipline_down: Any = disciplines.DEFAULT
     discipline_up: Any = disciplines.DEFAULT
+    impair_down: Impairments | UnsetType = UNSET
+    impair_up: Impairments | UnsetType = UNSET
     models: tuple[Any, ...] = ()
 
     @property
@@ -147,6 +153,7 @@ TABLE: Final = Table(
         ),
         Row("queue_down", "queue_down", _QUEUE, "the same of the downlink", default="`queue`"),
         Row("queue_up", "queue_up", _QUEUE, "the same of the uplink", default="`queue`"),
+        *impairments.ROWS,
         Row(
             "bandwidth",
             "bandwidth_bps",

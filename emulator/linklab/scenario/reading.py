@@ -10,9 +10,10 @@ from yaml.nodes import MappingNode
 
 from linklab.core import units
 from linklab.core.link_kinds import KINDS, MAX_LINKS, LinkKind, devices, in_order, link_name
-from linklab.models import events
+from linklab.models import events, impairments
 from linklab.models.events import Event
-from linklab.scenario import link, payload
+from linklab.scenario import distributions, link, payload
+from linklab.scenario.distributions import DelayDistribution
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.payload import Payload
 from linklab.scenario.settings import TABLE, Scenario
@@ -53,17 +54,23 @@ def parse(
     if of_a_run and isinstance(root, MappingNode):
         root.value = [pair for pair in root.value if pair[0].value not in RETIRED]
     top = Mapping(file_name, root, "", TABLE.keys)
-    values = TABLE.values(top, without=("links", "events"))
+    values = TABLE.values(top, without=("links", "events", "distributions"))
     if stem is not None and values["name"] != stem:
         top.fail("name", f"{values['name']!r} differs from the file's name; allowed: {stem!r}")
     if not of_a_run:
         check_size(top, values["payload"], values.get("workload", Workload()))
-    links = _links(
-        top.sub("links", Keys((), named=link_name)), None if path is None else path.parent
-    )
+    base = None if path is None else path.parent
+    tables = distributions.read(top, "distributions", base)
+    links = _links(top.sub("links", Keys((), named=link_name)), base, tables)
     if stem is not None and "energy" in values:
         _check_energy(top, values["energy"], path)
-    return Scenario(**values, links=links, events=_events(top, links), path=path)
+    return Scenario(
+        **values,
+        links=links,
+        events=_events(top, links, tables),
+        distributions=tables,
+        path=path,
+    )
 
 
 def check_size(top: Mapping, read: Payload, workload: Workload) -> None:
@@ -83,22 +90,21 @@ def _check_energy(top: Mapping, name: str, path: Path | None) -> None:
         top.fail("energy", str(error))
 
 
-def _links(maps: Mapping, base: Path | None) -> dict[str, LinkSettings]:
+def _links(
+    maps: Mapping, base: Path | None, tables: dict[str, DelayDistribution]
+) -> dict[str, LinkSettings]:
     if not 1 <= len(maps.values) <= MAX_LINKS:
         maps.fail(None, f"{len(maps.values)} links; allowed: 1 to {MAX_LINKS}")
     kinds = {name: _kind_of(maps, name) for name in maps.values}
     names = in_order(kinds)
     nodes = set(NODES)
-    return {
-        name: link.read(
-            maps.sub(name, link.keys_of(kinds[name])),
-            kinds[name],
-            device,
-            functools.partial(_find_trace, base),
-            nodes,
-        )
-        for name, device in zip(names, devices(kinds[name] for name in names), strict=True)
-    }
+    found = {}
+    for name, device in zip(names, devices(kinds[name] for name in names), strict=True):
+        mapping = maps.sub(name, link.keys_of(kinds[name]))
+        find_trace = functools.partial(_find_trace, base)
+        found[name] = link.read(mapping, kinds[name], device, find_trace, nodes)
+        impairments.check(mapping, (found[name],), tables)
+    return found
 
 
 def _kind_of(maps: Mapping, name: str) -> LinkKind:
@@ -128,7 +134,9 @@ def _samples(file: Path, _changed_ns: int) -> tuple[TraceSample, ...]:
     return plain.load(file)
 
 
-def _events(top: Mapping, links: dict[str, LinkSettings]) -> tuple[Event, ...]:
+def _events(
+    top: Mapping, links: dict[str, LinkSettings], tables: dict[str, DelayDistribution]
+) -> tuple[Event, ...]:
     found: list[Event] = []
     last: dict[str, float] = {}
     for item in top.items("events", events.TABLE.keys):
@@ -145,6 +153,7 @@ def _events(top: Mapping, links: dict[str, LinkSettings]) -> tuple[Event, ...]:
         changes = (*events.in_force(found, event), event)
         rtt_s, jitter_s = events.round_trip(links[name].rtt_s, links[name].jitter_s, changes)
         link.check_jitter(item, jitter_s, rtt_s)
+        impairments.check(item, (links[name], *changes), tables)
         _check_handover(item, event, links[name])
         found.append(event)
     return tuple(found)

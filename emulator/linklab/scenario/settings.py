@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from linklab.models import events
+from linklab.models import events, impairments
+from linklab.models.delay_tables import DelayTable
 from linklab.models.events import Event
 from linklab.models.layer import STEP_S
 from linklab.scenario import client, link, payload, tcp, workload
 from linklab.scenario.client import ClientSettings
+from linklab.scenario.distributions import DelayDistribution, DistributionMapping
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.name import NAME
 from linklab.scenario.payload import Payload
@@ -36,12 +38,25 @@ class Scenario:
     workload: Workload = field(default_factory=Workload)
     links: dict[str, LinkSettings]
     events: tuple[Event, ...] = ()
+    distributions: dict[str, DelayDistribution] = field(default_factory=dict)
     tcp: TcpSettings = field(default_factory=TcpSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     step_s: float = STEP_S
     sample_s: float = SAMPLE_S
     energy: str | None = None
     path: Path | None = field(default=None, compare=False)
+
+    @property
+    def impaired_links(self) -> frozenset[str]:
+        """The names of the links that have impairments at any time."""
+        from_start = (name for name, link in self.links.items() if impairments.impairs(link))
+        later = (event.link for event in self.events if impairments.impairs(event))
+        return frozenset((*from_start, *later))
+
+    @property
+    def delay_tables(self) -> dict[str, DelayTable]:
+        """The scenario's own delay distributions, by name."""
+        return {name: one.table for name, one in self.distributions.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,14 @@ TABLE: Final = Table(
         ),
         Row("links", "links", LinkMapping(), "one to eight links", needed=True),
         Row("events", "events", Listed(events.TABLE), "what happens to the links", unset=()),
+        Row(
+            "distributions",
+            "distributions",
+            DistributionMapping(),
+            "delay distributions of your own, for `impair_down` and `impair_up`",
+            unset={},
+            default="none",
+        ),
         Row(
             "step", "step_s", _STEP, "how often models that depend on load or movement are updated"
         ),

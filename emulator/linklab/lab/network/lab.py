@@ -57,7 +57,7 @@ def built(
     A socket that names no link takes the link called `first` (`topology.link_paths`). `seed` seeds
     losses and jitter. `slack_s` is how late a timer may fire without costing rate.
     """
-    paths = topology.link_paths(scenario.links, first)
+    paths = topology.link_paths(scenario.links, first, scenario.impaired_links)
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}
         middle = [node for path in paths.values() for node in path.nodes]
@@ -89,5 +89,6 @@ def built(
                 settings,
                 seed,
                 slack_s,
+                scenario.delay_tables,
             )
         yield Lab(hosts, links)

@@ -35,7 +35,7 @@ def _route_server(server: Host, path: LinkPath) -> None:
     is the server's end of the link, so that the client answers by the same link. A request is UDP
     from a port that Linux chose to the port of a service.
     """
-    gateway, index = path.core_up.address, server.indices[path.server.interface]
+    gateway, index = path.border.address, server.indices[path.server.interface]
     network = path.client_network
     for message in (
         rtnetlink.set_route(network, gateway, index, source=SERVER_ADDRESS),
@@ -64,6 +64,11 @@ def route(hosts: dict[str, Host], path: LinkPath) -> None:
     for access in path.accesses:
         for address in (SERVER_ADDRESS, path.server.address):
             add(hosts[access.node], access.up, access.core, f"{address}/32")
-    add(hosts[path.core], path.core_up, path.server, f"{SERVER_ADDRESS}/32")
+    add(hosts[path.core], path.core_up, path.after_core, f"{SERVER_ADDRESS}/32")
     add(hosts[path.core], path.accesses[0].core, path.accesses[0].up, path.client_network)
+    if path.middlebox is not None:
+        middlebox = hosts[path.middlebox.node]
+        add(hosts[path.core], path.core_up, path.middlebox.down, f"{path.server.address}/32")
+        add(middlebox, path.middlebox.up, path.server, f"{SERVER_ADDRESS}/32")
+        add(middlebox, path.middlebox.down, path.core_up, path.client_network)
     _route_server(hosts[topology.SERVER], path)

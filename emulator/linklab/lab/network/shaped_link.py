@@ -8,18 +8,20 @@ from dataclasses import astuple, replace
 
 from msgspec import UNSET
 
-from linklab.core.link_state import Direction, LinkState
+from linklab.core.link_state import DIRECTIONS, Direction, LinkState
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.offload import CHECKSUMS, switch_off
 from linklab.lab.network.access_points import set_attached
 from linklab.lab.network.cables import add_neighbour
 from linklab.lab.network.hosts import Host
+from linklab.lab.network.middlebox import Impairer
 from linklab.lab.network.routes import route_client
 from linklab.lab.network.topology import Access, LinkPath, Port
 from linklab.lab.shaping.delay import Delay, Transit
 from linklab.lab.shaping.rate_queue import RateQueue
 from linklab.lab.shaping.tc import Counters
+from linklab.models.delay_tables import DelayTable
 from linklab.models.seeds import seed_for
 from linklab.queues.registry import Queue
 from linklab.scenario import LinkSettings
@@ -88,6 +90,7 @@ class ShapedLink:
         settings: LinkSettings,
         seed: int,
         slack_s: float,
+        tables: Mapping[str, DelayTable],
     ) -> None:
         self.path = path
         self._hosts = hosts
@@ -106,6 +109,9 @@ class ShapedLink:
             _transit(state, "up"),
             seed_for(seed, path.name, "up"),
         )
+        self._impairer = None
+        if path.middlebox is not None:
+            self._impairer = Impairer(path, hosts, state, tables, seed)
         self.state = replace(state, up=True, lease=0, access_point="")
         for leg in self._legs.values():
             set_attached(self._hosts, leg.access, attached=False)
@@ -127,6 +133,8 @@ class ShapedLink:
         is_attached = not self._roams or state.access_point in self._legs
         self._leg.apply(state, is_attached=is_attached)
         self._up_delay.set(_transit(state, "up"))
+        if self._impairer is not None:
+            self._impairer.apply(state)
         if state.access_point != before.access_point and state.access_point in self._legs:
             self._route_down()
             set_attached(self._hosts, self._leg.access, attached=True)
@@ -206,7 +214,11 @@ class ShapedLink:
         """Returns each direction's counters of the rate queues, and its lost packets."""
         down, up = self.queue_counters("down"), self.queue_counters("up")
         at_random = sum(leg.delay.counters().dropped_packets for leg in self._legs.values())
-        return {"down": (down, down.lost_packets + at_random), "up": (up, up.lost_packets)}
+        lost_packets = {"down": down.lost_packets + at_random, "up": up.lost_packets}
+        if self._impairer is not None:
+            for direction in DIRECTIONS:
+                lost_packets[direction] += self._impairer.lost_packets(direction)
+        return {"down": (down, lost_packets["down"]), "up": (up, lost_packets["up"])}
 
     def queue_counters(self, direction: str) -> Counters:
         """Returns the counters of a direction's rate queues, summed over all access points."""

@@ -11,13 +11,18 @@ connects the client to one of them:
     client ─wlan0─ air ┤       ├ isp ──── server
                        └─ ap2 ─┘
 
+If a scenario impairs a link, a middlebox stands between core and server. It holds what `impair_down`
+and `impair_up` ask for:
+
+    client ──wlan0── ap ── isp ── isp-mid ──── server
+
 The nodes of a kind's further links have a number: ap-1, isp-1, air-1, and the device wlan1.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from linklab.scenario import LinkSettings
@@ -61,12 +66,22 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Middlebox:
+    """A node between core and server: its ports towards both."""
+
+    node: str
+    down: Port
+    up: Port
+
+
+@dataclass(frozen=True)
 class LinkPath:
     """The cables of one link, from the client to the server.
 
     `table` is the client's routing table for traffic over this link. `priority` is that of its
     default route. The smallest one wins. `carrier` is the other end of the client's cable. Its
-    state is the carrier that the client sees.
+    state is the carrier that the client sees. `server` is the server's port, and `border` the other
+    end of its cable.
     """
 
     name: str
@@ -79,6 +94,17 @@ class LinkPath:
     accesses: tuple[Access, ...]
     core_up: Port
     server: Port
+    middlebox: Middlebox | None = None
+
+    @property
+    def border(self) -> Port:
+        """The other end of the server's cable."""
+        return self.core_up if self.middlebox is None else self.middlebox.up
+
+    @property
+    def after_core(self) -> Port:
+        """The other end of the core's cable towards the server."""
+        return self.server if self.middlebox is None else self.middlebox.down
 
     @property
     def client_network(self) -> str:
@@ -93,14 +119,17 @@ class LinkPath:
             if access.air is not None:
                 pairs.append((access.air, access.down))
             pairs.append((access.up, access.core))
-        return (*pairs, (self.core_up, self.server))
+        if self.middlebox is not None:
+            pairs.append((self.core_up, self.middlebox.down))
+        return (*pairs, (self.border, self.server))
 
     @property
     def nodes(self) -> list[str]:
         """The middle nodes, client side first."""
         air = self.accesses[0].air
         bridge = [] if air is None else [air.node]
-        return [*bridge, *(access.node for access in self.accesses), self.core]
+        middlebox = [] if self.middlebox is None else [self.middlebox.node]
+        return [*bridge, *(access.node for access in self.accesses), self.core, *middlebox]
 
     def lease(self, number: int) -> str:
         """Returns the client's address after `number` address changes on this link. It repeats
@@ -109,15 +138,19 @@ class LinkPath:
         return f"{network}.{int(host) + number % LEASES}"
 
 
-def link_paths(links: Mapping[str, LinkSettings], first: str | None = None) -> dict[str, LinkPath]:
+def link_paths(
+    links: Mapping[str, LinkSettings], first: str | None = None, impaired: Collection[str] = ()
+) -> dict[str, LinkPath]:
     """Returns the path of every link of a scenario. Traffic that names no link takes `first`, else
-    the scenario's first link."""
+    the scenario's first link. Links that may be `impaired` have a middlebox."""
     paths = {}
     numbers: Counter[str] = Counter()
     for index, (name, link) in enumerate(links.items(), start=1):
         number = numbers[link.kind.name]
         numbers[link.kind.name] += 1
         path = _link_path(name, link, index, f"-{number}" if number else "")
+        if name in impaired:
+            path = _with_middlebox(path, index)
         paths[name] = replace(path, priority=_FIRST) if name == first else path
     return paths
 
@@ -151,4 +184,18 @@ def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPa
         accesses=tuple(accesses),
         core_up=Port(core, f"{core}-server", f"{net}.2.1"),
         server=Port(SERVER, f"server-{core}", f"{net}.2.2"),
+    )
+
+
+def _with_middlebox(path: LinkPath, index: int) -> LinkPath:
+    """Puts a middlebox between the core of link number `index` and the server."""
+    node, net = f"{path.core}-mid", f"10.{index}.3"
+    return replace(
+        path,
+        core_up=Port(path.core, f"{path.core}-mid", f"{net}.1"),
+        middlebox=Middlebox(
+            node=node,
+            down=Port(node, f"mid-{path.core}", f"{net}.2"),
+            up=replace(path.core_up, node=node, interface="mid-server"),
+        ),
     )

@@ -52,7 +52,16 @@ def ports(paths: list[LinkPath]) -> list[Port]:
     return [port for path in paths for cable in path.cables for port in cable]
 
 
-every = pytest.mark.parametrize("paths", [TWO, MANY], ids=["two", "many"])
+IMPAIRED = list(
+    link_paths(
+        scenario.parse(
+            f"name: a\npayload: {{size: 1 B}}\nlinks: {{{wifi('wifi', 'ap1', 'ap2')}, {lte('lte')}}}\n"
+        ).links,
+        impaired={"wifi", "lte"},
+    ).values()
+)
+
+every = pytest.mark.parametrize("paths", [TWO, MANY, IMPAIRED], ids=["two", "many", "impaired"])
 
 
 def test_wifi_and_lte_stand_where_they_always_stood() -> None:
@@ -86,6 +95,20 @@ def test_rate_and_delay_are_never_shaped_on_one_node() -> None:
             assert access.core.node == path.core_up.node == path.core
             assert access.node != path.core
             assert {access.node, path.core}.isdisjoint({CLIENT, SERVER, AIR})
+
+
+def test_a_middlebox_stands_between_core_and_server() -> None:
+    wifi, lte = IMPAIRED
+    assert wifi.nodes == [AIR, "ap1", "ap2", "isp", "isp-mid"]
+    assert lte.nodes == ["enb", "epc", "epc-mid"]
+    assert [one.node for one in (lte.core_up, lte.after_core, lte.border, lte.server)] == [
+        "epc",
+        "epc-mid",
+        "epc-mid",
+        SERVER,
+    ]
+    assert (lte.client, lte.server) == (TWO[1].client, TWO[1].server)
+    assert lte.border.address == TWO[1].border.address
 
 
 def test_several_access_points_hang_in_the_air() -> None:

@@ -7,8 +7,8 @@ from typing import Final
 
 from linklab.lab.kernel.netlink import Channel
 from linklab.lab.shaping import netem, tc
-from linklab.lab.shaping.tc import Counters, ShapingError
-from linklab.models.loss import gemodel
+from linklab.lab.shaping.tc import Counters
+from linklab.models.loss import bursts_of
 
 NETEM_LIMIT_PACKETS = 1_000_000
 """The most delayed packets that netem holds. It is large, because the leaf limits the queue."""
@@ -16,9 +16,6 @@ NETEM_LIMIT_PACKETS = 1_000_000
 IN_ORDER_RATE_BYTES_PER_S = 2**32 - 1
 """netem keeps packets in order if a rate is set (sch_netem, netem_enqueue), as Wi-Fi and LTE do.
 This rate is too high to shape."""
-
-_SEED_STEP = 0x9E3779B97F4A7C15
-"""2^64 divided by the golden ratio. It spreads consecutive seeds (Steele et al., SplitMix)."""
 
 _ROOT: Final = 0x10000
 
@@ -55,28 +52,19 @@ class Delay:
         self._get = tc.get_qdisc(index, _ROOT)
         self._has_slots = False
         self._send(transit, new=True)
-        kept = netem.seed(channel.request(self._get))
-        # Before Linux 6.6 netem has no seed. Only runs on the host meet such a kernel, where nothing
-        # repeats to the packet.
-        if kept not in (seed, None):
-            raise ShapingError(f"netem kept seed {kept} instead of {seed}: runs would not repeat")
+        netem.check_seed(channel.request(self._get), seed)
         self.transit = transit
 
     def set(self, transit: Transit) -> None:
         """Changes all values for packets from now on. Equal values change nothing."""
         if transit == self.transit:
             return
-        # A seed restarts netem's random numbers (sch_netem, netem_change). Without a seed older
-        # kernels draw one. The same seed each time would lose the same packets after every change.
-        self._seed = (self._seed + _SEED_STEP) % 2**64
+        self._seed = netem.next_seed(self._seed)
         self._send(transit)
         self.transit = transit
 
     def _send(self, transit: Transit, *, new: bool = False) -> None:
         self._has_slots = self._has_slots or transit.jitter_s > 0
-        bursts = None
-        if 0 < transit.loss_ratio < 1 and transit.loss_burst_packets > 1:
-            bursts = gemodel(transit.loss_ratio, transit.loss_burst_packets)
         self._channel.request(
             netem.put(
                 self._index,
@@ -85,7 +73,7 @@ class Delay:
                 delay_s=transit.delay_s - transit.jitter_s,
                 slot_s=transit.jitter_s if self._has_slots else None,
                 loss_ratio=transit.loss_ratio,
-                bursts=bursts,
+                bursts=bursts_of(transit.loss_ratio, transit.loss_burst_packets),
                 rate_bytes_per_s=IN_ORDER_RATE_BYTES_PER_S,
                 seed=self._seed,
                 new=new,

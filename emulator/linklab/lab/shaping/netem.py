@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import functools
 import struct
+from dataclasses import dataclass
+from typing import Final
 
 from linklab.core.bit_exact_math import log
 from linklab.core.netlink_messages import attribute, attributes
 from linklab.lab.shaping import tc
+from linklab.lab.shaping.tc import ShapingError
 
-_NETEM_LOSS, _NETEM_RATE = 5, 6
-_NETEM_LATENCY64, _NETEM_SLOT, _NETEM_SLOT_DIST, _NETEM_SEED = 10, 12, 13, 14
+_NETEM_DELAY_DIST, _NETEM_REORDER, _NETEM_CORRUPT, _NETEM_LOSS, _NETEM_RATE = 2, 3, 4, 5, 6
+_NETEM_LATENCY64, _NETEM_JITTER64 = 10, 11
+_NETEM_SLOT, _NETEM_SLOT_DIST, _NETEM_SEED = 12, 13, 14
 _NETEM_LOSS_GE = 2
 
 _SLOT = struct.Struct("=qqiiqq")
@@ -41,6 +45,46 @@ def _share(ratio: float) -> int:
     return round(ratio * 0xFFFFFFFF)
 
 
+@dataclass(frozen=True, slots=True)
+class Strays:
+    """What netem does to single packets: the delay's distribution around its mean, and shares.
+
+    `jitter_s` counts in the units of `table`: netem adds it times an entry / 8192. Packets of
+    `reorder_ratio` have no delay.
+    """
+
+    jitter_s: float = 0.0
+    table: tuple[int, ...] = ()
+    reorder_ratio: float = 0.0
+    duplicate_ratio: float = 0.0
+    corrupt_ratio: float = 0.0
+
+    @property
+    def fields(self) -> tuple[int, int, int]:
+        """The last fields of the fixed options: gap, duplicates, and the jitter of old kernels. With
+        a gap of 1 any packet may be reordered."""
+        return (1 if self.reorder_ratio else 0, _share(self.duplicate_ratio), 0)
+
+    @property
+    def attributes(self) -> bytes:
+        """The attributes of what there is. netem ends what is left out, except the jitter."""
+        made = b""
+        if self.table:
+            table = struct.pack(f"={len(self.table)}h", *self.table)
+            made += attribute(_NETEM_DELAY_DIST, table)
+            made += attribute(_NETEM_JITTER64, struct.pack("=q", round(self.jitter_s * 1e9)))
+        for kind, ratio in (
+            (_NETEM_REORDER, self.reorder_ratio),
+            (_NETEM_CORRUPT, self.corrupt_ratio),
+        ):
+            if ratio:
+                made += attribute(kind, struct.pack("=II", _share(ratio), 0))
+        return made
+
+
+_STEADY: Final = Strays()
+
+
 def put(
     index: int,
     handle: int,
@@ -50,8 +94,9 @@ def put(
     slot_s: float | None,
     loss_ratio: float,
     bursts: tuple[float, float] | None,
-    rate_bytes_per_s: int,
+    rate_bytes_per_s: int | None,
     seed: int,
+    strays: Strays = _STEADY,
     new: bool = False,
 ) -> bytes:
     """Sets netem as an interface's root, with all options, because a change drops what it omits.
@@ -59,20 +104,45 @@ def put(
     With `slot_s` packets wait after their delay for the next of random moments. Their distances are
     exponentially distributed with this mean. None keeps the setting, 0 ends it. Losses are
     independent with `loss_ratio`, or come in bursts: p and r of the gemodel of tc-netem(8), with h
-    and 1-k of 0. A seed restarts netem's random numbers (kernel 6.6 or later).
+    and 1-k of 0. With a rate packets stay in order. A seed restarts netem's random numbers (kernel 6.6 or later).
     """
     loss = 0 if bursts else _share(loss_ratio)
-    options = struct.pack("=IIIIII", 0, limit_packets, loss, 0, 0, 0)
+    options = struct.pack("=IIIIII", 0, limit_packets, loss, *strays.fields)
     if bursts is not None:
         model = struct.pack("=IIII", *map(_share, bursts), 0, 0)
         options += attribute(_NETEM_LOSS, attribute(_NETEM_LOSS_GE, model))
-    options += attribute(_NETEM_RATE, struct.pack("=IiIi", rate_bytes_per_s, 0, 0, 0))
+    options += attribute(_NETEM_RATE, struct.pack("=IiIi", rate_bytes_per_s or 0, 0, 0, 0))
     options += attribute(_NETEM_LATENCY64, struct.pack("=q", round(delay_s * 1e9)))
     if slot_s is not None:
         options += _slots(slot_s)
+    options += strays.attributes
     options += attribute(_NETEM_SEED, struct.pack("=Q", seed))
     flags = tc.ADD if new else tc.CHANGE
     return tc.about(tc.NEWQDISC, flags, index, handle, tc.ROOT_PARENT, "netem", options)
+
+
+def next_seed(seed: int) -> int:
+    """Returns the seed of the next change.
+
+    A seed restarts netem's random numbers (sch_netem, netem_change). Without a seed older kernels
+    draw one. The same seed each time would lose the same packets after every change.
+    """
+    return (seed + _SEED_STEP) % 2**64
+
+
+_SEED_STEP = 0x9E3779B97F4A7C15
+"""2^64 divided by the golden ratio. It spreads consecutive seeds (Steele et al., SplitMix)."""
+
+
+def check_seed(answer: bytes, wanted: int) -> None:
+    """Raises ShapingError if netem has another seed, by the answer to `get_qdisc`.
+
+    Before Linux 6.6 netem has no seed. Only runs on the host meet such a kernel, where nothing
+    repeats to the packet.
+    """
+    kept = seed(answer)
+    if kept not in (wanted, None):
+        raise ShapingError(f"netem kept seed {kept} instead of {wanted}: runs would not repeat")
 
 
 def seed(answer: bytes) -> int | None:

@@ -1,0 +1,66 @@
+"""Defines what a path does to packets of one direction, besides rate, queue and delay. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from linklab.core.bounded import Name, Packets, Ratio, Seconds
+
+NORMAL = "normal"
+"""The default distribution of delays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Impairments:
+    """The impairments of one direction. UNSET is no impairment in a link's state, and no change in an
+    event.
+
+    Attributes:
+        loss_ratio: mean share of packets lost, besides the link's own losses.
+        loss_burst_packets: mean length of a loss burst; 1 means independent losses.
+        delay_s: mean delay, besides the link's own delay.
+        jitter_s: standard deviation of that delay.
+        distribution: the name of the delay's distribution.
+        in_order: a packet waits for the packets before it. Otherwise each has its own delay.
+        reorder_ratio: share of packets without the delay, which overtake others.
+        duplicate_ratio: share of packets that arrive twice.
+        corrupt_ratio: share of packets with one wrong bit.
+    """
+
+    loss_ratio: Ratio | UnsetType = UNSET
+    loss_burst_packets: Packets | UnsetType = UNSET
+    delay_s: Seconds | UnsetType = UNSET
+    jitter_s: Seconds | UnsetType = UNSET
+    distribution: Name | UnsetType = UNSET
+    in_order: bool | UnsetType = UNSET
+    reorder_ratio: Ratio | UnsetType = UNSET
+    duplicate_ratio: Ratio | UnsetType = UNSET
+    corrupt_ratio: Ratio | UnsetType = UNSET
+
+    @property
+    def lost_ratio(self) -> float:
+        """The share of packets lost, 0 if none are."""
+        return self.loss_ratio or 0.0
+
+    @property
+    def added_delay_s(self) -> float:
+        """The mean delay, 0 if there is none."""
+        return self.delay_s or 0.0
+
+    def changed(self, by: Impairments | UnsetType) -> Impairments:
+        """Returns these impairments with the values that `by` sets."""
+        if by is UNSET:
+            return self
+        values = (getattr(by, field.name) for field in fields(self))
+        return Impairments(
+            *(
+                getattr(self, field.name) if value is UNSET else value
+                for field, value in zip(fields(self), values, strict=True)
+            )
+        )
+
+
+NO_IMPAIRMENTS: Final = Impairments()

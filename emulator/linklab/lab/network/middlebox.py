@@ -1,0 +1,48 @@
+"""Applies a link's impairments on its middlebox, between the link's core and the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from linklab.core.link_state import DIRECTIONS, Direction, LinkState
+from linklab.lab.network.hosts import Host
+from linklab.lab.network.topology import LinkPath
+from linklab.lab.shaping.impaired_path import ImpairedPath
+from linklab.models.delay_tables import DelayTable
+from linklab.models.seeds import seed_for
+
+
+class Impairer:
+    """Holds the impairments of both directions. A direction's are on the port where its packets leave
+    the middlebox."""
+
+    def __init__(
+        self,
+        path: LinkPath,
+        hosts: Mapping[str, Host],
+        state: LinkState,
+        tables: Mapping[str, DelayTable],
+        seed: int,
+    ) -> None:
+        assert path.middlebox is not None
+        host = hosts[path.middlebox.node]
+        ports = {"down": path.middlebox.down, "up": path.middlebox.up}
+        self._paths: dict[Direction, ImpairedPath] = {
+            direction: ImpairedPath(
+                host.channel,
+                host.indices[ports[direction].interface],
+                state.impairments(direction),
+                tables,
+                seed_for(seed, path.name, "impair", direction),
+            )
+            for direction in DIRECTIONS
+        }
+
+    def apply(self, state: LinkState) -> None:
+        """Sets the impairments of both directions that differ from the present ones."""
+        for direction, path in self._paths.items():
+            path.set(state.impairments(direction))
+
+    def lost_packets(self, direction: Direction) -> int:
+        """Returns the number of packets that a direction's impairments have lost."""
+        return self._paths[direction].counters().dropped_packets

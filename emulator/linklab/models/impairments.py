@@ -1,0 +1,165 @@
+"""Defines the keys of impairments, which links and events share: their units, limits and texts. Pure.
+
+`lab/shaping/impaired_path.py` applies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import fields
+from typing import Final, Protocol
+
+from msgspec import UNSET, UnsetType
+
+from linklab.core import units
+from linklab.core.impairments import NO_IMPAIRMENTS, NORMAL, Impairments
+from linklab.core.limits import MAX_RTT_S
+from linklab.core.link_state import DIRECTIONS, Direction
+from linklab.models import delay_tables
+from linklab.models.keys import BURST, SHARE
+from linklab.models.loss import check_bursts
+from linklab.schema.mapping import Mapping, guess
+from linklab.schema.quantities import BOOLEAN, duration, pattern
+from linklab.schema.rows import Row, Table
+
+MAX_JITTER_S: Final = 0.25
+"""netem computes in 32 bits of nanoseconds, with room for a table's widening."""
+
+DISTRIBUTION_NAME: Final = pattern(
+    "[a-z][a-z0-9-]{0,31}", "name of a distribution", "up to 32 of a-z, 0-9 and -, a letter first"
+)
+
+KEYS: Final = {direction: f"impair_{direction}" for direction in DIRECTIONS}
+"""The key of each direction, in links, events and link states."""
+
+TABLE: Final = Table(
+    Impairments,
+    (
+        Row("loss", "loss_ratio", SHARE, "packets lost, besides the link's own", unset=UNSET),
+        Row(
+            "loss_burst",
+            "loss_burst_packets",
+            BURST,
+            "mean packets lost in a row; 1: independent",
+            unset=UNSET,
+            default="1",
+        ),
+        Row(
+            "delay",
+            "delay_s",
+            duration(0.0, MAX_RTT_S),
+            "mean delay, besides the link's own",
+            unset=UNSET,
+        ),
+        Row(
+            "jitter",
+            "jitter_s",
+            duration(0.0, MAX_JITTER_S),
+            "standard deviation of this delay; a delay below 0 becomes 0",
+            unset=UNSET,
+        ),
+        Row(
+            "distribution",
+            "distribution",
+            DISTRIBUTION_NAME,
+            f"of this delay: {', '.join(delay_tables.NAMES)}, or a name in `distributions`",
+            unset=UNSET,
+            default=NORMAL,
+        ),
+        Row(
+            "in_order",
+            "in_order",
+            BOOLEAN,
+            "a packet waits for those before it; false: each has its own delay, as with netem",
+            unset=UNSET,
+            default="true",
+        ),
+        Row(
+            "reorder",
+            "reorder_ratio",
+            SHARE,
+            "packets that skip this delay, so that they overtake others",
+            unset=UNSET,
+        ),
+        Row("duplicate", "duplicate_ratio", SHARE, "packets that arrive twice", unset=UNSET),
+        Row("corrupt", "corrupt_ratio", SHARE, "packets with one wrong bit", unset=UNSET),
+    ),
+    about="Impairments of one direction, besides what the link does itself. A node between the link's "
+    "core and the server adds them. In an event they last as the event says.",
+)
+
+ROWS: Final = tuple(
+    Row(key, key, TABLE, f"what else {direction}link packets meet", unset=UNSET, default="nothing")
+    for direction, key in KEYS.items()
+)
+"""The keys of links and events."""
+
+
+class Impairing(Protocol):
+    """A link or an event with impairments of both directions."""
+
+    @property
+    def impair_down(self) -> Impairments | UnsetType:
+        """The downlink's."""
+
+    @property
+    def impair_up(self) -> Impairments | UnsetType:
+        """The uplink's."""
+
+
+def of(impairing: Impairing, direction: Direction) -> Impairments | UnsetType:
+    """Returns the impairments of a direction."""
+    return impairing.impair_down if direction == "down" else impairing.impair_up
+
+
+def impairs(impairing: Impairing) -> bool:
+    """Tells whether there is any impairment."""
+    return any(of(impairing, direction) is not UNSET for direction in DIRECTIONS)
+
+
+def check(where: Mapping, impairing: Iterable[Impairing], names: Collection[str]) -> None:
+    """Refuses impairments that do not fit each other.
+
+    `impairing` are a link and the events in force, the last one in the mapping `where`. `names` are
+    the scenario's distributions.
+    """
+    stacked = list(impairing)
+    for direction in DIRECTIONS:
+        if of(stacked[-1], direction) is UNSET:
+            continue
+        mapping = where.sub(KEYS[direction], TABLE.keys)
+        total = NO_IMPAIRMENTS
+        for one in stacked:
+            total = total.changed(of(one, direction))
+        _check_one(mapping, total, names)
+
+
+def _check_one(mapping: Mapping, total: Impairments, names: Collection[str]) -> None:
+    if not mapping.values:
+        mapping.fail(None, f"impairs nothing; allowed: any of {', '.join(TABLE.keys.all)}")
+    check_bursts(mapping, "loss", total.lost_ratio, total.loss_burst_packets or 1.0)
+    if total.reorder_ratio and not total.delay_s:
+        mapping.fail("reorder", "needs a delay, which the packets skip; needed: delay")
+    if total.jitter_s and not total.delay_s:
+        mapping.fail(
+            "jitter",
+            f"a jitter of {units.format_duration(total.jitter_s)} around no delay; needed: delay",
+        )
+    known = (*delay_tables.NAMES, *names)
+    if total.distribution and total.distribution not in known:
+        mapping.fail(
+            "distribution",
+            f"no distribution is called {total.distribution!r}"
+            f"{guess(total.distribution, known)}; allowed: {', '.join(known)}, "
+            "or another name in distributions",
+        )
+
+
+def in_words(impairments: Impairments) -> list[tuple[str, str]]:
+    """Returns each impairment's key and value, as a scenario has them."""
+    rows = {row.attribute: row for row in TABLE.flat}
+    return [
+        (rows[field.name].key, str(rows[field.name].value.write(value)))
+        for field in fields(impairments)
+        if (value := getattr(impairments, field.name)) is not UNSET
+    ]

@@ -1,0 +1,129 @@
+"""Tests impairments of both directions in captures at both ends of a link, in virtual time.
+
+`make bench ARGS=impairments` measures more packets, and the intervals of more figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from both_ends import Way, digest, read
+from conftest import PROBES, Linklab, lines
+from linklab.core.link_state import Direction
+from linklab.scenario import load
+
+Crossed = Callable[..., tuple[Path, dict[Direction, Way]]]
+
+PACKETS = 2000
+LOST_DOWN, LOST_UP = 61, 86
+
+
+@pytest.fixture
+def crossed(linklab: Linklab, scenario: Callable[..., Path]) -> Crossed:
+    """Sends 2000 packets both ways in 2 s. Returns the run directory, and both directions."""
+
+    def cross(
+        impaired: str, more: str = "", size: int = 32, packets: int = PACKETS
+    ) -> tuple[Path, dict[Direction, Way]]:
+        wifi = f"down: 80 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, {impaired}"
+        file = scenario("impaired", wifi=wifi, more=more)
+        probe = (PROBES / "both_ways.py", "wlan0", "server-isp", packets, 0.001, size)
+        done = linklab("exec", file, "--json", "--", "python3", *probe)
+        assert done.code == 0, done.err
+        run_dir = Path(done.json["run_dir"])
+        return run_dir, read(run_dir)
+
+    return cross
+
+
+def test_losses_of_both_directions_are_those_of_the_scenario(crossed: Crossed) -> None:
+    run_dir, ways = crossed("impair_down: {loss: 3 %}, impair_up: {loss: 4 %, loss_burst: 4}")
+    down, up = ways["down"], ways["up"]
+    assert (len(down.sent_s), len(up.sent_s)) == (PACKETS, PACKETS)
+    found = [*down.losses(0.03), *up.losses(0.04, 4)]
+    assert all(interval.holds for interval in found), found
+    assert (sum(down.lost), sum(up.lost)) == (LOST_DOWN, LOST_UP)
+    counted = {
+        line["direction"]: line["lost_packets"]
+        for line in lines(run_dir / "queues.jsonl")
+        if line["link"] == "wifi"
+    }
+    assert counted == {"down": LOST_DOWN, "up": LOST_UP}
+
+
+def test_delays_of_both_directions_follow_their_distributions(crossed: Crossed) -> None:
+    _, ways = crossed(
+        "impair_down: {delay: 50 ms, jitter: 5 ms, in_order: false},"
+        "impair_up: {delay: 40 ms, jitter: 10 ms, distribution: pareto, in_order: false}"
+    )
+    normal = ways["down"].quantiles({0.1587: 0.055, 0.5: 0.06, 0.8413: 0.065, 0.9772: 0.07})
+    # Pareto's with shape 3, of mean 40 and deviation 10 ms: (x - 50) / 10 = (y - 1.5) / 0.866.
+    pareto = ways["up"].quantiles(
+        {share: 0.05 + 0.01 * ((1 - share) ** (-1 / 3) - 1.5) / 0.8660 for share in (0.2, 0.5, 0.9)}
+    )
+    assert all(interval.holds for interval in (*normal, *pareto)), (normal, pareto)
+
+
+def test_packets_stay_in_order_unless_asked(crossed: Crossed) -> None:
+    _, ways = crossed(
+        "impair_down: {delay: 50 ms, jitter: 5 ms}, impair_up: {delay: 5 ms, reorder: 2 %}"
+    )
+    assert ways["down"].overtaking == 0
+    reordered = ways["up"].share("reorder", ways["up"].overtaking, 0.02)
+    assert reordered.holds, reordered
+    early = [delay_s for delay_s in ways["up"].delays_s if delay_s < 0.0145]
+    assert all(round(delay_s, 5) == 0.01 for delay_s in early)
+    assert len(early) / PACKETS == pytest.approx(0.02, abs=0.01)
+
+
+def test_copies_and_wrong_bits_are_those_of_the_scenario(crossed: Crossed) -> None:
+    _, ways = crossed("impair_down: {duplicate: 5 %}, impair_up: {corrupt: 5 %}")
+    down, up = ways["down"], ways["up"]
+    copied = down.share("duplicate", down.duplicated, 0.05)
+    wrong = up.share("corrupt", up.loss, 0.05)
+    assert copied.holds, copied
+    assert wrong.holds, wrong
+    assert up.damaged == sum(up.lost)
+    assert (down.damaged, down.loss) == (0, 0.0)
+
+
+def test_an_event_impairs_for_its_time(crossed: Crossed) -> None:
+    run_dir, ways = crossed(
+        "impair_up: {delay: 10 ms}",
+        "events:\n  - {at: 1 s, link: wifi, impair_up: {loss: 100 %}, for: 500 ms}\n"
+        "  - {at: 1 s, link: wifi, impair_down: {delay: 20 ms}, for: 500 ms}\n",
+    )
+    assert len(ways["up"].bursts) == 1
+    assert sum(ways["up"].lost) == pytest.approx(500, abs=1)
+    assert {round(delay_s, 4) for delay_s in ways["up"].delays_s} == {0.02}
+    later = [delay_s > 0.025 for delay_s in ways["down"].delays_s]
+    assert sum(later) == pytest.approx(500, abs=20)
+    kinds = [line["kind"] for line in lines(run_dir / "events.jsonl") if line["link"] == "wifi"]
+    assert kinds.count("impair") == kinds.count("impair-end") == 2
+
+
+def test_a_table_of_the_user_s_travels_with_the_run(crossed: Crossed, tmp_path: Path) -> None:
+    (tmp_path / "two.dist").write_text("# two delays\n-8192 8192\n")
+    run_dir, ways = crossed(
+        "impair_up: {delay: 20 ms, jitter: 5 ms, distribution: two, in_order: false}",
+        "distributions: {two: ./two.dist}\n",
+    )
+    assert {round(delay_s, 4) for delay_s in ways["up"].delays_s} == {0.025, 0.035}
+    later = sum(delay_s > 0.03 for delay_s in ways["up"].delays_s) / PACKETS
+    assert ways["up"].share("later", later, 0.5).holds
+    (tmp_path / "two.dist").unlink()
+    assert load(run_dir / "scenario.yaml", any_name=True).delay_tables["two"].entries == (
+        -8192,
+        8192,
+    )
+
+
+def test_everything_repeats_to_the_nanosecond(crossed: Crossed) -> None:
+    every = (
+        "{loss: 2 %, loss_burst: 3, delay: 10 ms, jitter: 2 ms, distribution: pareto, "
+        "reorder: 1 %, duplicate: 1 %, corrupt: 1 %}"
+    )
+    runs = [crossed(f"impair_down: {every}, impair_up: {every}", packets=500) for _ in range(2)]
+    assert len({digest(run_dir) for run_dir, _ in runs}) == 1
