@@ -11,6 +11,7 @@ from typing import Final
 from linklab.core.frames import FRAME_BYTES, PACKET_MEMORY_BYTES
 from linklab.core.netlink_messages import attributes, number
 from linklab.queues.discipline import (
+    DROPPED_ACKS,
     DROPPED_EARLY,
     MARKED,
     TIME,
@@ -24,7 +25,7 @@ from linklab.schema.rows import Row, Table
 
 _CLASSES_KEY, _ISOLATION, _RTT, _TARGET, _MEMORY, _ACK_FILTER = 3, 5, 7, 8, 10, 16
 _TIN_STATISTICS: Final = 10
-_OF_TIN: Final = {4: DROPPED_EARLY, 6: "ack_dropped_packets", 8: MARKED}
+_OF_TIN: Final = {4: DROPPED_EARLY, 6: DROPPED_ACKS, 8: MARKED}
 
 _CLASSES: Final = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
 _FAIRNESS: Final = (

@@ -25,6 +25,9 @@ MARKED, DROPPED_EARLY, DROPPED_FULL = (
 """The counters that disciplines share, by their names in `queues.jsonl`: packets with a mark of
 congestion (ECN CE), packets that the algorithm dropped, packets dropped by a full queue."""
 
+DROPPED_ACKS: Final = "ack_dropped_packets"
+"""Acknowledgements that a discipline dropped because a later one made them needless."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:

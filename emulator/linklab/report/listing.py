@@ -14,6 +14,7 @@ from linklab.core.link_kinds import link_title
 from linklab.links import oracle
 from linklab.models import registry
 from linklab.models.trace import Trace
+from linklab.queues import registry as queues
 from linklab.report.publication import Statement
 from linklab.scenario import LinkSettings, Scenario
 from linklab.scenario.finding import SCENARIOS
@@ -166,8 +167,20 @@ def _link(name: str, link: LinkSettings) -> str:
     ]
     if link.loss_ratio:
         parts.append(f"loss {units.format_ratio(link.loss_ratio)}")
+    parts += _queues(link)
     parts += [words for _, words in _models(link)]
     return ", ".join([*parts, *(["its trace is generated"] if _plays_generated(link) else [])])
+
+
+def _queues(link: LinkSettings) -> list[str]:
+    """Returns the queue disciplines that are not the default one."""
+    down, up = (
+        None if one == queues.DEFAULT else queues.of_settings(one).name
+        for one in (link.discipline_down, link.discipline_up)
+    )
+    if down == up:
+        return [] if down is None else [f"queues {down}"]
+    return [f"queue {way} {name}" for way, name in (("down", down), ("up", up)) if name is not None]
 
 
 def _plays_generated(link: LinkSettings) -> bool:

@@ -7,6 +7,9 @@ import pytest
 
 from linklab import scenario
 from linklab.links import oracle
+from linklab.queues.codel import CoDel
+from linklab.queues.drop_tail import DropTail
+from linklab.queues.fq_codel import FqCoDel
 from linklab.report import listing, publication
 from linklab.scenario import Scenario
 from linklab.scenario.finding import SCENARIOS
@@ -165,6 +168,23 @@ def test_oracles_tell_how_far_they_are(small: Scenario) -> None:
     times = listing.oracles([small, replace(small, name="other")], told.append)
     assert times == {"small": oracle.oracle_s(small), "other": oracle.oracle_s(small)}
     assert told == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("down", "up", "words"),
+    [
+        (DropTail(), DropTail(), "RTT 50 ms, ±5 %"),
+        (CoDel(), CoDel(), "RTT 50 ms, queues codel, ±5 %"),
+        (DropTail(), CoDel(0.02), "RTT 50 ms, queue up codel, ±5 %"),
+        (FqCoDel(), CoDel(), "RTT 50 ms, queue down fq_codel, queue up codel, ±5 %"),
+    ],
+)
+def test_a_link_says_its_queue_disciplines(
+    small: Scenario, down: object, up: object, words: str
+) -> None:
+    lte = replace(small.links["lte"], discipline_down=down, discipline_up=up)
+    text = listing.details(replace(small, links={"wifi": small.links["wifi"], "lte": lte}))
+    assert words in " ".join(text.split())
 
 
 def test_a_link_of_another_name_says_its_kind(small: Scenario) -> None:

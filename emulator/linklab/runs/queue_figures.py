@@ -11,7 +11,7 @@ from linklab.core import sojourns
 from linklab.core.bounded import ByName, Count, Seconds
 from linklab.core.link_state import Direction
 from linklab.core.records import QueueRecord, SojournRecord
-from linklab.queues.discipline import DROPPED_EARLY, DROPPED_FULL, MARKED
+from linklab.queues.discipline import DROPPED_ACKS, DROPPED_EARLY, DROPPED_FULL, MARKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,11 @@ class Sojourn:
 class QueueFigures:
     """Holds the figures of one direction of a link.
 
-    `early_dropped_packets` are the drops of the queue discipline's algorithm, `full_dropped_packets` those of a full
-    queue, `dropped_packets` all of them. `lost_packets` are those that the link lost. `marked_packets`
-    got a mark of congestion (ECN CE). `sojourn` is of all packets, `scalable` of those with ECT(1) or
-    CE. None if no packet waited, or outside a guest.
+    `dropped_packets` are all drops of the queue, `early_dropped_packets` those of its discipline's
+    algorithm, `full_dropped_packets` the others: the queue was full, or an event made it smaller.
+    `lost_packets` are those that the link lost. `marked_packets` got a mark of congestion (ECN CE).
+    `sojourn` is of all packets, `scalable` of those with ECT(1) or CE. None if no packet waited, or
+    outside a guest.
     """
 
     dropped_packets: Count
@@ -100,12 +101,12 @@ def _counts(
 
 def _figures(record: QueueRecord, counts: dict[bool, list[int]]) -> QueueFigures:
     own: Mapping[str, int] = record.discipline or {}
-    early = own.get(DROPPED_EARLY, 0)
+    early = own.get(DROPPED_EARLY, 0) + own.get(DROPPED_ACKS, 0)
     every = [sum(pair) for pair in zip_longest(*counts.values(), fillvalue=0)]
     return QueueFigures(
         dropped_packets=record.dropped_packets,
         early_dropped_packets=early,
-        full_dropped_packets=own.get(DROPPED_FULL, record.dropped_packets - early),
+        full_dropped_packets=max(record.dropped_packets - early, 0),
         lost_packets=record.lost_packets,
         marked_packets=own.get(MARKED, 0),
         sojourn=_sojourn(every),

@@ -46,6 +46,12 @@ def test_marks_and_drops_by_reason_are_those_of_the_discipline() -> None:
     )
 
 
+def test_dropped_acknowledgements_are_drops_of_the_algorithm() -> None:
+    own = {"early_dropped_packets": 1, "ack_dropped_packets": 4}
+    found = queue_figures.of_records([sample(1.0, 7, **own)], [])["lte"]["down"]
+    assert (found.early_dropped_packets, found.full_dropped_packets) == (5, 2)
+
+
 def test_sojourn_times_are_of_all_packets_and_of_scalable_ones() -> None:
     both = [waits([0] * 16 + [100], scalable=False), waits([100], scalable=True)]
     found = queue_figures.of_records([sample(1.0, 0)], both)["lte"]["down"]
