@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dpkt
 import pytest
 from conftest import PROBES, Called, Linklab, lines
 from linklab.core import sojourns
@@ -161,3 +162,22 @@ def test_scalable_packets_do_not_wait_behind_classic_ones(
     scalable, classic = json.loads((run_dir / "client.out").read_text())
     # dctcp is no Prague (sch_dualpi2.c): its share is 2.1 times that of cubic, not 1.
     assert 1 / 3 < scalable / classic < 3
+
+
+@pytest.mark.parametrize(
+    ("ecn", "flags", "data_bits"),
+    [("passive", 0, 0), ("on", 0x0C0, 2), ("accurate", 0x1C0, 2)],
+)
+def test_connections_ask_for_ecn_as_the_scenario_says(
+    linklab: Linklab, scenario: ScenarioFile, ecn: str, flags: int, data_bits: int
+) -> None:
+    """By the flags ECE and CWR of the SYN (RFC 3168), with AE for AccECN (RFC 9768), and the ECN field
+    of data."""
+    file = scenario("asks", size="100 kB", more=f"tcp: {{ecn: {ecn}}}\n")
+    done = linklab("run", file, "-a", "single-wifi", "--pcap", "wifi", "--json")
+    assert done.code == 0, done.err
+    with (Path(done.json["run_dir"]) / "wifi.pcap").open("rb") as file_of_packets:
+        packets = [dpkt.ethernet.Ethernet(one).data for _, one in dpkt.pcap.Reader(file_of_packets)]
+    syn = bytes(packets[0].data)
+    assert (syn[12] << 8 | syn[13]) & 0x1C0 == flags
+    assert {one.tos & 3 for one in packets if len(one.data.data) > 1000} == {data_bits}
