@@ -6,35 +6,29 @@ one of its threads.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import functools
 import http.client
-import os
-import signal
+import json
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Final
+from typing import Any, Final
 
 from linklab.api import environment, requests
-from linklab.api.errors import LiveLabError, UsageError
+from linklab.api.errors import UsageError
 from linklab.api.free_ports import free_ports
+from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
-from linklab.core.paths import PYTHON_PATH
+from linklab.lab.player.control import Command
 from linklab.live import link_command, session, way_outside
-from linklab.live.address import to_text
+from linklab.live.address import from_here, to_text
 from linklab.schema.mapping import guess
 
 START_S: Final = 120.0
 """The default time for a lab to start, on a machine that is busy."""
 
-_END_S: Final = 30.0
 _CHANGE_S: Final = 5.0
 """The longest time to wait for a change to be in the lab's records."""
 
@@ -102,12 +96,16 @@ class LabLink:
         self._change("queue", value, seconds)
 
     def _change(self, change: str, value: str | None, seconds: float | None) -> None:
-        before = _changes(self.address, self.name)
         try:
             span = None if seconds is None else f"{seconds:.6f} s"
-            link_command.send(self.address, link_command.command_of(self.name, change, value, span))
+            self.apply(link_command.command_of(self.name, change, value, span))
         except (ValueError, RuntimeError) as error:
             raise UsageError(f"{self.name}: {error}") from error
+
+    def apply(self, command: Command) -> None:
+        """Changes the link as a command says. Raises RuntimeError if the link cannot do it."""
+        before = _changes(self.address, self.name)
+        link_command.send(self.address, command)
         deadline = time.monotonic() + _CHANGE_S
         while _changes(self.address, self.name) == before and time.monotonic() < deadline:
             time.sleep(_POLL_S)
@@ -129,6 +127,7 @@ class OpenLab:
     origins: tuple[str, ...]
     metrics: str
     _address: tuple[str, int] = field(repr=False)
+    _process: LabProcess = field(repr=False)
 
     @property
     def origin(self) -> str:
@@ -145,6 +144,18 @@ class OpenLab:
                 f"there are: {', '.join(self.proxies)}"
             )
         return LabLink(name, self._address)
+
+    def status(self) -> dict[str, Any]:
+        """Returns what the lab says of itself by `GET /status`. Raises RuntimeError if it has
+        ended."""
+        try:
+            return dict(json.loads(_answer(self._address, "/status")))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise RuntimeError(f"the lab does not answer: {error}") from error
+
+    def why_ended(self) -> str | None:
+        """Returns the last words of a lab that has ended by itself, None as long as it runs."""
+        return self._process.why_ended()
 
 
 @contextlib.contextmanager
@@ -174,95 +185,90 @@ def live(
     Raises LinklabError if there can be no such lab, LiveLabError if it does not start. It ends with
     the block, and with the thread that opened it.
     """
-    RunOptions(seed=seed)
-    Settings(place=place, timeout=timeout)
-    found = requests.scenario_of(scenario)
-    origins = [origin] if isinstance(origin, str) else list(origin)
-    where = session.choose_place(place)
-    environment.prepare(where, progress)
-    first = free_ports(len(found.links) + 2)
-    address = ("127.0.0.1", first + len(found.links) + 1)
-    reaches = requests.outside_of(origins, outside, first, found, where.name)
-    urls = way_outside.urls(reaches) if reaches else {}
-    lab = OpenLab(
-        urls.pop(""),
-        urls,
-        tuple(one.url for one in reaches.origins) if reaches else (),
-        f"http://{to_text(address)}/metrics",
-        address,
+    wanted = LabRequest(
+        scenario=scenario,
+        origins=(origin,) if isinstance(origin, str) else tuple(origin),
+        outside=outside,
+        seed=seed,
+        place=place,
+        out=out,
+        timeout=timeout,
     )
-    words = [
-        *("live", str(scenario), "--place", where.name, "--seed", str(seed), "--out", str(out)),
-        *("--listen-proxy", str(first), "--listen", to_text(address)),
-        *(word for one in origins for word in ("--origin", one)),
-        *(["--outside"] if outside else []),
-    ]
-    with tempfile.TemporaryFile() as said, _process(words, said) as process:
-        _wait(process, lambda: _answers(first) and _RECORDED in _metrics(address), said, timeout)
+    with opened(wanted, progress) as lab:
         yield lab
 
 
+@dataclass(frozen=True, kw_only=True)
+class LabRequest:
+    """What lab is wanted: the arguments of `live`, and where its proxies listen.
+
+    Attributes:
+        proxy: the address and the first port of the proxies. None: free ports of the loopback
+            device.
+    """
+
+    scenario: StrPath
+    origins: tuple[str, ...] = ()
+    outside: bool = False
+    seed: int = 1
+    place: str = "auto"
+    out: StrPath = RUNS
+    timeout: float = START_S
+    proxy: tuple[str, int] | None = None
+
+
 @contextlib.contextmanager
-def _process(words: Sequence[str], said: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a command of linklab during the block. It also ends with this process, however that
-    ends."""
-    process = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "linklab", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=said,
-        env={**os.environ, "PYTHONPATH": _python_path()},
-        start_new_session=True,  # Ctrl-C reaches this process alone, which ends the lab.
-    )
-    end = functools.partial(_end, process)
-    atexit.register(end)  # The block may be a generator's that nobody closes.
-    try:
-        yield process
-    finally:
-        end()
-        atexit.unregister(end)
-
-
-def _python_path() -> str:
-    """Returns PYTHONPATH with this linklab first."""
-    return os.pathsep.join(filter(None, [str(PYTHON_PATH), os.environ.get("PYTHONPATH")]))
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-    try:
-        process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _wait(
-    process: subprocess.Popen[bytes],
-    is_ready: Callable[[], bool],
-    said: IO[bytes],
-    timeout_s: float,
-) -> None:
-    """Waits until the lab is ready. Raises LiveLabError if it ends or the time is over."""
-    deadline = time.monotonic() + timeout_s
-    while not is_ready():
-        if process.poll() is not None:
-            raise LiveLabError(f"the lab did not start: {_last_line(said)}")
-        if time.monotonic() > deadline:
-            raise LiveLabError(
-                f"the lab did not start within {timeout_s:.0f} s: {_last_line(said)}"
-            )
-        time.sleep(_POLL_S)
+def opened(
+    wanted: LabRequest, progress: Tell = silent, go_on: Callable[[], None] = lambda: None
+) -> Iterator[OpenLab]:
+    """Opens a lab, as `live` does. `go_on` is called while it starts. What it raises breaks off the
+    start."""
+    RunOptions(seed=wanted.seed)
+    Settings(place=wanted.place, timeout=wanted.timeout)
+    found = requests.scenario_of(wanted.scenario)
+    where = session.choose_place(wanted.place)
+    environment.prepare(where, progress)
+    first = free_ports(len(found.links) + 2)
+    address = ("127.0.0.1", first + len(found.links) + 1)
+    proxy = wanted.proxy or ("127.0.0.1", first)
+    reaches = requests.outside_of(wanted.origins, wanted.outside, proxy, found, where.name)
+    assert reaches is not None, "there are proxies"
+    urls = way_outside.urls(reaches)
+    words = [
+        *("live", str(wanted.scenario), "--place", where.name, "--seed", str(wanted.seed)),
+        *("--out", str(wanted.out), "--listen-proxy", to_text(proxy), "--listen", to_text(address)),
+        *(word for one in wanted.origins for word in ("--origin", one)),
+        *(["--outside"] if wanted.outside else []),
+    ]
+    with lab_process(words) as process:
+        lab = OpenLab(
+            urls.pop(""),
+            urls,
+            tuple(one.url for one in reaches.origins),
+            f"http://{to_text(address)}/metrics",
+            address,
+            process,
+        )
+        in_front = from_here(proxy)
+        process.wait(
+            lambda: _answers(in_front) and _RECORDED in _metrics(address), wanted.timeout, go_on
+        )
+        yield lab
 
 
 def _metrics(address: tuple[str, int]) -> str:
     """Returns the lab's metrics, "" if it does not answer."""
-    connection = http.client.HTTPConnection(*address, timeout=5)
-    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
-        connection.request("GET", "/metrics")
-        return connection.getresponse().read().decode()
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        return _answer(address, "/metrics")
     return ""
+
+
+def _answer(address: tuple[str, int], path: str) -> str:
+    """Returns what the lab answers. Raises OSError, HTTPException."""
+    connection = http.client.HTTPConnection(*address, timeout=5)
+    with contextlib.closing(connection):
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
 
 
 def _changes(address: tuple[str, int], link: str) -> list[str]:
@@ -276,14 +282,8 @@ def _changes(address: tuple[str, int], link: str) -> list[str]:
     ]
 
 
-def _answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as probe:
+def _answers(proxy: tuple[str, int]) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(proxy, 1) as probe:
         probe.sendall(_HELLO)
         return probe.recv(len(_WELCOME)) == _WELCOME
     return False
-
-
-def _last_line(said: IO[bytes]) -> str:
-    said.seek(0)
-    lines = said.read().decode(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("linklab: ") if lines else "it said nothing"

@@ -107,7 +107,11 @@ def clock_with_outside(clock: str) -> str:
 
 
 def outside_of(
-    origins: Sequence[str], everything: bool, proxy: int | None, scenario: Scenario, place: str
+    origins: Sequence[str],
+    everything: bool,
+    proxy: tuple[str, int] | None,
+    scenario: Scenario,
+    place: str,
 ) -> Outside | None:
     """Returns the connections to the outside that are asked for. Raises UsageError."""
     if not (origins or everything or proxy):

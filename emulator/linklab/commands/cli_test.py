@@ -161,6 +161,10 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("live ls --record Mine.yaml", "--record: Mine.yaml is no name of a scenario"),
         ("live ls -a=", "no algorithm is called ''"),
         ("live ls --listen-proxy 8080 -a=", "no algorithm is called ''"),
+        (
+            "live ls --listen-proxy x:80",
+            "'x:80' is no place for a proxy; allowed: a port such as 8080",
+        ),
         ("run ls --energy-model=", "no energy model is called ''"),
         ("compare ls --energy-model=", "no energy model is called ''"),
         ("energy --energy-model=", "no energy model is called ''"),

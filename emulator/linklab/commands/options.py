@@ -176,12 +176,17 @@ def add_outside(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let the lab reach everything that this machine reaches, by TCP (real clock)",
     )
+    add_proxy(parser, "(real clock)")
+
+
+def add_proxy(parser: argparse.ArgumentParser, more: str) -> None:
+    """Adds `--listen-proxy`."""
     parser.add_argument(
         "--listen-proxy",
-        type=_port,
-        metavar="PORT",
-        help="open an HTTP and SOCKS5 proxy on the loopback device, over all links. The following "
-        "ports are one proxy per link (real clock)",
+        type=_proxy,
+        metavar="[ADDRESS:]PORT",
+        help="open an HTTP and SOCKS5 proxy over all links, on the loopback device unless ADDRESS "
+        f"says. The following ports are one proxy per link {more}",
     )
 
 
@@ -204,6 +209,13 @@ def _port(text: str) -> int:
 
     try:
         return parse_port(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _proxy(text: str) -> tuple[str, int]:
+    try:
+        return address.parse_proxy(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -265,15 +277,20 @@ def add_side_by_side(parser: argparse._ActionsContainer, name: str, does: str) -
     parser.add_argument(name, type=count(MAX_SIDE_BY_SIDE), metavar="N", help=does)
 
 
-def add_live_address(parser: argparse.ArgumentParser, name: str, does: str) -> None:
+def add_live_address(
+    parser: argparse.ArgumentParser,
+    name: str,
+    does: str,
+    default: tuple[str, int] = address.DEFAULT,
+) -> None:
     """Adds the option for a live lab's address, `options.address`."""
     parser.add_argument(
         name,
         dest="address",
         type=_address,
-        default=address.DEFAULT,
+        default=default,
         metavar="ADDRESS",
-        help=f"{does} (default {address.to_text(address.DEFAULT)})",
+        help=f"{does} (default {address.to_text(default)})",
     )
 
 

@@ -23,6 +23,29 @@ def parse(text: str) -> tuple[str, int]:
     return (host.strip("[]") or "0.0.0.0", number)
 
 
+def parse_proxy(text: str) -> tuple[str, int]:
+    """Reads where a proxy listens: `8080` of the loopback device, `0.0.0.0:8080` or `:8080`.
+
+    Raises ValueError that says what is allowed.
+    """
+    try:
+        host, port = parse(text if ":" in text else f"127.0.0.1:{text}")
+        if port == 0:
+            raise ValueError
+        return str(ipaddress.IPv4Address(host)), port
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is no place for a proxy; allowed: a port such as 8080, or an IPv4 address "
+            "and a port such as 0.0.0.0:8080"
+        ) from None
+
+
+def from_here(address: tuple[str, int]) -> tuple[str, int]:
+    """Returns the address by which this machine reaches a server that listens on `address`."""
+    host, port = address
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port
+
+
 def to_text(address: tuple[str, int]) -> str:
     """Writes an address as in a URL."""
     host, port = address

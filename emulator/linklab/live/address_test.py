@@ -16,6 +16,20 @@ def test_addresses() -> None:
             address.parse(bad)
 
 
+def test_where_a_proxy_listens() -> None:
+    assert address.parse_proxy("8080") == ("127.0.0.1", 8080)
+    assert address.parse_proxy("0.0.0.0:8080") == address.parse_proxy(":8080") == ("0.0.0.0", 8080)
+    for bad in ("", "x", "0", "65536", "localhost:80", "[::1]:80", "192.0.2.7:", "192.0.2.7:0"):
+        with pytest.raises(ValueError, match=r"allowed: a port such as 8080, or an IPv4 address"):
+            address.parse_proxy(bad)
+
+
+def test_how_this_machine_reaches_a_server() -> None:
+    assert address.from_here(("0.0.0.0", 80)) == ("127.0.0.1", 80)
+    assert address.from_here(("::", 80)) == ("::1", 80)
+    assert address.from_here(("192.0.2.7", 80)) == ("192.0.2.7", 80)
+
+
 def test_what_is_this_machines_alone() -> None:
     for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost"):
         assert address.is_loopback(host)

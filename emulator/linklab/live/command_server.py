@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
@@ -30,13 +29,12 @@ from linklab.lab.player.control import Command
 from linklab.live import page_files, request_guard
 from linklab.live import token as livetoken
 from linklab.live.address import to_text
-from linklab.live.bounded_server import PATIENCE_S, BoundedServer
+from linklab.live.answering import AnsweringHandler, BodyError
+from linklab.live.bounded_server import BoundedServer
 from linklab.live.link_command import Change
 from linklab.live.view import Cursor
 
 T = TypeVar("T")
-
-MAX_COMMAND_BYTES = 4096
 
 MOST_STREAMS = 16
 """The most open pages. A browser opens six streams to a lab at most, and shares them between tabs."""
@@ -128,33 +126,30 @@ def serving(
         yield server, token, str(path or f"{livetoken.ENVIRONMENT}={token}")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(AnsweringHandler):
     metrics: Collector
     status: Callable[[], dict[str, Any]]
     obey: Obey
-    token: str
     page: PageSource | None
     streams: threading.BoundedSemaphore
-    server: BoundedServer
-    timeout = PATIENCE_S
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
         if path == "/metrics":
             self._metrics()
-        elif not request_guard.host_is_ours(self.headers, self.connection.getsockname()[0]):
-            self._refuse(HTTPStatus.FORBIDDEN, "this host name is not the lab's")
+        elif (strange := self.strange_host()) is not None:
+            self.refuse(HTTPStatus.FORBIDDEN, strange)
         elif path == "/status" or (path == "/" and self.page is None):
-            self._answer_json(HTTPStatus.OK, type(self).status())
+            self.answer_json(HTTPStatus.OK, type(self).status())
         elif self.page is None:
-            self._refuse(HTTPStatus.NOT_FOUND, "there are /metrics, /status and POST /command")
+            self.refuse(HTTPStatus.NOT_FOUND, "there are /metrics, /status and POST /command")
         elif path in page_files.files():
             file = page_files.files()[path]
-            self._answer(HTTPStatus.OK, file.content, file.kind, request_guard.PAGE_HEADERS)
+            self.answer(HTTPStatus.OK, file.content, file.kind, request_guard.PAGE_HEADERS)
         elif path not in ("/news", "/scenario"):
-            self._refuse(HTTPStatus.NOT_FOUND, "there are /, /metrics, /status and POST /command")
+            self.refuse(HTTPStatus.NOT_FOUND, "there are /, /metrics, /status and POST /command")
         elif not request_guard.origin_is_ours(self.headers):
-            self._refuse(HTTPStatus.FORBIDDEN, "a page of another site reads no lab")
+            self.refuse(HTTPStatus.FORBIDDEN, "a page of another site reads no lab")
         elif path == "/news":
             self._stream(self.page)
         else:
@@ -165,20 +160,20 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             content = encode(self.metrics)
         except (RecordError, OSError) as error:
-            return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-        return self._answer(HTTPStatus.OK, content, kind)
+            return self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        return self.answer(HTTPStatus.OK, content, kind)
 
     def _scenario(self, page: PageSource, name: str) -> None:
         try:
             text = page.saved(name)
         except (OSError, ValueError) as error:
-            return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-        return self._answer(HTTPStatus.OK, text.encode(), "application/yaml; charset=utf-8")
+            return self.refuse(HTTPStatus.BAD_REQUEST, str(error))
+        return self.answer(HTTPStatus.OK, text.encode(), "application/yaml; charset=utf-8")
 
     def _stream(self, page: PageSource) -> None:
         """Sends news to a page until it goes away or no longer reads (server-sent events)."""
         if not self.streams.acquire(blocking=False):
-            return self._refuse(
+            return self.refuse(
                 HTTPStatus.SERVICE_UNAVAILABLE, f"{MOST_STREAMS} pages are open; close one"
             )
         try:
@@ -186,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER_BYTES)
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", "text/event-stream")
-            self._send_headers(request_guard.HEADERS)
+            self.send_headers(request_guard.HEADERS)
             self.end_headers()
             cursor = Cursor()
             while True:
@@ -199,60 +194,25 @@ class _Handler(BaseHTTPRequestHandler):
             self.streams.release()
 
     def do_POST(self) -> None:
-        if not request_guard.host_is_ours(self.headers, self.connection.getsockname()[0]):
-            self._refuse(HTTPStatus.FORBIDDEN, "this host name is not the lab's")
-        elif not request_guard.origin_is_ours(self.headers):
-            self._refuse(HTTPStatus.FORBIDDEN, "a page of another site commands no lab")
-        elif not request_guard.has_token(self.headers, type(self).token):
-            self._refuse(
-                HTTPStatus.FORBIDDEN,
-                f"a command needs the lab's token: the lab says where it is when it starts; set "
-                f"{livetoken.ENVIRONMENT}",
-            )
+        if (obstacle := self.obstacle()) is not None:
+            self.refuse(HTTPStatus.FORBIDDEN, obstacle)
         elif self.path == "/command":
             self._obey(Command, lambda command: command)
         elif self.path == "/change" and self.page is not None:
             self._obey(Change, Change.command)
         else:
-            self._refuse(HTTPStatus.NOT_FOUND, "commands go to /command")
+            self.refuse(HTTPStatus.NOT_FOUND, "commands go to /command")
 
     def _obey(self, kind: type[T], command_of: Callable[[T], Command]) -> None:
         """Executes the command in the request's body, which is of some type."""
         try:
-            length = int(self.headers.get("Content-Length", ""))
-        except ValueError:
-            return self._refuse(HTTPStatus.LENGTH_REQUIRED, "how long is the command?")
-        if not 0 <= length <= MAX_COMMAND_BYTES:
-            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "that is no command")
-        try:
-            asked = msgspec.json.decode(self.rfile.read(length), type=kind)
+            asked = msgspec.json.decode(self.body(), type=kind)
             said = type(self).obey(command_of(asked))
+        except BodyError as error:
+            return self.refuse(error.status, str(error))
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-            return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-        return self._answer_json(HTTPStatus.OK, {"done": said})
-
-    def _refuse(self, status: HTTPStatus, why: str) -> None:
-        self._answer_json(status, {"error": why})
-
-    def _answer_json(self, status: HTTPStatus, content: dict[str, Any]) -> None:
-        self._answer(status, json.dumps(content, indent=2).encode() + b"\n", "application/json")
-
-    def _answer(
-        self, status: HTTPStatus, content: bytes, kind: str, more: dict[str, str] | None = None
-    ) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self._send_headers(request_guard.HEADERS | (more or {}))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _send_headers(self, headers: dict[str, str]) -> None:
-        for name, value in headers.items():
-            self.send_header(name, value)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Logs nothing, because there is a scrape every second."""
+            return self.refuse(HTTPStatus.BAD_REQUEST, str(error))
+        return self.answer_json(HTTPStatus.OK, {"done": said})
 
 
 def _news(page: PageSource, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:

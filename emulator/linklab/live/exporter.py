@@ -52,6 +52,13 @@ class Exporter(Collector):
             self._read()
             return (cursor, {}) if self._view is None else self._view.since(cursor)
 
+    def now(self) -> dict[str, Any] | None:
+        """Returns what the last run and its links are now, None before the first run. Raises
+        RecordError."""
+        with self._lock:
+            self._read()
+            return None if self._view is None else self._view.now()
+
     def end(self, figures: RunFigures | None) -> None:
         """Ends the run with its figures; None if it failed."""
         with self._lock:

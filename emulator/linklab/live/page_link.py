@@ -19,15 +19,12 @@ from urllib.parse import quote
 
 from linklab.core.error_report import report_error
 from linklab.core.scratch import scratch_prefix
-from linklab.live.address import to_text
-
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+from linklab.live.address import from_here, to_text
 
 
 def url(address: tuple[str, int], token: str | None) -> str:
     """Returns the page's URL on this machine, with the token if there is one. Pure."""
-    host, port = address
-    page = f"http://{to_text((_ANY.get(host, host), port))}/"
+    page = f"http://{to_text(from_here(address))}/"
     return page if token is None else f"{page}#token={quote(token, safe='')}"
 
 

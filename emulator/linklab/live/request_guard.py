@@ -8,6 +8,7 @@ another host name, against DNS rebinding.
 from __future__ import annotations
 
 import hmac
+import ipaddress
 from email.message import Message
 
 from linklab.live.address import is_loopback, without_mapping
@@ -35,9 +36,27 @@ def host_is_ours(headers: Message, here: str) -> bool:
 
     A rebound name is neither (DNS rebinding).
     """
-    host = headers.get("Host", "")
-    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    name = _host(headers)
     return without_mapping(name) == without_mapping(here) or is_loopback(name)
+
+
+def host_is_address(headers: Message) -> bool:
+    """Tells whether a request's host is an IP address.
+
+    Nobody can rebind it, because browsers look up no name. A container is reached by addresses that
+    it does not know, such as that of its engine's bridge.
+    """
+    try:
+        ipaddress.ip_address(_host(headers))
+    except ValueError:
+        return False
+    return True
+
+
+def _host(headers: Message) -> str:
+    """Returns the host of a request without its port."""
+    host = str(headers.get("Host", ""))
+    return host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
 
 
 def origin_is_ours(headers: Message) -> bool:

@@ -130,6 +130,7 @@ class LiveLab:
             "proxies": way_outside.urls(outside),
             "origins": [one.url for one in outside.origins],
             "lateness_s": self.exporter.lateness_s,
+            "now": self.exporter.now(),
         }
 
     def obey(self, command: Command) -> str:

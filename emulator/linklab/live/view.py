@@ -112,7 +112,6 @@ class PageView:
         news: dict[str, Any] = {
             "samples": _latest(self._samples, self._counts["samples"] - cursor.samples),
             "marks": _latest(self._marks, self._counts["marks"] - cursor.marks),
-            "now": self._now(),
         }
         if planned:
             news["plan"] = {"first": first, "rates": planned}
@@ -150,7 +149,8 @@ class PageView:
         ms = [round(one, 6) for one in (rtt_s, rtt_s + waits_s)]
         return [round(capacity * 8), round(use * 8), *ms, queued, round(loss, 6), lost]
 
-    def _now(self) -> dict[str, Any]:
+    def now(self) -> dict[str, Any]:
+        """Returns what the run and its links are at the newest recorded time."""
         metrics = self._metrics
         return {
             "t_s": metrics.now_s,

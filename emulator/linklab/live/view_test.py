@@ -107,7 +107,7 @@ def test_what_a_link_is_now_in_the_units_of_scenarios() -> None:
     seen = Seen()
     seen.link(1.0, loss_ratio=0.02, delay_s=0.045, queue_bytes=30_000)
     seen.take(1.0, EventRecord(1.0, "wifi", "live", "RTT 90 ms, loss 2 % for 3 s"))
-    now = seen.view.since(Cursor())[1]["now"]["links"]["wifi"]
+    now = seen.view.now()["links"]["wifi"]
     assert now["values"] == {
         "rate": (60_000_000, "60 Mbit/s"),
         "uplink": (20_000_000, "20 Mbit/s"),
@@ -122,7 +122,7 @@ def test_what_a_link_is_now_in_the_units_of_scenarios() -> None:
 def test_progress_is_that_of_the_file() -> None:
     seen = Seen()
     seen.take(1.0, ClientRecord(t_ns=10**9, event="progress", link="wifi"))
-    assert seen.view.since(Cursor())[1]["now"]["progress"] is not None
+    assert seen.view.now()["progress"] is not None
 
 
 def test_memory_is_bounded_and_a_slow_reader_gets_the_newest() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from linklab.lab.network.services import Origin, Outside
+from linklab.live.address import from_here, is_loopback, to_text
 from linklab.places.guest import gateway
 from linklab.scenario import Scenario
 
@@ -26,10 +27,15 @@ _RESOLVER_FILE = Path("/etc/resolv.conf")
 
 
 def wanted(
-    origins: Sequence[str], everything: bool, proxy: int | None, scenario: Scenario, place: str
+    origins: Sequence[str],
+    everything: bool,
+    proxy: tuple[str, int] | None,
+    scenario: Scenario,
+    place: str,
 ) -> Outside:
     """Returns what to open for a lab in `place`, which is `guest` or `host`.
 
+    `proxy` is the address and the first port of the proxies.
     Raises ValueError if an origin is no URL, has no address or does not answer, or if a port is in
     use.
     """
@@ -37,15 +43,17 @@ def wanted(
     if missing is not None:
         raise ValueError(f"the guest has no way outside: {missing}")
     found = [_origin(url, number) for number, url in enumerate(origins)]
+    listen, first = proxy or ("127.0.0.1", 0)
     names = [] if proxy is None else ["", *scenario.links]
-    proxies = {name: (proxy or 0) + number for number, name in enumerate(names)}
+    proxies = {name: first + number for number, name in enumerate(names)}
     for port in proxies.values():
-        _require_free(port)
+        _require_free(listen, port)
     return Outside(
         origins=tuple(_seen_from(place, one) for one in found),
         resolver=_resolver(place) if everything else None,
         proxies=proxies,
         reaches_loopback=any(ipaddress.ip_address(one.to[0]).is_loopback for one in found),
+        listen=listen,
     )
 
 
@@ -125,19 +133,22 @@ def _resolver(place: str) -> tuple[str, int]:
     raise ValueError(f"--outside: {_RESOLVER_FILE} names no server with an IPv4 address")
 
 
-def _require_free(port: int) -> None:
+def _require_free(listen: str, port: int) -> None:
     try:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
+            probe.bind((listen, port))
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ValueError(f"--listen-proxy: port {port} of 127.0.0.1: {why}") from None
+        raise ValueError(f"--listen-proxy: port {port} of {listen}: {why}") from None
 
 
 def urls(outside: Outside) -> dict[str, str]:
-    """Returns the URLs of the proxies by link, "" for all links. Pure."""
-    return {name: f"http://127.0.0.1:{port}" for name, port in outside.proxies.items()}
+    """Returns the proxies' URLs on this machine by link, "" for all links. Pure."""
+    return {
+        name: f"http://{to_text(from_here((outside.listen, port)))}"
+        for name, port in outside.proxies.items()
+    }
 
 
 def in_words(outside: Outside) -> list[str]:
@@ -149,4 +160,6 @@ def in_words(outside: Outside) -> list[str]:
         said.append("the lab reaches whatever this machine does, by TCP over IPv4")
     for name, url in urls(outside).items():
         said.append(f"proxy over {name or 'all links'}: {url} (HTTP and SOCKS5)")
+    if outside.proxies and not is_loopback(outside.listen):
+        said.append(f"whoever reaches {outside.listen} may use the proxies: they have no password")
     return said

@@ -49,13 +49,25 @@ def test_a_proxy_over_all_links_and_one_over_each(small: Scenario, port: int) ->
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]
-    found = way_outside.wanted([], False, free, small, "host")
+    found = way_outside.wanted([], False, ("127.0.0.1", free), small, "host")
     assert found.proxies == {"": free, "wifi": free + 1, "lte": free + 2}
     assert way_outside.in_words(found) == [
         f"proxy over all links: http://127.0.0.1:{free} (HTTP and SOCKS5)",
         f"proxy over wifi: http://127.0.0.1:{free + 1} (HTTP and SOCKS5)",
         f"proxy over lte: http://127.0.0.1:{free + 2} (HTTP and SOCKS5)",
     ]
+
+
+def test_proxies_on_all_addresses_are_a_warning(small: Scenario, port: int) -> None:
+    with socket.socket() as probe:
+        probe.bind(("0.0.0.0", 0))
+        free = probe.getsockname()[1]
+    found = way_outside.wanted([], False, ("0.0.0.0", free), small, "host")
+    assert found.listen == "0.0.0.0"
+    assert way_outside.urls(found)[""] == f"http://127.0.0.1:{free}"
+    assert "whoever reaches 0.0.0.0" in way_outside.in_words(found)[-1]
+    with pytest.raises(ValueError, match=r"port 7 of 192.0.2.9: Cannot assign requested address"):
+        way_outside.wanted([], False, ("192.0.2.9", 7), small, "host")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +113,7 @@ def test_a_server_that_is_just_being_started_is_waited_for(
 
 def test_a_port_that_is_taken_is_said(small: Scenario, port: int) -> None:
     with pytest.raises(ValueError, match=f"port {port} of 127.0.0.1: Address already in use"):
-        way_outside.wanted([], False, port, small, "host")
+        way_outside.wanted([], False, ("127.0.0.1", port), small, "host")
 
 
 def test_a_missing_program_is_said(small: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,14 +86,18 @@ def _lab(plan: Plan, links: dict[str, ScenarioLink]) -> Iterator[Lab]:
         )
         names.answer(stack, lab, plan.job)
         if plan.job.outside is not None:
-            way_in = "127.0.0.1"
-            if plan.job.place == "guest":
+            in_guest = plan.job.place == "guest"
+            if in_guest:
                 outside.open_device(gateway.DEVICE, gateway.GUEST, gateway.GATEWAY)
-                way_in = "0.0.0.0"
             log = plan.run_dir / "proxy.log"
             stack.enter_context(
                 outside.joined(
-                    lab, plan.scenario, plan.job.outside, plan.job.multilink, way_in, log
+                    lab,
+                    plan.scenario,
+                    plan.job.outside,
+                    plan.job.multilink,
+                    log,
+                    in_guest=in_guest,
                 )
             )
         yield lab

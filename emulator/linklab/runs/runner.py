@@ -376,7 +376,7 @@ def _way(outside: Outside | None) -> gateway.Way | None:
     """Returns the guest's connection to what a run reaches outside."""
     if outside is None:
         return None
-    return gateway.Way(tuple(outside.proxies.values()), outside.reaches_loopback)
+    return gateway.Way(tuple(outside.proxies.values()), outside.reaches_loopback, outside.listen)
 
 
 def verdict(running: Running) -> str | None:

@@ -4,7 +4,7 @@
 
 The node `outside` accepts connections to every address. A relay (`relay/relay.py`) joins each of them
 to a connection of the machine's. So the kernel's TCP carries the data over the emulated links, and a
-lossless connection carries it beyond. In the other direction the machine's loopback device leads to
+lossless connection carries it beyond. In the other direction ports of the machine lead to
 `multilink proxy` on the client host. Nothing else is open to the lab's hosts. But a program that is
 root in the guest can enter the namespace of the guest's device. From there it reaches everything that
 slirp4netns reaches (SECURITY.md).
@@ -130,10 +130,10 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def joined(
-    lab: Lab, scenario: Scenario, wanted: Outside, multilink: str, way_in: str, log: Path
+    lab: Lab, scenario: Scenario, wanted: Outside, multilink: str, log: Path, *, in_guest: bool
 ) -> Iterator[None]:
-    """Connects the lab to the outside during the block. `way_in` is the address at which proxies
-    are reached, `log` the file for their errors."""
+    """Connects the lab to the outside during the block. `log` is the file for the proxies' errors.
+    In a guest, its gateway leads to the proxies."""
     with contextlib.ExitStack() as stack:
         outside = _add_node(lab, scenario, stack)
         ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
@@ -149,7 +149,7 @@ def joined(
             stack.callback(sock.close)
         stack.callback(ended, _start_relay(ways))
         if wanted.proxies:
-            _start_proxies(lab, wanted, multilink, way_in, log, stack)
+            _start_proxies(lab, wanted, multilink, log, stack, in_guest=in_guest)
         yield
 
 
@@ -157,9 +157,10 @@ def _start_proxies(
     lab: Lab,
     wanted: Outside,
     multilink: str,
-    way_in: str,
     log: Path,
     stack: contextlib.ExitStack,
+    *,
+    in_guest: bool,
 ) -> None:
     """Starts a proxy on the client host for each port, and the relay that leads to them."""
     words_of_all = stack.enter_context(log.open("ab"))
@@ -173,7 +174,7 @@ def _start_proxies(
         algorithm = ["--algorithm", "single"] if len(links) == 1 else []
         argv = [multilink, "proxy", *words, *algorithm, *dns, "--listen", f"127.0.0.1:{port}"]
         stack.callback(ended, lab.client.start(argv, stderr=words_of_all))
-        sock = listening(way_in, port, socket.SOCK_STREAM)
+        sock = listening("0.0.0.0" if in_guest else wanted.listen, port, socket.SOCK_STREAM)
         stack.callback(sock.close)
         ways.append((sock, ("127.0.0.1", port)))
-    stack.callback(ended, _start_relay(ways, lab.client, greets=way_in != "127.0.0.1"))
+    stack.callback(ended, _start_relay(ways, lab.client, greets=in_guest))

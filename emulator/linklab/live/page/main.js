@@ -87,7 +87,8 @@ function showNow(now) {
   }
 }
 
-function showStatus(status, now) {
+function showStatus(status) {
+  const { now } = status;
   isPaused = status.paused;
   const pause = byId("pause");
   pause.setAttribute("aria-pressed", String(isPaused));
@@ -110,7 +111,7 @@ function withoutEchoes(marks) {
   });
 }
 
-function news({ run: about, samples = [], marks = [], plan, now, status, error }) {
+function news({ run: about, samples = [], marks = [], plan, status, error }) {
   if (error) return say(error, true);
   if (about) begin(about);
   if (run === null) return;
@@ -126,8 +127,9 @@ function news({ run: about, samples = [], marks = [], plan, now, status, error }
   });
   timeline.add(plan, shown);
   happened(shown);
+  const { now } = status;
   if (now) showNow(now);
-  showStatus(status, now);
+  showStatus(status);
   if (!isFrozen && now) {
     timeline.draw(now.t_s);
     setText(byId("store"), timeline.ahead(now.t_s));

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -79,12 +78,14 @@ class Way:
     """The permitted connections besides those from the guest to other machines.
 
     Attributes:
-        ports: ports of this machine's loopback device that lead into the guest.
+        ports: ports of this machine that lead into the guest.
+        listen: the IPv4 address of these ports.
         reaches_loopback: the guest may connect to any port of this machine's loopback device.
     """
 
     ports: tuple[int, ...] = ()
     reaches_loopback: bool = False
+    listen: str = "127.0.0.1"
 
 
 class Gateway:
@@ -120,7 +121,7 @@ class Gateway:
             self._socket = self._joined(guest)
             stack.callback(self._socket.close)
             if way.ports:
-                self._open(way.ports, commands, stack)
+                self._open(way, commands, stack)
             self._resources = stack.pop_all()
 
     @property
@@ -152,20 +153,20 @@ class Gateway:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "it said nothing"
 
-    def _open(self, ports: Sequence[int], commands: Path, stack: contextlib.ExitStack) -> None:
-        """Forwards ports of the loopback device to the guest's ports.
+    def _open(self, way: Way, commands: Path, stack: contextlib.ExitStack) -> None:
+        """Forwards ports of this machine to the guest's ports.
 
         A relay accepts the connections, because slirp4netns has a backlog of one a port.
         """
         rules = []
         with contextlib.ExitStack() as here:
-            for port in ports:
+            for port in way.ports:
                 sock = here.enter_context(socket.socket())
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
-                    sock.bind(("127.0.0.1", port))
+                    sock.bind((way.listen, port))
                 except OSError as error:
-                    raise GatewayError(f"port {port} of 127.0.0.1: {error.strerror}") from None
+                    raise GatewayError(f"port {port} of {way.listen}: {error.strerror}") from None
                 sock.listen(1024)
                 lanes = [("127.0.0.1", self._lead_in(commands, port)) for _ in range(_LANES)]
                 descriptor = os.dup(sock.fileno())

@@ -37,6 +37,20 @@ def test_ports_are_open_as_long_as_it_runs() -> None:
 
 
 @needs_program
+def test_ports_listen_on_the_wanted_address_alone() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.3", 0))
+        port = probe.getsockname()[1]
+    way = Gateway(Way(ports=(port,), listen="127.0.0.3"))
+    try:
+        for address, is_open in (("127.0.0.3", True), ("127.0.0.1", False)):
+            with socket.socket() as peer:
+                assert (peer.connect_ex((address, port)) == 0) == is_open
+    finally:
+        way.close()
+
+
+@needs_program
 def test_a_temporary_directory_too_long_for_sockets_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
