@@ -116,6 +116,7 @@ generate: development ## make anew what is made from the code: pages, tables, da
 	@$(PYTHON) dashboards/generate.py
 	@$(PYTHON) emulator/handbook/commands.py
 	@$(PYTHON) emulator/handbook/modules.py
+	@$(PYTHON) emulator/handbook/http_api.py
 
 .PHONY: notebook
 notebook: development ## execute the example notebook anew, which shows figures of runs

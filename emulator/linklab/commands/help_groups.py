@@ -22,6 +22,7 @@ COMMANDS = {
         "live": "keep downloading in real time, to be watched and changed",
         "link": "change a link of the live lab",
         "next": "make the live lab go on to its next algorithm, or to one of them",
+        "serve": "serve an HTTP API that starts a lab and changes its links",
     },
     "look at finished runs": {
         "report": "make one page of runs, with tables and charts",

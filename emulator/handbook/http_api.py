@@ -1,0 +1,89 @@
+"""Makes `reference/http-api.md` from the operations and types of linklab's HTTP API.
+
+.venv/bin/python emulator/handbook/http_api.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from linklab.api.http import openapi
+from linklab.api.http.operations import OPERATIONS, Operation
+
+PAGE: Final = Path(__file__).parent / "reference" / "http-api.md"
+
+HEAD: Final = """\
+# HTTP API
+
+`emulator/handbook/http_api.py` makes this page from the code. Do not edit it by hand. `linklab serve` serves the API, and its
+OpenAPI document at `/openapi.json`. [How to use it](../how-to/use-linklab-from-any-language.md) has examples.
+
+What changes a lab needs the token in the header `X-Linklab`. Bodies are JSON. Quantities are text with units, as in
+[scenario files](../../../profiles/README.md).
+
+| request | what it does |
+|---|---|
+"""
+
+
+def cell(text: str) -> str:
+    """Returns text as a cell of a table."""
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def type_of(schema: dict[str, Any]) -> str:
+    """Returns a property's type in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(type_of(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(f"`{one}`" for one in schema["enum"])
+    if schema["type"] == "array":
+        return f"list of {type_of(schema['items'])}"
+    if isinstance(inner := schema.get("additionalProperties"), dict):
+        return f"{type_of(inner)} by name"
+    return str(schema["type"])
+
+
+def operation(one: Operation) -> Iterator[str]:
+    """Yields the lines of an operation."""
+    yield f"\n## {one.method} {one.path}\n\n{one.does}"
+    if one.asks is not None:
+        yield f" The body is a [{one.asks.__name__}](#{one.asks.__name__.lower()})."
+    yield "\n\n| status | meaning | body |\n|---|---|---|\n"
+    says = "" if one.says is None else f"[{one.says.__name__}](#{one.says.__name__.lower()})"
+    for status, why in openapi.statuses(one):
+        body = says if status == one.success else "[Problem](#problem)"
+        yield f"| {status.value} | {why} | {body}{' ' if body else ''}|\n"
+
+
+def kind(name: str, schema: dict[str, Any]) -> Iterator[str]:
+    """Yields the lines of a type."""
+    yield f"\n## {name}\n\n{schema['description']}\n\n| field | type | meaning |\n|---|---|---|\n"
+    for field, about in schema["properties"].items():
+        said = about.get("description", "").replace("; allowed: ", ". Allowed: ")
+        needed = " Needed." if field in schema.get("required", ()) and "Start" in name else ""
+        said = f"{said}.{needed}" if needed else said
+        yield f"| `{field}` | {cell(type_of(about))} | {cell(said)}{' ' if said else ''}|\n"
+
+
+def markdown() -> str:
+    """Returns the page."""
+    parts = [HEAD]
+    for one in OPERATIONS:
+        place = f"{one.method} {one.path}".lower()
+        anchor = "".join(c for c in place if c.isalnum() or c == " ").replace(" ", "-")
+        parts.append(f"| [`{one.method} {one.path}`](#{anchor}) | {cell(one.does)} |\n")
+    for one in OPERATIONS:
+        parts += operation(one)
+    for name, schema in openapi.document("")["components"]["schemas"].items():
+        parts += kind(name, schema)
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(markdown())

@@ -1,0 +1,219 @@
+"""Defines what requests and answers of the HTTP API hold.
+
+The OpenAPI document is made of these types. A change of a link has the keys, units and limits of an
+event in a scenario file, because its fields are made of the events' table.
+"""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from linklab import LinklabError
+from linklab.core.bounded import Name, Seed
+from linklab.lab.player.control import Command
+from linklab.models import events
+from linklab.schema.mapping import guess
+from linklab.schema.quantities import BOOLEAN
+from linklab.schema.rows import Row
+
+T = TypeVar("T")
+
+
+class StartLab(Struct, frozen=True, forbid_unknown_fields=True):
+    """The lab that is to be started."""
+
+    scenario: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=1_000,
+            description="a name of `GET /scenarios`, or the path of a YAML file where the server runs",
+        ),
+    ]
+    origins: Annotated[
+        list[Name],
+        Meta(
+            max_length=100,
+            description="URLs of your servers that are put behind the links, as the server of this "
+            "API reaches them",
+        ),
+    ] = []
+    outside: Annotated[
+        bool, Meta(description="whether the lab reaches all that the server reaches, by TCP")
+    ] = False
+    seed: Annotated[
+        Seed, Meta(description="the seed of everything random, 0 to 9223372036854775807")
+    ] = 1
+
+
+ROWS: Final = tuple(
+    row
+    for row in events.TABLE.flat
+    if row.attribute in Command.__struct_fields__ and row.attribute != "link"
+)
+"""The keys of an event that a running lab can execute."""
+
+RESTORE: Final = "restore"
+
+
+def _field(row: Row) -> tuple[str, Any, Any]:
+    kind = bool if row.value is BOOLEAN else Name
+    about = Meta(description=f"{row.about}; allowed: {row.value.allowed}")
+    return row.attribute, Annotated[kind, about] | UnsetType, UNSET
+
+
+LinkChange = msgspec.defstruct(
+    "LinkChange",
+    [
+        *map(_field, ROWS),
+        (
+            RESTORE,
+            Annotated[
+                bool,
+                Meta(description="the link becomes as the scenario says; goes with no other field"),
+            ],
+            False,
+        ),
+    ],
+    module=__name__,
+    namespace={"__doc__": "A change of a link. What it leaves out stays as it is."},
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={row.attribute: row.key for row in ROWS},
+)
+
+
+class ScenarioNames(Struct, frozen=True):
+    """The scenarios that ship with linklab."""
+
+    scenarios: list[str]
+
+
+class Link(Struct, frozen=True):
+    """What a link is now, in the units of scenario files."""
+
+    proxy_port: Annotated[
+        int, Meta(description="of the HTTP and SOCKS5 proxy over this link alone")
+    ]
+    carrier: Literal["up", "down"]
+    outage: Annotated[bool, Meta(description="whether all packets are lost")]
+    down: Annotated[str, Meta(description="the downlink's rate")]
+    up: Annotated[str, Meta(description="the uplink's rate")]
+    rtt: str
+    jitter: str
+    loss: str
+    queue: str
+    access_point: str | None
+    by_hand: Annotated[list[str], Meta(description="what changes of the link still do")]
+
+
+class LabStatus(Struct, frozen=True):
+    """The lab. Only a running one has links and proxies."""
+
+    state: Literal["starting", "running", "stopping"]
+    scenario: str
+    seed: int
+    time_s: Annotated[float, Meta(description="seconds since the scenario's start")] = 0.0
+    keeps_up: Annotated[
+        bool, Meta(description="whether the machine is fast enough for these links")
+    ] = True
+    proxy_port: Annotated[
+        int | None, Meta(description="of the HTTP and SOCKS5 proxy over all links")
+    ] = None
+    origins: Annotated[list[str], Meta(description="your servers' URLs behind the links")] = []
+    links: dict[str, Link] = {}
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """Why a request is refused."""
+
+    error: Annotated[str, Meta(description="what is wrong")]
+    field: Annotated[str | None, Meta(description="the field of the request that is wrong")] = None
+    allowed: Annotated[str | None, Meta(description="what is allowed instead")] = None
+
+
+class RefusedError(LinklabError):
+    """A request is refused. `status` is the answer's, `problem` its content."""
+
+    def __init__(
+        self, status: HTTPStatus, error: str, field: str | None = None, allowed: str | None = None
+    ) -> None:
+        super().__init__(error)
+        self.status = status
+        self.problem = Problem(error, field, allowed)
+
+
+def refused(status: HTTPStatus, error: object, field: str | None = None) -> RefusedError:
+    """Returns a refusal of a text such as "'5' has no unit; allowed: a rate"."""
+    wrong, _, allowed = str(error).partition("; allowed: ")
+    return RefusedError(status, wrong, field, allowed or None)
+
+
+def decoded(body: bytes, kind: type[T]) -> T:
+    """Reads a request's body. Raises RefusedError if it is no such JSON."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error), kind) from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise RefusedError(
+            HTTPStatus.BAD_REQUEST, str(error), None, f"a JSON object with {_fields_of(kind)}"
+        ) from None
+
+
+def command_of(link: str, change: Any) -> Command:
+    """Returns a LinkChange as the lab's command. Raises RefusedError for a value that is not
+    allowed."""
+    fields: dict[str, Any] = {}
+    for row in ROWS:
+        value = getattr(change, row.attribute)
+        if value is UNSET:
+            continue
+        try:
+            fields[row.attribute] = value if row.value is BOOLEAN else _read(row, value)
+        except ValueError as error:
+            raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error, row.key) from None
+    return Command(link=link, restore=change.restore, **fields)
+
+
+def _read(row: Row, text: str) -> Any:
+    return row.value.parse(text)  # type: ignore[attr-defined]  # All are quantities.
+
+
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`", re.S)
+_MISSING: Final = re.compile(r"Object missing required field `(.*?)`", re.S)
+_PLACE: Final = re.compile(r"(.*) - at `\$\.?(\w*).*`", re.S)
+
+
+def _invalid(text: str, kind: type[Any]) -> RefusedError:
+    """Returns msgspec's error as a refusal."""
+    status = HTTPStatus.BAD_REQUEST
+    if unknown := _UNKNOWN.match(text):
+        names = _names(kind)
+        error = f"no field is called {unknown[1]!r}{guess(unknown[1], names)}"
+        return RefusedError(status, error, unknown[1], ", ".join(names))
+    if missing := _MISSING.match(text):
+        return RefusedError(status, "is missing", missing[1], _about(kind, missing[1]))
+    if placed := _PLACE.match(text):
+        return RefusedError(status, placed[1], placed[2] or None, _about(kind, placed[2]))
+    return RefusedError(status, text, None, f"a JSON object with {_fields_of(kind)}")
+
+
+def _names(kind: type[Any]) -> list[str]:
+    return [field.encode_name for field in msgspec.structs.fields(kind)]
+
+
+def _fields_of(kind: type[Any]) -> str:
+    return f"the fields {', '.join(_names(kind))}"
+
+
+def _about(kind: type[Any], field: str) -> str | None:
+    """Returns what is allowed for a field, None if there is no such field."""
+    (about,) = msgspec.json.schema(kind)["$defs"].values()
+    found = about["properties"].get(field, {}).get("description")
+    return None if found is None else str(found).rpartition("; allowed: ")[2]

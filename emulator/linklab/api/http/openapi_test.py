@@ -1,0 +1,47 @@
+import json
+from http import HTTPStatus
+
+import msgspec
+
+from linklab.api.http import openapi
+from linklab.api.http.messages import ROWS, decoded
+from linklab.api.http.operations import OPERATIONS, TOKEN_HEADER, found
+from linklab.live.link_command import GUARD
+
+
+def test_every_operation_is_in_the_document_with_its_statuses() -> None:
+    made = openapi.document("1")
+    for one in OPERATIONS:
+        described = made["paths"][one.path][one.method.lower()]
+        assert set(described["responses"]) == {
+            str(status.value) for status in (one.success, *one.failures)
+        }
+        assert ("security" in described) == (one.method != "GET")
+        assert HTTPStatus.FORBIDDEN in one.failures
+        if one.asks is not None:
+            decoded(json.dumps(one.example).encode(), one.asks)
+
+
+def test_every_type_that_is_named_is_there() -> None:
+    made = openapi.document("1")
+    text = json.dumps(made)
+    named = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
+    assert named == set(made["components"]["schemas"])
+    assert msgspec.json.decode(text) == made
+
+
+def test_a_change_says_what_the_events_table_allows() -> None:
+    fields = openapi.document("1")["components"]["schemas"]["LinkChange"]["properties"]
+    for row in ROWS:
+        assert fields[row.key]["description"] == f"{row.about}; allowed: {row.value.allowed}"
+
+
+def test_the_token_s_header_is_that_of_a_live_lab() -> None:
+    assert TOKEN_HEADER == GUARD
+
+
+def test_paths_are_found_with_their_variables() -> None:
+    assert set(found("/lab")[0]) == {"GET", "POST", "DELETE"}
+    assert found("/lab/links/w%2Fi%20fi")[1] == {"name": "w/i fi"}
+    for path in ("/", "/lab/", "/lab/links/", "/lab/links/a/b", "//lab", "/lab/links"):
+        assert found(path) == ({}, {})

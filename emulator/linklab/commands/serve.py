@@ -1,0 +1,53 @@
+"""Implements `linklab serve`: an HTTP API that starts a lab, changes its links and stops it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+
+from linklab.commands.options import add_live_address, add_out, add_proxy
+from linklab.live import address
+from linklab.places.choice import PLACES
+
+DEFAULT = ("127.0.0.1", 9465)
+
+EPILOG = """\
+Programs in any language start a lab, change its links, read its state and stop
+it. There is one lab at a time, on the real clock. GET /openapi.json describes
+the API. A program downloads over the links by the lab's proxies.
+
+What changes the lab needs the token, in the header X-Linklab. Set
+LINKLAB_LIVE_TOKEN, or read the file that the command names. It is plain HTTP:
+use a tunnel over networks that you do not trust. Whoever has the token can have
+the server read scenario files and connect to origins.
+
+examples:
+  linklab serve
+  linklab serve --listen 0.0.0.0:9465 --listen-proxy 0.0.0.0:8080"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `linklab serve`."""
+    parser.add_argument("--place", choices=PLACES, default="auto")
+    add_proxy(parser, "(default: free ports of the loopback device)")
+    add_out(parser, "(default runs/)")
+    add_live_address(parser, "--listen", "where to serve the API", DEFAULT)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serves the API until it is interrupted."""
+    from linklab.api.http.one_lab import OneLab  # YAML is slow to load.
+    from linklab.api.http.server import DOCUMENT, serving
+    from linklab.api.live_lab import LabRequest
+
+    how = LabRequest(scenario="", place=options.place, out=options.out, proxy=options.listen_proxy)
+    with serving(options.address, OneLab(how)) as server:
+        url = f"http://{address.to_text(address.from_here(server.address))}"
+        print(
+            f"API: {url}, described by {url}{DOCUMENT}\n"
+            f"who changes a lab needs the token: {server.token}",
+            file=sys.stderr,
+        )
+        threading.Event().wait()
+    return 0

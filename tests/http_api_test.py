@@ -1,0 +1,218 @@
+"""Tests `linklab serve`: its HTTP API with real labs, by hand and by schemathesis."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from conftest import command, environment
+from linklab.core.scratch import find as leftovers
+from linklab.live.token import ENVIRONMENT
+from linklab.places.guest import gateway
+from python_api_test import SMALL
+from through_the_lab import fetched, served
+
+pytestmark = [
+    pytest.mark.one_at_a_time,
+    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+]
+
+SIZE = 1_000_000
+TOKEN = "known-to-the-labs-account"
+
+SCHEMATHESIS = """\
+[checks]
+# 422: a word that is no quantity, a link that cannot become so.
+positive_data_acceptance.expected-statuses = ["2xx", "403", "404", "409", "422"]
+# 409: there is a lab already. 413: longer than any request.
+negative_data_rejection.expected-statuses = ["400", "403", "404", "409", "411", "413", "422"]
+"""
+
+
+class Serving:
+    """Runs `linklab serve` and talks to it."""
+
+    def __init__(self, work: Path, process: subprocess.Popen[Any], url: str) -> None:
+        self.work = work
+        self.process = process
+        self.url = url
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Sends a request with the token. Returns the status and the content."""
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=240)
+        with contextlib.closing(connection):
+            content = None if body is None else json.dumps(body)
+            connection.request(method, path, content, {"X-Linklab": TOKEN})
+            answer = connection.getresponse()
+            text = answer.read()
+        return answer.status, json.loads(text) if text else None
+
+    def tested(self, *words: str) -> str:
+        """Runs schemathesis against the server. Returns what it said. It fails if it finds
+        something."""
+        (self.work / "schemathesis.toml").write_text(SCHEMATHESIS)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml"),
+                *("run", f"{self.url}/openapi.json", "-H", f"X-Linklab: {TOKEN}", "--seed", "1"),
+                *("--phases", "examples,coverage,fuzzing", "--request-timeout", "240", *words),
+            ],
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+        return done.stdout
+
+    def family(self) -> list[psutil.Process]:
+        """Returns the processes that the server has started."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Serving]:
+    """Starts a server, and ends it as Ctrl-C does. Nothing may be left of it."""
+    (tmp_path / "small.yaml").write_text(SMALL)
+    with (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(
+            command("serve", "--listen", "127.0.0.1:0"),
+            cwd=tmp_path,
+            env={**environment(), ENVIRONMENT: TOKEN},
+            stderr=err,
+        )
+    deadline = time.monotonic() + 60
+    while not (found := re.search(r"API: (\S+),", (tmp_path / "err").read_text())):
+        assert process.poll() is None, (tmp_path / "err").read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    yield Serving(tmp_path, process, found[1])
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) in (130, -signal.SIGKILL)
+
+
+def test_a_program_downloads_over_links_that_it_changes(server: Serving) -> None:
+    (server.work / "served").mkdir()
+    (server.work / "served" / "file").write_bytes(os.urandom(SIZE))
+    with served(server.work / "served") as url:
+        status, lab = server.ask(
+            "POST", "/lab", {"scenario": "small.yaml", "origins": [f"{url}file"], "seed": 3}
+        )
+        assert (status, lab["state"], lab["seed"]) == (201, "running", 3), lab
+        assert {name: link["down"] for name, link in lab["links"].items()} == {
+            "wifi": "60 Mbit/s",
+            "lte": "40 Mbit/s",
+        }
+        proxy = f"http://127.0.0.1:{lab['proxy_port']}"
+        of_lte = f"http://127.0.0.1:{lab['links']['lte']['proxy_port']}"
+        content = fetched(lab["origins"][0], proxy)
+        assert content is not None
+        assert len(content) == SIZE
+        status, link = server.ask("PATCH", "/lab/links/lte", {"down": "2 Mbit/s", "rtt": "60 ms"})
+        assert (status, link["down"], link["rtt"]) == (200, "2 Mbit/s", "60 ms")
+        begun = time.monotonic()
+        assert fetched(lab["origins"][0], of_lte) == content
+        assert time.monotonic() - begun > SIZE * 8 / 2e6
+        assert server.ask("PATCH", "/lab/links/lte", {"carrier": "down"})[1]["carrier"] == "down"
+        status, lab = server.ask("GET", "/lab")
+        assert (lab["links"]["lte"]["carrier"], lab["links"]["wifi"]["carrier"]) == ("down", "up")
+        assert lab["time_s"] > 0
+        status, link = server.ask("PATCH", "/lab/links/lte", {"restore": True})
+        assert (link["carrier"], link["down"], link["by_hand"]) == ("up", "40 Mbit/s", [])
+    family = server.family()
+    assert server.ask("DELETE", "/lab") == (204, None)
+    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert server.ask("GET", "/lab")[0] == 404
+
+
+REFUSED: tuple[tuple[str, str, dict[str, str], int, str], ...] = (
+    ("PATCH", "/lab/links/wfi", {"down": "1 Mbit/s"}, 404, "called 'wfi' (did you mean 'wifi'?)"),
+    ("PATCH", "/lab/links/wifi", {"down": "1"}, 422, "'1' has no unit"),
+    ("PATCH", "/lab/links/wifi", {"jitter": "200 ms"}, 422, "does not fit a round trip"),
+    ("PATCH", "/lab/links/wifi", {}, 422, "the command changes nothing"),
+    ("POST", "/lab", {"scenario": "ls"}, 409, "there is a lab already: it is running"),
+)
+
+
+def test_what_a_running_lab_refuses(server: Serving) -> None:
+    assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 201
+    for method, path, body, status, problem in REFUSED:
+        said = server.ask(method, path, body)
+        assert (said[0], problem in said[1]["error"]) == (status, True), said
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "problem"),
+    [
+        (
+            {"scenario": "wifi-gon"},
+            "scenario",
+            "called 'wifi-gon' (did you mean 'wifi-gone'?)",
+        ),
+        ({"scenario": "/nowhere/x.yaml"}, "scenario", "/nowhere/x.yaml: there is no such scenario"),
+        ({"scenario": "ls", "origins": ["ftp://x/"]}, "origins", "no such URL"),
+        ({"scenario": "ls", "origins": ["http://127.0.0.1:1/"]}, "origins", "does not answer"),
+    ],
+)
+def test_a_lab_that_cannot_be_is_refused_in_words(
+    server: Serving, body: object, field: str, problem: str
+) -> None:
+    status, said = server.ask("POST", "/lab", body)
+    assert (status, said["field"]) == (422, field)
+    assert problem in said["error"]
+
+
+def test_schemathesis_finds_nothing_in_a_running_lab(server: Serving) -> None:
+    assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 201
+    said = server.tested("-n", "20", "--include-method", "GET", "--include-method", "PATCH")
+    assert "Selected: 3/5" in said
+    assert server.ask("GET", "/lab")[1]["state"] == "running"
+
+
+def test_schemathesis_finds_nothing_in_starting_and_stopping(server: Serving) -> None:
+    said = server.tested("-n", "5", "--include-path", "/lab")
+    assert "Selected: 3/5" in said
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("is_running", [True, False])
+def test_the_end_of_the_server_leaves_nothing(
+    server: Serving, end: signal.Signals, *, is_running: bool
+) -> None:
+    """The lab is running, or starts just then."""
+
+    def start() -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+            server.ask("POST", "/lab", {"scenario": "small.yaml"})
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    if is_running:
+        thread.join()
+        assert server.ask("GET", "/lab")[1]["state"] == "running"
+    deadline = time.monotonic() + 60
+    while not server.family():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    family = server.family()
+    pids = {one.pid for one in family}
+    server.process.send_signal(end)
+    assert server.process.wait(timeout=60) == (130 if end != signal.SIGKILL else -end)
+    assert psutil.wait_procs(family, timeout=30)[1] == []
+    thread.join()
+    assert not [one for one in leftovers() if any(f"-{pid}-" in one.name for pid in pids)]
