@@ -20,6 +20,7 @@ from linklab.models.model import Making
 from linklab.models.registry import HAPPENINGS
 from linklab.report import publication
 from linklab.runs.clients import multilink, registry
+from linklab.scenario.finding import SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -241,6 +242,14 @@ def test_sources_have_keys() -> None:
 def test_scenarios_cite_by_key(name: str) -> None:
     one = scenario.find(name)
     assert not one.source or one.source.startswith((*KEYS, "Own design: "))
+
+
+@pytest.mark.parametrize("name", scenario.names_in(SCENARIOS / "today"))
+def test_scenarios_of_today_name_every_source_by_key(name: str) -> None:
+    one = scenario.find(name)
+    assert one.description
+    cited = one.source.removeprefix("Own design: figures of ").split(", ")
+    assert [key for key in cited if not key.startswith(tuple(KEYS))] == []
 
 
 @pytest.mark.parametrize("name", publication.names())
