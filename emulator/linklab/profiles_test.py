@@ -146,3 +146,25 @@ def test_the_blackouts_take_a_fifth_of_the_time() -> None:
     one = shipped("superagg-blackout")
     assert [event.at_s for event in one.events] == [5.0 + 10 * turn for turn in range(20)]
     assert all(event.outage and event.duration_s == 2 for event in one.events)
+
+
+def test_a_tenth_of_the_cafe_s_packets_waits_for_more_than_100_ms() -> None:
+    """And 28 Mbit/s are left: what a packet waits is the rest of the pause in which it comes."""
+    waits_s = left_s = 0.0
+    for seed in range(1, 21):
+        model = models(shipped("cafe"), seed)["wifi"]
+        t_s, begun_s = 0.0, math.nan
+        while t_s < 600:
+            state = model.at(t_s)
+            next_s = model.next_s()
+            if state.hold_down and math.isnan(begun_s):
+                begun_s = t_s
+            elif not state.hold_down:
+                if not math.isnan(begun_s):
+                    waits_s += max(0.0, t_s - begun_s - 0.1)
+                begun_s = math.nan
+                left_s += next_s - t_s
+            t_s = next_s
+    assert waits_s / (20 * 600) == pytest.approx(0.1, abs=0.01)
+    rate_bps = shipped("cafe").links["wifi"].down_rate_bps
+    assert rate_bps * left_s / (20 * 600) == pytest.approx(28e6, rel=0.03)

@@ -1,8 +1,9 @@
-"""Models the token bucket of a cable modem: fast at first, then the rate of the contract. Pure.
+"""Models a token bucket: fast at first, then the rate of the contract. Pure.
 
 A DOCSIS modem may send at a peak rate until it has used up a burst of bytes. The bucket fills with the
 sustained rate. DOCSIS calls them Maximum Traffic Burst, Peak Traffic Rate and Maximum Sustained Traffic
-Rate. 10 MB is an assumption.
+Rate. 10 MB is an assumption. Cellular operators throttle likewise: Wehe saw up to 20 Mbit/s for about
+7 MB, then 1.5 Mbit/s.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from linklab.core import units
-from linklab.core.link_kinds import FIXED
+from linklab.core.link_kinds import FIVE_G, FIXED, LTE
 from linklab.core.link_state import LinkState
 from linklab.models.keys import RATE
 from linklab.models.layer import STEP_S, Load, Steps
@@ -145,6 +146,6 @@ MODEL: Final = Model(
     layer=lambda settings, made: Boost(settings, made.step_s),
     place=Stage.RUN,
     summary=lambda settings: [(_ROW.key, f"bursts of {units.format_size(settings.burst_bytes)}")],
-    kinds=(FIXED,),
+    kinds=(LTE, FIVE_G, FIXED),
     reader=_read,
 )

@@ -126,8 +126,8 @@ def test_a_kind_has_its_own_models_and_those_for_all() -> None:
     everywhere = {"between_runs", "trace", "spread", "pauses", "on_off"}
     own = {
         WIFI: {"radio"},
-        LTE: {"carriers", "rrc"},
-        FIVE_G: {"endc", "carriers", "rrc"},
+        LTE: {"boost", "carriers", "rrc"},
+        FIVE_G: {"boost", "endc", "carriers", "rrc"},
         SATELLITE: {"slots"},
         FIXED: {"boost"},
     }
