@@ -40,12 +40,14 @@ class Interval:
 class Way:
     """The packets of one direction: when each was sent, and the numbers and times of what arrived.
 
-    `arrivals` are intact packets. `damaged` counts the others.
+    `arrivals` are intact packets. `damaged` counts the others. `ecn` is the ECN field of those that
+    arrived.
     """
 
     sent_s: dict[int, float]
     arrivals: list[tuple[int, float]]
     damaged: int
+    ecn: int
 
     @property
     def lost(self) -> list[bool]:
@@ -162,11 +164,23 @@ def _way(
         return int(struct.unpack_from("!Q", content, _HEADERS_BYTES)[0])
 
     sent = [one for one in sender if _from_client(one[1]) == from_client and _is_udp(one[1])]
-    arrived = [one for one in receiver if _from_client(one[1]) == from_client]
-    right, _ = Counter(_frame(content) for _, content in arrived).most_common(1)[0]
+    arrived = [
+        one for one in receiver if _from_client(one[1]) == from_client and not _is_icmp(one[1])
+    ]
+    frames = Counter(_frame(content) for _, content in arrived or sent)
+    right, _ = frames.most_common(1)[0]
     intact = [(number(content), t_s) for t_s, content in arrived if _frame(content) == right]
-    return Way({number(content): t_s for t_s, content in sent}, intact, len(arrived) - len(intact))
+    return Way(
+        {number(content): t_s for t_s, content in sent},
+        intact,
+        len(arrived) - len(intact),
+        right[15] & 3,
+    )
 
 
 def _is_udp(content: bytes) -> bool:
     return content[12:14] == b"\x08\x00" and content[23] == 17
+
+
+def _is_icmp(content: bytes) -> bool:
+    return content[12:14] == b"\x08\x00" and content[23] == 1 and len(content) > 70

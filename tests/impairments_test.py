@@ -12,6 +12,7 @@ import pytest
 from both_ends import Way, digest, read
 from conftest import PROBES, Linklab, lines
 from linklab.core.link_state import Direction
+from linklab.field.packet_file import PacketFile
 from linklab.scenario import load
 
 Crossed = Callable[..., tuple[Path, dict[Direction, Way]]]
@@ -118,6 +119,55 @@ def test_a_table_of_the_user_s_travels_with_the_run(crossed: Crossed, tmp_path: 
         -8192,
         8192,
     )
+
+
+def test_a_policer_passes_its_burst_and_its_rate(crossed: Crossed) -> None:
+    """1042 bytes every millisecond are 2 MB in 2 s, of which 0.5 MB + 2 s of 4 Mbit/s pass."""
+    _, ways = crossed("impair_down: {police: 4 Mbit/s, police_burst: 500 kB}", size=1000)
+    passed = len(ways["down"].arrivals) * 1042
+    assert 1_500_000 - 1042 <= passed <= 1_500_000
+    # Packet n comes after n - 1 ms: 1042 n <= 500 000 + 500 (n - 1).
+    assert ways["down"].lost.index(True) == 499_500 // (1042 - 500)
+    assert ways["up"].loss == 0
+
+
+def test_ecn_is_bleached_in_one_direction(crossed: Crossed) -> None:
+    _, ways = crossed("impair_down: {bleach_ecn: true}", packets=20)
+    assert (ways["down"].ecn, ways["up"].ecn) == (0, 2)
+    assert (len(ways["down"].arrivals), len(ways["up"].arrivals)) == (20, 20)
+
+
+def test_the_sender_of_a_packet_beyond_the_mtu_is_told(crossed: Crossed) -> None:
+    """The sender then refuses further ones itself. Packets of the other direction pass."""
+    _, ways = crossed("impair_up: {mtu: 1200 B}", packets=100, size=1300)
+    told = len(ways["up"].sent_s)
+    assert 1 <= told == pytest.approx(20, abs=3)  # A round trip to the middlebox
+    assert len(ways["up"].arrivals) == 0
+    assert len(ways["down"].arrivals) == 100
+    fits, _ = crossed("impair_up: {mtu: 1200 B}", packets=20, size=1172)
+    assert len(read(fits)["up"].arrivals) == 20
+
+
+def test_a_black_hole_tells_nobody(crossed: Crossed) -> None:
+    run_dir, ways = crossed("impair_up: {mtu: 1200 B, black_hole: true}", packets=100, size=1173)
+    assert (len(ways["up"].sent_s), len(ways["up"].arrivals)) == (100, 0)
+    assert len(ways["down"].arrivals) == 100
+    last = [line for line in lines(run_dir / "queues.jsonl") if line["link"] == "wifi"][-1]
+    assert (last["direction"], last["lost_packets"]) == ("up", 100)
+    _, ways = crossed("impair_up: {mtu: 1200 B, black_hole: true}", packets=20, size=1172)
+    assert len(ways["up"].arrivals) == 20
+
+
+def test_a_download_learns_the_path_s_mtu(linklab: Linklab, scenario: Callable[..., Path]) -> None:
+    wifi = "down: 80 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, impair_down: {mtu: 1300 B}"
+    file = scenario("narrow", wifi=wifi, size="1 MB")
+    done = linklab("run", file, "-a", "single-wifi", "--pcap", "wifi", "--json")
+    assert done.code == 0, done.err
+    with Path(done.json["run_dir"], "wifi.pcap").open("rb") as captured:
+        packets = list(PacketFile(captured))
+    received = [one.length for one in packets if one.content[26:30] == b"\x0a\x00\x00\x01"]
+    assert sum(received) > 1_000_000
+    assert max(received) == 1300 + 14
 
 
 def test_everything_repeats_to_the_nanosecond(crossed: Crossed) -> None:

@@ -16,6 +16,7 @@ RTT_S = 0.02
 LINK = f"down: 80 Mbit/s, up: 20 Mbit/s, rtt: {RTT_S * 1e3:g} ms"
 IDLE = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms"
 INTERVAL_S = 0.001
+PROBE_FRAME_BYTES = 74
 REPEATS = 10
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -71,6 +72,21 @@ def _shares(**expected: float) -> Check:
     return check
 
 
+def _policed(rate_bps: float, burst_bytes: float) -> Check:
+    """Expects the bucket and what flows into it, to the frame."""
+
+    def check(way: Way) -> list[Interval]:
+        allowed_bytes = burst_bytes + rate_bps / 8 * len(way.sent_s) * INTERVAL_S
+        frames = min(allowed_bytes // PROBE_FRAME_BYTES, len(way.sent_s))
+        return [Interval("frames passed", len(way.arrivals), frames, 1)]
+
+    return check
+
+
+def _ecn(way: Way) -> list[Interval]:
+    return [Interval("ECN field", way.ecn, 0, 0)]
+
+
 def _of(name: str) -> DelayTable:
     return delay_tables.of_name(name)
 
@@ -105,11 +121,16 @@ CASES = (
         {"down": "delay: 5 ms, reorder: 2 %, duplicate: 1 %", "up": "corrupt: 3 %"},
         {"down": _shares(reorder=0.02, duplicate=0.01), "up": _shares(corrupt=0.03)},
     ),
+    Case(
+        "policer, ECN",
+        {"down": "police: 200 kbit/s, police_burst: 50 kB", "up": "bleach_ecn: true"},
+        {"down": _policed(2e5, 5e4), "up": _ecn},
+    ),
 )
 
 
 def impairments(bench: Bench) -> Result:
-    """Losses, bursts, delays, reordering, duplicates and corruption, each in its 95 % interval."""
+    """Losses, bursts, delays, reordering, copies, corruption and policers against what was asked."""
     packets = 4000 if bench.quick else 20_000
     calls = [_call(bench, case, packets) for case in CASES]
     done = bench.all("impaired links", calls)
@@ -140,7 +161,8 @@ def _repeats(bench: Bench) -> Result:
     """Repeats a run with all impairments, and compares every packet's nanoseconds."""
     every = (
         "loss: 2 %, loss_burst: 3, delay: 10 ms, jitter: 2 ms, distribution: pareto, "
-        "reorder: 1 %, duplicate: 1 %, corrupt: 1 %"
+        "reorder: 1 %, duplicate: 1 %, corrupt: 1 %, bleach_ecn: true, police: 500 kbit/s, "
+        "police_burst: 10 kB"
     )
     call = _call(bench, Case("everything", {"down": every, "up": every}, {}), 1000)
     done = bench.all("the same again", [call] * REPEATS)

@@ -22,6 +22,8 @@ PORT = 9
 SETTLE_S = 1.0
 ROOM_BYTES = 512 << 20
 ALL_PROTOCOLS = 3
+ECT_0 = 2  # RFC 3168, 5
+IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2  # linux/in.h
 CLONE_NEWNET = 0x40000000  # linux/sched.h
 LIBC = ctypes.CDLL(None)
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35  # asm-generic/socket.h
@@ -46,8 +48,10 @@ def inside(namespace: int) -> Iterator[None]:
 
 
 def opened(own: tuple[str, int], device: str = "") -> socket.socket:
-    """Returns a UDP socket. What arrives for it is not refused with ICMP."""
+    """Returns a UDP socket for ECN and path MTUs. What arrives for it is not refused with ICMP."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_IP, socket.IP_TOS, ECT_0)
+    sock.setsockopt(socket.SOL_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
     if device:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
     sock.bind(own)

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from linklab.core.bounded import Name, Packets, Ratio, Seconds
+from linklab.core.bounded import Bps, Bytes, Name, Packets, Ratio, Seconds
 
 NORMAL = "normal"
 """The default distribution of delays."""
@@ -28,6 +28,11 @@ class Impairments:
         reorder_ratio: share of packets without the delay, which overtake others.
         duplicate_ratio: share of packets that arrive twice.
         corrupt_ratio: share of packets with one wrong bit.
+        mtu_bytes: size of the largest IP packet that passes.
+        black_hole: larger packets vanish, and nobody tells their sender.
+        police_bps: rate of a policer, which drops what exceeds it; 0 is none.
+        police_burst_bytes: size of the policer's bucket, which is full at first.
+        bleach_ecn: the ECN field becomes 0.
     """
 
     loss_ratio: Ratio | UnsetType = UNSET
@@ -39,6 +44,11 @@ class Impairments:
     reorder_ratio: Ratio | UnsetType = UNSET
     duplicate_ratio: Ratio | UnsetType = UNSET
     corrupt_ratio: Ratio | UnsetType = UNSET
+    mtu_bytes: Bytes | UnsetType = UNSET
+    black_hole: bool | UnsetType = UNSET
+    police_bps: Bps | UnsetType = UNSET
+    police_burst_bytes: Bytes | UnsetType = UNSET
+    bleach_ecn: bool | UnsetType = UNSET
 
     @property
     def lost_ratio(self) -> float:

@@ -71,11 +71,30 @@ def test_delayed_packets_need_memory() -> None:
 
 
 def test_every_key_has_a_unit_and_words() -> None:
-    every = Impairments(0.1, 2.0, 0.1, 0.01, "normal", False, 0.1, 0.2, 0.3)
+    every = Impairments(
+        *(
+            0.1,
+            2.0,
+            0.1,
+            0.01,
+            "normal",
+            False,
+            0.1,
+            0.2,
+            0.3,
+            1400,
+            True,
+            1_500_000,
+            7_000_000,
+            True,
+        )
+    )
     words = impairments.in_words(every)
     assert [key for key, _ in words] == [row.key for row in impairments.TABLE.flat]
     assert ("delay", "100 ms") in words
     assert ("reorder", "10 %") in words
+    assert ("mtu", "1400 B") in words
+    assert ("police", "1.5 Mbit/s") in words
 
 
 @pytest.mark.parametrize(
@@ -107,6 +126,23 @@ def test_every_key_has_a_unit_and_words() -> None:
             "impair_up: {delay: 1 s, jitter: 1 ms, distribution: paretto}",
             "x.yaml:4: links.wifi.impair_up.distribution: no distribution is called 'paretto' "
             "(did you mean 'pareto'?); allowed: normal, pareto, uniform, or another",
+        ),
+        ("impair_up: {mtu: 575 B}", "x.yaml:4: links.wifi.impair_up.mtu: '575 B' is out of range"),
+        (
+            "impair_up: {black_hole: true}",
+            "x.yaml:4: links.wifi.impair_up.black_hole: needs a size above which packets vanish",
+        ),
+        (
+            "impair_up: {police: 1 Mbit/s}",
+            "x.yaml:4: links.wifi.impair_up.police: needs the size of its bucket; needed: police_b",
+        ),
+        (
+            "impair_up: {police: 0 Mbit/s, police_burst: 1 MB}",
+            "x.yaml:4: links.wifi.impair_up.police: '0 Mbit/s' is too little to be a rate",
+        ),
+        (
+            "impair_up: {police: 100 kbit/s, police_burst: 7 MB}",
+            "x.yaml:4: links.wifi.impair_up.police_burst: 7 MB take too long at 100 kbit/s; allow",
         ),
     ],
 )

@@ -12,14 +12,15 @@ from typing import Final, Protocol
 from msgspec import UNSET, UnsetType
 
 from linklab.core import units
+from linklab.core.frames import FRAME_BYTES, MTU_BYTES
 from linklab.core.impairments import NO_IMPAIRMENTS, NORMAL, Impairments
-from linklab.core.limits import MAX_RTT_S
+from linklab.core.limits import MAX_PAYLOAD_BYTES, MAX_RTT_S
 from linklab.core.link_state import DIRECTIONS, Direction
 from linklab.models import delay_tables
-from linklab.models.keys import BURST, SHARE
+from linklab.models.keys import BURST, RATE, SHARE
 from linklab.models.loss import check_bursts
 from linklab.schema.mapping import Mapping, guess
-from linklab.schema.quantities import BOOLEAN, duration, pattern
+from linklab.schema.quantities import BOOLEAN, Quantity, duration, pattern, size
 from linklab.schema.rows import Row, Table
 
 MAX_JITTER_S: Final = 0.25
@@ -27,6 +28,18 @@ MAX_JITTER_S: Final = 0.25
 
 DISTRIBUTION_NAME: Final = pattern(
     "[a-z][a-z0-9-]{0,31}", "name of a distribution", "up to 32 of a-z, 0-9 and -, a letter first"
+)
+
+MIN_MTU_BYTES: Final = 576
+"""The size that every host must accept (RFC 1122, 3.3.2)."""
+
+MAX_BURST_S: Final = 270.0
+"""The longest time that a policer's burst may take at its rate. The kernel counts it in 32 bits."""
+
+_POLICED: Final = Quantity(
+    lambda text: 0 if text == "none" else RATE.parse(text),
+    lambda value: RATE.form(value) if value else "none",
+    f"{RATE.allowed}, or none",
 )
 
 KEYS: Final = {direction: f"impair_{direction}" for direction in DIRECTIONS}
@@ -83,6 +96,45 @@ TABLE: Final = Table(
         ),
         Row("duplicate", "duplicate_ratio", SHARE, "packets that arrive twice", unset=UNSET),
         Row("corrupt", "corrupt_ratio", SHARE, "packets with one wrong bit", unset=UNSET),
+        Row(
+            "mtu",
+            "mtu_bytes",
+            size(MIN_MTU_BYTES, MTU_BYTES),
+            "size of the largest IP packet that passes; the sender of a larger one is told",
+            unset=UNSET,
+            default=units.format_size(MTU_BYTES),
+        ),
+        Row(
+            "black_hole",
+            "black_hole",
+            BOOLEAN,
+            "true: packets larger than `mtu` vanish, and nobody is told",
+            unset=UNSET,
+            default="false",
+        ),
+        Row(
+            "police",
+            "police_bps",
+            _POLICED,
+            "rate of a policer, which drops the frames beyond it",
+            unset=UNSET,
+            default="none",
+        ),
+        Row(
+            "police_burst",
+            "police_burst_bytes",
+            size(FRAME_BYTES, MAX_PAYLOAD_BYTES),
+            "bytes that pass at once before the policer drops; unused rate fills it again",
+            unset=UNSET,
+        ),
+        Row(
+            "bleach_ecn",
+            "bleach_ecn",
+            BOOLEAN,
+            "true: clears the ECN field of IP, so that no mark arrives",
+            unset=UNSET,
+            default="false",
+        ),
     ),
     about="Impairments of one direction, besides what the link does itself. A node between the link's "
     "core and the server adds them. In an event they last as the event says.",
@@ -145,6 +197,18 @@ def _check_one(mapping: Mapping, total: Impairments, names: Collection[str]) -> 
             "jitter",
             f"a jitter of {units.format_duration(total.jitter_s)} around no delay; needed: delay",
         )
+    if total.black_hole and not total.mtu_bytes:
+        mapping.fail("black_hole", "needs a size above which packets vanish; needed: mtu")
+    if total.police_bps and not total.police_burst_bytes:
+        mapping.fail("police", "needs the size of its bucket; needed: police_burst")
+    if total.police_bps and total.police_burst_bytes:
+        most = int(total.police_bps / 8 * MAX_BURST_S)
+        if total.police_burst_bytes > most:
+            mapping.fail(
+                "police_burst",
+                f"{units.format_size(total.police_burst_bytes)} take too long at "
+                f"{units.format_rate(total.police_bps)}; allowed: at most {units.format_size(most)}",
+            )
     known = (*delay_tables.NAMES, *names)
     if total.distribution and total.distribution not in known:
         mapping.fail(

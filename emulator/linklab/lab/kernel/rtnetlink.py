@@ -20,6 +20,7 @@ from linklab.core.netlink_messages import (
     REPLACE,
     attribute,
     message,
+    nested,
     number,
     of_answer,
     text,
@@ -51,6 +52,7 @@ _BYTES = struct.Struct("=16xQQ")
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _STATIC, _UNICAST, _LOCAL, _HOST = 4, 1, 2, 254
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC = 1, 4, 5, 6, 7
+_RTA_METRICS, _RTAX_MTU = 8, 2
 _TO_TABLE = 1
 _FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 1, 2, 6, 17
 _FRA_IP_PROTO, _FRA_SPORT_RANGE, _FRA_DPORT_RANGE = 22, 23, 24
@@ -184,10 +186,11 @@ def set_route(
     table: int = MAIN_TABLE,
     priority: int | None = None,
     source: str | None = None,
+    mtu_bytes: int | None = None,
 ) -> bytes:
     """Sets the route to `network` (`10.1.0.0/24`, or `0.0.0.0/0` for all) through a gateway,
     replacing an existing one. A socket without an address sends from `source`, by default from the
-    device's address."""
+    device's address. A router tells the senders of packets larger than `mtu_bytes`."""
     destination, _, bits = network.partition("/")
     body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, table, _STATIC, 0, _UNICAST, 0)
     if int(bits):
@@ -197,6 +200,8 @@ def set_route(
         body += number(_RTA_PRIORITY, priority)
     if source is not None:
         body += attribute(_RTA_PREFSRC, _packed(source))
+    if mtu_bytes is not None:
+        body += nested(_RTA_METRICS, number(_RTAX_MTU, mtu_bytes))
     return message(_NEWROUTE, ACK | CREATE | REPLACE, body)
 
 

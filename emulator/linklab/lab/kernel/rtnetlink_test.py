@@ -95,6 +95,10 @@ def test_a_route_to_everywhere_has_its_table_and_priority() -> None:
 
 
 def test_a_route_says_from_where_is_sent() -> None:
+    read = decoded(
+        rtmsg, rtnetlink.set_route("10.1.0.0/24", "10.1.2.1", 5, mtu_bytes=1200), 24, SET
+    )
+    assert read.get_attr("RTA_METRICS").get_attr("RTAX_MTU") == 1200
     message = rtnetlink.set_route("10.1.0.0/24", "10.1.2.1", 5, source="10.0.0.1")
     assert decoded(rtmsg, message, 24, SET).get_attr("RTA_PREFSRC") == "10.0.0.1"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from linklab.core.link_state import DIRECTIONS, Direction, LinkState
 from linklab.lab.network.hosts import Host
+from linklab.lab.network.routes import route_middlebox
 from linklab.lab.network.topology import LinkPath
 from linklab.lab.shaping.impaired_path import ImpairedPath
 from linklab.models.delay_tables import DelayTable
@@ -25,7 +26,8 @@ class Impairer:
         seed: int,
     ) -> None:
         assert path.middlebox is not None
-        host = hosts[path.middlebox.node]
+        self._path, self._host = path, hosts[path.middlebox.node]
+        host = self._host
         ports = {"down": path.middlebox.down, "up": path.middlebox.up}
         self._paths: dict[Direction, ImpairedPath] = {
             direction: ImpairedPath(
@@ -37,12 +39,19 @@ class Impairer:
             )
             for direction in DIRECTIONS
         }
+        self._mtus_bytes: dict[Direction, int | None] = dict.fromkeys(DIRECTIONS)
+        self.apply(state)
 
     def apply(self, state: LinkState) -> None:
         """Sets the impairments of both directions that differ from the present ones."""
         for direction, path in self._paths.items():
-            path.set(state.impairments(direction))
+            impairments = state.impairments(direction)
+            path.set(impairments)
+            mtu_bytes = None if impairments.black_hole else impairments.mtu_bytes or None
+            if mtu_bytes != self._mtus_bytes[direction]:
+                route_middlebox(self._host, self._path, direction, mtu_bytes)
+                self._mtus_bytes[direction] = mtu_bytes
 
     def lost_packets(self, direction: Direction) -> int:
         """Returns the number of packets that a direction's impairments have lost."""
-        return self._paths[direction].counters().dropped_packets
+        return self._paths[direction].lost_packets()

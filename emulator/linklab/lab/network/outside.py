@@ -74,8 +74,6 @@ def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host
         for access in path.accesses:
             lead(lab.hosts[access.node], access.up, access.core)
         lead(lab.hosts[path.core], path.core_up, path.after_core)
-        if path.middlebox is not None:
-            lead(lab.hosts[path.middlebox.node], path.middlebox.up, path.server)
         lead(outside, _OWN_PORT, _SERVER_PORT, path.client_network)
     lead(lab.server, _SERVER_PORT, _OWN_PORT)
     outside.channel.request(rtnetlink.set_own(EVERYWHERE, LOOPBACK))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from linklab.core.link_state import DIRECTIONS, Direction
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.network import topology
 from linklab.lab.network.hosts import Host
@@ -47,6 +48,22 @@ def _route_server(server: Host, path: LinkPath) -> None:
         server.channel.request(message)
 
 
+def route_middlebox(
+    host: Host, path: LinkPath, direction: Direction, mtu_bytes: int | None = None
+) -> None:
+    """Sets a middlebox's route in a direction. It tells the senders of packets beyond the MTU.
+
+    The MTU is the route's, because an interface's also limits what arrives (veth, is_skb_forwardable).
+    """
+    assert path.middlebox is not None
+    if direction == "up":
+        network, port, gateway = EVERYWHERE, path.middlebox.up, path.server
+    else:
+        network, port, gateway = path.client_network, path.middlebox.down, path.core_up
+    index = host.indices[port.interface]
+    host.channel.request(rtnetlink.set_route(network, gateway.address, index, mtu_bytes=mtu_bytes))
+
+
 def route(hosts: dict[str, Host], path: LinkPath) -> None:
     """Sets the routes between the client and the server's one address through a link."""
 
@@ -69,6 +86,6 @@ def route(hosts: dict[str, Host], path: LinkPath) -> None:
     if path.middlebox is not None:
         middlebox = hosts[path.middlebox.node]
         add(hosts[path.core], path.core_up, path.middlebox.down, f"{path.server.address}/32")
-        add(middlebox, path.middlebox.up, path.server, f"{SERVER_ADDRESS}/32")
-        add(middlebox, path.middlebox.down, path.core_up, path.client_network)
+        for direction in DIRECTIONS:
+            route_middlebox(middlebox, path, direction)
     _route_server(hosts[topology.SERVER], path)

@@ -1,15 +1,18 @@
-"""Adds the impairments of one direction by netem, on a middlebox's interface."""
+"""Adds the impairments of one direction, on a middlebox's interface.
+
+Filters drop and change packets first. netem then loses, delays and copies what is left.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from linklab.core.impairments import NORMAL, Impairments
+from linklab.core.frames import ETHERNET_BYTES
+from linklab.core.impairments import NO_IMPAIRMENTS, NORMAL, Impairments
 from linklab.lab.kernel.netlink import Channel
-from linklab.lab.shaping import netem, tc
+from linklab.lab.shaping import filters, netem, tc
 from linklab.lab.shaping.delay import IN_ORDER_RATE_BYTES_PER_S, NETEM_LIMIT_PACKETS
-from linklab.lab.shaping.tc import Counters
 from linklab.models import delay_tables
 from linklab.models.delay_tables import DelayTable
 from linklab.models.loss import bursts_of
@@ -40,14 +43,31 @@ class ImpairedPath:
         self._impairments = impairments
         self._send(new=True)
         netem.check_seed(channel.request(self._get), seed)
+        self._has_filters = False
+        self._filter(NO_IMPAIRMENTS, impairments)
 
     def set(self, impairments: Impairments) -> None:
         """Changes the impairments for packets from now on. Equal ones change nothing."""
         if impairments == self._impairments:
             return
-        self._impairments = impairments
+        before, self._impairments = self._impairments, impairments
         self._seed = netem.next_seed(self._seed)
         self._send()
+        self._filter(before, impairments)
+
+    def _filter(self, before: Impairments, now: Impairments) -> None:
+        """Adds and removes filters. One that stays the same keeps its state."""
+        for priority, filter_of in enumerate(_FILTERS, 1):
+            old, new = (filter_of(one, self._index, priority) for one in (before, now))
+            if old == new:
+                continue
+            if not self._has_filters:
+                self._channel.request(filters.add_clsact(self._index))
+                self._has_filters = True
+            if old is not None:
+                self._channel.request(filters.remove(self._index, priority))
+            if new is not None:
+                self._channel.request(new)
 
     def _send(self, *, new: bool = False) -> None:
         now = self._impairments
@@ -84,6 +104,30 @@ class ImpairedPath:
             corrupt_ratio=now.corrupt_ratio or 0.0,
         )
 
-    def counters(self) -> Counters:
-        """Returns netem's counters. Its drops are the seeded losses."""
-        return tc.counters(self._channel.request(self._get))
+    def lost_packets(self) -> int:
+        """Returns how many packets netem and the filters have dropped."""
+        lost_packets = tc.counters(self._channel.request(self._get)).dropped_packets
+        if self._has_filters:
+            get = tc.get_qdisc(self._index, filters.HANDLE)
+            lost_packets += tc.counters(self._channel.request(get)).dropped_packets
+        return lost_packets
+
+
+def _dropping_larger(impairments: Impairments, index: int, priority: int) -> bytes | None:
+    if not (impairments.black_hole and impairments.mtu_bytes):
+        return None
+    return filters.drop_larger(index, priority, impairments.mtu_bytes + ETHERNET_BYTES)
+
+
+def _policing(impairments: Impairments, index: int, priority: int) -> bytes | None:
+    if not (impairments.police_bps and impairments.police_burst_bytes):
+        return None
+    return filters.police(index, priority, impairments.police_bps, impairments.police_burst_bytes)
+
+
+def _bleaching(impairments: Impairments, index: int, priority: int) -> bytes | None:
+    return filters.bleach_ecn(index, priority) if impairments.bleach_ecn else None
+
+
+_FILTERS: Final = (_dropping_larger, _policing, _bleaching)
+"""In the order of their priorities, from 1. Each returns its filter, None without."""

@@ -83,9 +83,35 @@ def test_a_change_has_a_new_seed_and_ends_what_is_left_out(netlink: Recorder) ->
     # netem keeps the jitter of a message without one.
     assert bytes(options[JITTER]) == bytes(8)
     assert bytes(options[LATENCY]) == bytes(8)
-    assert built.counters().dropped_packets == 5
+    assert built.lost_packets() == 5
 
 
 def test_a_kernel_that_ignores_the_seed_is_refused() -> None:
     with pytest.raises(ShapingError, match="netem kept seed 2 instead of 1"):
         path(Recorder(2))
+
+
+def kinds(netlink: Recorder) -> list[str]:
+    """Returns what was sent: qdiscs and added filters by kind, `removed` for a removed filter."""
+    found = [message.get_attr("TCA_KIND") or "removed" for message in netlink.sent]
+    netlink.sent.clear()
+    return found
+
+
+def test_filters_come_and_go_and_what_stays_the_same_is_not_touched(netlink: Recorder) -> None:
+    policed = Impairments(police_bps=8_000_000, police_burst_bytes=100_000)
+    built = path(netlink, policed)
+    assert kinds(netlink) == ["netem", "clsact", "matchall"]
+    more = policed.changed(Impairments(bleach_ecn=True, mtu_bytes=1200, black_hole=True))
+    built.set(more)
+    assert kinds(netlink) == ["netem", "matchall", "matchall"]
+    assert built.lost_packets() == 10
+    built.set(more.changed(Impairments(police_bps=0)))
+    assert kinds(netlink) == ["netem", "removed"]
+    built.set(NO_IMPAIRMENTS)
+    assert kinds(netlink) == ["netem", "removed", "removed"]
+
+
+def test_an_mtu_without_a_black_hole_needs_no_filter(netlink: Recorder) -> None:
+    path(netlink, Impairments(mtu_bytes=1200))
+    assert kinds(netlink) == ["netem"]

@@ -58,11 +58,18 @@ class Counters:
 
 
 def about(
-    kind: int, flags: int, index: int, handle: int, parent: int, name: str, options: bytes
+    kind: int,
+    flags: int,
+    index: int,
+    handle: int,
+    parent: int,
+    name: str,
+    options: bytes,
+    info: int = 0,
 ) -> bytes:
-    """Returns a message about a qdisc or class of an interface. `name` is the kernel's name of its
+    """Returns a message about a qdisc, class or filter of an interface. `name` is the kernel's name of its
     kind. Its options are marked as nested, which fq_pie and dualpi2 require (nla_parse_nested)."""
-    body = _TCMSG.pack(0, index, handle, parent, 0)
+    body = _TCMSG.pack(0, index, handle, parent, info)
     if name:
         body += text(_TCA_KIND, name) + nested(TCA_OPTIONS, options)
     return message(kind, flags, body)
