@@ -59,7 +59,7 @@ class SpreadOfLink:
     up_bps: int
 
 
-class Spread:
+class RateSpread:
     """Multiplies both rates by factors that follow one position, as both depend on the radio."""
 
     wants_load = False
@@ -156,7 +156,7 @@ def _read(link: Mapping, around: Around) -> SpreadOfLink | None:
 MODEL: Final = Model(
     SpreadOfLink,
     (_ROW,),
-    layer=lambda spread, made: Spread(spread, made.random("spread")),
+    layer=lambda spread, made: RateSpread(spread, made.random("spread")),
     place=Stage.CAPACITY,
     summary=lambda spread: [(_ROW.key, "rates that wander")],
     reader=_read,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
 from linklab.models.layer import NO_LOAD
-from linklab.models.spread import Spread, SpreadOfLink, SpreadSettings
+from linklab.models.spread import RateSpread, SpreadOfLink, SpreadSettings
 
 BASE = LinkState(True, 200_000_000, 53_000_000, 0.0255, 0.0, 0.0)
 CHICAGO = SpreadOfLink(
@@ -18,7 +18,7 @@ CHICAGO = SpreadOfLink(
 
 def rates(spread: SpreadOfLink, seed: int, count: int) -> list[tuple[int, int]]:
     """The rates of the first steps."""
-    layer = Spread(spread, Random(seed))
+    layer = RateSpread(spread, Random(seed))
     found = []
     t_s = 0.0
     for _ in range(count):
@@ -60,7 +60,7 @@ def test_rates_are_above_zero_and_a_seed_repeats_them(
 
 
 def test_asking_more_often_changes_nothing() -> None:
-    once, often = Spread(CHICAGO, Random(3)), Spread(CHICAGO, Random(3))
+    once, often = RateSpread(CHICAGO, Random(3)), RateSpread(CHICAGO, Random(3))
     for tenth in range(200):
         state = often.apply(tenth / 10, NO_LOAD, BASE)
         assert often.apply(tenth / 10, NO_LOAD, BASE) == state

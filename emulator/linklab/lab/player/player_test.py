@@ -4,13 +4,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from msgspec import UNSET, structs
+from msgspec import UNSET
 
 from linklab.core.link_state import Direction, LinkState
 from linklab.lab.network.hosts import LabError
@@ -162,7 +162,7 @@ def test_every_state_is_written_with_its_time_and_lateness(stage: Stage) -> None
     assert (second["link"], second["down_rate_bps"]) == ("lte", 80_000_000)
     assert (third["t_s"], third["link"], third["up"]) == (0.01, "wifi", False)
     assert 0.01 <= third["late_s"] < 60
-    unset = {one.name for one in structs.fields(LinkState) if one.default is UNSET}
+    unset = {one.name for one in fields(LinkState) if one.default is UNSET}
     assert set(third) == {"t_s", "late_s", "link", *LinkState.__slots__} - unset
     assert stage.lines("events.jsonl") == [
         {"t_s": 0.01, "link": "wifi", "kind": "carrier-down", "detail": ""}
