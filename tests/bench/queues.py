@@ -68,7 +68,7 @@ def queues(bench: Bench) -> Result:
     _write_rates(bench.work / "changing.csv")
     calls = [_call(_scenario(bench, case), ["cubic"] * case.flows) for case in cases]
     done = bench.all("queue disciplines", calls)
-    shown = table("discipline", "flows", "rate", "Mbit/s", "p50 ms", "p95 ms", "drops", "published")
+    shown = table("discipline", "flows", "rate", "Mbit/s", "p50 ms", "p95 ms", "drops")
     results = {}
     for case, one in zip(cases, done, strict=True):
         found = _measured(one)
@@ -81,7 +81,6 @@ def queues(bench: Bench) -> Result:
             f"{found['p50_s'] * 1e3:.1f}",
             f"{found['p95_s'] * 1e3:.1f}",
             str(found["dropped_packets"]),
-            PUBLISHED_P50_S[case.name][0],
         )
     bench.console.print(shown)
     steady = [case for case in cases if not case.changes]
