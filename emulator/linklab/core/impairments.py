@@ -33,6 +33,7 @@ class Impairments:
         police_bps: rate of a policer, which drops what exceeds it; 0 is none.
         police_burst_bytes: size of the policer's bucket, which is full at first.
         bleach_ecn: the ECN field becomes 0.
+        nat_udp_s, nat_tcp_s: idle times after which a NAT forgets; UNSET both is no NAT.
     """
 
     loss_ratio: Ratio | UnsetType = UNSET
@@ -49,6 +50,8 @@ class Impairments:
     police_bps: Bps | UnsetType = UNSET
     police_burst_bytes: Bytes | UnsetType = UNSET
     bleach_ecn: bool | UnsetType = UNSET
+    nat_udp_s: Seconds | UnsetType = UNSET
+    nat_tcp_s: Seconds | UnsetType = UNSET
 
     @property
     def lost_ratio(self) -> float:

@@ -70,31 +70,14 @@ def test_delayed_packets_need_memory() -> None:
     assert held_bytes(more) - held_bytes(less) == pytest.approx(9e6 / 8 * 1.4)
 
 
-def test_every_key_has_a_unit_and_words() -> None:
-    every = Impairments(
-        *(
-            0.1,
-            2.0,
-            0.1,
-            0.01,
-            "normal",
-            False,
-            0.1,
-            0.2,
-            0.3,
-            1400,
-            True,
-            1_500_000,
-            7_000_000,
-            True,
-        )
-    )
-    words = impairments.in_words(every)
-    assert [key for key, _ in words] == [row.key for row in impairments.TABLE.flat]
-    assert ("delay", "100 ms") in words
-    assert ("reorder", "10 %") in words
-    assert ("mtu", "1400 B") in words
-    assert ("police", "1.5 Mbit/s") in words
+def test_every_key_is_written_with_its_unit() -> None:
+    figures = (0.1, 2.0, 0.1, 0.01, "normal", False, 0.1, 0.2, 0.3)
+    every = Impairments(*figures, 1400, True, 1_500_000, 7_000_000, True, 30.0, 3600.0)
+    written = impairments.TABLE.write(every)
+    assert list(written) == [row.key for row in impairments.TABLE.flat]
+    assert (written["delay"], written["reorder"]) == ("100 ms", "10 %")
+    assert (written["mtu"], written["police"]) == ("1400 B", "1.5 Mbit/s")
+    assert impairments.TABLE.write(Impairments(police_bps=0)) == {"police": "none"}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +109,10 @@ def test_every_key_has_a_unit_and_words() -> None:
             "impair_up: {delay: 1 s, jitter: 1 ms, distribution: paretto}",
             "x.yaml:4: links.wifi.impair_up.distribution: no distribution is called 'paretto' "
             "(did you mean 'pareto'?); allowed: normal, pareto, uniform, or another",
+        ),
+        (
+            "impair_down: {nat_udp: 30 s}",
+            "x.yaml:4: links.wifi.impair_down.nat_udp: a NAT belongs to the uplink; allowed: in im",
         ),
         ("impair_up: {mtu: 575 B}", "x.yaml:4: links.wifi.impair_up.mtu: '575 B' is out of range"),
         (

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import fields
 from typing import Final, Protocol
 
 from msgspec import UNSET, UnsetType
@@ -17,7 +16,7 @@ from linklab.core.impairments import NO_IMPAIRMENTS, NORMAL, Impairments
 from linklab.core.limits import MAX_PAYLOAD_BYTES, MAX_RTT_S
 from linklab.core.link_state import DIRECTIONS, Direction
 from linklab.models import delay_tables
-from linklab.models.keys import BURST, RATE, SHARE
+from linklab.models.keys import BURST, LENGTH, RATE, SHARE
 from linklab.models.loss import check_bursts
 from linklab.schema.mapping import Mapping, guess
 from linklab.schema.quantities import BOOLEAN, Quantity, duration, pattern, size
@@ -35,6 +34,12 @@ MIN_MTU_BYTES: Final = 576
 
 MAX_BURST_S: Final = 270.0
 """The longest time that a policer's burst may take at its rate. The kernel counts it in 32 bits."""
+
+NAT_UDP_S: Final = 120.0
+"""The least idle time of UDP that a NAT should have (RFC 4787, REQ-5)."""
+
+NAT_TCP_S: Final = 7440.0
+"""The same of TCP: 2 h 4 min (RFC 5382, REQ-5)."""
 
 _POLICED: Final = Quantity(
     lambda text: 0 if text == "none" else RATE.parse(text),
@@ -135,6 +140,22 @@ TABLE: Final = Table(
             unset=UNSET,
             default="false",
         ),
+        Row(
+            "nat_udp",
+            "nat_udp_s",
+            LENGTH,
+            "of the uplink: a NAT, which forgets UDP flows that are idle for this time",
+            unset=UNSET,
+            default=f"no NAT; with `nat_tcp`: {units.format_duration(NAT_UDP_S)}",
+        ),
+        Row(
+            "nat_tcp",
+            "nat_tcp_s",
+            LENGTH,
+            "of the uplink: a NAT, which forgets TCP connections that are idle for this time",
+            unset=UNSET,
+            default=f"no NAT; with `nat_udp`: {units.format_duration(NAT_TCP_S)}",
+        ),
     ),
     about="Impairments of one direction, besides what the link does itself. A node between the link's "
     "core and the server adds them. In an event they last as the event says.",
@@ -184,6 +205,10 @@ def check(where: Mapping, impairing: Iterable[Impairing], names: Collection[str]
         for one in stacked:
             total = total.changed(of(one, direction))
         _check_one(mapping, total, names)
+        if direction == "down":
+            for key in ("nat_udp", "nat_tcp"):
+                if mapping.has(key):
+                    mapping.fail(key, f"a NAT belongs to the uplink; allowed: in {KEYS['up']}")
 
 
 def _check_one(mapping: Mapping, total: Impairments, names: Collection[str]) -> None:
@@ -217,13 +242,3 @@ def _check_one(mapping: Mapping, total: Impairments, names: Collection[str]) -> 
             f"{guess(total.distribution, known)}; allowed: {', '.join(known)}, "
             "or another name in distributions",
         )
-
-
-def in_words(impairments: Impairments) -> list[tuple[str, str]]:
-    """Returns each impairment's key and value, as a scenario has them."""
-    rows = {row.attribute: row for row in TABLE.flat}
-    return [
-        (rows[field.name].key, str(rows[field.name].value.write(value)))
-        for field in fields(impairments)
-        if (value := getattr(impairments, field.name)) is not UNSET
-    ]

@@ -91,4 +91,5 @@ def built(
                 slack_s,
                 scenario.delay_tables,
             )
+            stack.callback(links[name].close)
         yield Lab(hosts, links)

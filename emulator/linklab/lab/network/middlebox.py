@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS, Direction, LinkState
 from linklab.lab.network.hosts import Host
+from linklab.lab.network.nat import Nat
 from linklab.lab.network.routes import route_middlebox
-from linklab.lab.network.topology import LinkPath
+from linklab.lab.network.topology import SERVER, LinkPath
 from linklab.lab.shaping.impaired_path import ImpairedPath
 from linklab.models.delay_tables import DelayTable
+from linklab.models.impairments import NAT_TCP_S, NAT_UDP_S
 from linklab.models.seeds import seed_for
 
 
@@ -39,6 +42,9 @@ class Impairer:
             )
             for direction in DIRECTIONS
         }
+        self._server, self._nat_seed = hosts[SERVER], seed_for(seed, path.name, "impair", "nat")
+        self._nat: Nat | None = None
+        self._idle_s = (0.0, 0.0)
         self._mtus_bytes: dict[Direction, int | None] = dict.fromkeys(DIRECTIONS)
         self.apply(state)
 
@@ -51,6 +57,23 @@ class Impairer:
             if mtu_bytes != self._mtus_bytes[direction]:
                 route_middlebox(self._host, self._path, direction, mtu_bytes)
                 self._mtus_bytes[direction] = mtu_bytes
+        self._translate(state.impairments("up"))
+
+    def _translate(self, uplink: Impairments) -> None:
+        """Starts a NAT, or changes its idle times. Only the lab's end ends a NAT."""
+        if not (uplink.nat_udp_s or uplink.nat_tcp_s):
+            return
+        idle_s = (uplink.nat_udp_s or NAT_UDP_S, uplink.nat_tcp_s or NAT_TCP_S)
+        if self._nat is None:
+            self._nat = Nat(self._path, self._host, self._server, *idle_s, self._nat_seed)
+        elif idle_s != self._idle_s:
+            self._nat.set(*idle_s)
+        self._idle_s = idle_s
+
+    def close(self) -> None:
+        """Ends the NAT's process, if there is one."""
+        if self._nat is not None:
+            self._nat.close()
 
     def lost_packets(self, direction: Direction) -> int:
         """Returns the number of packets that a direction's impairments have lost."""

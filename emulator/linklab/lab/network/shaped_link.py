@@ -150,6 +150,11 @@ class ShapedLink:
             self._add_client_neighbour(state.lease)
         self.state = state
 
+    def close(self) -> None:
+        """Ends the processes of the link."""
+        if self._impairer is not None:
+            self._impairer.close()
+
     def _set_carrier(self, *, up: bool) -> None:
         host = self._hosts[self.path.carrier.node]
         index = host.indices[self.path.carrier.interface]

@@ -5,14 +5,16 @@ Filters drop and change packets first. netem then loses, delays and copies what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from linklab.core.frames import ETHERNET_BYTES
 from linklab.core.impairments import NO_IMPAIRMENTS, NORMAL, Impairments
-from linklab.lab.kernel.netlink import Channel
+from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import filters, netem, tc
 from linklab.lab.shaping.delay import IN_ORDER_RATE_BYTES_PER_S, NETEM_LIMIT_PACKETS
+from linklab.lab.shaping.tc import ShapingError
 from linklab.models import delay_tables
 from linklab.models.delay_tables import DelayTable
 from linklab.models.loss import bursts_of
@@ -61,13 +63,24 @@ class ImpairedPath:
             old, new = (filter_of(one, self._index, priority) for one in (before, now))
             if old == new:
                 continue
+            changes = [filters.remove(self._index, priority)] if old is not None else []
+            changes += [new] if new is not None else []
             if not self._has_filters:
-                self._channel.request(filters.add_clsact(self._index))
+                changes.insert(0, filters.add_clsact(self._index))
                 self._has_filters = True
-            if old is not None:
-                self._channel.request(filters.remove(self._index, priority))
-            if new is not None:
-                self._channel.request(new)
+            self._request(changes)
+
+    def _request(self, changes: Iterable[bytes]) -> None:
+        try:
+            for message in changes:
+                self._channel.request(message)
+        except NetlinkError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            raise ShapingError(
+                "this kernel lacks policers or header filters; the guest's kernel has those of "
+                "places/guest/kernel.config"
+            ) from error
 
     def _send(self, *, new: bool = False) -> None:
         now = self._impairments

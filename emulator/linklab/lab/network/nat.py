@@ -1,0 +1,104 @@
+"""Runs a NAT on a link's middlebox, which forgets idle flows.
+
+The middlebox routes what the client sends, and what is for the NAT's address, into a TUN device. A
+process behind it translates packet by packet. It ends when it is told, or with the lab's last process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import socket
+import struct
+import time
+from random import Random
+from typing import Final
+
+from linklab.lab.kernel import rtnetlink
+from linklab.lab.kernel.namespace import inside
+from linklab.lab.network.cables import add_neighbour, index_of
+from linklab.lab.network.hosts import Host
+from linklab.lab.network.routes import EVERYWHERE
+from linklab.lab.network.topology import LinkPath
+from linklab.lab.network.translation import TCP, UDP, Translator
+
+_DEVICE: Final = "nat"
+_TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
+_TABLE = 100
+_TIMES = struct.Struct("=dd")
+_END = _TIMES.pack(0.0, 0.0)
+
+
+def address_of(path: LinkPath) -> str:
+    """Returns the NAT's address, beside the middlebox's own in the network of the server's cable."""
+    return f"{path.border.address.rpartition('.')[0]}.3"
+
+
+class Nat:
+    """Translates what the client sends over a link. `udp_s` and `tcp_s` are idle times."""
+
+    def __init__(
+        self, path: LinkPath, host: Host, server: Host, udp_s: float, tcp_s: float, seed: int
+    ) -> None:
+        assert path.middlebox is not None
+        device = _opened(host)
+        gateway, peer = (f"{path.middlebox.down.address.rpartition('.')[0]}.{n}" for n in (5, 6))
+        index = index_of(host, _DEVICE)
+        for message in (
+            rtnetlink.add_address(index, gateway, 30),
+            rtnetlink.set_up(index, up=True),
+            rtnetlink.set_route(EVERYWHERE, peer, index, table=_TABLE),
+            rtnetlink.add_rule_by_source(path.client_network, _TABLE, _TABLE),
+            rtnetlink.set_route(f"{address_of(path)}/32", peer, index),
+        ):
+            host.channel.request(message)
+        add_neighbour(server, path.server, path.border, address_of(path))
+        reading, self._times = os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            os.close(self._times)
+            _serve(device, reading, socket.inet_aton(address_of(path)), (udp_s, tcp_s), seed)
+        os.close(reading)
+        os.close(device)
+
+    def set(self, udp_s: float, tcp_s: float) -> None:
+        """Changes the idle times, also of the flows that there are."""
+        os.write(self._times, _TIMES.pack(udp_s, tcp_s))
+
+    def close(self) -> None:
+        """Ends the process."""
+        os.write(self._times, _END)
+        os.waitpid(self._process, 0)
+        os.close(self._times)
+
+
+def _opened(host: Host) -> int:
+    with inside(host.node.namespace):
+        device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+        request = struct.pack("16sH22x", _DEVICE.encode(), _IFF_TUN | _IFF_NO_PI)
+        fcntl.ioctl(device, _TUNSETIFF, request)
+    return device
+
+
+def _serve(
+    device: int, reading: int, address: bytes, idle_s: tuple[float, float], seed: int
+) -> None:
+    """Translates until the pipe says the end. A later process may have a copy of its other end, so
+    that this process would not see it closed."""
+    try:
+        times = dict(zip((UDP, TCP), idle_s, strict=True))
+        translator = Translator(address, times, Random(seed))
+        while True:
+            ready, _, _ = select.select([device, reading], [], [])
+            if reading in ready:
+                told = os.read(reading, _TIMES.size)
+                if told in (_END, b""):
+                    break
+                translator.idle_s = dict(zip((UDP, TCP), _TIMES.unpack(told), strict=True))
+            if device in ready:
+                translated = translator.translated(os.read(device, 65536), time.monotonic_ns())
+                if translated is not None:
+                    os.write(device, translated)
+    finally:
+        os._exit(0)
