@@ -30,7 +30,9 @@ def test_a_configuration_says_what_is_left_out(
     assert probe.left_out(configuration) == missing
 
 
-@pytest.mark.parametrize("content", [None, b"no gzip", gzip.compress(b"CONFIG_VETH=y", mtime=0)[:-9]])
+@pytest.mark.parametrize(
+    "content", [None, b"no gzip", gzip.compress(b"CONFIG_VETH=y", mtime=0)[:-9]]
+)
 def test_a_kernel_that_does_not_say_lacks_nothing_that_is_known(
     tmp_path: Path, content: bytes | None
 ) -> None:
