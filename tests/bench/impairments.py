@@ -175,7 +175,7 @@ def _repeats(bench: Bench) -> Result:
 
 
 def _call(bench: Bench, case: Case, packets: int) -> tuple[object, ...]:
-    words = "".join(word for word in case.name if word.isalpha())
+    words = "".join(word for word in case.name.lower() if word.isalpha())
     (bench.work / "steps.dist").write_text(" ".join(map(str, STEPS)))
     impaired = ", ".join(f"impair_{way}: {{{asked}}}" for way, asked in case.asked.items())
     file = bench.links(

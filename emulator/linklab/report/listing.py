@@ -11,8 +11,9 @@ from typing import Final
 
 from linklab.core import units
 from linklab.core.link_kinds import link_title
+from linklab.core.link_state import DIRECTIONS
 from linklab.links import oracle
-from linklab.models import registry
+from linklab.models import impairments, registry
 from linklab.models.trace import Trace
 from linklab.queues import registry as queues
 from linklab.report.publication import Statement
@@ -169,6 +170,7 @@ def _link(name: str, link: LinkSettings) -> str:
         parts.append(f"loss {units.format_ratio(link.loss_ratio)}")
     parts += _queues(link)
     parts += [words for _, words in _models(link)]
+    parts += _impairments(link)
     return ", ".join([*parts, *(["its trace is generated"] if _plays_generated(link) else [])])
 
 
@@ -181,6 +183,20 @@ def _queues(link: LinkSettings) -> list[str]:
     if down == up:
         return [] if down is None else [f"queues {down}"]
     return [f"queue {way} {name}" for way, name in (("down", down), ("up", up)) if name is not None]
+
+
+def _impairments(link: LinkSettings) -> list[str]:
+    """Describes the impairments of each direction by their keys."""
+    said = []
+    for direction in DIRECTIONS:
+        found = impairments.of(link, direction)
+        if found:
+            words = (
+                f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
+                for key, value in impairments.TABLE.write(found).items()
+            )
+            said.append(f"impaired {direction}link ({', '.join(words)})")
+    return said
 
 
 def _plays_generated(link: LinkSettings) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from linklab import scenario
+from linklab.core.impairments import Impairments
 from linklab.links import oracle
 from linklab.queues.codel import CoDel
 from linklab.queues.drop_tail import DropTail
@@ -195,3 +196,11 @@ def test_a_link_of_another_name_says_its_kind(small: Scenario) -> None:
     assert "  home       Wi-Fi, 8 Mbit/s down" in said
     assert "home alone" in said
     assert "  LTE        LTE" not in said
+
+
+def test_a_link_says_its_impairments(small: Scenario) -> None:
+    lossy = Impairments(loss_ratio=0.02, loss_burst_packets=3.0, bleach_ecn=True)
+    wifi = replace(small.links["wifi"], impair_up=lossy)
+    said = listing.details(replace(small, links={**small.links, "wifi": wifi}))
+    assert "impaired uplink (loss: 2 %, loss_burst: 3, bleach_ecn: true)" in " ".join(said.split())
+    assert "impaired" not in listing.details(small)
