@@ -7,7 +7,6 @@ drops it.
 
 from __future__ import annotations
 
-import socket
 import struct
 from typing import Final
 
@@ -93,6 +92,7 @@ def _action(kind: str, options: bytes) -> bytes:
 def _matchall(index: int, priority: int, protocol: int, *actions: bytes) -> bytes:
     """Adds a filter for all packets of a protocol, which carries out the actions in order."""
     listed = b"".join(nested(place, action) for place, action in enumerate(actions, 1))
-    info = priority << 16 | socket.htons(protocol)
+    (in_network_order,) = struct.unpack("=H", struct.pack("!H", protocol))
+    info = priority << 16 | in_network_order
     options = nested(_MATCHALL_ACT, listed)
     return tc.about(_NEWTFILTER, tc.ADD, index, 0, _OUT, "matchall", options, info)
