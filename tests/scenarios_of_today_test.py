@@ -8,7 +8,7 @@ from conftest import Linklab, lines
 from linklab import scenario
 from linklab.scenario.finding import SCENARIOS
 
-MOST_BYTES = 60_000_000
+MOST_BYTES = 150_000_000
 """A part of each payload, so that the runs stay short."""
 
 NAMES = scenario.names_in(SCENARIOS / "today")
