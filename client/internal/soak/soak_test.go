@@ -527,12 +527,12 @@ func (s *soak) added(c client, socket, path string) {
 func (s *soak) checkConnections(c client) {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
-	addresses := map[string]bool{}
+	links := map[[2]string]bool{}
 	for f, n := range s.server.most {
 		if f.client != c.name {
 			continue
 		}
-		addresses[f.to] = true
+		links[[2]string{f.from, f.to}] = true
 		most := c.most
 		if f.merged {
 			most *= 2
@@ -543,7 +543,7 @@ func (s *soak) checkConnections(c client) {
 		}
 	}
 	// A single call may end before the second link has connected.
-	if seen := len(addresses); seen == 0 || seen == 1 && *duration > 0 {
-		s.t.Errorf("%s used %d addresses", c.name, seen)
+	if seen := len(links); seen == 0 || seen == 1 && *duration > 0 {
+		s.t.Errorf("%s used %d links", c.name, seen)
 	}
 }

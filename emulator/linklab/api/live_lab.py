@@ -98,17 +98,18 @@ class LabLink:
     def _change(self, change: str, value: str | None, seconds: float | None) -> None:
         try:
             span = None if seconds is None else f"{seconds:.6f} s"
-            self.apply(link_command.command_of(self.name, change, value, span))
+            apply(self, link_command.command_of(self.name, change, value, span))
         except (ValueError, RuntimeError) as error:
             raise UsageError(f"{self.name}: {error}") from error
 
-    def apply(self, command: Command) -> None:
-        """Changes the link as a command says. Raises RuntimeError if the link cannot do it."""
-        before = _changes(self.address, self.name)
-        link_command.send(self.address, command)
-        deadline = time.monotonic() + _CHANGE_S
-        while _changes(self.address, self.name) == before and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+
+def apply(link: LabLink, command: Command) -> None:
+    """Changes a link as a command says. Raises RuntimeError if the link cannot do it."""
+    before = _changes(link.address, link.name)
+    link_command.send(link.address, command)
+    deadline = time.monotonic() + _CHANGE_S
+    while _changes(link.address, link.name) == before and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from linklab.core.limits import (
     MAX_SIDE_BY_SIDE,
     MAX_TIMEOUT_S,
 )
-from linklab.places.choice import CLOCKS, PLACES, PROCESSORS
+from linklab.places.names import CLOCKS, PLACES, PROCESSORS
 
 RUNS: Final = Path("runs")
 """The default directory of run directories."""

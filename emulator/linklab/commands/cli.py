@@ -24,7 +24,7 @@ from linklab.commands.options import UsageError
 from linklab.core import unwritable
 from linklab.core.error_report import report_error
 from linklab.display.printing import escaped
-from linklab.places import choice
+from linklab.places.names import PROCESSOR
 
 COMMANDS = {name: does for group in help_groups.COMMANDS.values() for name, does in group.items()}
 """All commands with their descriptions."""
@@ -153,7 +153,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(words)
     options.command = command
     if getattr(options, "processor", None) is not None:
-        os.environ[choice.PROCESSOR] = options.processor
+        os.environ[PROCESSOR] = options.processor
     from linklab.schema.document import ScenarioError  # YAML is slow to load.
 
     interrupt = _Interrupt()

@@ -30,7 +30,7 @@ its environment (SSL_CERT_FILE and CURL_CA_BUNDLE too), and the server's
 LINKLAB_ADDRESS and LINKLAB_PORT; {url}, {ca}, {output}, {address} and {port} in
 its arguments are filled in. Links are devices: wlan0 (Wi-Fi), rmnet0 (LTE), nr0
 (5G), sat0, eth0, net0. Further ones are wlan1, rmnet1. If a link has a radio,
-LINKLAB_WIRELESS names a file with the signal strength, as in /proc/net/wireless.
+LINKLAB_WIRELESS names a file with its signal, as in /proc/net/wireless.
 run.json keeps the command, so no URL in it may have a user or password.
 
 Programs are found on your PATH, which the program gets too, and LANG, LC_ALL,

@@ -19,7 +19,7 @@ from linklab.commands.options import (
 from linklab.live import session, start
 from linklab.live.recorder import Recorder, RecordFileError
 from linklab.live.start import Outlets
-from linklab.places.choice import PLACES
+from linklab.places.names import PLACES
 from linklab.scenario import find
 
 EPILOG = """\

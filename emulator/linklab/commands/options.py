@@ -19,7 +19,7 @@ from linklab.core.limits import (
     MAX_TIMEOUT_S,
 )
 from linklab.live import address
-from linklab.places.choice import CLOCKS, PLACES, PROCESSORS
+from linklab.places.names import CLOCKS, PLACES, PROCESSORS
 
 if TYPE_CHECKING:
     from linklab.lab.network.services import Outside

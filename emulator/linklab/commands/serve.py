@@ -8,7 +8,7 @@ import threading
 
 from linklab.commands.options import add_live_address, add_out, add_proxy
 from linklab.live import address
-from linklab.places.choice import PLACES
+from linklab.places.names import PLACES
 
 DEFAULT = ("127.0.0.1", 9465)
 

@@ -20,7 +20,7 @@ from linklab.commands.options import (
 )
 from linklab.lab.programs.terminal import Terminal
 from linklab.live import session, shell, user_terminal
-from linklab.places.choice import PLACES
+from linklab.places.names import PLACES
 from linklab.scenario import find
 
 EPILOG = """\

@@ -16,13 +16,8 @@ from linklab.lab.shaping import probe
 from linklab.places import host_programs
 from linklab.places.emulated import qemu
 from linklab.places.guest import system_calls
-
-PLACES = ("auto", "host", "guest")
-CLOCKS = ("auto", "virtual", "real")
-PROCESSORS = ("auto", "native", "emulated")
-PROCESSOR: Final = "LINKLAB_PROCESSOR"
-"""The environment variable with the processor for guests. `--processor` sets it, so that the
-processes of a campaign have it, too."""
+from linklab.places.names import PROCESSOR as PROCESSOR
+from linklab.places.names import PROCESSORS
 
 SLOWER: Final = 15
 """How many times slower a run on an emulated processor is (handbook/how-to/run-on-any-processor.md)."""

@@ -25,7 +25,7 @@ from linklab.api.http.messages import (
     command_of,
     refused,
 )
-from linklab.api.live_lab import LabRequest, OpenLab, opened
+from linklab.api.live_lab import LabRequest, OpenLab, apply, opened
 from linklab.api.progress import Tell
 
 _TICK_S: Final = 0.5
@@ -87,7 +87,7 @@ class OneLab:
             raise RefusedError(HTTPStatus.NOT_FOUND, str(error), "name") from None
         command = command_of(name, change)
         try:
-            link.apply(command)
+            apply(link, command)
         except RuntimeError as error:
             lab.running()
             raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error) from None
