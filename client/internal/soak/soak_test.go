@@ -43,8 +43,9 @@ var (
 const (
 	// asClient in the environment turns the test's binary into multilink.
 	asClient = "MULTILINK_SOAK_CLIENT"
-	// hang is how long a download may take. All of its links fail several times.
-	hang = 5 * time.Minute
+	// hang is how long a transfer may take. All of its links fail several times. An upload of 4 MB
+	// by alg2 in pieces of 16 kB, of which two of five fail, takes about five minutes.
+	hang = 10 * time.Minute
 	// giveUp is how long a client waits for a byte: longer than the silence of several
 	// connections in a row.
 	giveUp = "3m"
