@@ -8,6 +8,7 @@ from typing import Any, Final
 import vl_convert
 
 from linklab.core.paths import in_cache
+from linklab.core.printable import printable
 from linklab.core.whole_file import write
 
 VERSION: Final = "6.4"
@@ -33,10 +34,23 @@ def javascript() -> str:
         return made
 
 
+def _escaped(value: Any) -> Any:
+    """Escapes unprintable characters. vl-convert ends the process at those that XML does not allow."""
+    match value:
+        case str():
+            return printable(value)
+        case dict():
+            return {_escaped(key): _escaped(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_escaped(one) for one in value]
+        case _:
+            return value
+
+
 def drawn(spec: dict[str, Any], form: str) -> bytes:
     """Draws a chart as `svg` or `png`, black on white. A chart that states a width gets a fixed
     one."""
-    fixed = {**spec, "background": "white"}
+    fixed = {**_escaped(spec), "background": "white"}
     if "width" in spec:
         fixed["width"] = _WIDTH
     if form == "png":

@@ -47,6 +47,20 @@ def test_charts_are_what_vega_lite_draws(name: str) -> None:
     assert vega.drawn(SPECS[name], "png").startswith(b"\x89PNG")
 
 
+def test_words_of_others_do_not_end_the_process() -> None:
+    """XML does not allow the control characters, nor the last one."""
+    hostile = "a\x1b]0;b\x00\u202e\ud800\ufffe<&"
+    spec = charts.times({hostile: [(1, 2.0)]}, {hostile: None})
+    svg = vega.drawn({**spec, "title": hostile}, "svg").decode()
+    assert svg.count(r"a\x1b]0;b\x00\u202e\ud800\ufffe&lt;&amp;") >= 2
+    assert vega.drawn({**spec, "title": hostile}, "png").startswith(b"\x89PNG")
+
+
+def test_no_chart_of_ours_has_anything_to_escape() -> None:
+    for spec in SPECS.values():
+        assert vega._escaped(spec) == spec
+
+
 def test_every_run_the_median_and_the_interval_are_drawn() -> None:
     values = SPECS["times"]["data"]["values"]
     assert [row["s"] for row in values if "s" in row] == [2.0, 9.5, 3.0]
