@@ -149,7 +149,7 @@ func TestALabThatCannotBeIsRefusedInWords(t *testing.T) {
 		{small, linklabtest.Origin("ftp://x/"), "--origin ftp://x/: no such URL; allowed: http or https"},
 		{small, linklabtest.Place("moon"), "invalid choice: 'moon'"},
 		{small, linklabtest.StartTime(time.Millisecond), "the lab did not start within 1ms"},
-		{"trian", linklabtest.Seed(2), "no scenario is called 'trian'; allowed: "},
+		{"trian", linklabtest.Seed(2), "no scenario is called 'trian' (did you mean 'train'?); allowed: "},
 	} {
 		said := failures(t, func(t testing.TB) { linklabtest.Start(t, one.scenario, one.option) })
 		if !strings.Contains(said, one.words) {

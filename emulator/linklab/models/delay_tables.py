@@ -49,7 +49,7 @@ class DelayTable:
 
 
 _PARETO_MEAN: Final = _SHAPE / (_SHAPE - 1)
-_PARETO_DEVIATION: Final = math.sqrt(_SHAPE / ((_SHAPE - 1) ** 2 * (_SHAPE - 2)))
+_PARETO_DEVIATION: Final = math.sqrt(_SHAPE / ((_SHAPE - 1) * (_SHAPE - 1) * (_SHAPE - 2)))
 
 
 def _pareto(p: float) -> float:
