@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
 from linklab.core.bounded import Bps, Count, Dbm, Name, Packets, Ratio, Seconds
 from linklab.core.impairments import NO_IMPAIRMENTS, Impairments
+from linklab.core.limits import MIN_RATE_BPS
 
 Direction = Literal["down", "up"]
 """Down is to the client, up is from the client."""
@@ -67,6 +68,14 @@ class LinkState:
     technology: Name | UnsetType = UNSET
     impair_down: Impairments | UnsetType = UNSET
     impair_up: Impairments | UnsetType = UNSET
+
+    def scaled(self, down: float, up: float) -> LinkState:
+        """Returns the state with its rates times these factors, at least the least rate."""
+        return replace(
+            self,
+            down_rate_bps=max(MIN_RATE_BPS, round(self.down_rate_bps * down)),
+            up_rate_bps=max(MIN_RATE_BPS, round(self.up_rate_bps * up)),
+        )
 
     def impairments(self, direction: str) -> Impairments:
         """Returns the impairments of a direction, "down" or "up"."""

@@ -42,6 +42,16 @@ ROUND_TRIP: Final = duration(0.0, MAX_RTT_S)
 
 TIME: Final = duration(0.0, MAX_TIME_S)
 
+
+def or_random(known: Quantity) -> Quantity:
+    """Returns a quantity that may also be `random`, which reads as None: a draw from the seed."""
+    return Quantity(
+        lambda text: None if text == "random" else known.parse(text),
+        lambda value: "random" if value is None else known.form(value),
+        f"{known.allowed}, or random",
+    )
+
+
 LENGTH: Final = duration(MIN_LENGTH_S, MAX_TIME_S)
 """A duration."""
 

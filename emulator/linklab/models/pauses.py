@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from linklab.core import units
 from linklab.core.bit_exact_math import log
-from linklab.core.limits import MIN_LENGTH_S, MIN_RATE_BPS
+from linklab.core.limits import MIN_LENGTH_S
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.keys import LENGTH, NODE_NAME, SHARE
@@ -122,11 +122,7 @@ def _paused(state: LinkState, pause: Pause) -> LinkState:
         return replace(named, blackout=True)
     if pause.left_ratio == 0:
         return replace(named, hold_down=True, hold_up=True)
-    return replace(
-        named,
-        down_rate_bps=max(MIN_RATE_BPS, round(state.down_rate_bps * pause.left_ratio)),
-        up_rate_bps=max(MIN_RATE_BPS, round(state.up_rate_bps * pause.left_ratio)),
-    )
+    return named.scaled(pause.left_ratio, pause.left_ratio)
 
 
 def _check(item: Mapping, pause: Pause) -> None:

@@ -13,15 +13,14 @@ from random import Random
 from typing import Final
 
 from linklab.core import units
-from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_kinds import SATELLITE
 from linklab.core.link_state import LinkState
 from linklab.models import draws
-from linklab.models.keys import SHARE
+from linklab.models.keys import SHARE, or_random
 from linklab.models.layer import Load
 from linklab.models.loss import Losses, combined
 from linklab.models.model import Model, Stage
-from linklab.schema.quantities import Quantity, duration, ratio
+from linklab.schema.quantities import duration, ratio
 from linklab.schema.rows import Row, Table
 
 TRUNCATED_AT: Final = 2.0
@@ -110,9 +109,7 @@ class Slots:
         if self._number and t_s < self._begins_s(self._number) + self._burst_s:
             losses = combined(losses, Losses(settings.burst_loss_ratio, 1.0))
         return replace(
-            state,
-            down_rate_bps=max(MIN_RATE_BPS, round(state.down_rate_bps * rate)),
-            up_rate_bps=max(MIN_RATE_BPS, round(state.up_rate_bps * rate)),
+            state.scaled(rate, rate),
             delay_s=delay_s,
             jitter_s=min(state.jitter_s, delay_s),
             loss_ratio=losses.ratio,
@@ -126,8 +123,6 @@ class Slots:
         return min((one for one in times if one > self._now_s), default=next_s)
 
 
-_START: Final = duration(0.0, 3600.0)
-
 TABLE: Final = Table(
     SlotSettings,
     (
@@ -136,11 +131,7 @@ TABLE: Final = Table(
         Row(
             "start",
             "start_s",
-            Quantity(
-                lambda text: None if text == "random" else _START.parse(text),
-                lambda value: "random" if value is None else _START.form(value),
-                f"{_START.allowed}, or random",
-            ),
+            or_random(duration(0.0, 3600.0)),
             "second of the minute at which the run begins; random: one by the seed",
         ),
         Row("rtt_sd", "rtt_sd_s", duration(0.0, 1.0), "standard deviation of the round trip"),

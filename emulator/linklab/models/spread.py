@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from linklab.core import units
 from linklab.core.bit_exact_math import exp, log
-from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.keys import RATE
@@ -83,11 +82,7 @@ class RateSpread:
             self._number += 1
             moved = self._position + self._deviation * draws.normal(self._random)
             self._position = _reflected(moved)
-        return replace(
-            state,
-            down_rate_bps=_changed(state.down_rate_bps, self._down(self._position)),
-            up_rate_bps=_changed(state.up_rate_bps, self._up(self._position)),
-        )
+        return state.scaled(self._down(self._position), self._up(self._position))
 
     def next_s(self) -> float:
         """Returns when the next step begins."""
@@ -110,10 +105,6 @@ def _reflected(position: float) -> float:
     """Folds a position back into 0 to 1."""
     folded = abs(position) % 2
     return 2 - folded if folded > 1 else folded
-
-
-def _changed(rate_bps: int, factor: float) -> int:
-    return max(MIN_RATE_BPS, round(rate_bps * factor))
 
 
 TABLE: Final = Table(

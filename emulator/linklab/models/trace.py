@@ -11,13 +11,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
-from linklab.core.limits import MAX_RATE_BPS, MAX_TIME_S, MIN_RATE_BPS
+from linklab.core.limits import MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_state import LinkState
+from linklab.models.keys import TIME, or_random
 from linklab.models.layer import Load
 from linklab.models.loss import check_bursts
 from linklab.models.model import Around, Model, Stage
 from linklab.schema.mapping import Mapping
-from linklab.schema.quantities import Quantity, choice, duration
+from linklab.schema.quantities import Quantity, choice
 from linklab.schema.rows import Inner, Row, Table
 from linklab.traces.trace import NS_PER_S, TraceSample
 
@@ -197,19 +198,13 @@ def _apply(change: _Change, state: LinkState) -> LinkState:
     )
 
 
-_START: Final = duration(0.0, MAX_TIME_S)
-
 _PLAYED: Final = Table(
     TraceSettings,
     (
         Row(
             "start",
             "start_s",
-            Quantity(
-                lambda text: None if text == "random" else _START.parse(text),
-                lambda value: "random" if value is None else _START.form(value),
-                f"{_START.allowed}, or random",
-            ),
+            or_random(TIME),
             "the moment of the trace that the run begins with; random: one by the seed",
         ),
         Row(
