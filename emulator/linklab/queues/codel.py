@@ -9,13 +9,11 @@ from typing import Final
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.netlink_messages import number
 from linklab.queues.discipline import (
-    DROPPED_EARLY,
-    DROPPED_FULL,
     ECN,
-    MARKED,
     TIME,
     Discipline,
     Leaf,
+    counted,
     microseconds,
     packets,
     target,
@@ -50,11 +48,7 @@ def _options(settings: CoDel, queue_bytes: int) -> bytes:
 
 def _counters(leaf: Leaf) -> dict[str, int]:
     _, _, _, _, _, over_limit, marked, _, _ = _STATISTICS.unpack_from(leaf.own)
-    return {
-        MARKED: marked,
-        DROPPED_EARLY: leaf.dropped_packets - over_limit,
-        DROPPED_FULL: over_limit,
-    }
+    return counted(marked, leaf.dropped_packets - over_limit, over_limit)
 
 
 DISCIPLINE: Final = Discipline(

@@ -25,6 +25,12 @@ MARKED, DROPPED_EARLY, DROPPED_FULL = (
 """The counters that disciplines share, by their names in `queues.jsonl`: packets with a mark of
 congestion (ECN CE), packets that the algorithm dropped, packets dropped by a full queue."""
 
+
+def counted(marked: int, early: int, full: int) -> dict[str, int]:
+    """Returns the counters that disciplines share, by name."""
+    return {MARKED: marked, DROPPED_EARLY: early, DROPPED_FULL: full}
+
+
 DROPPED_ACKS: Final = "ack_dropped_packets"
 """Acknowledgements that a discipline dropped because a later one made them needless."""
 

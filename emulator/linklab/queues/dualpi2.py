@@ -10,12 +10,10 @@ from typing import Final
 from linklab.core.frames import FRAME_BYTES, PACKET_MEMORY_BYTES
 from linklab.core.netlink_messages import attribute, number
 from linklab.queues.discipline import (
-    DROPPED_EARLY,
-    DROPPED_FULL,
-    MARKED,
     TIME,
     Discipline,
     Leaf,
+    counted,
     microseconds,
     packets,
     target,
@@ -69,9 +67,7 @@ def _options(settings: DualPi2, queue_bytes: int) -> bytes:
 def _counters(leaf: Leaf) -> dict[str, int]:
     _, _, _, classic, scalable, _, marked, step_marked, *_ = _STATISTICS.unpack_from(leaf.own)
     return {
-        MARKED: marked,
-        DROPPED_EARLY: leaf.dropped_packets - leaf.over_limits,
-        DROPPED_FULL: leaf.over_limits,
+        **counted(marked, leaf.dropped_packets - leaf.over_limits, leaf.over_limits),
         "step_marked_packets": step_marked,
         "classic_packets": classic,
         "scalable_packets": scalable,

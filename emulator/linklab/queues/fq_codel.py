@@ -11,12 +11,10 @@ from linklab.core.frames import FRAME_BYTES
 from linklab.core.netlink_messages import number
 from linklab.queues.codel import INTERVAL
 from linklab.queues.discipline import (
-    DROPPED_EARLY,
-    DROPPED_FULL,
     ECN,
-    MARKED,
     Discipline,
     Leaf,
+    counted,
     flows,
     microseconds,
     packets,
@@ -53,11 +51,7 @@ def _options(settings: FqCoDel, queue_bytes: int) -> bytes:
 
 def _counters(leaf: Leaf) -> dict[str, int]:
     _, _, over_limit, marked, *_ = _STATISTICS.unpack_from(leaf.own)
-    return {
-        MARKED: marked,
-        DROPPED_EARLY: leaf.dropped_packets - over_limit,
-        DROPPED_FULL: over_limit,
-    }
+    return counted(marked, leaf.dropped_packets - over_limit, over_limit)
 
 
 DISCIPLINE: Final = Discipline(

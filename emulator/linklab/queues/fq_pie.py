@@ -10,11 +10,9 @@ from linklab.core.frames import FRAME_BYTES
 from linklab.core.netlink_messages import number
 from linklab.queues import pie
 from linklab.queues.discipline import (
-    DROPPED_EARLY,
-    DROPPED_FULL,
-    MARKED,
     Discipline,
     Leaf,
+    counted,
     flows,
     microseconds,
     packets,
@@ -29,17 +27,12 @@ _NO_MEMORY_LIMIT: Final = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class FqPie:
-    """Holds the settings of fq_pie. The defaults are the kernel's.
+class FqPie(pie.Pie):
+    """Holds the settings of fq_pie: those of PIE and three more. The defaults are the kernel's.
 
     `ecn_up_to` is the probability above which packets with ECN are dropped too.
     """
 
-    target_s: float = 0.015
-    update_s: float = 0.015
-    alpha: int = 2
-    beta: int = 20
-    ecn: bool = False
     ecn_up_to: float = 0.1
     flows: int = 1024
     quantum_bytes: int = FRAME_BYTES
@@ -61,7 +54,7 @@ def _options(settings: FqPie, queue_bytes: int) -> bytes:
 
 def _counters(leaf: Leaf) -> dict[str, int]:
     _, dropped, over_limit, _, marked, *_ = _STATISTICS.unpack_from(leaf.own)
-    return {MARKED: marked, DROPPED_EARLY: dropped, DROPPED_FULL: over_limit}
+    return counted(marked, dropped, over_limit)
 
 
 DISCIPLINE: Final = Discipline(

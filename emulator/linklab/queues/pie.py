@@ -12,13 +12,11 @@ from typing import Final
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.netlink_messages import number
 from linklab.queues.discipline import (
-    DROPPED_EARLY,
-    DROPPED_FULL,
     ECN,
-    MARKED,
     TIME,
     Discipline,
     Leaf,
+    counted,
     microseconds,
     packets,
     target,
@@ -63,7 +61,7 @@ def _options(settings: Pie, queue_bytes: int) -> bytes:
 
 def _counters(leaf: Leaf) -> dict[str, int]:
     *_, dropped, over_limit, _, marked = _STATISTICS.unpack_from(leaf.own)
-    return {MARKED: marked, DROPPED_EARLY: dropped, DROPPED_FULL: over_limit}
+    return counted(marked, dropped, over_limit)
 
 
 DISCIPLINE: Final = Discipline(

@@ -19,12 +19,10 @@ from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_QUEUE_BYTES, MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.netlink_messages import attribute, number
 from linklab.queues.discipline import (
-    DROPPED_EARLY,
-    DROPPED_FULL,
     ECN,
-    MARKED,
     Discipline,
     Leaf,
+    counted,
 )
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import BOOLEAN, rate, ratio, size
@@ -104,7 +102,7 @@ def _options(settings: Red, queue_bytes: int) -> bytes:
 
 def _counters(leaf: Leaf) -> dict[str, int]:
     early, full, _, marked = _STATISTICS.unpack_from(leaf.own)
-    return {MARKED: marked, DROPPED_EARLY: early, DROPPED_FULL: full}
+    return counted(marked, early, full)
 
 
 def _check(mapping: Mapping, settings: Red) -> None:
