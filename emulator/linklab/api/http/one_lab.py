@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any, Final, Literal
-
-import msgspec
 
 from linklab import LinklabError
 from linklab.api.errors import UsageError
@@ -29,9 +26,6 @@ from linklab.api.live_lab import LabRequest, OpenLab, apply, opened
 from linklab.api.progress import Tell
 
 _TICK_S: Final = 0.5
-_POLL_S: Final = 0.05
-_SHOWN_S: Final = 1.0
-"""The time in which an applied change is in the link's state."""
 
 Open = Callable[[LabRequest, Tell, Callable[[], None]], AbstractContextManager[OpenLab]]
 """A function that opens a lab."""
@@ -80,7 +74,6 @@ class OneLab:
     def change(self, name: str, change: Any) -> Link:
         """Executes a LinkChange, and returns the link."""
         lab = self._current()
-        before = lab.running().links
         try:
             link = lab.open.link(name)
         except UsageError as error:
@@ -91,12 +84,7 @@ class OneLab:
         except RuntimeError as error:
             lab.running()
             raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error) from None
-        deadline = time.monotonic() + _SHOWN_S
-        while True:
-            after = lab.running().links[name]
-            if is_other(before.get(name), after) or time.monotonic() > deadline:
-                return after
-            time.sleep(_POLL_S)
+        return lab.running().links[name]
 
     def stop(self) -> None:
         """Stops the lab, and waits for its end."""
@@ -210,11 +198,6 @@ def _field_of(error: str) -> str:
         ),
         "scenario",
     )
-
-
-def is_other(before: Link | None, after: Link) -> bool:
-    """Tells whether a link's state has changed. What was asked for shows earlier. Pure."""
-    return before != msgspec.structs.replace(after, by_hand=before.by_hand if before else [])
 
 
 def lab_of(status: dict[str, Any], seed: int) -> LabStatus:
