@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linklab.api.free_ports import free_ports as free_ports
+from linklab.core.free_ports import free_ports as free_ports
 
 
 def free_port() -> int:

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from linklab.api import environment, requests
 from linklab.api.errors import UsageError
-from linklab.api.free_ports import free_ports
 from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
+from linklab.core.free_ports import free_ports
 from linklab.lab.player.control import Command
 from linklab.live import link_command, session, way_outside
 from linklab.live.address import from_here, to_text

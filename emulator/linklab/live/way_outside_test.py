@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from linklab.core.free_ports import free_ports
 from linklab.lab.network.services import Origin
 from linklab.live import way_outside
 from linklab.places.guest import gateway
@@ -46,9 +47,7 @@ def test_a_server_keeps_its_name(
 
 
 def test_a_proxy_over_all_links_and_one_over_each(small: Scenario, port: int) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free = probe.getsockname()[1]
+    free = free_ports(3)
     found = way_outside.wanted([], False, ("127.0.0.1", free), small, "host")
     assert found.proxies == {"": free, "wifi": free + 1, "lte": free + 2}
     assert way_outside.in_words(found) == [
@@ -59,9 +58,7 @@ def test_a_proxy_over_all_links_and_one_over_each(small: Scenario, port: int) ->
 
 
 def test_proxies_on_all_addresses_are_a_warning(small: Scenario, port: int) -> None:
-    with socket.socket() as probe:
-        probe.bind(("0.0.0.0", 0))
-        free = probe.getsockname()[1]
+    free = free_ports(3)
     found = way_outside.wanted([], False, ("0.0.0.0", free), small, "host")
     assert found.listen == "0.0.0.0"
     assert way_outside.urls(found)[""] == f"http://127.0.0.1:{free}"
@@ -93,9 +90,7 @@ def test_a_server_that_is_just_being_started_is_waited_for(
     small: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(way_outside, "CONNECT_TIMEOUT_S", 60.0)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_ports(3)
     late = socket.socket()
 
     def begin() -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from linklab.core.free_ports import free_ports
 from linklab.core.limits import MAX_SENT_BYTES
 from linklab.lab.programs.h2o import configuration
 from linklab.regression import loopback
@@ -118,9 +119,7 @@ def test_messages_are_answered_and_uploads_kept(tmp_path: Path) -> None:
 @contextlib.contextmanager
 def h2o_of(work: Path, served: Path, uploads: Path) -> Iterator[Ask]:
     """H2O with what a workload needs, without TLS; how to ask it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_ports(1)
     text = configuration(
         ("127.0.0.1", port),
         work,

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from linklab.core.free_ports import free_ports
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.programs import own_server
 from linklab.lab.programs.own_server import Listening, all_listening, listening
@@ -75,9 +76,7 @@ def started(argv: list[str], port: int, run_dir: Path) -> Server:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)
 
 
 SERVE = """

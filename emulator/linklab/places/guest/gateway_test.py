@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from linklab.core.free_ports import free_ports
 from linklab.places.guest import boot, gateway
 from linklab.places.guest.ending import GuestError
 from linklab.places.guest.gateway import Gateway, GatewayError, Way
@@ -25,9 +26,7 @@ def test_a_guest_in_virtual_time_never_has_the_device() -> None:
 
 @needs_program
 def test_ports_are_open_as_long_as_it_runs() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_ports(1)
     way = Gateway(Way(ports=(port,)))
     with socket.socket() as peer:
         assert peer.connect_ex(("127.0.0.1", port)) == 0
@@ -38,9 +37,7 @@ def test_ports_are_open_as_long_as_it_runs() -> None:
 
 @needs_program
 def test_ports_listen_on_the_wanted_address_alone() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.3", 0))
-        port = probe.getsockname()[1]
+    port = free_ports(1)
     way = Gateway(Way(ports=(port,), listen="127.0.0.3"))
     try:
         for address, is_open in (("127.0.0.3", True), ("127.0.0.1", False)):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.api.free_ports import free_ports
+from linklab.core.free_ports import free_ports
 
 
 def test_no_connection_that_somebody_opens_takes_one() -> None:
