@@ -14,7 +14,7 @@ from linklab.core.printable import printable
 from linklab.traces.format import ENDS, Options
 from linklab.traces.importing import ImportReport, import_file
 from linklab.traces.registry import FORMATS
-from linklab.traces.statistics import Statistics
+from linklab.traces.statistics import Delays, Statistics
 from linklab.traces.trace import OPTIONAL, TraceError
 
 EPILOG = """\
@@ -56,7 +56,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--uplink", type=Path, metavar="FILE", help="the uplink's recording")
     parser.add_argument("--light", type=Path, metavar="FILE", help="CellReplay's light trace")
-    parser.add_argument("--bin", type=float, metavar="S", help="seconds per sample (default 0.1)")
+    parser.add_argument(
+        "--bin", type=float, metavar="S", help="seconds per sample: means of short ones"
+    )
     parser.add_argument(
         "--opportunity-bytes", type=int, metavar="N", help="bytes of one delivery opportunity"
     )
@@ -133,9 +135,11 @@ def _import(options: argparse.Namespace) -> ImportReport:
 def _show(report: ImportReport) -> None:
     what = f"{report.samples} samples from {report.format} {report.source}"
     print(f"{report.destination}: {what}")
-    _line("down", report.down)
-    if report.up is not None:
-        _line("up", report.up)
+    for direction, statistics in (("down", report.down), ("up", report.up)):
+        if statistics is not None:
+            _line(direction, statistics)
+    if report.delays is not None:
+        _delays(report.delays)
     for note in report.notes:
         print(f"note: {printable(note, keep='')}")
 
@@ -147,6 +151,15 @@ def _line(direction: str, one: Statistics) -> None:
         f"{_figure(one.autocorrelation_10s)} at 10 s"
     )
     print(f"     {one.gaps} gaps over 0.5 s, longest {one.longest_gap_s:.1f} s")
+
+
+def _delays(one: Delays) -> None:
+    parts = [f"{one.duration_s:.1f} s"]
+    if one.median_s is not None and one.p95_s is not None:
+        parts.append(f"median {one.median_s * 1e3:.1f} ms, 95 % up to {one.p95_s * 1e3:.1f} ms")
+    if one.loss_ratio is not None:
+        parts.append(f"loss {one.loss_ratio * 100:.3g} %")
+    print(f"{'rtt':<5}{', '.join(parts)}")
 
 
 def _figure(value: float | None) -> str:

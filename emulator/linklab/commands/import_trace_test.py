@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,6 +15,7 @@ from linklab.commands import cli, import_trace
 from linklab.links import full_load
 from linklab.models.trace import Trace
 from linklab.traces import plain
+from linklab.traces.registry import FORMATS, format_of
 
 RECORDINGS = Path(__file__).parents[1] / "traces" / "recordings"
 
@@ -95,7 +97,7 @@ def test_a_recording_becomes_a_trace_that_a_scenario_plays(
     assert scenario.find(str(file)).links["lte"].model(Trace) is not None
 
 
-HANDBOOK = Path(__file__).parents[2] / "handbook" / "how-to" / "replay-a-drive.md"
+HANDBOOK = Path(__file__).parents[2] / "handbook" / "how-to" / "import-a-trace.md"
 HINTS = {"help": import_trace.EPILOG, "handbook": HANDBOOK.read_text()}
 
 
@@ -130,8 +132,7 @@ def test_what_is_said_of_traces_plays_the_rate_that_was_recorded(
 def test_the_handbook_has_the_columns_and_limits_of_a_trace() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", HINTS["handbook"], re.MULTILINE)
     assert [name for name, _, _ in rows] == ["t", "down_mbit", *plain.COLUMNS.values()]
-    needed = [name for name, _, without in rows if without == "needed"]
-    assert needed == ["t", "down_mbit"]
+    assert [name for name, _, without in rows if without == "needed"] == ["t"]
     limits = {name: re.search(r"0 to (\d+)", text) for name, text, _ in rows}
     for name, limit in limits.items():
         if limit is None:
@@ -143,6 +144,51 @@ def test_the_handbook_has_the_columns_and_limits_of_a_trace() -> None:
                 f"t,{name}{more}\n0,{value}{end}\n1,{value}{end}\n# end: 2 s\n"
             )
             assert imported("a.csv", "-o", "b.csv", "--force") == code, name
+
+
+COMMANDS = re.findall(r"`linklab (import .*?)`", HINTS["handbook"])
+RECORDED: Final[dict[str, str | bytes]] = {
+    "drive.json": SOURCES["iperf3"],
+    "ATT.down": SOURCES["mahimahi"],
+    "ATT.up": SOURCES["mahimahi"],
+    "heavy.down": SOURCES["mahimahi"],
+    "light.down": "0 24 0 1\n",
+    "B_2019.12.16_13.40.04.csv": UCC,
+    "mine.csv": SOURCES["csv"],
+}
+"""A small file for each command of the handbook, in the form of its tool or data set."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_handbooks_commands_import_what_a_scenario_plays(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    for name, content in RECORDED.items():
+        raw = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / "there" / name).write_bytes(raw)
+    words = [f"there/{word}" if word in RECORDED else word for word in shlex.split(command)[1:]]
+    assert imported(*words, "--json") == 0, capsys.readouterr().err
+    read = json.loads(capsys.readouterr().out)
+    file = Path("played.yaml")
+    file.write_text(
+        "name: played\npayload: {size: 1 MB}\nlinks:\n"
+        f"  lte: {{down: 9 Mbit/s, up: 1 Mbit/s, rtt: 40 ms, trace: {{file: ./{read['destination']}}}}}\n"
+    )
+    assert scenario.find(str(file)).links["lte"].model(Trace) is not None
+
+
+def test_the_handbook_has_a_command_for_every_format(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = set()
+    for command in COMMANDS:
+        file = shlex.split(command)[1]
+        content = RECORDED[file]
+        head = content if isinstance(content, bytes) else content.encode()
+        told = re.search(r"--format (\w+)", command)
+        found.add(told[1] if told else format_of(head, file).name)
+    assert found == set(FORMATS)
 
 
 def test_a_note_does_nothing_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,6 +206,7 @@ def test_a_recording_in_words(capsys: pytest.CaptureFixture[str]) -> None:
         "     0 gaps over 0.5 s, longest 0.0 s",
         "up   3.0 s, mean 1.67 Mbit/s, CV 0.28, autocorrelation -0.67 at 1 s, - at 10 s",
         "     0 gaps over 0.5 s, longest 0.0 s",
+        "rtt  3.0 s, median 50.0 ms, 95 % up to 70.0 ms",
     ]
     assert Path("drive.csv").read_text().startswith("# licence: CC-BY-4.0\n")
 
@@ -226,7 +273,7 @@ def test_a_name_that_is_no_utf_8_stands_there_with_escapes(
         ("0 24 0 1\n", "bad:1: this is CellReplay's light trace"),
         (UCC.replace("4000", "fast"), "bad:3: DL_bitrate: 'fast' is not a number; allowed: 0 to"),
         (
-            UCC + "2019.12.16_13.40.07,1,2,D," + "9" * 140_000 + "\n",
+            UCC + f'2019.12.16_13.40.07,1,2,D,"{"9" * 140_000}"\n',
             "bad:5: is no line of CSV: field larger",
         ),
         ("{}", "bad:1: 'start' is missing; needed: the output of iperf3 -J"),
@@ -248,7 +295,10 @@ def test_a_recording_that_is_none_is_named(
         (".", ".: several files or a directory make no trace; allowed: one file, or"),
         ("csv.trace -o . --force", ".: is a directory; allowed: the name of a file"),
         ("csv.trace -o none/x.csv", "none/x.csv: cannot be written: No such file or directory"),
-        ("csv.trace --bin 1", "csv.trace: csv has no bins; allowed: with mahimahi or cellreplay"),
+        (
+            "csv.trace --bin 0",
+            "csv.trace: bins of 0.0 s; allowed: whole milliseconds, 1 ms to 3600",
+        ),
         (
             "csv.trace --keep up,down",
             "csv.trace: 'down' is nothing to keep; allowed: up, rtt, loss",

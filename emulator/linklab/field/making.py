@@ -162,7 +162,7 @@ def _link(
 ) -> LinkSettings:
     known = one.capacity
     mean_bps = min(max(round(known.mean_bps()), MIN_RATE_BPS), MAX_RATE_BPS)
-    peak_bps = min(max(sample.down_bps for sample in samples), MAX_RATE_BPS)
+    peak_bps = min(max(sample.down_bps or 0 for sample in samples), MAX_RATE_BPS)
     rates = TraceSettings(end="hold")
     models: tuple[object, ...] = (Trace(file, samples, rates),)
     spread = _spread(all_seen)

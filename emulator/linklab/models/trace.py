@@ -63,14 +63,15 @@ class Trace:
 class _Change:
     """A sample's values for the link; None leaves the link's value."""
 
-    down_bps: int
+    down_bps: int | None
     up_bps: int | None
     rtt_s: float | None
     loss_ratio: float | None
 
 
 class TracePlayback:
-    """Plays a recorded or generated capacity trace. If it has delay or loss, they are applied, too.
+    """Plays a recorded or generated trace: capacity, and delay or loss if it has them. A trace of
+    delays has no capacity.
 
     Other values stay those of the layers below. Below 1 kbit/s a direction's queue is stopped:
     nothing leaves it, and nothing in it is lost. Times are in whole nanoseconds, so that a repeated
@@ -143,11 +144,11 @@ def _scaled(trace: tuple[TraceSample, ...], settings: TraceSettings) -> list[_Ch
     up = _scale(trace, lambda sample: sample.up_bps, settings.up_mean_bps, settings.factor)
     changes = []
     for sample in trace:
-        down_bps = round(sample.down_bps * down)
+        down_bps = None if sample.down_bps is None else round(sample.down_bps * down)
         up_bps = None if sample.up_bps is None else round(sample.up_bps * up)
-        if max(down_bps, up_bps or 0) > MAX_RATE_BPS:
+        if max(down_bps or 0, up_bps or 0) > MAX_RATE_BPS:
             raise ValueError(
-                f"scaled, the trace goes up to {max(down_bps, up_bps or 0)} bit/s; "
+                f"scaled, the trace goes up to {max(down_bps or 0, up_bps or 0)} bit/s; "
                 f"allowed: up to {MAX_RATE_BPS} bit/s"
             )
         changes.append(_Change(down_bps, up_bps, sample.rtt_s, sample.loss_ratio))
@@ -184,13 +185,14 @@ def _merged(changes: list[_Change], lengths_ns: list[int]) -> tuple[list[_Change
 
 
 def _apply(change: _Change, state: LinkState) -> LinkState:
+    down_bps = state.down_rate_bps if change.down_bps is None else change.down_bps
     up_bps = state.up_rate_bps if change.up_bps is None else change.up_bps
     delay_s = state.delay_s if change.rtt_s is None else change.rtt_s / 2
     return replace(
         state,
-        down_rate_bps=max(change.down_bps, MIN_RATE_BPS),
+        down_rate_bps=max(down_bps, MIN_RATE_BPS),
         up_rate_bps=max(up_bps, MIN_RATE_BPS),
-        hold_down=state.hold_down or change.down_bps < MIN_RATE_BPS,
+        hold_down=state.hold_down or down_bps < MIN_RATE_BPS,
         hold_up=state.hold_up or up_bps < MIN_RATE_BPS,
         delay_s=delay_s,
         jitter_s=min(state.jitter_s, delay_s),
@@ -232,10 +234,11 @@ TABLE: Final = Table(
         ),
         Inner("settings", _PLAYED),
     ),
-    about="Plays a recorded or generated capacity. If the trace also has delay or loss, they are applied too.",
+    about="Plays a recorded or generated capacity, delay and loss. The link keeps its own value of what the "
+    "trace does not have.",
 )
 
-_ROW: Final = Row("trace", "trace", TABLE, "capacity over time")
+_ROW: Final = Row("trace", "trace", TABLE, "capacity, delay, loss over time")
 
 
 def _read(link: Mapping, around: Around) -> Trace | None:

@@ -32,6 +32,16 @@ samples = st.builds(
     loss_ratio=st.none() | st.floats(0, 1),
 )
 traces = st.lists(samples, min_size=1, max_size=12)
+delays = st.lists(
+    st.builds(
+        TraceSample,
+        length_ns=st.integers(1, 3000).map(lambda ms: ms * 1_000_000),
+        rtt_s=st.none() | st.floats(0, 1),
+        loss_ratio=st.none() | st.floats(0, 1),
+    ),
+    min_size=1,
+    max_size=12,
+)
 times_ns = st.integers(0, 100_000).map(lambda ms: ms * 1_000_000)
 ends = st.sampled_from(ENDS)
 
@@ -223,8 +233,8 @@ def test_the_state_is_the_sample_of_that_moment(
         if position_ns < sample.length_ns:
             break
         position_ns -= sample.length_ns
-    assert state.down_rate_bps == max(sample.down_bps, 1000)
-    assert state.hold_down == (sample.down_bps < 1000)
+    assert state.down_rate_bps == max(sample.down_bps or 0, 1000)
+    assert state.hold_down == ((sample.down_bps or 0) < 1000)
 
 
 @given(traces, ends, st.lists(times_ns, max_size=20).map(sorted))
@@ -293,3 +303,19 @@ def test_every_shipped_trace_can_be_played_at_an_lte_rate() -> None:
         layer = playback(list(plain.load(library.find(name))), down_mean_bps=66_700_000)
         rates = [state.down_rate_bps for _, state in changes(layer, 600)]
         assert 66_700_000 < max(rates) <= MAX_RATE_BPS
+
+
+@given(delays, times_ns, st.sampled_from([None, 7_000_000]))
+def test_a_trace_of_delays_leaves_the_links_rates(
+    trace: list[TraceSample], t_ns: int, mean_bps: int | None
+) -> None:
+    state = at(playback(trace, down_mean_bps=mean_bps, up_mean_bps=mean_bps), t_ns)
+    assert (state.down_rate_bps, state.up_rate_bps) == (BASE.down_rate_bps, BASE.up_rate_bps)
+    assert not state.hold_down
+    position_ns, begin_ns = t_ns % length_ns(trace), 0
+    for sample in trace:
+        if begin_ns <= position_ns < begin_ns + sample.length_ns:
+            assert state.delay_s == (BASE.delay_s if sample.rtt_s is None else sample.rtt_s / 2)
+            expected = BASE.loss_ratio if sample.loss_ratio is None else sample.loss_ratio
+            assert state.loss_ratio == expected
+        begin_ns += sample.length_ns

@@ -28,7 +28,7 @@ def of_seeds(down: RateProcess, seeds: range) -> list[Statistics]:
 
 def test_without_volatility_packets_are_poisson() -> None:
     trace = list(generate(recipe(STILL)))
-    packets = [sample.down_bps / (10 * 1514 * 8) for sample in trace]
+    packets = [(sample.down_bps or 0) / (10 * 1514 * 8) for sample in trace]
     expected = 20 * MBIT / (10 * 1514 * 8)
     assert statistics.mean(packets) == pytest.approx(expected, rel=4 / math.sqrt(expected * 6000))
     assert statistics.variance(packets) == pytest.approx(expected, rel=0.1)
@@ -50,7 +50,7 @@ def test_a_rate_that_returns_is_an_ornstein_uhlenbeck_process() -> None:
     volatility = cv * math.sqrt(2 * reversion) / 2
     channel = RateProcess(80 * MBIT, 160 * MBIT, volatility, reversion)
     trace = [sample for seed in range(1, 4) for sample in generate(recipe(channel, seed))]
-    rates = [sample.down_bps for sample in trace]
+    rates = [sample.down_bps or 0 for sample in trace]
     mean = statistics.mean(rates)
     assert mean == pytest.approx(80 * MBIT, rel=0.02)
     assert statistics.pstdev(rates) / mean == pytest.approx(cv, rel=0.1)
@@ -80,7 +80,7 @@ def test_directions_are_coupled_as_told() -> None:
         channel = RateProcess(60 * MBIT, 120 * MBIT, 0.1, 0.5)
         made = TraceRecipe(1, 200, channel, channel, coupling)
         trace = list(generate(made))
-        downs, ups = [s.down_bps for s in trace], [s.up_bps or 0 for s in trace]
+        downs, ups = [s.down_bps or 0 for s in trace], [s.up_bps or 0 for s in trace]
         return statistics.correlation(downs, ups)
 
     assert abs(correlation(0.0)) < 0.3

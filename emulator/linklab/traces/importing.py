@@ -9,7 +9,7 @@ import io
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from io import BufferedReader, FileIO
+from io import BufferedReader
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,10 +18,11 @@ from linklab.core import whole_file
 from linklab.core.limits import MAX_RTT_S
 from linklab.traces import cellreplay, plain
 from linklab.traces.format import ENDS, Format, Options
-from linklab.traces.merging import with_rtts, with_uplink
-from linklab.traces.registry import FORMATS, HEAD_BYTES, format_of, that_take
-from linklab.traces.statistics import Counting, Statistics
-from linklab.traces.trace import OPTIONAL, TraceError, TraceSample
+from linklab.traces.merging import binned, with_rtts, with_uplink
+from linklab.traces.opening import HEAD_BYTES, opened
+from linklab.traces.registry import FORMATS, format_of, that_take
+from linklab.traces.statistics import Counting, DelayCounting, Delays, Statistics
+from linklab.traces.trace import NS_PER_S, OPTIONAL, TraceError, TraceSample, limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,9 @@ class ImportReport:
     format: str
     samples: int
     columns: tuple[str, ...]
-    down: Statistics
+    down: Statistics | None
     up: Statistics | None
+    delays: Delays | None
     notes: tuple[str, ...]
 
 
@@ -46,24 +48,26 @@ def import_file(
     Raises TraceError; then no file is left.
     """
     with ExitStack() as open_files:
-        opened = _Opened(source, options or Options(), open_files)
+        one = _Opened(source, options or Options(), open_files)
         counting = _Counting()
         _write(
             destination,
-            counting.through(opened.samples),
-            opened.columns,
-            opened.comments,
+            counting.through(one.samples),
+            one.columns,
+            one.comments,
             overwrite,
+            has_rates=one.has_rates,
         )
         return ImportReport(
             source=str(source),
             destination=str(destination),
-            format=opened.format.name,
+            format=one.format.name,
             samples=counting.samples,
-            columns=tuple(key for key in OPTIONAL if key in opened.columns),
-            down=counting.down.result(),
+            columns=tuple(key for key in OPTIONAL if key in one.columns),
+            down=counting.down.result() if counting.has_down else None,
             up=counting.up.result() if counting.has_up else None,
-            notes=tuple(opened.notes),
+            delays=counting.delays.result(),
+            notes=tuple(one.notes),
         )
 
 
@@ -77,13 +81,14 @@ class _Opened:
     """A source with its uplink and RTT files, opened to be read once."""
 
     def __init__(self, source: Path, options: Options, open_files: ExitStack) -> None:
-        file = _open(source, open_files)
+        file = opened(source, open_files)
         self.format = _format(file, options, str(source))
         _check(options, self.format, str(source))
         self._options = options
         recording = self.format.read(file, str(source), options, False)
         self.samples = recording.samples
         self.notes = recording.notes
+        self.has_rates = recording.has_rates
         columns = set(recording.columns)
         if (uplink := options.uplink) is not None:
             columns.add("up")
@@ -98,19 +103,26 @@ class _Opened:
             self.notes.append(f"left out, as not named to be kept: {', '.join(dropped)}")
         if "rtt" in self.columns:
             self.samples = _with_rtts_in_limits(self.samples, str(source))
+        if options.bin_s is not None and "bin_s" not in self.format.takes:
+            recording.comments.append(f"means over {options.bin_s:g} s")
+            self.samples = binned(self.samples, round(options.bin_s * NS_PER_S))
+        self.samples = limited(self.samples, str(source))
         self.comments = self._comments(source, recording.comments)
 
     def _uplink(self, path: Path) -> Iterator[tuple[int, int]]:
         with ExitStack() as open_files:
-            file = _open(path, open_files)
+            file = opened(path, open_files)
             recording = self.format.read(file, str(path), self._options, True)
             self.notes.extend(note for note in recording.notes if note not in self.notes)
             for sample in recording.samples:
-                yield sample.length_ns, sample.down_bps if sample.up_bps is None else sample.up_bps
+                rate_bps = sample.down_bps if sample.up_bps is None else sample.up_bps
+                if rate_bps is None:
+                    _refuse(str(path), "has no rates", "a recording of the uplink's rate")
+                yield sample.length_ns, rate_bps
 
     def _rtts(self, path: Path) -> Iterator[tuple[int, float]]:
         with ExitStack() as open_files:
-            file = _open(path, open_files)
+            file = opened(path, open_files)
             yield from cellreplay.read_light(file, str(path), self.notes)
 
     def _comments(self, source: Path, said: list[str]) -> list[str]:
@@ -144,7 +156,6 @@ def _check(options: Options, format: Format, name: str) -> None:
     for option, what, allowed in (
         ("uplink", f"{format.name} has both directions in one file", "uplink of {list}"),
         ("light", f"a light trace does not go with {format.name}", "with {either}"),
-        ("bin_s", f"{format.name} has no bins", "with {either}"),
         ("opportunity_bytes", f"{format.name} has no opportunities", "with {either}"),
         ("device", f"{format.name} has no ends", "a device with {either}"),
     ):
@@ -168,13 +179,6 @@ def _check(options: Options, format: Format, name: str) -> None:
 
 def _refuse(name: str, what: str, allowed: str) -> NoReturn:
     raise TraceError(f"{name}: {what}; allowed: {allowed}")
-
-
-def _open(path: Path, open_files: ExitStack) -> BufferedReader:
-    try:
-        return open_files.enter_context(BufferedReader(FileIO(path), HEAD_BYTES))
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _without(samples: Iterator[TraceSample], dropped: Collection[str]) -> Iterator[TraceSample]:
@@ -202,12 +206,16 @@ class _Counting:
         self.samples = 0
         self.down = Counting()
         self.up = Counting()
-        self.has_up = False
+        self.delays = DelayCounting()
+        self.has_down = self.has_up = False
 
     def through(self, samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
         for sample in samples:
             self.samples += 1
-            self.down.add(sample.length_ns, sample.down_bps)
+            self.delays.add(sample)
+            if sample.down_bps is not None:
+                self.has_down = True
+                self.down.add(sample.length_ns, sample.down_bps)
             if sample.up_bps is not None:
                 self.has_up = True
                 self.up.add(sample.length_ns, sample.up_bps)
@@ -220,6 +228,8 @@ def _write(
     columns: Collection[str],
     comments: list[str],
     overwrite: bool,
+    *,
+    has_rates: bool,
 ) -> None:
     """Writes a temporary file, which replaces the destination when it is complete."""
     if destination.is_dir():
@@ -229,7 +239,7 @@ def _write(
     try:
         with whole_file.replacing(destination) as file:
             text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="\n")
-            plain.write(text, samples, columns, comments)
+            plain.write(text, samples, columns, comments, has_rates=has_rates)
             text.detach()
     except OSError as error:
         raise TraceError(f"{destination}: cannot be written: {error.strerror}") from error

@@ -36,6 +36,7 @@ def destination(tmp_path: Path) -> Path:
 
 def test_what_is_imported_plays_and_says_where_it_is_from(source: Path, destination: Path) -> None:
     report = import_file(source, destination, Options(licence="CC-BY-4.0"))
+    assert report.down is not None
     assert plain.load(destination) == (TraceSample(100_000_000, 12_112_000),) * 10
     head = destination.read_text().splitlines()
     assert head[0] == "# licence: CC-BY-4.0"
@@ -68,6 +69,7 @@ def test_cellreplay_gives_rates_and_delays(source: Path, destination: Path) -> N
 def test_iperf3s_two_directions_may_be_two_files(destination: Path) -> None:
     options = Options(uplink=RECORDINGS / "iperf3-udp-forward-server.json")
     report = import_file(RECORDINGS / "iperf3-tcp-reverse.json", destination, options)
+    assert report.down is not None
     assert report.up is not None
     assert report.down.mean_bps == pytest.approx(20e6, rel=0.01)
     assert report.up.mean_bps == pytest.approx(8e6, rel=0.05)
@@ -119,6 +121,7 @@ def test_linklabs_own_format_keeps_everything(tmp_path: Path, destination: Path)
     source = tmp_path / "a.csv"
     source.write_text(CSV)
     report = import_file(source, destination)
+    assert report.down is not None
     assert plain.load(destination) == plain.load(source)
     assert destination.read_text().startswith("# licence: CC0\n# imported from: csv a.csv")
     assert (report.samples, report.down.gaps, report.down.longest_gap_s) == (3, 1, 1.0)
@@ -133,6 +136,7 @@ def test_a_report_says_what_the_trace_is_like(tmp_path: Path, destination: Path)
     source = tmp_path / "a.csv"
     source.write_text(CSV)
     report = import_file(source, destination, Options(keep=("up",)))
+    assert report.down is not None
     assert (report.source, report.destination) == (str(source), str(destination))
     assert (report.format, report.samples, report.down.duration_s) == ("csv", 3, 3.0)
     assert report.up is not None
@@ -158,7 +162,6 @@ def test_a_report_says_what_the_trace_is_like(tmp_path: Path, destination: Path)
         ({"device": "client"}, "mahimahi has no ends; allowed: a device with iperf3"),
         ({"keep": ["down"]}, "'down' is nothing to keep; allowed: up, rtt, loss"),
         ({"format": "iperf3", "device": "x"}, "the device 'x' is unknown; allowed: client, server"),
-        ({"format": "ucc", "bin_s": 0.1}, "ucc has no bins; allowed: with mahimahi or cellreplay"),
         ({"format": "csv", "opportunity_bytes": 9}, "csv has no opportunities; allowed: with"),
         ({"format": "ucc", "uplink": Path("u")}, "ucc has both directions in one file; allowed:"),
         ({"format": "csv", "light": Path("l")}, "a light trace does not go with csv; allowed:"),
@@ -186,6 +189,65 @@ def test_a_wrong_file_is_named_and_nothing_is_left(
         import_file(source, destination, Options(format="mahimahi", uplink=uplink, light=light))
     assert str(caught.value).startswith(f"{file}:")
     assert "'x'" in str(caught.value)
+    assert not list(destination.parent.iterdir())
+
+
+def test_short_samples_become_means(tmp_path: Path, destination: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text(
+        "t,down_mbit,up_mbit,rtt_ms,loss\n0,8,4,50,0.01\n0.5,4,4,,0.03\n1.5,2,,70,0\n# end: 2.25 s\n"
+    )
+    report = import_file(source, destination, Options(bin_s=1.0))
+    assert plain.load(destination) == (
+        TraceSample(10**9, 6_000_000, 4_000_000, 0.05, 0.02),
+        TraceSample(10**9, 3_000_000, 4_000_000, 0.07, 0.015),
+        TraceSample(250_000_000, 2_000_000, None, 0.07, 0.0),
+    )
+    assert report.samples == 3
+    assert "# means over 1 s\n" in destination.read_text()
+
+
+def test_a_trace_of_delays_has_no_rates(tmp_path: Path, destination: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("t,rtt_ms,loss\n0,40,0\n1,60,0.5\n2,50,\n")
+    report = import_file(source, destination)
+    assert (report.down, report.up, report.columns) == (None, None, ("rtt", "loss"))
+    assert report.delays is not None
+    assert (report.delays.median_s, report.delays.p95_s) == (0.05, 0.06)
+    assert report.delays.loss_ratio == 0.25
+    assert destination.read_text().endswith("t,rtt_ms,loss\n0,40,0\n1,60,0.5\n2,50,\n# end: 3 s\n")
+    assert plain.load(destination) == plain.load(source)
+
+
+@pytest.mark.parametrize(
+    ("most", "value", "says"),
+    [
+        (
+            "trace.MAX_SAMPLES",
+            2,
+            "a.csv: has more than 2 samples; allowed: fewer and longer ones, such",
+        ),
+        (
+            "lines.MAX_LINES",
+            3,
+            "a.csv:4: has more than 3 lines; allowed: fewer, such as every 100th",
+        ),
+    ],
+)
+def test_a_recording_that_is_too_long_is_refused(
+    tmp_path: Path,
+    destination: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: str,
+    value: int,
+    says: str,
+) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text(CSV)
+    monkeypatch.setattr(f"linklab.traces.{most}", value)
+    for use in (lambda: import_file(source, destination), lambda: plain.load(source)):
+        with pytest.raises(TraceError, match=says):
+            use()
     assert not list(destination.parent.iterdir())
 
 

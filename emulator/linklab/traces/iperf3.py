@@ -459,7 +459,8 @@ def _together(one: TraceSample, other: TraceSample) -> TraceSample:
     up = one.up_bps
     if up is not None and other.up_bps is not None:
         up = mean(up, other.up_bps)
-    return TraceSample(length_ns, mean(one.down_bps, other.down_bps), up, one.rtt_s, one.loss_ratio)
+    down = mean(one.down_bps or 0, other.down_bps or 0)
+    return TraceSample(length_ns, down, up, one.rtt_s, one.loss_ratio)
 
 
 def _begins(line: str, where: str) -> bool:

@@ -57,7 +57,7 @@ def as_events(content: bytes) -> bytes:
 
 def mean_bps(trace: list[TraceSample]) -> float:
     length_ns = sum(sample.length_ns for sample in trace)
-    return sum(sample.down_bps * sample.length_ns for sample in trace) / length_ns
+    return sum((sample.down_bps or 0) * sample.length_ns for sample in trace) / length_ns
 
 
 @pytest.mark.parametrize("name", ["tcp-reverse", "udp-reverse"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import re
 from decimal import Decimal
 from typing import BinaryIO, Final, NoReturn
@@ -12,6 +11,9 @@ from linklab.traces.trace import TraceError
 
 MAX_LINE_BYTES = 1 << 20
 """Longer lines are refused. No format has them, and memory must not depend on the file."""
+
+MAX_LINES: Final = 20_000_000
+"""More lines are refused, which takes up to some minutes."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
@@ -48,6 +50,11 @@ class Lines:
         if not raw:
             raise StopIteration
         self.number += 1
+        if self.number > MAX_LINES:
+            self.fail(
+                f"has more than {MAX_LINES} lines; allowed: fewer, such as every 100th line: "
+                "awk 'NR % 100 == 1'"
+            )
         self.is_truncated = not raw.endswith(b"\n")
         if len(raw) > MAX_LINE_BYTES:
             self.fail(f"is too long for a line of text; allowed: up to {MAX_LINE_BYTES} bytes")
@@ -60,14 +67,6 @@ class Lines:
                 return raw.decode("utf-8", "ignore")
             byte = raw[error.start]
             self.fail(f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8; allowed: UTF-8 text")
-
-    def fields(self, line: str) -> list[str]:
-        """Returns the fields of a CSV line, which may be quoted."""
-        try:
-            return next(csv.reader([line]), [])
-        except csv.Error as error:
-            reason = str(error).partition(" - ")[0]
-            self.fail(f"is no line of CSV: {reason}; allowed: fields apart by commas")
 
     def fail(self, reason: str, column: str = "") -> NoReturn:
         """Raises TraceError for the last line."""

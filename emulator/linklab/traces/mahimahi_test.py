@@ -26,7 +26,7 @@ def lines(times_ms: list[int]) -> str:
 
 
 def opportunities(trace: list[TraceSample], opportunity_bytes: int = FRAME) -> Fraction:
-    bits_ns = sum(sample.down_bps * sample.length_ns for sample in trace)
+    bits_ns = sum((sample.down_bps or 0) * sample.length_ns for sample in trace)
     return Fraction(bits_ns, 8 * opportunity_bytes * 10**9)
 
 

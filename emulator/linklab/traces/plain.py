@@ -11,12 +11,13 @@
 that the last line names, else as long as the sample before it. Only differences of `t` count: the
 trace begins at the first sample.
 
-Rates count whole frames with the Ethernet header, in Mbit/s. `loss` is a ratio. `up_mbit`, `rtt_ms`
-and `loss` may be absent, as columns or as empty fields; then the link keeps its own values. Lines
-that begin with # are comments.
+Rates count whole frames with the Ethernet header, in Mbit/s. `loss` is a ratio. Any column except
+`t` may be absent, and fields of `up_mbit`, `rtt_ms` and `loss` may be empty. Then the link keeps its
+own values. A trace of delays has no rates. Lines that begin with # are comments.
 
-An import leaves out a truncated last line. It also leaves out lines whose `t` is not after a line
-above, as long as they are few. Traces that a scenario plays may have neither.
+An import also reads what `tables` and `times` allow. It leaves out a truncated last line, and lines
+whose `t` is not after a line above, as long as they are few. Traces that a scenario plays have none
+of this.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from typing import BinaryIO, Final, TextIO
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.format import Format, Options
-from linklab.traces.lines import TRUNCATED, InTime, Lines, quoted
+from linklab.traces.lines import InTime, Lines, quoted
+from linklab.traces.tables import Table
+from linklab.traces.times import MAX_S, Times
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MIN_SAMPLE_NS,
@@ -38,16 +41,15 @@ from linklab.traces.trace import (
     TraceError,
     TraceFile,
     TraceSample,
+    limited,
 )
 
 COLUMNS: Final = {"up": "up_mbit", "rtt": "rtt_ms", "loss": "loss"}
 """The names of the optional columns in the file."""
 
-_NEEDED = ("t", "down_mbit")
-_ALL = (*_NEEDED, *COLUMNS.values())
-_FORM = f"{','.join(_NEEDED)} and, if known, {','.join(COLUMNS.values())}"
+_VALUES = ("down_mbit", *COLUMNS.values())
+_FORM = f"t and one or more of {','.join(_VALUES)}"
 _END = re.compile(r"#\s*end:\s*(.*\S)\s*")
-_MAX_T_S = 100_000_000_000
 
 
 def load(path: Path) -> tuple[TraceSample, ...]:
@@ -55,7 +57,7 @@ def load(path: Path) -> tuple[TraceSample, ...]:
     try:
         with path.open("rb") as file:
             recording = read(file, str(path))
-            samples = tuple(recording.samples)
+            samples = tuple(limited(recording.samples, str(path)))
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
     if recording.notes:
@@ -69,65 +71,55 @@ def read(file: BinaryIO, name: str) -> TraceFile:
     """Reads a trace from a file; `name` names it in errors. Raises TraceError."""
     lines = Lines(file, name)
     comments: list[str] = []
-    names: list[str] = []
+    notes: list[str] = []
     for line in lines:
         text = line.strip()
         if text.startswith("#"):
             comments.append(text[1:].strip())
         elif text:
-            names = _names(lines, text)
+            table = Table(lines, line, notes)
             break
-    if not names:
+    else:
         lines.fail(f"the file is empty; needed: a line that names the columns, {_FORM}")
-    columns = frozenset(key for key, column in COLUMNS.items() if column in names)
-    recording = TraceFile(iter(()), columns, comments)
-    recording.samples = _samples(lines, names, recording.notes)
-    return recording
+    at = _positions(table)
+    columns = frozenset(key for key, column in COLUMNS.items() if column in at)
+    return TraceFile(_samples(table, at), columns, comments, notes, "down_mbit" in at)
 
 
-def _names(lines: Lines, text: str) -> list[str]:
-    if ";" in text and "," not in text:
-        lines.fail(f"fields are apart by ';'; allowed: ',' between them, '.' in numbers: {_FORM}")
-    names = [name.strip().lower() for name in _fields(lines, text)]
-    if not any(name in _ALL for name in names):
+def _positions(table: Table) -> dict[str, int]:
+    """Returns the position of each column."""
+    lines = table.lines
+    table.names = [name.lower() for name in table.names]
+    if not {"t", *_VALUES} & set(table.names):
+        text = ",".join(table.names)
         lines.fail(f"{quoted(text)} does not name the columns; allowed: {_FORM}")
-    for index, name in enumerate(names):
-        if name not in _ALL:
+    for name in table.names:
+        if name not in ("t", *_VALUES):
             lines.fail(f"the column {quoted(name)} is unknown; allowed: {_FORM}")
-        if name in names[:index]:
-            lines.fail(f"the column {name!r} is named twice; allowed: {_FORM}")
-    for name in _NEEDED:
-        if name not in names:
-            lines.fail(f"the column {name!r} is missing; allowed: {_FORM}")
-    return names
+    at = table.indices(("t",), _VALUES)
+    if len(at) == 1:
+        lines.fail(f"no column has values; needed: {_FORM}")
+    return at
 
 
-def _fields(lines: Lines, text: str) -> list[str]:
-    return lines.fields(text) if '"' in text else text.split(",")
-
-
-def _samples(lines: Lines, names: list[str], notes: list[str]) -> Iterator[TraceSample]:
-    in_time = InTime(lines, "t", notes)
+def _samples(table: Table, at: dict[str, int]) -> Iterator[TraceSample]:
+    lines, times = table.lines, Times(table, "t")
+    in_time = InTime(lines, "t", table.notes)
     first_ns = before_ns = length_ns = 0
     before: TraceSample | None = None
     end_ns: int | None = None
-    for line in lines:
-        text = line.strip()
-        try:
-            if text.startswith("#"):
-                if end := _END.fullmatch(text):
-                    end_ns = _end_ns(lines, end[1])
-                continue
-            if not text:
-                continue
-            if end_ns is not None:
-                lines.fail("a sample comes after the end; allowed: '# end: …' as the last line")
-            t_ns, sample = _sample(lines, names, text)
-        except TraceError:
-            if not lines.is_truncated or before is None or end_ns is not None:
-                raise
-            notes.append(TRUNCATED)
-            break
+
+    def convert(fields: list[str]) -> tuple[int, TraceSample]:
+        if end_ns is not None:
+            lines.fail("a sample comes after the end; allowed: '# end: …' as the last line")
+        return times.ns(fields[at["t"]]), _sample(table, at, fields)
+
+    def comment(text: str) -> None:
+        nonlocal end_ns
+        if end := _END.fullmatch(text):
+            end_ns = _end_ns(lines, end[1])
+
+    for t_ns, sample in table.rows(convert, comment):
         is_behind = before is not None and t_ns <= before_ns
         if not in_time.passes(_decimal(t_ns, 9), is_behind=is_behind):
             continue
@@ -170,38 +162,29 @@ def _length_ns(lines: Lines, column: str, from_ns: int, to_ns: int, first_ns: in
 def _end_ns(lines: Lines, text: str) -> int:
     if not text.endswith("s"):
         lines.fail(f"{quoted(text)} is no time in s; allowed: a time such as '600 s'", "end")
-    return _scaled(lines.decimal("end", text[:-1], 0, _MAX_T_S, "s"), 9)
+    return _scaled(lines.decimal("end", text[:-1], 0, MAX_S, "s"), 9)
 
 
-def _sample(lines: Lines, names: list[str], text: str) -> tuple[int, TraceSample]:
-    """Returns a line's time, and its sample, whose length is not known yet."""
-    fields = _fields(lines, text)
-    if len(fields) != len(names):
-        lines.fail(
-            f"the line has {len(fields)} field{'' if len(fields) == 1 else 's'}; "
-            f"allowed: {len(names)}, {','.join(names)}"
-        )
-    values = dict(zip(names, fields, strict=True))
-    known = [column for column in names if values[column] and not values[column].isspace()]
-    t_ns = _scaled(lines.decimal("t", values["t"], 0, _MAX_T_S, "s"), 9)
-    return t_ns, TraceSample(
+def _sample(table: Table, at: dict[str, int], fields: list[str]) -> TraceSample:
+    """Returns a line's sample, whose length is not known yet."""
+
+    def known(column: str, high: int, unit: str) -> Decimal | None:
+        return table.known(column, fields[at[column]], 0, high, unit) if column in at else None
+
+    most_mbit = MAX_RATE_BPS // 10**6
+    down = None
+    if "down_mbit" in at:
+        down = table.decimal("down_mbit", fields[at["down_mbit"]], 0, most_mbit, "Mbit/s")
+    up = known("up_mbit", most_mbit, "Mbit/s")
+    rtt_ms = known("rtt_ms", int(MAX_RTT_S * 1000), "ms")
+    loss = known("loss", 1, "")
+    return TraceSample(
         length_ns=0,
-        down_bps=_rate(lines, "down_mbit", values),
-        up_bps=_rate(lines, "up_mbit", values) if "up_mbit" in known else None,
-        rtt_s=(
-            float(lines.decimal("rtt_ms", values["rtt_ms"], 0, int(MAX_RTT_S * 1000), "ms") / 1000)
-            if "rtt_ms" in known
-            else None
-        ),
-        loss_ratio=(
-            float(lines.decimal("loss", values["loss"], 0, 1, "")) if "loss" in known else None
-        ),
+        down_bps=None if down is None else _scaled(down, 6),
+        up_bps=None if up is None else _scaled(up, 6),
+        rtt_s=None if rtt_ms is None else float(rtt_ms / 1000),
+        loss_ratio=None if loss is None else float(loss),
     )
-
-
-def _rate(lines: Lines, column: str, values: dict[str, str]) -> int:
-    value = lines.decimal(column, values[column], 0, MAX_RATE_BPS // 10**6, "Mbit/s")
-    return _scaled(value, 6)
 
 
 def _scaled(value: Decimal, digits: int) -> int:
@@ -209,23 +192,32 @@ def _scaled(value: Decimal, digits: int) -> int:
 
 
 def write(
-    file: TextIO, samples: Iterable[TraceSample], columns: Collection[str], comments: Iterable[str]
+    file: TextIO,
+    samples: Iterable[TraceSample],
+    columns: Collection[str],
+    comments: Iterable[str],
+    *,
+    has_rates: bool = True,
 ) -> None:
-    """Writes a trace with the optional `columns`. It reads back as the same."""
+    """Writes a trace with the optional `columns`, and the downlink's rates unless it has none.
+
+    It reads back as the same.
+    """
     for comment in comments:
         for line in comment.splitlines() or [""]:
             file.write(f"# {line}".rstrip() + "\n")
-    keys = [key for key in COLUMNS if key in columns]
-    file.write(",".join([*_NEEDED, *(COLUMNS[key] for key in keys)]) + "\n")
+    names = {"down": "down_mbit", **COLUMNS}
+    keys = [key for key in names if key in columns or (key == "down" and has_rates)]
+    file.write(",".join(["t", *(names[key] for key in keys)]) + "\n")
     t_ns = 0
     for sample in samples:
-        optional = {
+        values = {
+            "down": "" if sample.down_bps is None else _decimal(sample.down_bps, 6),
             "up": "" if sample.up_bps is None else _decimal(sample.up_bps, 6),
             "rtt": "" if sample.rtt_s is None else _float(sample.rtt_s, 3),
             "loss": "" if sample.loss_ratio is None else _float(sample.loss_ratio, 0),
         }
-        fields = [_decimal(t_ns, 9), _decimal(sample.down_bps, 6), *(optional[key] for key in keys)]
-        file.write(",".join(fields) + "\n")
+        file.write(",".join([_decimal(t_ns, 9), *(values[key] for key in keys)]) + "\n")
         t_ns += sample.length_ns
     file.write(f"# end: {_decimal(t_ns, 9)} s\n")
 
@@ -243,7 +235,7 @@ def _float(value: float, digits: int) -> str:
 
 
 def _begins(line: str, where: str) -> bool:
-    return "," in line or ";" in line
+    return any(separator in line for separator in ",;\t")
 
 
 def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:

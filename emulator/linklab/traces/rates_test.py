@@ -130,6 +130,7 @@ def test_a_whole_recording_has_its_rate(tmp_path: Path, format: str) -> None:
     file = tmp_path / "recorded"
     file.write_text(FORMATS[format]())
     report = import_file(file, tmp_path / "x.csv")
+    assert report.down is not None
     assert report.down.mean_bps == pytest.approx(MEAN_BPS, rel=0.003)
     assert report.down.duration_s == pytest.approx(60)
     assert report.notes == ()
@@ -148,6 +149,7 @@ def test_a_damaged_recording_has_its_rate_or_is_refused(
         file.write_text(damage(whole, random.Random(seed)))
         try:
             report = import_file(file, tmp_path / "x.csv", overwrite=True)
+            assert report.down is not None
         except TraceError as error:
             assert re.match(rf"{re.escape(str(file))}:\d+: ", str(error)), error
             assert "allowed: " in str(error) or "needed: " in str(error)

@@ -23,8 +23,6 @@ FORMATS: Final[dict[str, Format]] = {
 """By name, in the order of lists. Detection starts with the last one, because every table looks like
 linklab's own CSV."""
 
-HEAD_BYTES: Final = 1 << 16
-
 
 def that_take(option: str) -> list[str]:
     """Lists the formats that take an option, which is a field of `Options`."""

@@ -45,6 +45,51 @@ class Statistics:
     longest_gap_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """The round-trip times of a trace, over its samples, and the mean share of packets lost."""
+
+    duration_s: float
+    median_s: float | None
+    p95_s: float | None
+    loss_ratio: float | None
+
+
+class DelayCounting:
+    """Computes the delays' statistics from the samples one by one."""
+
+    def __init__(self) -> None:
+        self._rtts_s = array("d")
+        self._duration_ns = 0
+        self._lost_ns = 0.0
+        self._known_ns = 0
+
+    def add(self, sample: TraceSample) -> None:
+        """Adds the next sample."""
+        self._duration_ns += sample.length_ns
+        if sample.rtt_s is not None:
+            self._rtts_s.append(sample.rtt_s)
+        if sample.loss_ratio is not None:
+            self._lost_ns += sample.loss_ratio * sample.length_ns
+            self._known_ns += sample.length_ns
+
+    def result(self) -> Delays | None:
+        """Returns the statistics of all samples so far; None if no sample has a delay or loss."""
+        ordered = sorted(self._rtts_s)
+        if not ordered and not self._known_ns:
+            return None
+
+        def quantile(share: float) -> float | None:
+            return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else None
+
+        return Delays(
+            duration_s=self._duration_ns / NS_PER_S,
+            median_s=quantile(0.5),
+            p95_s=quantile(0.95),
+            loss_ratio=self._lost_ns / self._known_ns if self._known_ns else None,
+        )
+
+
 class Counting:
     """Computes a direction's statistics from its samples one by one, with little memory."""
 
@@ -124,5 +169,5 @@ def of_downlink(samples: Iterable[TraceSample], bin_s: float = BIN_S) -> Statist
     """Returns the downlink's statistics. Raises ValueError if there are no samples."""
     counting = Counting(bin_s)
     for sample in samples:
-        counting.add(sample.length_ns, sample.down_bps)
+        counting.add(sample.length_ns, sample.down_bps or 0)
     return counting.result()

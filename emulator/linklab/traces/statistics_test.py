@@ -100,7 +100,7 @@ def test_cutting_samples_changes_nothing(trace: list[TraceSample], data: st.Data
 @given(series, st.integers(2, 50))
 def test_scaling_changes_the_mean_alone(trace: list[TraceSample], factor: int) -> None:
     one = of_downlink(trace)
-    other = of_downlink(TraceSample(s.length_ns, s.down_bps * factor) for s in trace)
+    other = of_downlink(TraceSample(s.length_ns, (s.down_bps or 0) * factor) for s in trace)
     assert other.mean_bps == pytest.approx(one.mean_bps * factor)
     if one.cv is not None and other.cv is not None:
         assert math.isclose(one.cv, other.cv, rel_tol=1e-6, abs_tol=1e-9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,6 +12,9 @@ NS_PER_S: Final = 1_000_000_000
 
 MIN_SAMPLE_NS: Final = 1_000_000
 """The shortest sample. A change of a link by netlink takes up to 1 ms of processor time."""
+
+MAX_SAMPLES: Final = 2_000_000
+"""The most samples of a trace: 24 h in steps of 44 ms. A run keeps all of them in memory."""
 
 MAX_LENGTH_NS: Final = 1_000_000 * NS_PER_S
 """The longest trace, 11.5 days. Up to here floats in seconds distinguish nanoseconds."""
@@ -26,11 +29,11 @@ class TraceSample:
     """The state of a link for `length_ns` nanoseconds.
 
     Rates count whole frames with the Ethernet header, like a lab's link. `loss_ratio` is the share
-    of downlink packets lost. For None the link keeps its own value.
+    of downlink packets lost. For None the link keeps its own value. A trace of delays has no rate.
     """
 
     length_ns: int
-    down_bps: int
+    down_bps: int | None = None
     up_bps: int | None = None
     rtt_s: float | None = None
     loss_ratio: float | None = None
@@ -45,6 +48,7 @@ class TraceFile:
         columns: those of `OPTIONAL` that samples may have.
         comments: from the file and its reader.
         notes: for the user who imports the file.
+        has_rates: False if samples have delays, and no rate of the downlink.
 
     `comments` and `notes` are complete after the last sample.
     """
@@ -53,7 +57,19 @@ class TraceFile:
     columns: frozenset[str]
     comments: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    has_rates: bool = True
 
 
 OPTIONAL: Final = ("up", "rtt", "loss")
 """The optional values of a trace beside the downlink's rate."""
+
+
+def limited(samples: Iterable[TraceSample], name: str) -> Iterator[TraceSample]:
+    """Yields the samples of the recording `name`. Raises TraceError if there are too many."""
+    for number, sample in enumerate(samples):
+        if number == MAX_SAMPLES:
+            raise TraceError(
+                f"{name}: has more than {MAX_SAMPLES} samples; allowed: fewer and longer ones, such "
+                "as `linklab import --bin 1` makes"
+            )
+        yield sample

@@ -1,0 +1,244 @@
+"""Tests irregular tables: each gives the same trace as the regular one, or is refused with its line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from linklab.traces import plain, ucc
+from linklab.traces.opening import opened
+from linklab.traces.trace import TraceError, TraceFile, TraceSample
+
+START: Final = datetime(2026, 3, 29, 0, 59, 58, tzinfo=UTC)
+
+Read = Callable[[io.BufferedIOBase, str], TraceFile]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format of tables, with rows of one second each."""
+
+    read: Read
+    names: list[str]
+    row: Callable[[str, str, str, str], list[str]]
+    """Makes a row of its time, the rate in Mbit/s and in kbit/s, and a round-trip time in ms."""
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}"
+
+
+KINDS: Final = {
+    "csv": Kind(
+        plain.read,  # type: ignore[arg-type]
+        ["t", "down_mbit", "rtt_ms"],
+        lambda time, mbit, kbit, rtt: [time, mbit, rtt],
+    ),
+    "ucc": Kind(
+        ucc.read,  # type: ignore[arg-type]
+        ["Timestamp", "CellID", "DL_bitrate", "UL_bitrate", "PINGAVG"],
+        lambda time, mbit, kbit, rtt: [time, "B 1", kbit, "0", rtt],
+    ),
+}
+
+ZONE: Final = timezone(timedelta(hours=5, minutes=30))
+CLOCKS: Final[dict[str, Callable[[datetime], str]]] = {
+    "s": lambda at: f"{at.timestamp():.3f}",
+    "ms": lambda at: str(round(at.timestamp() * 1e3)),
+    "µs": lambda at: str(round(at.timestamp()) * 10**6),
+    "ns": lambda at: str(round(at.timestamp()) * 10**9),
+    "iso z": lambda at: at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    "iso": lambda at: at.strftime("%Y-%m-%d %H:%M:%S.000000000"),
+    "zone": lambda at: at.astimezone(ZONE).isoformat(),
+    "slashes": lambda at: at.strftime("%Y/%m/%d %H:%M:%S"),
+    "g-nettrack": lambda at: at.strftime("%Y.%m.%d_%H.%M.%S"),
+}
+
+dresses = st.fixed_dictionaries(
+    {
+        "separator": st.sampled_from([",", ";", "\t"]),
+        "clock": st.sampled_from(sorted(CLOCKS)),
+        "comma": st.booleans(),
+        "bom": st.booleans(),
+        "crlf": st.booleans(),
+        "quoted": st.booleans(),
+        "comments": st.booleans(),
+        "missing": st.sampled_from(["", "-", "NaN", "nan", "null", " "]),
+        "packed": st.booleans(),
+        "utf16": st.booleans(),
+    }
+)
+rates = st.lists(
+    st.tuples(st.integers(0, 400_000).map(lambda k: k * 10), st.none() | st.integers(1, 9999)),
+    min_size=2,
+    max_size=12,
+)
+
+
+def table(kind: Kind, values: list[tuple[int, int | None]], dress: dict[str, object]) -> bytes:
+    """The same recording in any dress. Rates are in kbit/s, round-trip times in tenths of ms."""
+    with_comma = dress["comma"] and dress["separator"] != ","
+
+    def number(value: float) -> str:
+        text = f"{value:.2f}"
+        return text.replace(".", ",") if with_comma else text
+
+    text = io.StringIO()
+    writer = csv.writer(
+        text,
+        delimiter=str(dress["separator"]),
+        quoting=csv.QUOTE_ALL if dress["quoted"] else csv.QUOTE_MINIMAL,
+        lineterminator="\r\n" if dress["crlf"] else "\n",
+    )
+    if dress["comments"]:
+        text.write("# of our own\n")
+    writer.writerow(kind.names)
+    for second, (kbit, rtt) in enumerate(values):
+        clock = CLOCKS[str(dress["clock"])](START + timedelta(seconds=second))
+        if with_comma and dress["clock"] == "s":
+            clock = clock.replace(".", ",")
+        missing = str(dress["missing"])
+        delay = missing if rtt is None else number(rtt / 10)
+        writer.writerow(kind.row(clock, number(kbit / 1000), number(kbit), delay))
+    content = ("\ufeff" if dress["bom"] or dress["utf16"] else "") + text.getvalue()
+    raw = content.encode("utf-16-le" if dress["utf16"] else "utf-8")
+    return gzip.compress(raw) if dress["packed"] else raw
+
+
+def samples(kind: Kind, file: Path) -> list[TraceSample]:
+    with ExitStack() as open_files:
+        return list(kind.read(opened(file, open_files), "x.csv").samples)
+
+
+REGULAR: Final = {
+    "separator": ",",
+    "clock": "iso z",
+    "missing": "",
+    **dict.fromkeys(("comma", "bom", "crlf", "quoted", "comments", "packed", "utf16"), False),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(values=rates, dress=dresses)
+def test_any_dress_gives_the_same_trace(
+    tmp_path: Path, name: str, values: list[tuple[int, int | None]], dress: dict[str, object]
+) -> None:
+    kind, file = KINDS[name], tmp_path / "x.csv"
+    file.write_bytes(table(kind, values, dict(REGULAR)))
+    expected = samples(kind, file)
+    assert [sample.down_bps for sample in expected] == [kbit * 1000 for kbit, _ in values]
+    file.write_bytes(table(kind, values, dress))
+    assert samples(kind, file) == expected
+
+
+damages = st.sampled_from(
+    [
+        "swap",
+        "repeat",
+        "drop",
+        "backwards",
+        "cut",
+        "names",
+        "comma",
+        "word",
+        "field",
+        "zone",
+        "hour",
+    ]
+)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(damage=damages, at=st.integers(2, 57), length=st.integers(1, 15))
+def test_damage_is_mended_with_a_note_or_refused_with_its_line(
+    tmp_path: Path, name: str, damage: str, at: int, length: int
+) -> None:
+    """60 s at 8 to 12 Mbit/s: what is imported has about the mean rate, and says what it left out."""
+    kind, file = KINDS[name], tmp_path / "x.csv"
+    values: list[tuple[int, int | None]] = [(8000 + 1000 * (s * 7 % 5), None) for s in range(60)]
+    lines = table(kind, values, dict(REGULAR)).decode().splitlines()
+    if damage == "swap":
+        lines[at], lines[at + 1] = lines[at + 1], lines[at]
+    elif damage == "repeat":
+        lines.insert(at, lines[at])
+    elif damage == "drop":
+        del lines[at : at + 3]
+    elif damage == "backwards":
+        lines[1:] = reversed(lines[1:])
+    elif damage == "cut":
+        lines[-1] = lines[-1][:length]
+    elif damage == "names":
+        lines.insert(at, lines[0])
+    elif damage in ("comma", "word"):
+        lines[at] = re.sub(r"\d+\.\d+", '"1,234"' if damage == "comma" else "fast", lines[at])
+    elif damage == "field":
+        lines[at] = lines[at].rpartition(",")[0]
+    else:
+        lines[at] = re.sub(
+            r"(T\d\d)(\S*)Z", r"\1\2+01:00" if damage == "zone" else r"T25\2Z", lines[at]
+        )
+    file.write_text("\n".join(lines) + ("" if damage == "cut" else "\n"))
+    with ExitStack() as open_files:
+        try:
+            recording = kind.read(opened(file, open_files), "x.csv")
+            trace = list(recording.samples)
+        except TraceError as error:
+            assert re.match(r"x\.csv:\d+: ", str(error))
+            assert "allowed: " in str(error) or "needed: " in str(error)
+            assert damage not in ("swap", "repeat", "drop", "cut", "zone"), str(error)
+            return
+    assert damage in ("swap", "repeat", "drop", "cut", "zone")
+    assert recording.notes or damage == "drop"
+    length_ns = sum(sample.length_ns for sample in trace)
+    mean_bps = sum((one.down_bps or 0) * one.length_ns for one in trace) / length_ns
+    assert length_ns == pytest.approx(60e9, abs=3.1e9)
+    assert mean_bps == pytest.approx(10e6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b"t,down_mbit\n0,1\n1,2\n")[:-9], "the gzip data is damaged or cut off"),
+        (b"\x1f\x8b\x08broken", "the gzip data is damaged or cut off; allowed: a whole file"),
+        (b"PK\x03\x04 and more", "is packed with zip; allowed: unpacked, or with gzip"),
+        (b"\xfd7zXZ\0 and more", "is packed with xz; allowed: unpacked, or with gzip"),
+        (b"\xff\xfet\x00,", "is not whole UTF-16; allowed: UTF-8 text"),
+    ],
+)
+def test_files_that_cannot_be_unpacked_are_refused(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    file = tmp_path / "x.csv"
+    file.write_bytes(content)
+    with pytest.raises(TraceError) as caught:
+        samples(KINDS["csv"], file)
+    assert str(caught.value).startswith(f"{file}: {message}")
+
+
+def test_what_was_assumed_is_noted(tmp_path: Path) -> None:
+    file = io.BytesIO(b"t;down_mbit;rtt_ms\n1700000000123;12,5;n/a\n1700000001123;1,234;4\n")
+    recording = plain.read(file, "x.csv")
+    assert [sample.down_bps for sample in recording.samples] == [12_500_000, 1_234_000]
+    assert recording.notes == [
+        "t: '1700000000123' is read as ms since 1970",
+        "decimal commas: '12,5' is read as 12.5",
+        "rtt_ms: 'n/a' (line 2 first) is read as no value",
+    ]
+    played = tmp_path / "x.csv"
+    played.write_bytes(file.getvalue())
+    with pytest.raises(TraceError, match="allowed: what `linklab import` makes of it"):
+        plain.load(played)
