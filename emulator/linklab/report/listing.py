@@ -1,4 +1,4 @@
-"""Writes scenarios as a list, in detail and as JSON, for `linklab scenarios`. Pure."""
+"""Writes scenarios as a list, in detail and as JSON, for `linklab scenarios`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linklab.report.publication import Statement
 from linklab.scenario import LinkSettings, Scenario
 from linklab.scenario.finding import SCENARIOS
 from linklab.scenario.workload import Workload
-from linklab.traces import recipes
+from linklab.traces import plain, recipes
 
 WIDTH = 80
 
@@ -29,7 +29,10 @@ _OWN = "Own design"
 GROUPS: Final = {"publications": "Publications", "today": "Links of today", "own": "Own designs"}
 """The folders of the shipped scenarios with their titles, in the order of the list."""
 
-_GENERATED = "linklab generates the LTE traces that ship. None of them was recorded."
+_GENERATED = "*"
+_GENERATED_MEANS = (
+    f"{_GENERATED} plays a trace that linklab generated. No trace that ships was recorded."
+)
 
 
 def publication(scenario: Scenario) -> str:
@@ -69,10 +72,11 @@ def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None 
                 line += f" {_seconds(oracles[one.name]):>9}"
             title = re.sub(rf"^{re.escape(publication(one))}, ", "", one.title, flags=re.IGNORECASE)
             title = textwrap.shorten(title, WIDTH - len(line) - 2, placeholder="…")
-            lines.append(f"{line}  {title[:1].upper()}{title[1:]}".rstrip())
+            mark = _GENERATED if _plays_generated(one.links.values()) else " "
+            lines.append(f"{line} {mark}{title[:1].upper()}{title[1:]}".rstrip())
         blocks.append("\n".join(lines))
-    if any(_plays_generated(link) for one in listed for link in one.links.values()):
-        blocks.append(_GENERATED)
+    if any(_plays_generated(one.links.values()) for one in listed):
+        blocks.append(_GENERATED_MEANS)
     return "\n\n".join(blocks)
 
 
@@ -130,6 +134,7 @@ def to_json(
                     "rtt_s": link.rtt_s,
                     "loss_ratio": link.loss_ratio,
                     "models": [word for word, _ in _models(link)],
+                    "plays_generated_trace": _plays_generated([link]),
                 }
                 for name, link in one.links.items()
             },
@@ -171,7 +176,7 @@ def _link(name: str, link: LinkSettings) -> str:
     parts += _queues(link)
     parts += [words for _, words in _models(link)]
     parts += _impairments(link)
-    return ", ".join([*parts, *(["its trace is generated"] if _plays_generated(link) else [])])
+    return ", ".join([*parts, *(["its trace is generated"] if _plays_generated([link]) else [])])
 
 
 def _queues(link: LinkSettings) -> list[str]:
@@ -199,8 +204,9 @@ def _impairments(link: LinkSettings) -> list[str]:
     return said
 
 
-def _plays_generated(link: LinkSettings) -> bool:
-    return any(isinstance(one, Trace) and recipes.is_generated(one.file) for one in link.models)
+def _plays_generated(links: Iterable[LinkSettings]) -> bool:
+    traces = [one for link in links for one in link.models if isinstance(one, Trace)]
+    return any(recipes.is_generated(plain.header(one.file)) for one in traces)
 
 
 def _models(link: LinkSettings) -> list[tuple[str, str]]:

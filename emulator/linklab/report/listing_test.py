@@ -8,6 +8,7 @@ import pytest
 from linklab import scenario
 from linklab.core.impairments import Impairments
 from linklab.links import oracle
+from linklab.models.trace import Trace
 from linklab.queues.codel import CoDel
 from linklab.queues.drop_tail import DropTail
 from linklab.queues.fq_codel import FqCoDel
@@ -67,19 +68,37 @@ def test_a_line_for_each_below_its_publication(small: Scenario) -> None:
     huge = replace(small, name="b", payload=replace(small.payload, size_bytes=256_000), source="")
     assert listing.overview([other, small, huge]).splitlines() == [
         "Publications: Paper",
-        "  small          1.25 MB  Two links",
+        "  small          1.25 MB *Two links",
         "",
         "Own designs",
-        "  a-longer-name  1.25 MB  Mine and and and and and and and and and and and and…",
-        "  b               256 kB  Paper, two links",
+        "  a-longer-name  1.25 MB *Mine and and and and and and and and and and and and…",
+        "  b               256 kB *Paper, two links",
         "",
-        "linklab generates the LTE traces that ship. None of them was recorded.",
+        "* plays a trace that linklab generated. No trace that ships was recorded.",
     ]
     timed = listing.overview([other, small], {"a-longer-name": 2.5, "small": math.inf})
-    assert "  small          1.25 MB     never  Two links" in timed.splitlines()
-    assert "  a-longer-name  1.25 MB    2.50 s  Mine and" in timed
+    assert "  small          1.25 MB     never *Two links" in timed.splitlines()
+    assert "  a-longer-name  1.25 MB    2.50 s *Mine and" in timed
     assert all(len(line) <= listing.WIDTH for line in timed.splitlines())
     assert listing.overview([]) == ""
+
+
+def test_the_traces_header_tells_whether_it_is_generated(small: Scenario, tmp_path: Path) -> None:
+    """Not its name or place: of two copies with one name, the imported one has no mark."""
+    link = small.links["lte"]
+    trace = next(one for one in link.models if isinstance(one, Trace))
+    copy = tmp_path / trace.file.name
+    for content, is_marked in (
+        (trace.file.read_text(), True),
+        ("# imported from: ucc x.csv\nt,down_mbit\n0,1\n1,2\n", False),
+    ):
+        copy.write_text(content)
+        models = tuple(replace(trace, file=copy) if one is trace else one for one in link.models)
+        other = replace(small, links={**small.links, "lte": replace(link, models=models)})
+        assert ("* plays a trace" in listing.overview([other])) == is_marked
+        assert ("its trace is generated" in " ".join(listing.details(other).split())) == is_marked
+        (read,) = listing.to_json([other])
+        assert read["links"]["lte"]["plays_generated_trace"] == is_marked  # type: ignore[index]
 
 
 def test_what_ships_is_sorted_by_its_folder() -> None:
@@ -153,6 +172,7 @@ def test_json_is_complete_and_stable(small: Scenario) -> None:
         "rtt_s": 0.0,
         "loss_ratio": 0.01,
         "models": ["on_off", "radio", "stations"],
+        "plays_generated_trace": False,
     }
     assert listed["links"]["lte"]["models"] == ["between_runs", "trace", "carriers", "rrc"]
     assert listed["published"] == [

@@ -67,6 +67,15 @@ def load(path: Path) -> tuple[TraceSample, ...]:
     return samples
 
 
+def header(path: Path) -> list[str]:
+    """Returns the comments at the start of a file. Raises TraceError."""
+    try:
+        with path.open("rb") as file:
+            return read(file, str(path)).comments
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
+
+
 def read(file: BinaryIO, name: str) -> TraceFile:
     """Reads a trace from a file; `name` names it in errors. Raises TraceError."""
     lines = Lines(file, name)

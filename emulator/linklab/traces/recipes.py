@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from linklab.core.paths import PROFILES
@@ -34,6 +33,7 @@ RUN_S: Final = 30.0
 """The approximate duration of the thesis' downloads."""
 
 _MBIT = 10**6
+_MADE_BY = "made by: python -m linklab.traces, which makes the same bytes again"
 _UPLINK_SHARE = 1 / 6
 
 
@@ -143,9 +143,9 @@ SHIPPED: Final = (
 )
 
 
-def is_generated(file: Path) -> bool:
-    """Tells whether a trace's file is a shipped one. linklab generates all of those."""
-    return file.parent == TRACES and file.stem in {shipped.name for shipped in SHIPPED}
+def is_generated(header: Iterable[str]) -> bool:
+    """Tells from the comments at the start of a trace's file whether linklab generated it."""
+    return _MADE_BY in header
 
 
 def figures(samples: Iterable[TraceSample]) -> dict[str, float]:
@@ -173,7 +173,7 @@ def comments(shipped: Shipped) -> list[str]:
     return [
         f"{shipped.name}: {shipped.title}",
         "licence: Apache-2.0, as all of linklab; generated, nothing in it is recorded",
-        "made by: python -m linklab.traces, which makes the same bytes again",
+        _MADE_BY,
         "model: Poisson packets at a wandering rate, linklab/traces/generator.py",
         f"recipe: seed {recipe.seed}, {recipe.duration_s} s, coupling {recipe.coupling}",
         f"recipe down: {_channel(recipe.down)}",

@@ -1,4 +1,4 @@
-"""Reads the times of a column: numbers, or dates with clocks. Pure.
+"""Reads the times of a column: numbers, or dates with clocks.
 
 The first time decides the form, and all others must have it. A number counts seconds. If it is too
 large for that, it counts ms, µs or ns since 1970. A date is YYYY-MM-DD HH:MM:SS with up to 9 decimals.
