@@ -49,9 +49,10 @@ func (f *engineFlags) parseLinks() (links []transfer.Link, err error) {
 			return nil, err
 		}
 		memory := new(link.Memory)
-		links[i].Dial = link.Dialer{
+		by := link.Dialer{
 			Device: l.Device, Siblings: devices, NameServers: servers, Family: family, Memory: memory, FewAcks: f.algorithm == energySaving,
-		}.Dial
+		}
+		links[i].Dial, links[i].Packets = by.Dial, by.Packets
 		if !f.rescue || f.noRescue {
 			continue
 		}
@@ -180,7 +181,7 @@ func (f *engineFlags) limit(links []transfer.Link) (quotas []*quota.Link, err er
 	for i := range limits {
 		l := &limits[i]
 		if l.Cap > 0 || len(l.Rates) > 0 || f.capPeriod != quota.Always {
-			links[i].Dial = l.Dialer(links[i].Dial)
+			links[i].Dial, links[i].Packets = l.Dialer(links[i].Dial), l.Packets(links[i].Packets)
 			quotas = append(quotas, l)
 		}
 	}

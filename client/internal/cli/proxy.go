@@ -41,8 +41,8 @@ Files and parts of files that a GET asks for come over all links, in their
 order, with bounded memory; a player that pauses pauses the download. What is
 small, or comes from a server without ranges, takes the best link. As the proxy
 of https URLs, and by SOCKS5, it connects the program with the server over the
-best link, since it cannot look inside. It is TCP all the way: no UDP by SOCKS5,
-so no QUIC.
+best link, since it cannot look inside. By SOCKS5, UDP takes the best link too
+(UDP ASSOCIATE), so QUIC works.
 
 Only programs on this machine may use it, unless --allow says otherwise.
 

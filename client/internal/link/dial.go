@@ -55,8 +55,8 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
 	}
 	if literal, err := netip.ParseAddr(host); err == nil {
-		if !d.allows(literal) {
-			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s is not used: only %s addresses are", literal, familyName(d.Family))}
+		if err := d.checkFamily(literal); err != nil {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
 		}
 		by := d.Memory.way(literal, port)
 		tcp, err := d.connect(ctx, by)
@@ -96,16 +96,12 @@ func (d Dialer) socket(ctx context.Context, tcp *net.TCPConn, by way) (*Conn, er
 	return newConn(under, by.address, d, roomOf(ctx)), nil
 }
 
-func (d Dialer) allows(a netip.Addr) bool {
-	is4 := a.Unmap().Is4()
-	return d.Family == "" || is4 == (d.Family == IPv4)
-}
-
-func familyName(family string) string {
-	if family == IPv4 {
-		return "IPv4"
+// checkFamily refuses an address of a family that is not to be used.
+func (d Dialer) checkFamily(a netip.Addr) error {
+	if d.Family == "" || a.Unmap().Is4() == (d.Family == IPv4) {
+		return nil
 	}
-	return "IPv6"
+	return fmt.Errorf("%s is not used: only %s addresses are", a, map[string]string{IPv4: "IPv4", IPv6: "IPv6"}[d.Family])
 }
 
 // Plain returns the standard library's dialer through the device. Its connections do not read

@@ -85,6 +85,9 @@ type state struct {
 	ways []string
 }
 
+// IsRunning reports whether a device is up and has a carrier.
+func IsRunning(device string) bool { return stateOf(device).running }
+
 func stateOf(device string) (s state) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -55,6 +55,8 @@ type Proxy struct {
 	forward *httputil.ReverseProxy
 	clients clients
 	serving serving
+	// associations has an element for each UDP association.
+	associations chan struct{}
 }
 
 // bufferSize is the size of the copies to a client, in bytes.
@@ -62,7 +64,12 @@ const bufferSize = 128 << 10
 
 // New returns a proxy. Its Serve may be called once.
 func New(o Options) *Proxy {
-	p := &Proxy{Options: o, name: "multilink-" + rand.Text(), serving: serving{ending: make(chan struct{})}}
+	p := &Proxy{
+		Options:      o,
+		name:         "multilink-" + rand.Text(),
+		serving:      serving{ending: make(chan struct{})},
+		associations: make(chan struct{}, mostAssociations),
+	}
 	links := make([]transfer.Link, len(o.Engine.Links))
 	for i, l := range o.Engine.Links {
 		l.Dial = p.guarded(l.Dial)
@@ -143,6 +150,19 @@ func (s *serving) begin() bool {
 }
 
 func (s *serving) done() { s.requests.Done() }
+
+// atEnd calls end when the proxy ends, unless the returned function was called before.
+func (s *serving) atEnd(end func()) (stop func()) {
+	stopped := make(chan struct{})
+	go func() {
+		select {
+		case <-s.ending:
+			end()
+		case <-stopped:
+		}
+	}()
+	return func() { close(stopped) }
+}
 
 // end ends tunnels, and waits for the end of all requests.
 func (s *serving) end() {

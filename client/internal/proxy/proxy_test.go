@@ -145,11 +145,14 @@ func start(t *testing.T, o *origin, change func(*Options)) (address string, coun
 	if o != nil && o.Certificate() != nil {
 		roots.AddCert(o.Certificate())
 	}
-	dial := link.Dialer{Device: "lo"}.Dial
+	by := link.Dialer{Device: "lo"}
 	counts = &sync.Map{}
 	options := Options{
 		Engine: download.Options{
-			Links:     []transfer.Link{{Name: "wifi", Device: "lo", Dial: dial}, {Name: "lte", Device: "lo", Dial: dial}},
+			Links: []transfer.Link{
+				{Name: "wifi", Device: "lo", Dial: by.Dial, Packets: by.Packets},
+				{Name: "lte", Device: "lo", Dial: by.Dial, Packets: by.Packets},
+			},
 			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
 			Rescue:    true,
 			GiveUp:    5 * time.Minute,

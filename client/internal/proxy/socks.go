@@ -11,7 +11,7 @@ import (
 	"github.com/linklab/linklab/client/internal/socks"
 )
 
-// socksWithin limits how long a SOCKS5 client may take for its request, and a link to connect.
+// socksWithin limits how long a SOCKS5 client may take for its request.
 const socksWithin = 30 * time.Second
 
 // socks serves a SOCKS5 client until its connection ends. It reads from from.
@@ -21,18 +21,17 @@ func (p *Proxy) socks(ctx context.Context, client *net.TCPConn, from io.Reader) 
 	}
 	defer p.serving.done()
 	client.SetDeadline(time.Now().Add(socksWithin))
-	address, err := socks.Request(client, from, p.mayUse(client.RemoteAddr().String()))
+	command, address, err := socks.Request(client, from, p.mayUse(client.RemoteAddr().String()))
 	if err == nil {
-		var server net.Conn
-		var by *route
-		if server, by, err = p.routes.dial(ctx, address); err == nil {
-			defer server.Close()
-			client.SetDeadline(time.Time{})
-			if err := socks.Answer(client, socks.Done, server.LocalAddr()); err == nil {
-				p.join(client, from, server, by)
-			}
-			return
+		client.SetDeadline(time.Time{})
+		if command == socks.Connect {
+			err = p.connect(ctx, client, from, address)
+		} else {
+			err = p.associate(ctx, client, from, command, address)
 		}
+	}
+	if err == nil {
+		return
 	}
 	p.Log.Warn("a connection fails", "address", printable.Quote(address), "error", err)
 	reply := socks.ReplyTo(err)
@@ -40,4 +39,17 @@ func (p *Proxy) socks(ctx context.Context, client *net.TCPConn, from io.Reader) 
 		reply = socks.NotAllowed
 	}
 	socks.Answer(client, reply, nil)
+}
+
+// connect joins a client with a server at an address until both have ended.
+func (p *Proxy) connect(ctx context.Context, client *net.TCPConn, from io.Reader, address string) error {
+	server, by, err := p.routes.dial(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := socks.Answer(client, socks.Done, server.LocalAddr()); err == nil {
+		p.join(client, from, server, by)
+	}
+	return nil
 }

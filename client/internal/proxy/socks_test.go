@@ -103,7 +103,6 @@ func TestWhatSOCKSRefuses(t *testing.T) {
 	own := portOf(address)
 	for name, test := range map[string]struct{ said, answer string }{
 		"only with a password":   {"\x05\x01\x02", "\x05\xff"},
-		"UDP":                    {socksHello + "\x05\x03" + toPort(5353), socksWelcome + "\x05\x07" + nowhere},
 		"BIND":                   {socksHello + "\x05\x02" + toPort(5353), socksWelcome + "\x05\x07" + nowhere},
 		"mail":                   {socksHello + "\x05\x01" + toPort(25), socksWelcome + "\x05\x02" + nowhere},
 		"itself":                 {socksHello + "\x05\x01" + toPort(own), socksWelcome + "\x05\x02" + nowhere},

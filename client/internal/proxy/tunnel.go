@@ -44,16 +44,10 @@ func (p *Proxy) join(client net.Conn, from io.Reader, server net.Conn, route *ro
 		own.Owes(false)
 	}
 	// Nothing else ends these connections when the proxy ends.
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-p.serving.ending:
-			client.Close()
-			server.Close()
-		case <-stop:
-		}
-	}()
+	defer p.serving.atEnd(func() {
+		client.Close()
+		server.Close()
+	})()
 	// A side that has ended may still receive. A side that broke off does not.
 	end := func(to net.Conn, err error) {
 		if err == nil {

@@ -138,17 +138,48 @@ func (l *Link) Dialer(dial Dial) Dial {
 		if err != nil {
 			return nil, err
 		}
-		open, closed := context.WithCancel(context.Background())
-		return &conn{Socket: socket, link: l, open: open, closed: closed}, nil
+		return &conn{socket, l, newPace(l)}, nil
+	}
+}
+
+// pace delays what one socket receives to the rates of its link.
+type pace struct {
+	link  *Link
+	open  context.Context
+	close context.CancelFunc
+}
+
+func newPace(l *Link) pace {
+	open, closed := context.WithCancel(context.Background())
+	return pace{l, open, closed}
+}
+
+// wait returns when all rates allow n bytes, or when the socket is closed.
+func (p pace) wait(n int) error {
+	var delay time.Duration
+	for _, r := range p.link.Rates {
+		for left := n; left > 0; left -= r.Burst() { // No reservation may exceed a burst.
+			delay = max(delay, r.ReserveN(time.Now(), min(left, r.Burst())).Delay())
+		}
+	}
+	if delay == 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-p.open.Done():
+		return net.ErrClosed
 	}
 }
 
 // conn is a connection within the quota of its link.
 type conn struct {
 	link.Socket
-	link   *Link
-	open   context.Context
-	closed context.CancelFunc
+	link *Link
+	pace pace
 }
 
 // Read delays bytes to the allowed rate: unread bytes close TCP's receive window, which slows the
@@ -162,7 +193,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 	n, err := c.Socket.Read(p)
 	c.link.add(n)
-	if waitErr := c.wait(n); err == nil {
+	if waitErr := c.pace.wait(n); err == nil {
 		err = waitErr
 	}
 	return n, err
@@ -177,27 +208,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// wait returns when all rates allow n bytes, or when the connection is closed.
-func (c *conn) wait(n int) error {
-	var delay time.Duration
-	for _, r := range c.link.Rates {
-		delay = max(delay, r.ReserveN(time.Now(), n).Delay())
-	}
-	if delay == 0 {
-		return nil
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-c.open.Done():
-		return net.ErrClosed
-	}
-}
-
 func (c *conn) Close() error {
-	c.closed()
+	c.pace.close()
 	return c.Socket.Close()
 }
 

@@ -1,6 +1,6 @@
-// Package socks serves SOCKS5 (RFC 1928) for programs that only want a connection: without
-// authentication, CONNECT only. It refuses UDP ASSOCIATE and BIND, and ports below 1024 except
-// those of SSH and the web. The caller makes the connections.
+// Package socks speaks SOCKS5 (RFC 1928) as its server, without authentication: CONNECT and UDP
+// ASSOCIATE, but not BIND. It refuses ports below 1024 except those of a few services. The caller
+// makes the connections and opens the sockets.
 package socks
 
 import (
@@ -20,10 +20,20 @@ import (
 const (
 	version = 5
 	noAuth  = 0
-	connect = 1
 	ipv4    = 1
 	name    = 3
 	ipv6    = 4
+)
+
+// A Command is what a client asks for. AssociateFramed is not of RFC 1928: the datagrams of the
+// association are sent over its TCP connection (see Framed).
+type Command byte
+
+// The commands that are served.
+const (
+	Connect         Command = 1
+	Associate       Command = 3
+	AssociateFramed Command = 0x83
 )
 
 // A Reply answers a request (RFC 1928 6).
@@ -51,35 +61,51 @@ type refusal struct {
 
 func (e *refusal) Error() string { return "SOCKS: " + e.why }
 
-// Request negotiates with a client, and reads from from the address to connect to. isAllowed is false
-// if the client may not use the server.
-func Request(client net.Conn, from io.Reader, isAllowed bool) (address string, err error) {
+// Request negotiates with a client, and reads its command and address from from. The address of an
+// association is the one from which the client expects to send. isAllowed is false if the client may
+// not use the server.
+func Request(client net.Conn, from io.Reader, isAllowed bool) (command Command, address string, err error) {
 	r := &reader{Reader: from}
 	methods := r.next(int(r.next(2)[1]))
 	if r.err == nil && !(isAllowed && slices.Contains(methods, noAuth)) {
-		return "", &refusal{NoneWillDo, "this proxy is not for " + client.RemoteAddr().String() + ", or it wants to authenticate itself"}
+		return 0, "", &refusal{NoneWillDo, "this proxy is not for " + client.RemoteAddr().String() + ", or it wants to authenticate itself"}
 	}
 	if _, err := client.Write([]byte{version, noAuth}); err != nil {
-		return "", err
+		return 0, "", err
 	}
-	request := r.next(4)
-	host, err := r.host(request[3])
-	port := binary.BigEndian.Uint16(r.next(2))
+	request := r.next(3)
+	host, port, err := r.address()
 	if err = cmp.Or(r.err, err); err != nil {
-		return "", err
+		return 0, "", err
 	}
+	command = Command(request[1])
 	address = net.JoinHostPort(host, strconv.Itoa(int(port)))
 	switch {
 	case request[0] != version:
-		err = &refusal{Failed, "another version in the request"}
-	case request[1] != connect:
-		err = &refusal{NoCommand, "CONNECT alone is done: neither UDP nor BIND"}
-	case host == "":
-		err = &refusal{NoHost, "no name"}
-	case port < 1024 && !slices.Contains([]uint16{22, 80, 443}, port):
-		err = &refusal{NotAllowed, "allowed are the ports 22, 80, 443 and those from 1024"}
+		return 0, "", &refusal{Failed, "another version in the request"}
+	case command == Associate || command == AssociateFramed:
+		return command, address, nil
+	case command != Connect:
+		return 0, "", &refusal{NoCommand, "CONNECT and UDP ASSOCIATE alone are done"}
 	}
-	return address, err
+	return command, address, check(host, port, connectPorts)
+}
+
+// connectPorts and datagramPorts are the ports below 1024 that clients may use.
+var (
+	connectPorts  = []uint16{22, 80, 443}
+	datagramPorts = []uint16{53, 123, 443}
+)
+
+// check refuses hosts without a name, and ports of services that are not for a proxy's clients.
+func check(host string, port uint16, low []uint16) error {
+	switch {
+	case host == "":
+		return &refusal{NoHost, "no name"}
+	case port < 1024 && !slices.Contains(low, port):
+		return &refusal{NotAllowed, fmt.Sprintf("port %d: allowed are %v and those from 1024", port, low)}
+	}
+	return nil
 }
 
 // reader reads from a client until bytes are missing.
@@ -97,33 +123,41 @@ func (r *reader) next(n int) []byte {
 	return b
 }
 
-// host reads a request's host.
-func (r *reader) host(kind byte) (string, error) {
+// address reads an address type, a host and a port.
+func (r *reader) address() (host string, port uint16, err error) {
+	kind := r.next(1)[0]
 	switch kind {
 	case ipv4:
-		return netip.AddrFrom4([4]byte(r.next(4))).String(), nil
+		host = netip.AddrFrom4([4]byte(r.next(4))).String()
 	case ipv6:
-		return netip.AddrFrom16([16]byte(r.next(16))).Unmap().String(), nil
+		host = netip.AddrFrom16([16]byte(r.next(16))).Unmap().String()
 	case name:
-		return string(r.next(int(r.next(1)[0]))), nil
+		host = string(r.next(int(r.next(1)[0])))
+	default:
+		err = &refusal{NoAddressType, fmt.Sprintf("no address is of type %d", kind)}
 	}
-	return "", &refusal{NoAddressType, fmt.Sprintf("no address is of type %d", kind)}
+	return host, binary.BigEndian.Uint16(r.next(2)), err
 }
 
-// Answer sends a reply. at is the local address of the connection that was made, nil without one.
+// appendAddress appends an address type, an address and a port.
+func appendAddress(b []byte, address netip.AddrPort) []byte {
+	kind := byte(ipv4)
+	if address.Addr().Unmap().Is6() {
+		kind = ipv6
+	}
+	b = append(append(b, kind), address.Addr().Unmap().AsSlice()...)
+	return binary.BigEndian.AppendUint16(b, address.Port())
+}
+
+// Answer sends a reply. at is the address of the connection or socket that was made, nil without one.
 func Answer(client io.Writer, reply Reply, at net.Addr) error {
 	said := []byte{version, byte(reply)}
 	if reply != NoneWillDo {
 		address := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-		if tcp, ok := at.(*net.TCPAddr); ok {
-			address = tcp.AddrPort()
+		if own, ok := at.(interface{ AddrPort() netip.AddrPort }); ok {
+			address = own.AddrPort()
 		}
-		kind := byte(ipv4)
-		if address.Addr().Unmap().Is6() {
-			kind = ipv6
-		}
-		said = append(append(said, 0, kind), address.Addr().Unmap().AsSlice()...)
-		said = binary.BigEndian.AppendUint16(said, address.Port())
+		said = appendAddress(append(said, 0), address)
 	}
 	_, err := client.Write(said)
 	return err

@@ -20,6 +20,8 @@ type Link struct {
 	Bandwidth quantity.Rate
 	// Dial connects to a TCP address through the link.
 	Dial func(ctx context.Context, address string) (link.Socket, error)
+	// Packets, if set, opens a socket for UDP datagrams over the link.
+	Packets func(ctx context.Context) (link.PacketSocket, error)
 	// Watch, if set, reports changes of the link until ctx ends.
 	Watch func(ctx context.Context, report func(link.Change))
 }
