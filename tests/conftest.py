@@ -174,6 +174,15 @@ def program(name: str) -> str:
     return path
 
 
+@pytest.fixture(scope="session")
+def http3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the directory of quic-go's server (`example`) and `client`, and of `fetch`, which chooses
+    its links. `modules` names their source's directory, which may be in a home."""
+    directory = tmp_path_factory.mktemp("http3")
+    subprocess.run([REPOSITORY / "emulator/setup/client", "http3", directory], check=True)
+    return directory
+
+
 NGINX = """\
 daemon off; user root; pid nginx.pid; error_log stderr;
 events {}

@@ -160,16 +160,6 @@ def test_others_download_through_a_live_lab(
         assert not any(map(answers, lab.ports.values()))
 
 
-def test_udp_by_socks_is_refused(tmp_path: Path, scenario: ScenarioFile, origin: str) -> None:
-    with (
-        proxied(tmp_path, scenario("datagrams", size="1 MB"), origin) as lab,
-        socket.create_connection(("127.0.0.1", lab.ports[""]), timeout=PATIENCE_S) as client,
-    ):
-        client.sendall(b"\x05\x01\x00" + b"\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00")
-        said = client.makefile("rb").read(12)
-    assert said == b"\x05\x00" + b"\x05\x07\x00\x01" + bytes(6), "command not supported"
-
-
 def test_algorithms_take_turns_beside_what_comes_through_the_proxy(
     tmp_path: Path, scenario: ScenarioFile, origin: str
 ) -> None:

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Called, Linklab, program
+from conftest import Called, Linklab, program
 
 ScenarioFile = Callable[..., Path]
-
-
-@pytest.fixture(scope="session")
-def http3(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the directory of quic-go's server (`example`) and `client`. `modules` names their
-    source's directory, which may be in a home."""
-    directory = tmp_path_factory.mktemp("http3")
-    subprocess.run([REPOSITORY / "emulator/setup/client", "http3", directory], check=True)
-    return directory
 
 
 def by_http3(linklab: Linklab, file: Path, http3: Path, serve: str) -> Called:

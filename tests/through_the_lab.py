@@ -122,9 +122,15 @@ class ProxiedLab:
 
 @contextlib.contextmanager
 def proxied(
-    directory: Path, scenario: Path, origin: str, *words: object, launch: Launch | None = None
+    directory: Path,
+    scenario: Path,
+    origin: str,
+    *words: object,
+    launch: Launch | None = None,
+    ca: Path | None = None,
 ) -> Iterator[ProxiedLab]:
-    """Yields a lab with a proxy, once the origin's URL can be fetched through it."""
+    """Yields a lab with a proxy, once the origin's URL can be fetched through it. `ca` is the origin's
+    certificate authority."""
     launch = launch or Launch()
     first = free_ports(4)
     wanted = (
@@ -154,7 +160,8 @@ def proxied(
     lab.origin = inside(origin)
     try:
         deadline = time.monotonic() + PATIENCE_S
-        while fetched(inside(origin), lab.proxy(), "-r", "0-9") is None:
+        trusted = () if ca is None else ("--cacert", str(ca))
+        while fetched(inside(origin), lab.proxy(), "-r", "0-9", *trusted) is None:
             assert process.poll() is None, lab.said()
             assert time.monotonic() < deadline, lab.said()
             time.sleep(0.2)

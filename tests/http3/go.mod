@@ -1,4 +1,5 @@
-// The HTTP/3 server and client of quic-go's examples, which nobody here wrote.
+// The HTTP/3 server and client of quic-go's examples, which nobody here wrote; and in fetch a client that
+// chooses its links.
 module github.com/linklab/linklab/tests/http3
 
 go 1.26.7
@@ -8,9 +9,10 @@ tool (
 	github.com/quic-go/quic-go/example/client
 )
 
+require github.com/quic-go/quic-go v0.65.0
+
 require (
 	github.com/quic-go/qpack v0.6.0 // indirect
-	github.com/quic-go/quic-go v0.65.0 // indirect
 	golang.org/x/crypto v0.54.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect

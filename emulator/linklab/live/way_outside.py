@@ -157,7 +157,7 @@ def in_words(outside: Outside) -> list[str]:
     for one in outside.origins:
         said.append(f"behind the links: {one.url} ({one.address}:{one.port})")
     if outside.resolver is not None:
-        said.append("the lab reaches whatever this machine does, by TCP over IPv4")
+        said.append("the lab reaches whatever this machine does, by TCP and UDP over IPv4")
     for name, url in urls(outside).items():
         said.append(f"proxy over {name or 'all links'}: {url} (HTTP and SOCKS5)")
     if outside.proxies and not is_loopback(outside.listen):

@@ -1,27 +1,19 @@
-"""Accepts connections in one network namespace and joins each to a connection made in another.
+"""Joins each connection that a socket accepts to one made in another network namespace.
 
-It is a separate program, so that it does not delay the player. Its argument is a list of `Rule`s as
-JSON. It runs in the namespace from which it connects, and inherits listening sockets of the other
-namespace. It passes on either side's end of data, failure and back-pressure.
+It passes on either side's end of data, failure and back-pressure.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import json
 import socket
 import struct
-import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # It is a program of its own, which finds no package.
-    from linklab.relay.rule import Rule
+from linklab.relay.association import Association
 
 CONNECT_TIMEOUT_S = 20.0
-_QUESTION_BYTES = 1 << 16
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time. The peer gets a reset instead of an end.
 
 
@@ -40,6 +32,8 @@ class _End(asyncio.Protocol):
         self._other: _End | None = None
         self._early = b""
         self._has_ended = False
+        self._change: Callable[[bytes], bytes] = lambda data: data
+        self._closed: Callable[[], None] = lambda: None
 
     def join(self, other: _End) -> None:
         """Passes on everything in both directions from now on."""
@@ -75,7 +69,7 @@ class _End(asyncio.Protocol):
             self._early += data
             self.transport.pause_reading()
         else:
-            self._other.transport.write(data)
+            self._other.transport.write(self._change(data))
 
     def eof_received(self) -> bool:
         self._has_ended = True
@@ -95,6 +89,7 @@ class _End(asyncio.Protocol):
             self._other.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._closed()
         if exc is not None and self._other is not None:
             self._other.break_off()
 
@@ -135,21 +130,36 @@ async def _connected(host: str, port: int, lanes: Lanes | None) -> _End:
         lanes.put_nowait(lane)
 
 
+def _follow(near: _End, far: _End) -> None:
+    """Has a UDP association that the client at `near` asks for get its socket here."""
+    association = Association(
+        near.transport.get_extra_info("sockname")[0],
+        near.transport.get_extra_info("peername")[0],
+        far.transport,
+    )
+    near._change, far._change = association.from_client, association.from_server
+    near._closed = far._closed = association.close
+
+
 async def listen(
     sock: socket.socket,
     to: tuple[str, int] | None,
     *,
     greets: bool = False,
     lanes: Lanes | None = None,
+    associates: bool = False,
 ) -> asyncio.Server:
     """Joins each connection accepted by the socket to one to `to`, or to the address that its peer
-    wanted."""
+    wanted. With `associates`, UDP associations of SOCKS5 get their sockets here."""
     under_way = set()
 
     async def join(near: _End) -> None:
         host, port = to or near.transport.get_extra_info("sockname")[:2]
         try:
-            near.join(await _connected(host, port, lanes))
+            far = await _connected(host, port, lanes)
+            if associates:
+                _follow(near, far)
+            near.join(far)
         except (OSError, TimeoutError):
             near.break_off()
 
@@ -162,53 +172,3 @@ async def listen(
 
     loop = asyncio.get_running_loop()
     return await loop.create_server(lambda: _End(accepted), sock=sock, backlog=1024)
-
-
-class _Questions(asyncio.DatagramProtocol):
-    """Forwards questions to `to`, and returns the answers."""
-
-    def __init__(self, to: tuple[str, int]) -> None:
-        self._to = to
-        self._asking: set[asyncio.Task[None]] = set()
-
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-
-    def datagram_received(self, data: bytes, addr: Any) -> None:
-        task = asyncio.create_task(self._ask(data, addr))
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
-
-    async def _ask(self, question: bytes, asker: Any) -> None:
-        loop = asyncio.get_running_loop()
-        with (
-            socket.socket(type=socket.SOCK_DGRAM) as sock,
-            contextlib.suppress(OSError, TimeoutError),
-        ):
-            sock.setblocking(False)
-            sock.connect(self._to)
-            await loop.sock_sendall(sock, question)
-            answer = await asyncio.wait_for(
-                loop.sock_recv(sock, _QUESTION_BYTES), CONNECT_TIMEOUT_S
-            )
-            self._transport.sendto(answer, asker)
-
-
-async def serve(rules: list[Rule]) -> None:
-    """Serves the rules until the process is ended."""
-    loop = asyncio.get_running_loop()
-    for rule in rules:
-        kind = socket.SOCK_DGRAM if rule["udp"] else socket.SOCK_STREAM
-        sock = socket.socket(socket.AF_INET, kind, fileno=rule["descriptor"])
-        sock.setblocking(False)
-        to = rule["to"] and (rule["to"][0], rule["to"][1])
-        if rule["udp"] and to is not None:
-            await loop.create_datagram_endpoint(functools.partial(_Questions, to), sock=sock)
-        else:
-            lanes = free((host, port) for host, port in rule["lanes"]) if rule["lanes"] else None
-            await listen(sock, to, greets=rule["greets"], lanes=lanes)
-    await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(serve(json.loads(sys.argv[1])))

@@ -1,17 +1,13 @@
 import asyncio
 import contextlib
 import gc
-import json
 import socket
 import struct
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from linklab.relay import relay
-from linklab.relay.rule import Rule
+from linklab.relay import connections
 
 
 def listening(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
@@ -26,7 +22,7 @@ def listening(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
 async def joined(server: asyncio.Server) -> AsyncIterator[tuple[str, int]]:
     """Where one reaches a server through a relay."""
     to = server.sockets[0].getsockname()
-    front = await relay.listen(listening(), to)
+    front = await connections.listen(listening(), to)
     async with server, front:
         yield front.sockets[0].getsockname()
 
@@ -123,13 +119,13 @@ def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
         most = max(most, waiting)
         await asyncio.sleep(0.002)  # Others could connect meanwhile.
         waiting -= 1
-        writer.write(relay.GREETING)
+        writer.write(connections.GREETING)
         await echo(reader, writer)
 
     async def ask() -> list[bytes]:
         server = await asyncio.start_server(narrow, sock=listening())
-        lanes = relay.free([server.sockets[0].getsockname()])
-        front = await relay.listen(listening(), None, lanes=lanes)
+        lanes = connections.free([server.sockets[0].getsockname()])
+        front = await connections.listen(listening(), None, lanes=lanes)
         async with server, front:
             return await echoes(front.sockets[0].getsockname(), 50)
 
@@ -144,17 +140,17 @@ def test_connections_over_several_lanes_never_have_the_same_port() -> None:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ports.append(writer.get_extra_info("peername")[1])
-        writer.write(relay.GREETING)
+        writer.write(connections.GREETING)
 
     async def ask() -> None:
         with socket.create_server(("0.0.0.0", 0)) as sock:
             server = await asyncio.start_server(serve, sock=sock)
             port = sock.getsockname()[1]
-            lanes = relay.free(
+            lanes = connections.free(
                 (f"127.0.{high}.{low}", port) for high in (1, 2) for low in range(200)
             )
             async with server:
-                for end in [await relay._connected("", 0, lanes) for _ in range(400)]:
+                for end in [await connections._connected("", 0, lanes) for _ in range(400)]:
                     end.break_off()
 
     asyncio.run(ask())
@@ -166,9 +162,9 @@ def test_one_relay_greets_another() -> None:
     async def ask() -> list[bytes]:
         server = await asyncio.start_server(echo, sock=listening())
         behind = server.sockets[0].getsockname()
-        middle = await relay.listen(listening(), behind, greets=True)
-        lanes = relay.free([middle.sockets[0].getsockname()])
-        front = await relay.listen(listening(), None, lanes=lanes)
+        middle = await connections.listen(listening(), behind, greets=True)
+        lanes = connections.free([middle.sockets[0].getsockname()])
+        front = await connections.listen(listening(), None, lanes=lanes)
         async with server, middle, front:
             return await echoes(front.sockets[0].getsockname(), 50)
 
@@ -180,7 +176,7 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
 ) -> None:
     """The first of three connections is never greeted; the others wait for as long as it may take,
     and get through."""
-    monkeypatch.setattr(relay, "CONNECT_TIMEOUT_S", 3.0)
+    monkeypatch.setattr(connections, "CONNECT_TIMEOUT_S", 3.0)
     ended = []
     calls = 0
 
@@ -189,7 +185,7 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
         calls += 1
         if calls > 1:
             await asyncio.sleep(0.2)  # The first attempt has ended by then.
-            writer.write(relay.GREETING + b"there")
+            writer.write(connections.GREETING + b"there")
         else:
             with contextlib.suppress(ConnectionResetError):
                 await reader.read()
@@ -208,7 +204,7 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
     async def ask() -> list[bytes | None]:
         server = await asyncio.start_server(serve, sock=listening())
         to = server.sockets[0].getsockname()
-        front = await relay.listen(listening(), None, lanes=relay.free([to]))
+        front = await connections.listen(listening(), None, lanes=connections.free([to]))
         async with server, front:
             address = front.sockets[0].getsockname()
             return await asyncio.gather(*(one(address) for _ in range(3)))
@@ -223,7 +219,7 @@ def test_who_goes_before_he_is_connected_leaves_nothing_behind() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         came.set()
         await gone.wait()
-        writer.write(relay.GREETING)
+        writer.write(connections.GREETING)
         with contextlib.suppress(ConnectionResetError):
             await reader.read()
         writer.close()
@@ -231,8 +227,8 @@ def test_who_goes_before_he_is_connected_leaves_nothing_behind() -> None:
 
     async def ask() -> None:
         server = await asyncio.start_server(serve, sock=listening())
-        lanes = relay.free([server.sockets[0].getsockname()])
-        front = await relay.listen(listening(), None, lanes=lanes)
+        lanes = connections.free([server.sockets[0].getsockname()])
+        front = await connections.listen(listening(), None, lanes=lanes)
         async with server, front:
             _, writer = await asyncio.open_connection(*front.sockets[0].getsockname())
             await came.wait()
@@ -275,46 +271,10 @@ def test_where_nobody_answers_a_connection_breaks_at_once() -> None:
     async def ask() -> None:
         with listening() as nobody:
             to = nobody.getsockname()
-        front = await relay.listen(listening(), to)
+        front = await connections.listen(listening(), to)
         async with front:
             reader, _ = await asyncio.open_connection(*front.sockets[0].getsockname())
             with pytest.raises(ConnectionResetError):
                 await reader.read()
 
     asyncio.run(ask())
-
-
-@pytest.fixture
-def questions() -> Iterator[tuple[tuple[str, int], socket.socket]]:
-    """Where a relay that is a program takes questions, and who is asked."""
-    with listening(socket.SOCK_DGRAM) as front, listening(socket.SOCK_DGRAM) as back:
-        back.settimeout(20)
-        rules = [
-            Rule(
-                descriptor=front.fileno(),
-                to=back.getsockname(),
-                udp=True,
-                greets=False,
-                lanes=[],
-            )
-        ]
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", relay.__file__, json.dumps(rules)],
-            pass_fds=[front.fileno()],
-        )
-        yield front.getsockname(), back
-        process.kill()
-        process.wait()
-
-
-def test_questions_are_asked_and_answers_handed_back(
-    questions: tuple[tuple[str, int], socket.socket],
-) -> None:
-    address, back = questions
-    with socket.socket(type=socket.SOCK_DGRAM) as asker:
-        asker.settimeout(20)
-        asker.sendto(b"who?", address)
-        question, sender = back.recvfrom(100)
-        assert question == b"who?"
-        back.sendto(b"me", sender)
-        assert asker.recvfrom(100) == (b"me", address)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, TypedDict
 
-PROGRAM: Final = Path(__file__).with_name("relay.py")
+PROGRAM: Final = Path(__file__).parent
+"""A directory that Python runs by its `__main__.py`."""
 
 
 class Rule(TypedDict):
     """Describes a listening socket's descriptor and its target: [HOST, PORT], or None for the
-    address that the peer connected to. A `udp` socket takes questions with one answer each (DNS).
+    address that the peer connected to. A `udp` socket takes datagrams.
 
     If `greets`, the relay sends one byte when it has accepted a connection. `lanes` replace `to`.
     They are addresses that all lead to the target. Over each one the relay opens one connection at
     a time and waits for that byte, because what lies between may have room for only one waiting
     connection. No two connections have the same local port, although the kernel would allow it for
     different lanes. Beyond, the lanes may be one address.
+
+    If the target is a SOCKS5 server and `associates`, a UDP association's socket is opened here, and
+    its datagrams take the client's connection.
     """
 
     descriptor: int
@@ -24,3 +28,4 @@ class Rule(TypedDict):
     udp: bool
     greets: bool
     lanes: list[tuple[str, int]]
+    associates: bool

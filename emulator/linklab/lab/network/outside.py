@@ -4,8 +4,9 @@
 
 The node `outside` accepts connections to every address. A relay (`relay/relay.py`) joins each of them
 to a connection of the machine's. So the kernel's TCP carries the data over the emulated links, and a
-lossless connection carries it beyond. In the other direction ports of the machine lead to
-`multilink proxy` on the client host. Nothing else is open to the lab's hosts. But a program that is
+lossless connection carries it beyond. UDP is forwarded datagram by datagram (`relay/flows.py`). In the
+other direction ports of the machine lead to `multilink proxy` on the client host. Nothing else is open to
+the lab's hosts. But a program that is
 root in the guest can enter the namespace of the guest's device. From there it reaches everything that
 slirp4netns reaches (SECURITY.md).
 """
@@ -44,6 +45,9 @@ DNS_ADDRESS: Final = "10.0.0.53"
 
 PORTS: Final = (22, 80, 443, 853, 3000, 5000, 8000, 8080, 8443, 8888, 9000)
 """The TCP ports that lead outside if everything may be reached. Other ports are refused."""
+
+UDP_PORTS: Final = (53, 123, 443, 853, 3478, 4433, 8443)
+"""The same of UDP: names, time, QUIC and STUN."""
 
 
 def open_device(name: str, address: str, gateway: str) -> None:
@@ -98,16 +102,19 @@ def _start_relay(
     sockets: Sequence[tuple[socket.socket, tuple[str, int] | None]],
     host: Host | None = None,
     *,
-    greets: bool = False,
+    proxies: bool = False,
+    in_guest: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Starts a relay that connects from `host`, or from this namespace."""
+    """Starts a relay that connects from `host`, or from this namespace. The sockets may lead to
+    `proxies`, in a guest from its gateway."""
     rules = [
         Rule(
             descriptor=one.fileno(),
             to=to,
             udp=one.type == socket.SOCK_DGRAM,
-            greets=greets,
+            greets=in_guest,
             lanes=[],
+            associates=proxies and not in_guest,
         )
         for one, to in sockets
     ]
@@ -137,12 +144,14 @@ def joined(
         ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
         with inside(outside.node.namespace):
             for origin in wanted.origins:
-                sock = listening(origin.address, origin.port, socket.SOCK_STREAM)
-                ways.append((sock, origin.to))
+                for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                    ways.append((listening(origin.address, origin.port, kind), origin.to))
             if wanted.resolver is not None:
                 ways.append((listening(DNS_ADDRESS, 53, socket.SOCK_DGRAM), wanted.resolver))
                 for port in PORTS:
                     ways.append((listening("0.0.0.0", port, socket.SOCK_STREAM), None))
+                for port in UDP_PORTS:
+                    ways.append((listening("0.0.0.0", port, socket.SOCK_DGRAM), None))
         for sock, _ in ways:
             stack.callback(sock.close)
         stack.callback(ended, _start_relay(ways))
@@ -175,4 +184,4 @@ def _start_proxies(
         sock = listening("0.0.0.0" if in_guest else wanted.listen, port, socket.SOCK_STREAM)
         stack.callback(sock.close)
         ways.append((sock, ("127.0.0.1", port)))
-    stack.callback(ended, _start_relay(ways, lab.client, greets=in_guest))
+    stack.callback(ended, _start_relay(ways, lab.client, proxies=True, in_guest=in_guest))

@@ -172,7 +172,14 @@ class Gateway:
                 descriptor = os.dup(sock.fileno())
                 here.callback(os.close, descriptor)
                 rules.append(
-                    Rule(descriptor=descriptor, to=None, udp=False, greets=False, lanes=lanes)
+                    Rule(
+                        descriptor=descriptor,
+                        to=None,
+                        udp=False,
+                        greets=False,
+                        lanes=lanes,
+                        associates=True,
+                    )
                 )
             front = subprocess.Popen(
                 [

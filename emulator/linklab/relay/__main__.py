@@ -1,0 +1,42 @@
+"""Runs a relay: joins network namespaces, by connections and datagrams.
+
+It is a separate program, so that it does not delay the player. Its argument is a list of `Rule`s as
+JSON. It runs in the namespace from which it connects, and inherits sockets of the other namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from pathlib import Path
+
+if not __package__:  # Python runs this directory in isolation, so no package is found yet.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from linklab.relay.connections import free, listen
+from linklab.relay.flows import Flows
+from linklab.relay.rule import Rule
+
+
+async def serve(rules: list[Rule]) -> None:
+    """Serves the rules until the process is ended."""
+    flows = Flows()
+    for rule in rules:
+        kind = socket.SOCK_DGRAM if rule["udp"] else socket.SOCK_STREAM
+        sock = socket.socket(socket.AF_INET, kind, fileno=rule["descriptor"])
+        sock.setblocking(False)
+        to = rule["to"] and (rule["to"][0], rule["to"][1])
+        if rule["udp"]:
+            flows.take(sock, to)
+        else:
+            lanes = free((host, port) for host, port in rule["lanes"]) if rule["lanes"] else None
+            await listen(
+                sock, to, greets=rule["greets"], lanes=lanes, associates=rule["associates"]
+            )
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(json.loads(sys.argv[1])))

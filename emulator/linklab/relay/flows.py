@@ -1,0 +1,114 @@
+"""Forwards UDP datagrams from one network namespace to another, and returns the answers.
+
+A flow is what one sender exchanges with one address. It has a socket of its own in the other
+namespace, as a connection has, so that nobody else's datagrams come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+IDLE_S: Final = 120.0
+"""A flow ends after this time without datagrams. RFC 4787, REQ-5 asks a NAT for two minutes."""
+
+MOST: Final = 256
+"""The most flows. A new one then ends the one that has been idle longest."""
+
+_AT_ONCE: Final = 32
+"""The most datagrams that are read from one socket before others have their turn."""
+
+_DATAGRAM_BYTES: Final = 1 << 16
+_PKTINFO: Final = 8
+"""IP_PKTINFO of ip(7), which the socket module lacks."""
+
+_INFO: Final = struct.Struct("@i4s4s")
+"""struct in_pktinfo: interface, the address to send from, the address that was sent to."""
+
+Address = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Flow:
+    far: socket.socket
+    last_s: float
+
+
+class Flows:
+    """The flows of all sockets of a relay."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._open: OrderedDict[tuple[int, Address, str], _Flow] = OrderedDict()
+        self._loop.call_later(IDLE_S / 4, self._expire)
+
+    def take(self, sock: socket.socket, to: Address | None) -> None:
+        """Forwards what arrives at a socket to `to`, or to the address that its sender wanted."""
+        sock.setsockopt(socket.IPPROTO_IP, _PKTINFO, 1)
+        self._loop.add_reader(sock, self._arrived, sock, to)
+
+    def _arrived(self, near: socket.socket, to: Address | None) -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(_AT_ONCE):
+                data, ancillary, _, sender = near.recvmsg(
+                    _DATAGRAM_BYTES, socket.CMSG_SPACE(_INFO.size)
+                )
+                for level, kind, info in ancillary:
+                    if (level, kind) == (socket.IPPROTO_IP, _PKTINFO):
+                        wanted = socket.inet_ntoa(_INFO.unpack(info)[2])
+                        self._forward(near, sender, wanted, to, data)
+
+    def _forward(
+        self, near: socket.socket, sender: Address, wanted: str, to: Address | None, data: bytes
+    ) -> None:
+        key = (near.fileno(), sender, wanted)
+        flow = self._open.get(key) or self._begun(near, key, to or (wanted, near.getsockname()[1]))
+        self._used(key, flow)
+        with contextlib.suppress(OSError):  # A full queue, or a refusal of an earlier datagram.
+            flow.far.send(data)
+
+    def _begun(self, near: socket.socket, key: tuple[int, Address, str], to: Address) -> _Flow:
+        """Opens a flow. Raises OSError."""
+        if len(self._open) >= MOST:
+            self._end(next(iter(self._open)))
+        far = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            far.setblocking(False)
+            far.connect(to)
+        except OSError:
+            far.close()
+            raise
+        flow = self._open[key] = _Flow(far, self._loop.time())
+        self._loop.add_reader(far, self._answered, near, key, flow)
+        return flow
+
+    def _answered(self, near: socket.socket, key: tuple[int, Address, str], flow: _Flow) -> None:
+        _, sender, wanted = key
+        info = _INFO.pack(0, socket.inet_aton(wanted), bytes(4))
+        with contextlib.suppress(OSError):
+            for _ in range(_AT_ONCE):
+                data = flow.far.recv(_DATAGRAM_BYTES)
+                self._used(key, flow)
+                near.sendmsg([data], [(socket.IPPROTO_IP, _PKTINFO, info)], 0, sender)
+
+    def _used(self, key: tuple[int, Address, str], flow: _Flow) -> None:
+        flow.last_s = self._loop.time()
+        self._open.move_to_end(key)
+
+    def _expire(self) -> None:
+        latest_s = self._loop.time() - IDLE_S
+        for key, flow in list(self._open.items()):
+            if flow.last_s > latest_s:
+                break
+            self._end(key)
+        self._loop.call_later(IDLE_S / 4, self._expire)
+
+    def _end(self, key: tuple[int, Address, str]) -> None:
+        far = self._open.pop(key).far
+        self._loop.remove_reader(far)
+        far.close()

@@ -1,0 +1,379 @@
+"""Tests UDP and QUIC over the links: in virtual time, from outside by SOCKS5, and to the outside."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Linklab, command, finished
+from host_place_test import nested
+from linklab.lab.programs import certificates
+from linklab.places.guest import gateway
+from through_the_lab import PATIENCE_S, ProxiedLab, inside, proxied
+
+pytestmark = pytest.mark.one_at_a_time
+
+needs_outside = pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))
+
+ScenarioFile = Callable[..., Path]
+
+RTT_S = {"wifi": 0.02, "lte": 0.06}
+WIFI, LTE = (
+    "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms",
+    "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms",
+)
+ANY_PORT = b"\x00\x01" + bytes(6)
+
+
+def test_http3_over_both_links_at_once(
+    linklab: Linklab, scenario: ScenarioFile, http3: Path
+) -> None:
+    """quic-go's client downloads each half over a link: the whole file, twice the same."""
+    file = scenario("halves", size="4 MB", wifi=WIFI, lte=LTE)
+    modules = (http3 / "modules").read_text().strip()
+    serve = f"{http3}/example -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
+    fetch = (
+        f"{http3}/fetch -ca {{ca}} -over wlan0,rmnet0 -size 4000000 {{url}} && echo $LINKLAB_SHA256"
+    )
+    outcomes = set()
+    for _ in range(2):
+        done = linklab(
+            *("exec", file, "--json", "--share", modules, "--server", serve),
+            *("--", "sh", "-c", fetch),
+        )
+        assert done.code == 0, done.err
+        run_dir = Path(done.json["run_dir"])
+        outcome = (run_dir / "outcome.json").read_text()
+        outcomes.add(outcome)
+        said = (run_dir / "client.out").read_text().splitlines()
+        assert sorted(line.rpartition(",")[0] for line in said[:2]) == [
+            "rmnet0: 2000000 bytes, HTTP/3.0",
+            "wlan0: 2000000 bytes, HTTP/3.0",
+        ]
+        assert said[2] == said[3], "the file of the server"
+    assert len(outcomes) == 1
+    received = json.loads(outcome)["received_bytes"]
+    assert received["wifi"] > 2_000_000
+    assert received["lte"] > 2_000_000
+
+
+@contextlib.contextmanager
+def echo() -> Iterator[int]:
+    """Runs a server of this machine's loopback device: it answers datagrams with them and the sender's
+    port, and accepts connections, which `--origin` asks for. Yields its port."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as accepting,
+        socket.socket(type=socket.SOCK_DGRAM) as sock,
+    ):
+        port = accepting.getsockname()[1]
+        sock.bind(("127.0.0.1", port))
+
+        def serve_datagrams() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    data, sender = sock.recvfrom(1 << 16)
+                    sock.sendto(data + b" from %d" % sender[1], sender)
+
+        def serve_connections() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = accepting.accept()
+                    with connection, contextlib.suppress(OSError):
+                        connection.recv(4096)
+                        connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+        for serve in (serve_datagrams, serve_connections):
+            threading.Thread(target=serve, daemon=True).start()
+        yield port
+
+
+class Association:
+    """A UDP association with a proxy of the loopback device (RFC 1928, 7)."""
+
+    def __init__(self, proxy: int) -> None:
+        self.tcp = socket.create_connection(("127.0.0.1", proxy), PATIENCE_S)
+        self.tcp.sendall(b"\x05\x01\x00" + b"\x05\x03\x00" + ANY_PORT[1:])
+        said = self.tcp.makefile("rb").read(12)
+        assert said[:6] == b"\x05\x00\x05\x00\x00\x01", said
+        self.at = (socket.inet_ntoa(said[6:10]), int.from_bytes(said[10:]))
+        self.udp = socket.socket(type=socket.SOCK_DGRAM)
+        self.udp.connect(self.at)
+
+    def close(self) -> None:
+        """Ends the association."""
+        self.tcp.close()
+        self.udp.close()
+
+    def ask(self, address: str, port: int, said: bytes, *, fragment: int = 0) -> bytes | None:
+        """Returns the answer to a datagram, with its header; None if there is none in 2 s."""
+        header = bytes((0, 0, fragment, 1)) + socket.inet_aton(address) + port.to_bytes(2)
+        self.udp.settimeout(2)
+        self.udp.send(header + said)
+        try:
+            answer = self.udp.recv(1 << 16)
+        except TimeoutError:
+            return None
+        assert answer[:10] == bytes(3) + header[3:]
+        return answer[10:]
+
+    def rtt_s(self, address: str, port: int) -> float:
+        """Returns the shortest round trip of ten datagrams."""
+        found = []
+        for number in range(10):
+            begun = time.monotonic()
+            answer = self.ask(address, port, b"%d" % number)
+            assert answer is not None
+            assert answer.startswith(b"%d from " % number)
+            found.append(time.monotonic() - begun)
+        return min(found)
+
+
+@needs_outside
+def test_datagrams_from_outside_take_the_links(tmp_path: Path, scenario: ScenarioFile) -> None:
+    file = scenario("datagrams", size="1 MB", wifi=WIFI, lte=LTE)
+    with echo() as port, proxied(tmp_path, file, f"http://127.0.0.1:{port}/") as lab:
+        for name, link in (("wifi", "wifi"), ("lte", "lte"), ("", "wifi")):
+            with contextlib.closing(Association(lab.ports[name])) as association:
+                assert association.at[0] == "127.0.0.1"
+                assert association.rtt_s("10.0.1.1", port) > RTT_S[link]
+        with contextlib.closing(Association(lab.ports["wifi"])) as association:
+            whole = bytes(8000)
+            answer = association.ask("10.0.1.1", port, whole)
+            assert answer is not None
+            assert answer.startswith(whole)
+            assert association.ask("10.0.1.1", port, b"part", fragment=1) is None
+            _only_the_origin_is_reached(association, port)
+            again = association.ask("10.0.1.1", port, b"again")
+            assert again is not None
+            assert again.partition(b" from ")[2] == answer.rpartition(b" from ")[2], "one socket"
+        _moves_to_a_link_that_is_up(lab, port)
+
+
+def _only_the_origin_is_reached(association: Association, port: int) -> None:
+    """Neither another port of this machine, nor this machine by its other addresses in the guest."""
+    with socket.socket(type=socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        other.settimeout(1)
+        closed = other.getsockname()[1]
+        for address in ("10.0.1.1", "192.0.2.2", "127.0.0.1"):
+            assert association.ask(address, closed, b"x") is None
+        for address in ("192.0.2.2", "127.0.0.1"):
+            assert association.ask(address, port, b"x") is None
+        with pytest.raises(TimeoutError):
+            other.recv(1)
+
+
+def _moves_to_a_link_that_is_up(lab: ProxiedLab, port: int) -> None:
+    with contextlib.closing(Association(lab.ports[""])) as association:
+        assert association.ask("10.0.1.1", port, b"before") is not None
+        lab.linklab("link", "wifi", "down")
+        answers = [association.ask("10.0.1.1", port, b"after") for _ in range(3)]
+        assert answers[-1] is not None, "over LTE"
+        assert association.rtt_s("10.0.1.1", port) > RTT_S["lte"]
+        lab.linklab("link", "wifi", "up")
+
+
+@needs_outside
+def test_associations_are_bounded_and_end_with_their_connections(
+    tmp_path: Path, scenario: ScenarioFile
+) -> None:
+    file = scenario("bounded", size="1 MB", wifi=WIFI, lte=LTE)
+    with echo() as port, proxied(tmp_path, file, f"http://127.0.0.1:{port}/") as lab:
+        proxy = lab.ports[""]
+        many = [Association(proxy) for _ in range(64)]
+        assert all(one.ask("10.0.1.1", port, b"x") for one in many[::16])
+        with pytest.raises(AssertionError, match="x05.x00.x05.x01"):
+            Association(proxy)
+        for one in many:
+            one.tcp.close()
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                Association(proxy).close()
+                break
+            except AssertionError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        with pytest.raises(ConnectionRefusedError):
+            for _ in range(10):
+                many[0].ask("10.0.1.1", port, b"x")
+        for one in many:
+            one.close()
+
+
+@pytest.fixture
+def quic_server(tmp_path: Path, http3: Path) -> Iterator[tuple[str, Path, bytes]]:
+    """Runs quic-go's server on this machine's loopback device, by TCP and UDP. Yields its URL of a file,
+    its certificate authority, and the file."""
+    content = hashlib.shake_128(b"quic").digest(3_000_000)
+    directory = tmp_path / "www"
+    directory.mkdir()
+    (directory / "file").write_bytes(content)
+    ca, cert, key = (tmp_path / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    names = ("127.0.0.1", "10.0.1.1")
+    certificates.ensure((ca, tmp_path / "ca.key"), (cert, key), names, bytes(32))
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            *(http3 / "example", "-bind", f"127.0.0.1:{port}", "-tcp"),
+            *("-cert", cert, "-key", key, "-www", directory),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield f"https://127.0.0.1:{port}/file", ca, content
+    finally:
+        process.kill()
+        process.wait()
+
+
+@needs_outside
+def test_http3_by_socks_from_outside(
+    tmp_path: Path,
+    scenario: ScenarioFile,
+    http3: Path,
+    quic_server: tuple[str, Path, bytes],
+) -> None:
+    """A QUIC client of this machine downloads each half from a server of this machine over a link."""
+    url, ca, content = quic_server
+    file = scenario("browsing", size="1 MB", wifi=WIFI, lte=LTE)
+    with proxied(tmp_path, file, url, ca=ca) as lab:
+        over = ",".join(f"socks5://127.0.0.1:{lab.ports[name]}" for name in ("wifi", "lte"))
+        begun = time.monotonic()
+        done = subprocess.run(
+            [http3 / "fetch", "-ca", ca, "-over", over, "-size", str(len(content)), inside(url)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert time.monotonic() - begun > len(content) / 2 * 8 / 10e6
+        assert done.stdout.count("1500000 bytes, HTTP/3.0") == 2
+        assert done.stdout.splitlines()[-1] == hashlib.sha256(content).hexdigest()
+
+
+@needs_outside
+def test_programs_inside_reach_an_origin_by_udp(
+    linklab: Linklab, scenario: ScenarioFile, http3: Path, quic_server: tuple[str, Path, bytes]
+) -> None:
+    """Each half over a link, by HTTP/3."""
+    url, ca, content = quic_server
+    file = scenario("inside", size="1 MB", wifi=WIFI, lte=LTE)
+    done = linklab(
+        *("exec", file, "--place", "guest", "--origin", url, "--"),
+        *(http3 / "fetch", "-ca", ca, "-over", "wlan0,rmnet0", "-size", len(content), inside(url)),
+    )
+    assert done.code == 0, done.err
+    assert done.out.count("1500000 bytes, HTTP/3.0") == 2
+    assert hashlib.sha256(content).hexdigest() in done.out
+
+
+ASK = """
+import socket
+for host, port in (("198.51.100.1", 4433), ("198.51.100.1", 4434), ("192.0.2.2", 4433)):
+    for device in ("wlan0", "rmnet0"):
+        sock = socket.socket(type=socket.SOCK_DGRAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+        sock.settimeout(3)
+        sock.sendto(b"question by " + device.encode(), (host, port))
+        try:
+            print(port, device, sock.recv(100).decode())
+        except TimeoutError:
+            print(port, device, "nothing")
+"""
+
+ANSWER = """
+import socket, sys
+for host, port in (("198.51.100.1", 4433), ("198.51.100.1", 4434), ("127.0.0.1", 4433)):
+    sock = socket.socket(type=socket.SOCK_DGRAM)
+    sock.bind((host, port))
+    if __import__("os").fork() == 0:
+        while True:
+            data, sender = sock.recvfrom(100)
+            sock.sendto(data.replace(b"question", host.encode()), sender)
+"""
+
+
+@needs_outside
+def test_the_outside_is_reached_by_udp_on_the_usual_ports_only(
+    tmp_path: Path, scenario: ScenarioFile
+) -> None:
+    """A machine with a second address, which stands for the rest of the world. Its loopback device stays
+    closed."""
+    file = scenario("outside", size="1 MB", wifi=WIFI, lte=LTE)
+    for name, content in (("ask.py", ASK), ("answer.py", ANSWER)):
+        (tmp_path / name).write_text(content)
+    exec_ = command(
+        "exec", file, "--place", "guest", "--outside", "--", "python3", tmp_path / "ask.py"
+    )
+    script = (
+        "ip link set lo up && ip address add 198.51.100.1/32 dev lo && "
+        f"{sys.executable} answer.py && exec {shlex.join(exec_)}"
+    )
+    own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    words = ("unshare", *own_user, "--net", "--pid", "--fork", "--kill-child", "sh", "-c", script)
+    done = finished(tmp_path, words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "4433 wlan0 198.51.100.1 by wlan0",
+        "4433 rmnet0 198.51.100.1 by rmnet0",
+        "4434 wlan0 nothing",
+        "4434 rmnet0 nothing",
+        "4433 wlan0 nothing",
+        "4433 rmnet0 nothing",
+    ]
+    assert "by TCP and UDP over IPv4" in done.stderr
+
+
+SERVE = """
+import socket
+sock = socket.socket(type=socket.SOCK_DGRAM)
+sock.bind(("127.0.0.1", 8000))
+accepting = socket.create_server(("127.0.0.1", 8000))
+while True:
+    data, sender = sock.recvfrom(100)
+    sock.sendto(data.upper(), sender)
+"""
+
+INSIDE = """
+import socket
+for device in ("wlan0", "rmnet0"):
+    sock = socket.socket(type=socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+    sock.settimeout(3)
+    sock.sendto(device.encode(), ("10.0.1.1", 8000))
+    print(*sock.recvfrom(100))
+"""
+
+
+def test_an_origin_is_reached_by_udp_on_the_host_too(
+    tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    file = scenario("ashore", size="1 MB", wifi=WIFI, lte=LTE)
+    for name, content in (("serve.py", SERVE), ("inside.py", INSIDE)):
+        (tmp_path / name).write_text(content)
+    script = (
+        f"{sys.executable} {tmp_path}/serve.py & sleep 3;"
+        " $linklab exec $scenario --place host --origin http://127.0.0.1:8000/"
+        f" --out /tmp/inner -- {sys.executable} {tmp_path}/inside.py"
+    )
+    done = linklab("exec", file, "--clock", "real", "--", *nested(script, file))
+    assert done.code == 0, done.err
+    assert done.out.splitlines() == [
+        "b'WLAN0' ('10.0.1.1', 8000)",
+        "b'RMNET0' ('10.0.1.1', 8000)",
+    ]
