@@ -20,7 +20,8 @@ from linklab.links.full_load import spans
 from linklab.links.oracle import HORIZON_S
 from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
 from linklab.models.trace import Trace
-from linklab.report.publication import RunGroup, Statement, values
+from linklab.report.publication import values
+from linklab.report.statement import RunGroup, Statement
 from linklab.scenario import Scenario
 
 SEEDS: Final = range(1001, 1201)

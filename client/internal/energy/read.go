@@ -47,6 +47,7 @@ func parse(path string, text []byte) (*Model, error) {
 		{"both", false, r.measure(&m.BothMW, "mW", -mostMeasure)},
 		{"processor", false, r.measure(new(float64), "mW", 0)},
 		{"links", true, func(n *yaml.Node) error { return r.radios(n, m.Radios) }},
+		{"fitted_to", false, ignored},
 	})
 	if err != nil {
 		return nil, err

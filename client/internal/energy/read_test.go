@@ -53,6 +53,7 @@ links:
     idle: 9 mW
     promotion: {power: 10 mW, time: 260 ms}
     tail: [{power: 11 mW, time: 1.5 min, state: drx}, {power: 12 mW, time: 10 s}]
+fitted_to: [{publication: thesis, metrics: [energy], cells: {ts: [alg1]}}]
 `
 	got, err := parse("phone.yaml", []byte(text))
 	want := &Model{Name: "phone", BaseMW: 1, SharedMW: 2.5, BothMW: -3, Radios: map[Kind]*Radio{

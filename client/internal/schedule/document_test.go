@@ -158,7 +158,7 @@ var constants = []chosen{
 	{of: http, what: "check interval", name: "emptcpPeriod", unit: "s", from: "ours"},
 
 	{of: "booster", what: "all links are used for files above", name: "boosterFile", unit: "B", from: "thesis 2.3.1"},
-	{of: "booster", what: "a segment", name: "boosterSegment", unit: "B", from: notSaid},
+	{of: "booster", what: "a segment", name: "boosterSegment", unit: "B", from: "not published; fitted to thesis 2.3.1"},
 	{of: "dynsub", what: "playback time of a segment", name: "dynSubSegment", unit: "s", from: "ours; services take 2 to 10 s"},
 
 	{of: rescued, what: "check interval", name: "transfer.CheckInterval", unit: "s", from: "ours"},

@@ -314,7 +314,7 @@ def _with(model: EnergyModel, values: Mapping[str, float]) -> EnergyModel:
             changed: dict[str, Any] = {_OF_LINKS[what]: value}
             links[kind] = replace(links.get(kind, LinkEnergy()), **changed)
     in_order = {kind: links[kind] for kind in KINDS if kind in links}
-    return replace(model, links=in_order, **common)
+    return replace(model, links=in_order, fitted_to=(), **common)
 
 
 def _with_tails(

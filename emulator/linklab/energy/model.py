@@ -23,6 +23,7 @@ from typing import Any, Final
 import yaml
 
 from linklab.core.link_kinds import KINDS, LinkKind
+from linklab.energy.fitted_to import FITTED_TO, FittedTo
 from linklab.schema.mapping import Keys, Mapping
 from linklab.schema.quantities import TEXT, WORDS, duration, measure, pattern
 from linklab.schema.rows import Listed, Row, Table
@@ -75,7 +76,11 @@ class LinkEnergy:
 
 @dataclass(frozen=True, slots=True)
 class EnergyModel:
-    """The energy model of a device. `links` is by link kind; all links of a kind are alike."""
+    """The energy model of a device.
+
+    `links` is by link kind; all links of a kind are alike. `fitted_to` are the published figures that
+    the model was fitted to.
+    """
 
     name: str
     device: str
@@ -86,6 +91,7 @@ class EnergyModel:
     shared_mw: float = 0.0
     both_mw: float = 0.0
     processor_mw: float = 0.0
+    fitted_to: tuple[FittedTo, ...] = ()
 
     def link(self, kind: LinkKind) -> LinkEnergy:
         """Returns the power of a link kind. Raises KeyError if the model lacks it."""
@@ -195,11 +201,20 @@ TABLE: Final = Table(
             unset=0.0,
         ),
         Row("links", "links", Kinds(), "power by link kind", needed=True),
+        Row(
+            "fitted_to",
+            "fitted_to",
+            Listed(FITTED_TO),
+            "published figures that it was fitted to",
+            unset=(),
+        ),
     ),
     _check,
 )
 
 
 def to_yaml(model: EnergyModel) -> str:
-    """Writes the canonical form, with every value. `library.parse` reads it back."""
-    return yaml.safe_dump(TABLE.write(model), sort_keys=False, allow_unicode=True, width=100)
+    """Writes the canonical form, with every value that the energy depends on. `library.parse` reads it
+    back."""
+    written = TABLE.write(model, without=("fitted_to",))
+    return yaml.safe_dump(written, sort_keys=False, allow_unicode=True, width=100)

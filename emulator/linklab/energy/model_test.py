@@ -1,5 +1,6 @@
 """Tests energy models as files: read, written, refused with file, line and key."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,27 @@ links:
 def test_those_that_ship_are_whole_and_written_as_they_are_read(name: str) -> None:
     one = library.get(name)
     assert {WIFI.name, LTE.name} <= set(one.links)
-    assert library.parse(model.to_yaml(one)) == one
+    assert library.parse(model.to_yaml(one)) == replace(one, fitted_to=())
+
+
+def test_what_a_model_was_fitted_to_changes_no_run() -> None:
+    """It is not in the run directory, nor in a fingerprint."""
+    fitted = (
+        "fitted_to: [{publication: thesis, metrics: [energy, power-mean], link: lte, "
+        "cells: {ts: [alg1, alg3]}}]\n"
+    )
+    with_it, without = library.parse(WHOLE + fitted), library.parse(WHOLE)
+    (figures,) = with_it.fitted_to
+    assert (figures.publication, figures.metrics) == ("thesis", ("energy", "power-mean"))
+    assert model.to_yaml(with_it) == model.to_yaml(without)
+    assert figures.covers("energy", "lte", "ts", "alg3")
+    for other in (
+        ("power-p90", "lte", "ts", "alg3"),
+        ("energy", "wifi", "ts", "alg3"),
+        ("energy", "lte", "tm", "alg3"),
+        ("energy", "lte", "ts", "alg2"),
+    ):
+        assert not figures.covers(*other)
 
 
 def test_there_is_one_for_each_publication_s_device() -> None:
@@ -64,6 +85,11 @@ def test_all_terms_are_read() -> None:
         ("time: 2 s", "time: 2", "m.yaml:14: links.lte.tail[1].time: '2' has no unit"),
         ("-20 mW", "-401 mW", "m.yaml:5: both: a further link would draw less than nothing"),
         ("source: My own meter\n", "", "m.yaml:1: 'source' is missing"),
+        (
+            "links:\n",
+            "fitted_to: [{metrics: [energy], cells: {ts: [alg1]}}]\nlinks:\n",
+            "m.yaml:7: fitted_to[0]: 'publication' is missing",
+        ),
         ("name: mine", "name: yours", "m.yaml:1: name: 'yours' differs from the file's name"),
     ],
 )

@@ -16,7 +16,7 @@ from linklab.links import oracle
 from linklab.models import impairments, registry
 from linklab.models.trace import Trace
 from linklab.queues import registry as queues
-from linklab.report.publication import Statement
+from linklab.report.statement import Statement
 from linklab.scenario import LinkSettings, Scenario
 from linklab.scenario.finding import SCENARIOS
 from linklab.scenario.workload import Workload

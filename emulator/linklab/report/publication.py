@@ -8,12 +8,16 @@ The file (keys marked * are needed, the others show their defaults):
     runs: 10                           # how many its figures are of
     campaign: sweep                    # of profiles/campaigns: its scenarios may be named, too
     not_there: {gb-p: GreenBag …}      # clients and other needs that linklab lacks, in words
+    one_algorithm: {emptcp: [emptcp-http, emptcp-kernel]}   # clients that run the same one
+    constants:                         # what was fitted to figures of the file
+      - what*: U of alg1
+        fitted_to*:                    # metrics and cells as below; link: of this link only
+          - {metrics: [download], cells: {hs-s6: [alg1]}}
     statements*:
       - metric*: download              # of MEASURES
         link: wifi                     # for a measure of one link
         source*: table 5.12            # where in the publication
-        kind: outcome                  # or calibration: what the scenario was fitted to; or does
-                                       # not follow: known not to come out, which needs
+        kind: does not follow          # from the publication's own figures, which needs
         why: …                         # why runs come out otherwise than stated
         needs: [music]                 # of not_there
         workload: video                # over the scenarios' links, in place of their own
@@ -22,6 +26,7 @@ The file (keys marked * are needed, the others show their defaults):
                                        # one for each client. Of ratios it is in points
 
         values: {hs-s6: {alg3: 16.68 s}}          # one statement for each; or 16 s to 17 s
+        standard_errors: 2             # the most that `within` may be, of downloads (`spread.py`)
 
         each: [ts, tm]                 # one statement for each scenario, or
         over: [ts, tm, ao]             # one for all: the mean of their ratios
@@ -35,27 +40,27 @@ The file (keys marked * are needed, the others show their defaults):
         cells: {hs-s7: [alg1, alg3]}   # these
         correlation: -0.91
 
+Which statements are calibration, and which cannot discriminate, is computed (`statement_kinds.py`).
 Any mistake in the file raises one ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-from yaml.nodes import MappingNode
-
-from linklab.core import units
 from linklab.core.paths import PROFILES
-from linklab.models.keys import LENGTH
-from linklab.report.measures import MEASURES, Measure
-from linklab.runs import clients, matrix
+from linklab.energy import library
+from linklab.energy.fitted_to import FIGURES
+from linklab.report import spread, statement_kinds
+from linklab.report.statement import RunGroup, Statement
+from linklab.report.statement_kinds import KnownFit
+from linklab.report.statement_reader import STATEMENT, StatementReader
+from linklab.runs import matrix
 from linklab.runs.comparison import PublishedFigures
-from linklab.scenario import Scenario, file_of, names_in, ships, with_workload, workload_names
+from linklab.scenario import Scenario, file_of, ships, with_workload
 from linklab.scenario import find as find_scenario
 from linklab.scenario.workload_file import JOINED
 from linklab.schema import document
@@ -68,114 +73,11 @@ DIRECTORY: Final = PROFILES / "publications"
 
 CAMPAIGNS: Final = PROFILES / "campaigns"
 
-Kind = Literal["calibration", "outcome", "does not follow"]
-
-KINDS: Final[tuple[Kind, ...]] = ("calibration", "outcome", "does not follow")
-
-Form = Literal["value", "ratio", "difference", "correlation"]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class RunGroup:
-    """Identifies the runs of one client in one scenario. If `first_s` is not 0, only their first
-    `first_s` seconds count."""
-
-    scenario: str
-    client: str
-    first_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """Holds the limits, both included, between which a measured value agrees with a statement.
-    `text` is the publication's text. `value` is the published number if there is a single one."""
-
-    low: float
-    high: float
-    text: str
-    value: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """Holds one statement of a publication.
-
-    `of` and `to` are cells (RunGroup). A *value* has one `of`. A *ratio* or *difference* has one
-    `of` per scenario, and in `to` the cells of the same scenario, the best of which counts. A
-    *correlation* relates `metric` and `other` over all of `of`. `why` explains a known
-    disagreement, or is "". `missing` lists what linklab lacks to check the statement.
-    """
-
-    line: int
-    metric: str
-    link: str
-    form: Form
-    of: tuple[RunGroup, ...]
-    expected: Expected
-    source: str
-    kind: Kind = "outcome"
-    to: tuple[RunGroup, ...] = ()
-    other: str = ""
-    why: str = ""
-    missing: tuple[str, ...] = ()
-
-    @property
-    def cells(self) -> tuple[RunGroup, ...]:
-        """All cells whose runs the statement needs."""
-        return tuple(dict.fromkeys((*self.of, *self.to)))
-
-    @property
-    def measure(self) -> Measure:
-        return MEASURES[self.metric]
-
-    @property
-    def real_clock(self) -> bool:
-        """Whether only runs on the real clock can check the statement."""
-        return any(MEASURES[one].real_clock for one in (self.metric, self.other) if one)
-
-    @property
-    def words(self) -> str:
-        """What is compared, without the measure: `hs-s6 alg3`, `ts, tm, ao: alg3 to naive`."""
-        return f"{self.where}{'' if self.form == 'value' else ':'} {self.compared_clients}"
-
-    @property
-    def where(self) -> str:
-        """The statement's scenarios, joined by commas."""
-        return ", ".join(dict.fromkeys(one.scenario for one in self.of))
-
-    @property
-    def compared_clients(self) -> str:
-        """The clients compared: `alg3`, `alg3 to naive`."""
-        client = ", ".join(dict.fromkeys(one.client for one in self.of))
-        if not self.to:
-            return client
-        than = list(dict.fromkeys(one.client for one in self.to))
-        return f"{client} to {'the best of ' if len(than) > 1 else ''}{', '.join(than)}"
-
-    @property
-    def title(self) -> str:
-        """The measure in words, with its link and time."""
-        words = self.measure.words
-        if self.link:
-            words = f"{words} of {self.link}"
-        if self.of[0].first_s:
-            words = f"{words} in the first {units.format_duration(self.of[0].first_s)}"
-        if self.form == "correlation":
-            return f"correlation of {words} with {MEASURES[self.other].words}"
-        return words if self.form == "value" else f"{self.form} of {words}"
-
-    def say(self, value: float) -> str:
-        """Writes a value in the statement's form, for people."""
-        if self.form == "ratio":
-            return f"{value * 100:.1f} %"
-        if self.form == "correlation":
-            return f"{value:.2f}"
-        return self.measure.say(value)
-
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Holds the statements of a file, in its order. `swept` has the campaign's scenarios by name."""
+    """Holds the statements of a file, in its order. `swept` has the campaign's scenarios by name.
+    `constants` are the file's constants that were fitted to its figures."""
 
     name: str
     title: str
@@ -184,6 +86,7 @@ class Publication:
     not_there: dict[str, str]
     swept: dict[str, Scenario]
     statements: tuple[Statement, ...]
+    constants: tuple[KnownFit, ...] = ()
 
     def scenario(self, name: str) -> Scenario:
         """Returns the scenario of a cell. Raises ScenarioError."""
@@ -210,15 +113,18 @@ class Publication:
         return list(dict.fromkeys(cell for cell in cells if cell.first_s))
 
 
-_ROOT = Keys(("name", "title", "source", "statements"), ("runs", "campaign", "not_there"))
-_COMMON = ("link", "kind", "why", "needs", "within", "workload", "first")
-_FORMS: dict[str, tuple[str, ...]] = {
-    "values": ("values",),
-    "comparison": ("each", "over", "of", "to", "ratio", "difference", "is"),
-    "correlation": ("correlation", "with", "cells"),
-}
-_STATEMENT = Keys(("metric", "source"), (*_COMMON, *(k for keys in _FORMS.values() for k in keys)))
+_ROOT = Keys(
+    ("name", "title", "source", "statements"),
+    (
+        "runs",
+        "campaign",
+        "not_there",
+        "one_algorithm",
+        "constants",
+    ),
+)
 _ANY = Keys((), named=str)
+_CONSTANT = Keys(("what", "fitted_to"))
 
 
 def names(directory: Path = DIRECTORY) -> list[str]:
@@ -229,7 +135,20 @@ def names(directory: Path = DIRECTORY) -> list[str]:
 def find(name: str, directory: Path = DIRECTORY) -> Publication:
     """Returns the publication of a name. Raises ScenarioError."""
     path = directory / f"{name}.yaml"
-    return parse(document.read(path, path.name), path.name)
+    return parse(document.read(path, path.name), path.name, energy_models(name))
+
+
+def energy_models(publication: str) -> list[KnownFit]:
+    """Lists the energy models that were fitted to a publication's figures. Raises ScenarioError."""
+    models = [library.get(name) for name in library.names()]
+    fits = (
+        KnownFit(
+            f"energy model {one.name}",
+            tuple(figures for figures in one.fitted_to if figures.publication == publication),
+        )
+        for one in models
+    )
+    return [one for one in fits if one.fitted_to]
 
 
 def about(scenario: Scenario) -> list[Statement]:
@@ -273,8 +192,9 @@ def figures_for(scenario: Scenario) -> dict[str, PublishedFigures]:
     }
 
 
-def parse(text: str, shown: str) -> Publication:
-    """Parses a publication. `shown` names the file in errors. Raises ScenarioError."""
+def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
+    """Parses a publication. `shown` names the file in errors. `fits` are in addition to the file's
+    own constants. Raises ScenarioError."""
     root = Mapping(shown, document.compose(text, shown, ", ".join(_ROOT.needed)), "", _ROOT)
     stem = shown.rpartition("/")[2].removesuffix(".yaml")
     name = root.get("name", one_of(stem))
@@ -283,10 +203,10 @@ def parse(text: str, shown: str) -> Publication:
         words = root.sub("not_there", _ANY)
         lacking = {one: words.get(one, WORDS.parse) for one in words.values}
     swept = _swept(root.get("campaign", TEXT.parse)) if root.has("campaign") else {}
-    reader = _Reader(lacking, swept)
+    reader = StatementReader(lacking, swept)
     statements = tuple(
         statement
-        for item in root.items("statements", _STATEMENT)
+        for item in root.items("statements", STATEMENT)
         for statement in reader.statements(item)
     )
     if not statements:
@@ -294,14 +214,23 @@ def parse(text: str, shown: str) -> Publication:
     for one in lacking:
         if one not in reader.used:
             words.fail(one, "no statement needs it")
+    constants = [_constant(item, reader) for item in root.items("constants", _CONSTANT)]
+    for fit in constants:
+        _refuse_unstated(root, fit, statements)
+    runs = root.get_or("runs", within(integer, 1, 1000, "1 to 1000"), 10)
+    try:
+        limited = spread.limited(statements, runs)
+    except spread.NoSpread as error:
+        root.fail("statements", str(error))
     return Publication(
         name=name,
         title=root.get("title", WORDS.parse),
         source=root.get("source", WORDS.parse),
-        runs=root.get_or("runs", within(integer, 1, 1000, "1 to 1000"), 10),
+        runs=runs,
         not_there=lacking,
         swept=swept,
-        statements=statements,
+        statements=statement_kinds.classified(limited, [*fits, *constants], _one_algorithm(root)),
+        constants=tuple(constants),
     )
 
 
@@ -311,255 +240,22 @@ def _swept(campaign: str) -> dict[str, Scenario]:
     return {one.name: one for one in found.scenarios}
 
 
-class _Reader:
-    """Reads statements. `used` collects the entries of `not_there` that they name."""
-
-    def __init__(self, lacking: dict[str, str], swept: Iterable[str]) -> None:
-        self._lacking = lacking
-        self._name = one_of(*names_in(), *swept)
-        self._workload = ""
-        self._first_s = 0.0
-        self.used: set[str] = set()
-
-    def _scenario(self, text: str) -> str:
-        """Returns the name of a scenario with the item's workload. Raises ValueError."""
-        return f"{self._name(text)}{self._workload}"
-
-    def statements(self, item: Mapping) -> Iterator[Statement]:
-        """Yields the statements of one item of the list. Raises ScenarioError."""
-        known = one_of(*workload_names())
-        self._workload = f"{JOINED}{item.get('workload', known)}" if item.has("workload") else ""
-        self._first_s = item.get_or("first", LENGTH.parse, 0.0)
-        metric = item.get("metric", one_of(*MEASURES))
-        measure = MEASURES[metric]
-        if self._first_s and metric not in _OF_BEGINNINGS:
-            item.fail(
-                "first", f"{metric} is of whole runs; allowed: with {', '.join(_OF_BEGINNINGS)}"
-            )
-        if item.has("link") != measure.per_link:
-            item.fail("link", f"{metric} is {'' if measure.per_link else 'not '}of one link")
-        kind = item.get_or("kind", _kind, KINDS[1])
-        if kind == "does not follow" and not item.has("why"):
-            item.fail(None, "'why' is missing: 'kind: does not follow' needs it")
-        forms = [name for name, keys in _FORMS.items() if any(map(item.has, keys))]
-        if len(forms) != 1:
-            item.fail(None, "needs either 'values', or 'of' and 'to', or 'correlation'")
-        needs = self._needs(item)
-        read = {
-            "values": self._values,
-            "comparison": self._comparison,
-            "correlation": self._correlation,
-        }[forms[0]]
-        for line, form, of, to, expected in read(item, metric):
-            missing = list(needs)
-            other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
-            for cell in (*of, *to):
-                if not _is_known(cell.client):
-                    missing.append(self._lacking[cell.client])
-            yield Statement(
-                line=line,
-                metric=metric,
-                link=item.get_or("link", TEXT.parse, ""),
-                form=form,
-                of=of,
-                to=to,
-                other=other,
-                expected=expected,
-                source=item.get("source", WORDS.parse),
-                kind=kind,
-                why=item.get_or("why", WORDS.parse, ""),
-                missing=tuple(dict.fromkeys(missing)),
-            )
-
-    def _needs(self, item: Mapping) -> list[str]:
-        if not item.has("needs"):
-            return []
-        names = item.each("needs", one_of(*self._lacking))
-        self.used.update(names)
-        return [self._lacking[name] for name in names]
-
-    def _client(self, text: str) -> str:
-        """Checks that a client is known or listed in `not_there`."""
-        if text in self._lacking:
-            self.used.add(text)
-            return text
-        if not _is_known(text):
-            one_of(*clients.names(clients.USUAL_LINKS), *self._lacking)(text)
-        return text
-
-    def _values(self, item: Mapping, metric: str) -> Iterator[_Read]:
-        scenarios = item.sub("values", Keys((), named=self._scenario))
-        quantity = MEASURES[metric].quantity
-        for scenario in scenarios.values:
-            row = scenarios.sub(scenario, Keys((), named=self._client))
-            for client, node in row.values.items():
-                low, high = row.get(client, _range(quantity.parse))
-                said = row.get(client, TEXT.parse)
-                yield (
-                    node.start_mark.line + 1,
-                    "value",
-                    (RunGroup(self._scenario(scenario), client, self._first_s),),
-                    (),
-                    self._around(item, client, low, high, said, quantity.parse),
-                )
-
-    def _comparison(self, item: Mapping, metric: str) -> Iterator[_Read]:
-        for key in ("of", "to"):
-            if not item.has(key):
-                item.fail(None, f"{key!r} is missing; needed: of, to")
-        if item.has("each") == item.has("over"):
-            item.fail(None, "needs 'each' or 'over', a list of scenarios")
-        scenarios = item.each("each" if item.has("each") else "over", self._scenario)
-        of_clients = item.one_or_each("of", self._client)
-        to = item.each("to", self._client)
-        if not scenarios or not to:
-            item.fail("to" if scenarios else None, "names nobody" if scenarios else "no scenario")
-        if not of_clients:
-            item.fail("of", "names nobody")
-        line = item.node.start_mark.line + 1
-        for of in of_clients:
-            form, expected = self._comparison_expected(item, metric, of)
-            for together in [[one] for one in scenarios] if item.has("each") else [scenarios]:
-                yield (
-                    line,
-                    form,
-                    tuple(RunGroup(one, of, self._first_s) for one in together),
-                    tuple(
-                        RunGroup(one, client, self._first_s) for one in together for client in to
-                    ),
-                    expected,
-                )
-
-    def _comparison_expected(self, item: Mapping, metric: str, of: str) -> tuple[Form, Expected]:
-        asked = [key for key in ("ratio", "difference", "is") if item.has(key)]
-        if len(asked) != 1:
-            item.fail(None, "needs one of 'ratio', 'difference' and 'is'")
-        if item.has("is"):
-            word = item.get("is", one_of("less", "more", "same"))
-            if word != "same":
-                if item.has("within"):
-                    item.fail("within", f"goes without 'is: {word}'")
-                low, high = (-math.inf, _BELOW_1) if word == "less" else (_ABOVE_1, math.inf)
-                return "ratio", Expected(low, high, word)
-            reach = self._reach(item, of, units.parse_ratio, points=True)(1.0)
-            return "ratio", Expected(1 - reach, 1 + reach, "the same", 1.0)
-        form: Form = "ratio" if item.has("ratio") else "difference"
-        parse_one = units.parse_ratio if form == "ratio" else MEASURES[metric].quantity.parse
-        low, high = item.get(form, _range(parse_one))
-        said = item.get(form, TEXT.parse)
-        return form, self._around(item, of, low, high, said, parse_one, points=form == "ratio")
-
-    def _around(
-        self,
-        item: Mapping,
-        client: str,
-        low: float,
-        high: float,
-        said: str,
-        parse_one: Callable[[str], float],
-        *,
-        points: bool = False,
-    ) -> Expected:
-        """Returns the limits from `low` to `high`, widened by `within`. A single value needs
-        `within`."""
-        if low < high and not item.has("within"):
-            return Expected(low, high, said)
-        if low == -math.inf:
-            item.fail("within", f"goes without '{said}'")
-        reach = self._reach(item, client, parse_one, points=points)(max(abs(low), abs(high)))
-        return Expected(low - reach, high + reach, said, low if low == high else None)
-
-    def _correlation(self, item: Mapping, metric: str) -> Iterator[_Read]:
-        for key in ("correlation", "with", "cells", "within"):
-            if not item.has(key):
-                item.fail(None, f"{key!r} is missing; needed: correlation, with, cells, within")
-        value = item.get("correlation", _signed)
-        reach = item.get("within", within(units.parse_number, 0.0, 2.0, "0 to 2"))
-        rows = item.sub("cells", Keys((), named=self._scenario))
-        cells = tuple(
-            RunGroup(scenario, client, self._first_s)
-            for scenario in rows.values
-            for client in rows.each(scenario, self._client)
-        )
-        if len(cells) < 3:
-            item.fail("cells", "fewer than three cells say nothing of a correlation")
-        said = item.get("correlation", TEXT.parse)
-        yield (
-            item.node.start_mark.line + 1,
-            "correlation",
-            cells,
-            (),
-            Expected(value - reach, value + reach, said, value),
-        )
-
-    def _reach(
-        self, item: Mapping, client: str, parse_one: Callable[[str], float], *, points: bool = False
-    ) -> Callable[[float], float]:
-        """Returns the function that gives the tolerance at a value, from `within`."""
-        if not item.has("within"):
-            item.fail(None, "'within' is missing: how far may what is measured lie?")
-        if isinstance(item.values["within"], MappingNode):
-            each = item.sub("within", Keys((), named=self._client))
-            if client not in each.values:
-                each.fail(None, f"{client!r} is missing")
-            return each.get(client, _tolerance(parse_one, points))
-        return item.get("within", _tolerance(parse_one, points))
+def _constant(item: Mapping, reader: StatementReader) -> KnownFit:
+    """Reads a constant that was fitted. Raises ScenarioError."""
+    figures = tuple(map(reader.figures, item.items("fitted_to", FIGURES.keys)))
+    if not figures:
+        item.fail("fitted_to", "there is none")
+    return KnownFit(item.get("what", WORDS.parse), figures)
 
 
-_OF_BEGINNINGS: Final = ("goodput", "link-share", "link-bytes", "energy-main", "energy-per-byte")
-
-_Read = tuple[int, Form, tuple[RunGroup, ...], tuple[RunGroup, ...], Expected]
-
-_BELOW_1: Final = math.nextafter(1.0, 0.0)
-_ABOVE_1: Final = math.nextafter(1.0, 2.0)
-
-
-def _kind(text: str) -> Kind:
-    one_of(*KINDS)(text)
-    return next(one for one in KINDS if one == text)
+def _one_algorithm(root: Mapping) -> list[list[str]]:
+    """Reads which clients run the same algorithm. Raises ScenarioError."""
+    if not root.has("one_algorithm"):
+        return []
+    groups = root.sub("one_algorithm", _ANY)
+    return [groups.each(name, WORDS.parse) for name in groups.values]
 
 
-def _is_known(client: str) -> bool:
-    return clients.is_taken(client)
-
-
-def _signed(text: str) -> float:
-    found = re.fullmatch(r"([+-]?)(.*)", text)
-    assert found is not None
-    value = units.parse_number(found[2])
-    if not 0 <= value <= 1:
-        raise ValueError(f"{text!r} is out of range; allowed: -1 to 1")
-    return -value if found[1] == "-" else value
-
-
-def _range(parse_one: Callable[[str], float]) -> Callable[[str], tuple[float, float]]:
-    """Returns a parser for a value, two values with 'to' between them, or 'below' a value."""
-
-    def convert(text: str) -> tuple[float, float]:
-        if text.startswith("below "):
-            return -math.inf, math.nextafter(parse_one(text.removeprefix("below ")), -math.inf)
-        low, _, high = text.partition(" to ")
-        found = parse_one(low), parse_one(high or low)
-        if found[0] > found[1]:
-            raise ValueError(f"{text!r} is upside down; allowed: the lesser one first")
-        return found
-
-    return convert
-
-
-def _tolerance(
-    parse_one: Callable[[str], float], points: bool
-) -> Callable[[str], Callable[[float], float]]:
-    """Returns a parser for '10 %' of the value (percentage points if `points`), '1 s', or '10 % or
-    1 s', whichever is larger."""
-
-    def convert(text: str) -> Callable[[float], float]:
-        relative = absolute = 0.0
-        for part in text.split(" or "):
-            if part.rstrip().endswith("%") and not points:
-                relative = units.parse_ratio(part)
-            else:
-                absolute = parse_one(part)
-        return lambda value: max(relative * abs(value), absolute)
-
-    return convert
+def _refuse_unstated(root: Mapping, fit: KnownFit, statements: Iterable[Statement]) -> None:
+    for one in statement_kinds.unstated(fit, statements):
+        root.fail("constants", f"{fit.what}: no statement is about {one}")

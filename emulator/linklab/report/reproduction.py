@@ -16,7 +16,8 @@ import numpy as np
 from linklab.core import statistics
 from linklab.core.statistics import Interval, Numbers
 from linklab.report.measures import MEASURES
-from linklab.report.publication import Publication, RunGroup, Statement
+from linklab.report.publication import Publication
+from linklab.report.statement import RunGroup, Statement
 from linklab.runs.loaded_runs import LoadedRun
 
 Verdict = Literal["holds", "fails", "no runs", "not applicable", "not there yet"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,8 +12,9 @@ from rich.text import Text
 
 from linklab.core.statistics import LEAST_VALUES
 from linklab.report import reproduction
-from linklab.report.publication import KINDS, Publication, RunGroup
+from linklab.report.publication import Publication
 from linklab.report.reproduction import CheckedStatement
+from linklab.report.statement import KINDS, RunGroup
 from linklab.scenario.workload_file import JOINED
 
 _WIDTH = 80
@@ -49,22 +49,42 @@ def tell(line: str, console: Console) -> None:
 
 
 def tables(checked: Sequence[CheckedStatement]) -> list[list[CheckedStatement]]:
-    """Groups consecutive checked statements that have the same heading."""
-    known = [one for one in checked if one.verdict in ("holds", "fails")]
-    return [list(rows) for _, rows in itertools.groupby(known, key=_heading)]
+    """Groups checked statements that have the same heading, in the order of their first ones."""
+    found: dict[tuple[str, str, str], list[CheckedStatement]] = {}
+    for one in checked:
+        if one.verdict in ("holds", "fails"):
+            found.setdefault(_heading(one), []).append(one)
+    return list(found.values())
 
 
 def reasons(rows: Sequence[CheckedStatement]) -> list[str]:
-    """Lists why statements of a table fail, each reason once. A reason names its statements unless
-    it holds for all. Of statements that are known not to follow, the reason is also given if they
-    hold."""
+    """Lists for the statements of a table why they fail, what was fitted to them, or what else
+    they accept, each reason once. A reason names its statements unless it holds for all. Of
+    statements that are known not to follow, the reason is also given if they hold."""
+    failing = [
+        (one, one.statement.why)
+        for one in rows
+        if one.verdict == "fails" or one.statement.kind == "does not follow"
+    ]
+    fitted = [(one, ", ".join(one.statement.fitted_by)) for one in rows]
+    others = [(one, ", ".join(one.statement.also_accepts)) for one in rows]
+    kind = rows[0].statement.kind
+    return [
+        *_each_once("why", failing, rows),
+        *(_each_once("fitted to these", fitted, rows) if kind == "calibration" else ()),
+        *(_each_once("also accepted", others, rows) if kind == "cannot discriminate" else ()),
+    ]
+
+
+def _each_once(
+    title: str, said: Sequence[tuple[CheckedStatement, str]], rows: Sequence[CheckedStatement]
+) -> list[str]:
     found: dict[str, dict[str, None]] = {}
-    for one in rows:
-        if one.verdict == "fails" or one.statement.kind == "does not follow":
-            found.setdefault(one.statement.why, {})[_label(one, rows)] = None
+    for one, words in said:
+        found.setdefault(words, {})[_label(one, rows)] = None
     if len(found) == 1:
-        return [f"why: {why}" for why in found if why]
-    return [f"why ({'; '.join(whose)}): {why}" for why, whose in found.items() if why]
+        return [f"{title}: {words}" for words in found if words]
+    return [f"{title} ({'; '.join(whose)}): {words}" for words, whose in found.items() if words]
 
 
 def _heading(one: CheckedStatement) -> tuple[str, str, str]:
@@ -200,7 +220,7 @@ def to_json(publication: Publication, checked: Sequence[CheckedStatement]) -> di
       and of them values: holds, fails, median_error, median_error_ratio, rms_error, rms_error_ratio
     not_there_yet{reason}: statements that need it
     statements[]: line, metric, link, form, with, of[], to[] (scenario/client), source, kind,
-      why, published, low, high (limits, null where there is none), missing[], verdict, clear,
+      fitted_by[], also_accepts[], why, published, low, high (limits, null where there is none), missing[], verdict, clear,
       measured, interval [low, high] (null where there are too few runs), runs, error_ratio
     """
     return {
@@ -253,6 +273,8 @@ def _statement(one: CheckedStatement) -> dict[str, Any]:
         "to": _cells(said.to),
         "source": said.source,
         "kind": said.kind,
+        "fitted_by": list(said.fitted_by),
+        "also_accepts": list(said.also_accepts),
         "why": said.why or None,
         "published": said.expected.text,
         "low": _finite(said.expected.low),

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from linklab import scenario
 from linklab.core.statistics import LEAST_VALUES
-from linklab.report import publication, reproduction, reproduction_showing
-from linklab.report.publication import Publication, RunGroup
+from linklab.report import publication, reproduction, reproduction_showing, statement
+from linklab.report.publication import Publication
 from linklab.report.reproduction import CheckedStatement
+from linklab.report.statement import RunGroup
 from linklab.runs import clients
 from linklab.runs.job_test import JOB
 from linklab.runs.loaded_runs import LoadedRun
@@ -24,9 +25,11 @@ name: x
 title: A paper
 source: thesis
 not_there: {mdp: the algorithm GreenBag}
+constants:
+  - what: LTE's rate
+    fitted_to: [{metrics: [download], cells: {ts: [single-lte]}}]
 statements:
-  - {metric: download, source: table 1, kind: calibration, within: 5 %,
-     values: {ts: {single-lte: 20 s}}}
+  - {metric: download, source: table 1, within: 5 %, values: {ts: {single-lte: 20 s}}}
   - {metric: download, source: table 1, within: 10 %, values: {ts: {alg3: 9.5 s, naive: 40 s}}}
   - {metric: download, source: text, each: [ts], of: alg3, to: [naive, single-lte], is: less}
   - {metric: goodput, source: text, each: [ts], of: alg3, to: [naive, single-lte],
@@ -293,6 +296,55 @@ def test_a_miss_is_explained_once_below_its_table() -> None:
     assert told["statements"][3]["why"] == "one"
 
 
+KINDS = """\
+name: x
+title: A paper
+source: thesis
+constants:
+  - what: LTE's rate
+    fitted_to: [{metrics: [download], cells: {ts: [single-lte]}}]
+statements:
+  - {metric: download, source: table 1, within: 20 %,
+     values: {ts: {alg3: 10 s, single-lte: 20 s, naive: 12 s, alg1: 50 s}}}
+  - {metric: goodput, source: text, kind: does not follow, why: sums, each: [ts], of: alg3, to: [naive],
+     is: more}
+"""
+
+
+def test_the_four_kinds_are_counted_apart_and_never_together() -> None:
+    """One line a kind, and no line over several of them."""
+    stated = publication.parse(KINDS, "x.yaml")
+    made = [*runs(), *(run("alg1", seed, 50.0) for seed in range(1, 6))]
+    found = checked(stated, made)
+    summary = reproduction_showing.summary(found)
+    assert [line for line in summary if "hold;" in line] == [
+        "calibration: 1 of 1 hold; 1 verdicts are clear",
+        "outcome: 1 of 1 hold; 1 verdicts are clear",
+        "cannot discriminate: 1 of 2 hold; 1 verdicts are clear; the miss is not explained",
+        "does not follow: 1 of 1 hold; 1 verdicts are clear",
+    ]
+    lines = shown(found).splitlines()
+    headings = [line for line in lines if line.startswith("download") and "(table 1" in line]
+    assert headings == [
+        "download (table 1, cannot discriminate)",
+        "download: single-lte (table 1, calibration)",
+        "download: alg1 (table 1)",
+    ], "statements of a kind stand together"
+    assert "fitted to these: LTE's rate" in lines
+    assert "also accepted (ts alg3): naive (12 s)" in lines
+    told = reproduction_showing.to_json(stated, found)
+    assert list(told["counts"]) == list(statement.KINDS)
+    assert [one["kind"] for one in told["statements"]] == [
+        "cannot discriminate",
+        "calibration",
+        "cannot discriminate",
+        "outcome",
+        "does not follow",
+    ]
+    assert told["statements"][0]["also_accepts"] == ["naive (12 s)"]
+    assert told["statements"][1]["fitted_by"] == ["LTE's rate"]
+
+
 def test_a_long_name_is_broken_before_its_workload() -> None:
     (said,) = publication.parse(
         "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
@@ -322,7 +374,7 @@ def test_json_is_whole_and_stable(stated: Publication) -> None:
     assert len(written["statements"]) == len(found)
     alg3 = written["statements"][1]
     assert " ".join(alg3) == (
-        "line metric link form with of to source kind why "
+        "line metric link form with of to source kind fitted_by also_accepts why "
         "published low high missing verdict clear measured interval runs error_ratio"
     )
     assert (alg3["of"], alg3["interval"], alg3["error_ratio"]) == (

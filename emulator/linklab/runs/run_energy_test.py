@@ -17,7 +17,8 @@ from linklab.runs.job_test import JOB
 from linklab.runs.run_figures import FigureError
 from linklab.schema.document import ScenarioError
 
-S7 = library.get("galaxy-s7")
+S7 = replace(library.get("galaxy-s7"), fitted_to=())
+"""As it is written into a run directory."""
 GOLDEN = REPOSITORY / "client" / "internal" / "rundir" / "testdata" / "golden"
 
 

@@ -1,0 +1,148 @@
+"""Defines a publication's statements, and which runs each is about. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from linklab.core import units
+from linklab.report.measures import MEASURES, Measure
+
+Kind = Literal["calibration", "outcome", "cannot discriminate", "does not follow"]
+
+KINDS: Final[tuple[Kind, ...]] = (
+    "calibration",
+    "outcome",
+    "cannot discriminate",
+    "does not follow",
+)
+
+Form = Literal["value", "ratio", "difference", "correlation"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RunGroup:
+    """Identifies the runs of one client in one scenario. If `first_s` is not 0, only their first
+    `first_s` seconds count."""
+
+    scenario: str
+    client: str
+    first_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Holds the limits, both included, between which a measured value agrees with a statement.
+
+    `text` is the publication's text. `value` is the published number if there is a single one.
+    `published` is the published range without a tolerance, None for a sign (less, more, the same).
+    """
+
+    low: float
+    high: float
+    text: str
+    value: float | None = None
+    published: tuple[float, float] | None = None
+
+    def accepts(self, low: float, high: float) -> bool:
+        """Tells whether a value from `low` to `high` agrees."""
+        return self.low <= high and low <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Holds one statement of a publication.
+
+    `of` and `to` are cells (RunGroup). A *value* has one `of`. A *ratio* or *difference* has one
+    `of` per scenario, and in `to` the cells of the same scenario, the best of which counts. A
+    *correlation* relates `metric` and `other` over all of `of`. `why` explains a known
+    disagreement, or is "". `missing` lists what linklab lacks to check the statement.
+
+    `follows` is False if the statement cannot follow from the publication's own figures.
+    `fitted_by` names the models and constants that were fitted to its figures. `also_accepts` names
+    other algorithms whose published figures agree with it, too. `standard_errors` limits its
+    tolerance (`spread.py`), 0 is no limit.
+    """
+
+    line: int
+    metric: str
+    link: str
+    form: Form
+    of: tuple[RunGroup, ...]
+    expected: Expected
+    source: str
+    follows: bool = True
+    to: tuple[RunGroup, ...] = ()
+    other: str = ""
+    why: str = ""
+    missing: tuple[str, ...] = ()
+    fitted_by: tuple[str, ...] = ()
+    also_accepts: tuple[str, ...] = ()
+    standard_errors: float = 0.0
+
+    @property
+    def kind(self) -> Kind:
+        """What the statement can show if it holds."""
+        if not self.follows:
+            return "does not follow"
+        if self.fitted_by:
+            return "calibration"
+        return "cannot discriminate" if self.also_accepts else "outcome"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The measures that the statement is about."""
+        return (self.metric, self.other) if self.other else (self.metric,)
+
+    @property
+    def cells(self) -> tuple[RunGroup, ...]:
+        """All cells whose runs the statement needs."""
+        return tuple(dict.fromkeys((*self.of, *self.to)))
+
+    @property
+    def measure(self) -> Measure:
+        return MEASURES[self.metric]
+
+    @property
+    def real_clock(self) -> bool:
+        """Whether only runs on the real clock can check the statement."""
+        return any(MEASURES[one].real_clock for one in self.metrics)
+
+    @property
+    def words(self) -> str:
+        """What is compared, without the measure: `hs-s6 alg3`, `ts, tm, ao: alg3 to naive`."""
+        return f"{self.where}{'' if self.form == 'value' else ':'} {self.compared_clients}"
+
+    @property
+    def where(self) -> str:
+        """The statement's scenarios, joined by commas."""
+        return ", ".join(dict.fromkeys(one.scenario for one in self.of))
+
+    @property
+    def compared_clients(self) -> str:
+        """The clients compared: `alg3`, `alg3 to naive`."""
+        client = ", ".join(dict.fromkeys(one.client for one in self.of))
+        if not self.to:
+            return client
+        than = list(dict.fromkeys(one.client for one in self.to))
+        return f"{client} to {'the best of ' if len(than) > 1 else ''}{', '.join(than)}"
+
+    @property
+    def title(self) -> str:
+        """The measure in words, with its link and time."""
+        words = self.measure.words
+        if self.link:
+            words = f"{words} of {self.link}"
+        if self.of[0].first_s:
+            words = f"{words} in the first {units.format_duration(self.of[0].first_s)}"
+        if self.form == "correlation":
+            return f"correlation of {words} with {MEASURES[self.other].words}"
+        return words if self.form == "value" else f"{self.form} of {words}"
+
+    def say(self, value: float) -> str:
+        """Writes a value in the statement's form, for people."""
+        if self.form == "ratio":
+            return f"{value * 100:.1f} %"
+        if self.form == "correlation":
+            return f"{value:.2f}"
+        return self.measure.say(value)

@@ -1,0 +1,115 @@
+"""Finds which statements of a publication are no evidence, from published figures alone. Pure.
+
+A statement whose figures were all fitted is *calibration*. A statement whose tolerance also accepts
+another algorithm's published figure *cannot discriminate*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from linklab.energy.fitted_to import FittedTo
+from linklab.report.statement import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFit:
+    """Holds what was fitted, in words, and to which figures."""
+
+    what: str
+    fitted_to: tuple[FittedTo, ...]
+
+    def covers(self, metric: str, link: str, scenario: str, client: str) -> bool:
+        """Tells whether it was fitted to a figure."""
+        return any(one.covers(metric, link, scenario, client) for one in self.fitted_to)
+
+
+def classified(
+    statements: Sequence[Statement], fits: Iterable[KnownFit], same: Collection[Collection[str]]
+) -> tuple[Statement, ...]:
+    """Returns the statements with `fitted_by` and `also_accepts`. Each of `same` lists clients that
+    run one algorithm of the publication."""
+    fits = list(fits)
+    return tuple(
+        replace(
+            one,
+            fitted_by=fitted_by(one, fits),
+            also_accepts=tuple(dict.fromkeys(_others(one, statements, same))),
+        )
+        for one in statements
+    )
+
+
+def fitted_by(statement: Statement, fits: Iterable[KnownFit]) -> tuple[str, ...]:
+    """Names what was fitted to the figures of a statement. Empty unless all of them were fitted."""
+    found: dict[str, None] = {}
+    for metric in statement.metrics:
+        for cell in statement.cells:
+            covering = [
+                one.what
+                for one in fits
+                if one.covers(metric, statement.link, cell.scenario, cell.client)
+            ]
+            if not covering:
+                return ()
+            found.update(dict.fromkeys(covering))
+    return tuple(found)
+
+
+def unstated(fit: KnownFit, statements: Iterable[Statement]) -> list[str]:
+    """Lists the measures and cells of a fit that no statement is about, in words."""
+    stated = {
+        (metric, one.link, cell.scenario, cell.client)
+        for one in statements
+        for metric in one.metrics
+        for cell in one.cells
+    }
+    found: dict[str, None] = {}
+    for figures in fit.fitted_to:
+        met = [one for one in stated if figures.covers(*one)]
+        measures = {metric for metric, *_ in met}
+        cells = {(scenario, client) for _, _, scenario, client in met}
+        found.update(dict.fromkeys(one for one in figures.metrics if one not in measures))
+        found.update(
+            (f"{scenario} {client}", None)
+            for scenario, clients in figures.cells.items()
+            for client in clients
+            if (scenario, client) not in cells
+        )
+    return list(found)
+
+
+def _others(
+    statement: Statement, statements: Iterable[Statement], same: Collection[Collection[str]]
+) -> Iterator[str]:
+    """Yields the other algorithms, with their figures, that a statement also accepts."""
+    expected = statement.expected
+    if expected.published is None or statement.form == "correlation":
+        return
+    if statement.to:
+        equal = 1.0 if statement.form == "ratio" else 0.0
+        if expected.accepts(equal, equal):
+            yield f"{', '.join(dict.fromkeys(one.client for one in statement.to))} itself"
+    for other in statements:
+        published = other.expected.published
+        if (
+            published is not None
+            and _table(other) == _table(statement)
+            and not _is_one_algorithm(other, statement, same)
+            and expected.accepts(*published)
+        ):
+            yield f"{other.of[0].client} ({other.expected.text})"
+
+
+def _table(one: Statement) -> tuple[object, ...]:
+    """Identifies the row of a publication's table in which the figures of all clients stand."""
+    where = tuple((cell.scenario, cell.first_s) for cell in one.of)
+    return one.form, one.metric, one.link, one.source, where, one.to
+
+
+def _is_one_algorithm(
+    first: Statement, second: Statement, same: Collection[Collection[str]]
+) -> bool:
+    clients = {first.of[0].client, second.of[0].client}
+    return len(clients) == 1 or any(clients <= set(group) for group in same)

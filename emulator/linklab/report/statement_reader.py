@@ -1,0 +1,299 @@
+"""Reads the statements of a publication's file. `publication.py` describes the format."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from yaml.nodes import MappingNode
+
+from linklab.core import units
+from linklab.energy.fitted_to import FIGURES, FittedTo
+from linklab.models.keys import LENGTH
+from linklab.report.measures import MEASURES
+from linklab.report.statement import Expected, Form, RunGroup, Statement
+from linklab.runs import clients
+from linklab.scenario import names_in, workload_names
+from linklab.scenario.workload_file import JOINED
+from linklab.schema.mapping import Keys, Mapping, one_of, within
+from linklab.schema.quantities import TEXT, WORDS
+
+_COMMON = ("link", "kind", "why", "needs", "within", "workload", "first", "standard_errors")
+_FORMS: dict[str, tuple[str, ...]] = {
+    "values": ("values",),
+    "comparison": ("each", "over", "of", "to", "ratio", "difference", "is"),
+    "correlation": ("correlation", "with", "cells"),
+}
+STATEMENT: Final = Keys(
+    ("metric", "source"), (*_COMMON, *(k for keys in _FORMS.values() for k in keys))
+)
+
+
+class StatementReader:
+    """Reads statements. `used` collects the entries of `not_there` that they name."""
+
+    def __init__(self, lacking: dict[str, str], swept: Iterable[str]) -> None:
+        self._lacking = lacking
+        self._name = one_of(*names_in(), *swept)
+        self._workload = ""
+        self._first_s = 0.0
+        self.used: set[str] = set()
+
+    def figures(self, item: Mapping) -> FittedTo:
+        """Reads which figures a constant was fitted to. Raises ScenarioError."""
+        self._workload = ""
+        item.each("metrics", one_of(*MEASURES))
+        rows = item.sub("cells", Keys((), named=self._scenario))
+        for scenario in rows.values:
+            rows.each(scenario, self._client)
+        return FIGURES.of(item)
+
+    def _scenario(self, text: str) -> str:
+        """Returns the name of a scenario with the item's workload. Raises ValueError."""
+        return f"{self._name(text)}{self._workload}"
+
+    def statements(self, item: Mapping) -> Iterator[Statement]:
+        """Yields the statements of one item of the list. Raises ScenarioError."""
+        known = one_of(*workload_names())
+        self._workload = f"{JOINED}{item.get('workload', known)}" if item.has("workload") else ""
+        self._first_s = item.get_or("first", LENGTH.parse, 0.0)
+        metric = item.get("metric", one_of(*MEASURES))
+        measure = MEASURES[metric]
+        if self._first_s and metric not in _OF_BEGINNINGS:
+            item.fail(
+                "first", f"{metric} is of whole runs; allowed: with {', '.join(_OF_BEGINNINGS)}"
+            )
+        if item.has("link") != measure.per_link:
+            item.fail("link", f"{metric} is {'' if measure.per_link else 'not '}of one link")
+        if item.has("kind"):
+            item.get("kind", one_of(_CONTRADICTION))
+        if item.has("kind") and not item.has("why"):
+            item.fail(None, "'why' is missing: 'kind: does not follow' needs it")
+        if item.has("standard_errors") and not (metric == "download" and item.has("values")):
+            item.fail("standard_errors", "limits tolerances of the values of downloads alone")
+        forms = [name for name, keys in _FORMS.items() if any(map(item.has, keys))]
+        if len(forms) != 1:
+            item.fail(None, "needs either 'values', or 'of' and 'to', or 'correlation'")
+        needs = self._needs(item)
+        read = {
+            "values": self._values,
+            "comparison": self._comparison,
+            "correlation": self._correlation,
+        }[forms[0]]
+        for line, form, of, to, expected in read(item, metric):
+            missing = list(needs)
+            other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
+            for cell in (*of, *to):
+                if not _is_known(cell.client):
+                    missing.append(self._lacking[cell.client])
+            yield Statement(
+                line=line,
+                metric=metric,
+                link=item.get_or("link", TEXT.parse, ""),
+                form=form,
+                of=of,
+                to=to,
+                other=other,
+                expected=expected,
+                source=item.get("source", WORDS.parse),
+                follows=not item.has("kind"),
+                why=item.get_or("why", WORDS.parse, ""),
+                missing=tuple(dict.fromkeys(missing)),
+                standard_errors=item.get_or("standard_errors", _STANDARD_ERRORS, 0.0),
+            )
+
+    def _needs(self, item: Mapping) -> list[str]:
+        if not item.has("needs"):
+            return []
+        names = item.each("needs", one_of(*self._lacking))
+        self.used.update(names)
+        return [self._lacking[name] for name in names]
+
+    def _client(self, text: str) -> str:
+        """Checks that a client is known or listed in `not_there`."""
+        if text in self._lacking:
+            self.used.add(text)
+            return text
+        if not _is_known(text):
+            one_of(*clients.names(clients.USUAL_LINKS), *self._lacking)(text)
+        return text
+
+    def _values(self, item: Mapping, metric: str) -> Iterator[_Read]:
+        scenarios = item.sub("values", Keys((), named=self._scenario))
+        quantity = MEASURES[metric].quantity
+        for scenario in scenarios.values:
+            row = scenarios.sub(scenario, Keys((), named=self._client))
+            for client, node in row.values.items():
+                low, high = row.get(client, _range(quantity.parse))
+                said = row.get(client, TEXT.parse)
+                yield (
+                    node.start_mark.line + 1,
+                    "value",
+                    (RunGroup(self._scenario(scenario), client, self._first_s),),
+                    (),
+                    self._around(item, client, low, high, said, quantity.parse),
+                )
+
+    def _comparison(self, item: Mapping, metric: str) -> Iterator[_Read]:
+        for key in ("of", "to"):
+            if not item.has(key):
+                item.fail(None, f"{key!r} is missing; needed: of, to")
+        if item.has("each") == item.has("over"):
+            item.fail(None, "needs 'each' or 'over', a list of scenarios")
+        scenarios = item.each("each" if item.has("each") else "over", self._scenario)
+        of_clients = item.one_or_each("of", self._client)
+        to = item.each("to", self._client)
+        if not scenarios or not to:
+            item.fail("to" if scenarios else None, "names nobody" if scenarios else "no scenario")
+        if not of_clients:
+            item.fail("of", "names nobody")
+        line = item.node.start_mark.line + 1
+        for of in of_clients:
+            form, expected = self._comparison_expected(item, metric, of)
+            for together in [[one] for one in scenarios] if item.has("each") else [scenarios]:
+                yield (
+                    line,
+                    form,
+                    tuple(RunGroup(one, of, self._first_s) for one in together),
+                    tuple(
+                        RunGroup(one, client, self._first_s) for one in together for client in to
+                    ),
+                    expected,
+                )
+
+    def _comparison_expected(self, item: Mapping, metric: str, of: str) -> tuple[Form, Expected]:
+        asked = [key for key in ("ratio", "difference", "is") if item.has(key)]
+        if len(asked) != 1:
+            item.fail(None, "needs one of 'ratio', 'difference' and 'is'")
+        if item.has("is"):
+            word = item.get("is", one_of("less", "more", "same"))
+            if word != "same":
+                if item.has("within"):
+                    item.fail("within", f"goes without 'is: {word}'")
+                low, high = (-math.inf, _BELOW_1) if word == "less" else (_ABOVE_1, math.inf)
+                return "ratio", Expected(low, high, word)
+            reach = self._reach(item, of, units.parse_ratio, points=True)(1.0)
+            return "ratio", Expected(1 - reach, 1 + reach, "the same", 1.0)
+        form: Form = "ratio" if item.has("ratio") else "difference"
+        parse_one = units.parse_ratio if form == "ratio" else MEASURES[metric].quantity.parse
+        low, high = item.get(form, _range(parse_one))
+        said = item.get(form, TEXT.parse)
+        return form, self._around(item, of, low, high, said, parse_one, points=form == "ratio")
+
+    def _around(
+        self,
+        item: Mapping,
+        client: str,
+        low: float,
+        high: float,
+        said: str,
+        parse_one: Callable[[str], float],
+        *,
+        points: bool = False,
+    ) -> Expected:
+        """Returns the limits from `low` to `high`, widened by `within`. A single value needs
+        `within`."""
+        if low < high and not item.has("within"):
+            published = None if low == -math.inf else (low, high)
+            return Expected(low, high, said, published=published)
+        if low == -math.inf:
+            item.fail("within", f"goes without '{said}'")
+        reach = self._reach(item, client, parse_one, points=points)(max(abs(low), abs(high)))
+        single = low if low == high else None
+        return Expected(low - reach, high + reach, said, single, (low, high))
+
+    def _correlation(self, item: Mapping, metric: str) -> Iterator[_Read]:
+        for key in ("correlation", "with", "cells", "within"):
+            if not item.has(key):
+                item.fail(None, f"{key!r} is missing; needed: correlation, with, cells, within")
+        value = item.get("correlation", _signed)
+        reach = item.get("within", within(units.parse_number, 0.0, 2.0, "0 to 2"))
+        rows = item.sub("cells", Keys((), named=self._scenario))
+        cells = tuple(
+            RunGroup(scenario, client, self._first_s)
+            for scenario in rows.values
+            for client in rows.each(scenario, self._client)
+        )
+        if len(cells) < 3:
+            item.fail("cells", "fewer than three cells say nothing of a correlation")
+        said = item.get("correlation", TEXT.parse)
+        yield (
+            item.node.start_mark.line + 1,
+            "correlation",
+            cells,
+            (),
+            Expected(value - reach, value + reach, said, value, (value, value)),
+        )
+
+    def _reach(
+        self, item: Mapping, client: str, parse_one: Callable[[str], float], *, points: bool = False
+    ) -> Callable[[float], float]:
+        """Returns the function that gives the tolerance at a value, from `within`."""
+        if not item.has("within"):
+            item.fail(None, "'within' is missing: how far may what is measured lie?")
+        if isinstance(item.values["within"], MappingNode):
+            each = item.sub("within", Keys((), named=self._client))
+            if client not in each.values:
+                each.fail(None, f"{client!r} is missing")
+            return each.get(client, _tolerance(parse_one, points))
+        return item.get("within", _tolerance(parse_one, points))
+
+
+_CONTRADICTION: Final = "does not follow"
+
+_STANDARD_ERRORS: Final = within(units.parse_number, 0.1, 10.0, "0.1 to 10")
+
+_OF_BEGINNINGS: Final = ("goodput", "link-share", "link-bytes", "energy-main", "energy-per-byte")
+
+_Read = tuple[int, Form, tuple[RunGroup, ...], tuple[RunGroup, ...], Expected]
+
+_BELOW_1: Final = math.nextafter(1.0, 0.0)
+_ABOVE_1: Final = math.nextafter(1.0, 2.0)
+
+
+def _is_known(client: str) -> bool:
+    return clients.is_taken(client)
+
+
+def _signed(text: str) -> float:
+    found = re.fullmatch(r"([+-]?)(.*)", text)
+    assert found is not None
+    value = units.parse_number(found[2])
+    if not 0 <= value <= 1:
+        raise ValueError(f"{text!r} is out of range; allowed: -1 to 1")
+    return -value if found[1] == "-" else value
+
+
+def _range(parse_one: Callable[[str], float]) -> Callable[[str], tuple[float, float]]:
+    """Returns a parser for a value, two values with 'to' between them, or 'below' a value."""
+
+    def convert(text: str) -> tuple[float, float]:
+        if text.startswith("below "):
+            return -math.inf, math.nextafter(parse_one(text.removeprefix("below ")), -math.inf)
+        low, _, high = text.partition(" to ")
+        found = parse_one(low), parse_one(high or low)
+        if found[0] > found[1]:
+            raise ValueError(f"{text!r} is upside down; allowed: the lesser one first")
+        return found
+
+    return convert
+
+
+def _tolerance(
+    parse_one: Callable[[str], float], points: bool
+) -> Callable[[str], Callable[[float], float]]:
+    """Returns a parser for '10 %' of the value (percentage points if `points`), '1 s', or '10 % or
+    1 s', whichever is larger."""
+
+    def convert(text: str) -> Callable[[float], float]:
+        relative = absolute = 0.0
+        for part in text.split(" or "):
+            if part.rstrip().endswith("%") and not points:
+                relative = units.parse_ratio(part)
+            else:
+                absolute = parse_one(part)
+        return lambda value: max(relative * abs(value), absolute)
+
+    return convert
