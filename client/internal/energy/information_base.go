@@ -32,7 +32,7 @@ func (m *Model) Thresholds(lte quantity.Rate) Thresholds {
 	added := (m.BothMW+cellular.ActiveMW)/lte.MegabitsPerSecond() + cellular.DownMJ
 	return Thresholds{
 		LTEOnlyBelow: border(m.BothMW+wifi.ActiveMW, alone-wifi.DownMJ),
-		WifiOnlyFrom: border(m.BaseMW+m.SharedMW+wifi.ActiveMW, added-wifi.DownMJ),
+		WifiOnlyFrom: border(m.DeviceMW()+m.SharedMW+wifi.ActiveMW, added-wifi.DownMJ),
 	}
 }
 

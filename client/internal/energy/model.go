@@ -13,12 +13,13 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// Model is a device. While links are active it draws BaseMW, SharedMW, BothMW
-// for each link beyond the first (below 0 where links share), and what each
-// radio draws; all in mW.
+// Model is a device. It always draws BaseMW and PhoneMW. While links are active
+// it also draws SharedMW, BothMW for each link beyond the first (below 0 where
+// links share), and what each radio draws; all in mW. linklab counts PhoneMW
+// until the radios sleep, BaseMW until the last byte.
 type Model struct {
-	Name                     string
-	BaseMW, SharedMW, BothMW float64
+	Name                              string
+	BaseMW, PhoneMW, SharedMW, BothMW float64
 	// Radios has what a link of the kind draws; all of a kind are alike.
 	Radios map[Kind]*Radio
 }
@@ -73,10 +74,13 @@ type Load struct {
 	Rate  quantity.Rate
 }
 
+// DeviceMW is what the device draws whatever its links do.
+func (m *Model) DeviceMW() float64 { return m.BaseMW + m.PhoneMW }
+
 // PowerMW is what the device draws while the links receive at these rates, and
 // others do nothing, asleep.
 func (m *Model) PowerMW(loads ...Load) float64 {
-	power := m.BaseMW
+	power := m.DeviceMW()
 	if len(loads) > 0 {
 		power += m.SharedMW + m.BothMW*float64(len(loads)-1)
 	}

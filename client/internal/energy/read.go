@@ -43,6 +43,7 @@ func parse(path string, text []byte) (*Model, error) {
 		{"source", true, ignored},
 		{"description", false, ignored},
 		{"base", false, r.measure(&m.BaseMW, "mW", 0)},
+		{"phone", false, r.measure(&m.PhoneMW, "mW", 0)},
 		{"shared", false, r.measure(&m.SharedMW, "mW", 0)},
 		{"both", false, r.measure(&m.BothMW, "mW", -mostMeasure)},
 		{"processor", false, r.measure(new(float64), "mW", 0)},

@@ -41,6 +41,7 @@ device: a phone
 source: nobody
 description: any
 base: 1 mW
+phone: 1.5 mW
 shared: 2.5 mW
 both: -3 mW
 processor: 4 mW
@@ -56,7 +57,7 @@ links:
 fitted_to: [{publication: thesis, metrics: [energy], cells: {ts: [alg1]}}]
 `
 	got, err := parse("phone.yaml", []byte(text))
-	want := &Model{Name: "phone", BaseMW: 1, SharedMW: 2.5, BothMW: -3, Radios: map[Kind]*Radio{
+	want := &Model{Name: "phone", BaseMW: 1, PhoneMW: 1.5, SharedMW: 2.5, BothMW: -3, Radios: map[Kind]*Radio{
 		Wifi: {ActiveMW: 5},
 		LTE: {
 			ActiveMW: 6, DownMJ: 7, UpMJ: 8, IdleMW: 9,

@@ -176,8 +176,8 @@ func (g *greenBag) margin(x int) float64 {
 const all = -1
 
 // joules returns the energy for the rest over one link, or over all: while they transmit,
-// and for the tails of all radios that are or were awake. The base power of the device does
-// not count. known is false until every link has finished a subsegment.
+// and for the tails of all radios that are or were awake. What the device draws whatever its
+// links do does not count. known is false until every link has finished a subsegment.
 func (g *greenBag) joules(only int, s *Scene) (joules float64, known bool) {
 	loads := make([]energy.Load, 0, len(s.Progress))
 	var rate quantity.Rate
@@ -194,7 +194,7 @@ func (g *greenBag) joules(only int, s *Scene) (joules float64, known bool) {
 			joules += radio.TailJoules(math.MaxInt64)
 		}
 	}
-	return joules + (g.Model.PowerMW(loads...)-g.Model.BaseMW)*1e-3*seconds(s.Left, rate), true
+	return joules + (g.Model.PowerMW(loads...)-g.Model.DeviceMW())*1e-3*seconds(s.Left, rate), true
 }
 
 // Share divides a segment so that the links in use finish it together (GreenBag equations 3

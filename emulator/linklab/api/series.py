@@ -13,6 +13,7 @@ from linklab.api.progress import RUNS, Progress, Tell, silent
 from linklab.api.settings import Settings
 from linklab.places.choice import Environment
 from linklab.runs import clients, runner, summary
+from linklab.runs.one_window import in_one_window
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import Finished, RunRequest
 from linklab.scenario import Scenario
@@ -82,12 +83,16 @@ def comparison(
 
     runs: dict[str, list[RunFigures]] = {name: [] for name in names}
     failures: dict[str, list[str]] = {name: [] for name in runs}
+    succeeded: list[tuple[RunRequest, RunFigures]] = []
     for request, result in results:
         if request.scenario == scenario:
             if isinstance(result, str):
                 failures[request.client_name].append(result)
             else:
-                runs[request.client_name].append(result)
+                succeeded.append((request, result))
+    counted = in_one_window((request.seed, figures) for request, figures in succeeded)
+    for (request, _), figures in zip(succeeded, counted, strict=True):
+        runs[request.client_name].append(figures)
     compared = compare(scenario, runs, failures, publication.figures_for(scenario))
     return replace(compared, notes=tuple(clients.notes(runs)))
 

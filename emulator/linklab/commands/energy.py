@@ -155,10 +155,11 @@ def in_words(cost: EnergyFigures) -> str:
             f"in {link.active_s:.1f} s, bytes {link.transfer_j:.1f}, promotion "
             f"{link.promotion_j:.1f}, tail {link.tail_j:.1f}"
         )
-    common = cost.base_j + cost.shared_j + cost.both_j + (cost.processor_j or 0.0)
+    common = cost.base_j + cost.phone_j + cost.shared_j + cost.both_j + (cost.processor_j or 0.0)
     processor = "" if cost.processor_j is None else f", processor {cost.processor_j:.1f}"
+    phone = f", phone {cost.phone_j:.1f} in {cost.window_s:.1f} s" if cost.phone_j else ""
     lines.append(
-        f"  {'all':<{longest}} {common:7.1f} J: base {cost.base_j:.1f}, shared "
+        f"  {'all':<{longest}} {common:7.1f} J: base {cost.base_j:.1f}{phone}, shared "
         f"{cost.shared_j:.1f}, both links {cost.both_j:.1f}{processor}"
     )
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Computes the energy of a download, and the power over time, by an energy model. Pure.
 
-A download lasts from the client's start to the last byte. The tail is the energy that the radios
-draw after that, until they are idle. It is kept apart (thesis 3.4). Power is a mean over half a
+A download lasts from the client's start to the last byte. The tail is the energy that the device
+draws after that, until its radios are idle. It is kept apart (thesis 3.4). Power is a mean over half a
 second, the lab's sampling interval. The thesis sampled once a second.
 """
 
@@ -11,7 +11,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from linklab.core.bounded import ByName, Count, Figure, Name
@@ -53,13 +53,15 @@ class LinkEnergyFigures:
 class EnergyFigures:
     """The energy of one run by one model.
 
-    `joules` is the sum of `main_j` and `tail_j`. It is also the sum of `base_j`, `shared_j`,
-    `both_j`, `processor_j` and the links' `joules`.
+    `joules` is the sum of `main_j` and `tail_j`. It is also the sum of `base_j`, `phone_j`,
+    `shared_j`, `both_j`, `processor_j` and the links' `joules`.
 
     Attributes:
         main_j: energy of the download.
-        tail_j: energy that the radios drew after the download.
-        base_j, shared_j, both_j: energy that belongs to no single link.
+        tail_j: energy that was drawn after the download.
+        base_j, phone_j, shared_j, both_j: energy that belongs to no single link.
+        window_s: the time for which `phone_j` counts: from the client's start until all radios are
+            idle, or the longer time of `over`. 0 in figures of an earlier linklab.
         processor_j: None if the model has no such term, or in virtual time.
         mean_w, p90_w, peak_w: powers of the download. For 90 % of the download the device drew
             at most `p90_w`.
@@ -78,6 +80,34 @@ class EnergyFigures:
     both_j: Figure
     links: ByName[LinkEnergyFigures]
     processor_j: Figure | None = None
+    phone_j: Figure = 0.0
+    window_s: Figure = 0.0
+
+    def over(self, window_s: float) -> EnergyFigures:
+        """Counts the phone's share for a longer time; the download itself stays as it is."""
+        if not self.window_s or not self.phone_j:
+            return self
+        more_j = self.phone_j * (window_s / self.window_s - 1)
+        return replace(
+            self,
+            joules=self.joules + more_j,
+            joules_per_byte=self.joules_per_byte * (1 + more_j / self.joules),
+            tail_j=self.tail_j + more_j,
+            phone_j=self.phone_j + more_j,
+            window_s=window_s,
+        )
+
+    def until_the_end(self, download_s: float, payload_bytes: int) -> EnergyFigures:
+        """Returns the figures of the download alone, without anything after it."""
+        phone_j = self.phone_j * download_s / self.window_s if self.window_s else 0.0
+        return replace(
+            self,
+            joules=self.main_j,
+            joules_per_byte=self.main_j / payload_bytes,
+            tail_j=0.0,
+            phone_j=phone_j,
+            window_s=download_s,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +162,7 @@ def account(
     for from_s, to_s in steps:
         inside = marks[bisect_right(marks, from_s) : bisect_left(marks, to_s)]
         power.append(sums.step(list(itertools.pairwise([from_s, *inside, to_s]))))
-    return Account(_figures(sums, power, start_s, end_s, payload_bytes), tuple(power))
+    return Account(_figures(sums, power, start_s, end_s, payload_bytes, idle_s), tuple(power))
 
 
 def _steps(from_s: float, to_s: float) -> list[tuple[float, float]]:
@@ -160,7 +190,7 @@ class _Sums:
         processor: Sequence[tuple[float, float]],
     ) -> None:
         self.model, self.radios, self._end_s = model, radios, end_s
-        self.base_mj = self.shared_mj = self.both_mj = 0.0
+        self.base_mj = self.phone_mj = self.shared_mj = self.both_mj = 0.0
         self._processor = processor
         self.processor_mj = 0.0 if processor else None
         self.links = {name: _LinkSums() for name in radios}
@@ -202,12 +232,15 @@ class _Sums:
         middle_s, length_s = (from_s + to_s) / 2, to_s - from_s
         active = sum(one.at(middle_s).phase is Phase.ACTIVE for one in self.radios.values())
         base_mj = self.model.base_mw * length_s if middle_s < self._end_s else 0.0
+        phone_mj = self.model.phone_mw * length_s
         shared_mj = self.model.shared_mw * length_s if active else 0.0
         both_mj = self.model.both_mw * max(0, active - 1) * length_s
         self.base_mj += base_mj
+        self.phone_mj += phone_mj
         self.shared_mj += shared_mj
         self.both_mj += both_mj
-        return base_mj + shared_mj + both_mj + self._processor_mj(from_s, min(to_s, self._end_s))
+        common_mj = base_mj + phone_mj + shared_mj + both_mj
+        return common_mj + self._processor_mj(from_s, min(to_s, self._end_s))
 
     def _processor_mj(self, from_s: float, to_s: float) -> float:
         if self.processor_mj is None or to_s <= from_s:
@@ -227,7 +260,12 @@ def _between(sampled: Sequence[tuple[float, float]], t_s: float) -> float:
 
 
 def _figures(
-    sums: _Sums, power: list[Power], start_s: float, end_s: float, payload_bytes: int
+    sums: _Sums,
+    power: list[Power],
+    start_s: float,
+    end_s: float,
+    payload_bytes: int,
+    idle_s: float,
 ) -> EnergyFigures:
     during = [one for one in power if one.t_s < end_s]
     main_j = sum(one.power_w * one.length_s for one in during) + sums.head_mj * _J_PER_MJ
@@ -245,6 +283,8 @@ def _figures(
         shared_j=sums.shared_mj * _J_PER_MJ,
         both_j=sums.both_mj * _J_PER_MJ,
         processor_j=None if sums.processor_mj is None else sums.processor_mj * _J_PER_MJ,
+        phone_j=sums.phone_mj * _J_PER_MJ,
+        window_s=idle_s - start_s,
         links={name: _link(one, sums.radios[name]) for name, one in sums.links.items()},
     )
 

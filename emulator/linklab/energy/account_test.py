@@ -45,8 +45,8 @@ def of(start_s: float = 0.0, end_s: float = 4.0, **links: Activity) -> Account:
 def assert_adds_up(one: Account) -> None:
     figures = one.figures
     parts = sum(link.joules for link in figures.links.values())
-    common = figures.base_j + figures.shared_j + figures.both_j + (figures.processor_j or 0.0)
-    assert figures.joules == pytest.approx(parts + common)
+    common = figures.base_j + figures.phone_j + figures.shared_j + figures.both_j
+    assert figures.joules == pytest.approx(parts + common + (figures.processor_j or 0.0))
     assert figures.joules == pytest.approx(figures.main_j + figures.tail_j)
 
 
@@ -90,6 +90,47 @@ def test_both_links_and_a_tail_after_the_download() -> None:
     assert late.power[-1].t_s + late.power[-1].length_s == pytest.approx(7)
     assert [p.power_w for p in late.power if p.t_s >= 4] == pytest.approx([0.6] * 2 + [0.3] * 4)
     assert_adds_up(late)
+
+
+def test_the_phone_goes_on_until_its_radios_sleep() -> None:
+    late = {
+        "wifi": Activity(WIFI, carried((4, 4, 0))),
+        "lte": Activity(LTE, carried((4, 5, 0))),
+    }
+    model = replace(MODEL, phone_mw=200.0)
+    one = account(model, late, start_s=0, end_s=4, payload_bytes=1_000_000)
+    without, figures = of(wifi=late["wifi"], lte=late["lte"]).figures, one.figures
+    assert figures.window_s == pytest.approx(4 + 3)
+    assert figures.phone_j == pytest.approx(7 * 0.2)
+    assert figures.main_j == pytest.approx(without.main_j + 4 * 0.2)
+    assert figures.tail_j == pytest.approx(without.tail_j + 3 * 0.2)
+    assert [p.power_w for p in one.power if p.t_s >= 4] == pytest.approx([0.8] * 2 + [0.5] * 4)
+    assert_adds_up(one)
+
+
+def test_the_phone_s_share_counts_for_a_longer_time_and_nothing_else_does() -> None:
+    late = {"lte": Activity(LTE, carried((4, 5, 0)))}
+    model = replace(MODEL, phone_mw=200.0)
+    one = account(model, late, start_s=0, end_s=4, payload_bytes=1_000_000)
+    longer = replace(one, figures=one.figures.over(10.0))
+    assert longer.figures.window_s == pytest.approx(10)
+    assert longer.figures.phone_j == pytest.approx(10 * 0.2)
+    assert longer.figures.main_j == one.figures.main_j
+    assert longer.figures.tail_j == pytest.approx(one.figures.tail_j + 3 * 0.2)
+    assert longer.figures.joules_per_byte == pytest.approx(longer.figures.joules / 1e6)
+    assert_adds_up(longer)
+    figures = of(lte=late["lte"]).figures
+    assert figures.over(10.0) == figures, "a model without the term"
+
+
+def test_the_download_alone_has_no_tail() -> None:
+    late = {"lte": Activity(LTE, carried((4, 5, 0)))}
+    model = replace(MODEL, phone_mw=200.0)
+    one = account(model, late, start_s=0, end_s=4, payload_bytes=1_000_000).figures
+    alone = one.until_the_end(4.0, 500_000)
+    assert (alone.joules, alone.tail_j, alone.window_s) == (one.main_j, 0.0, 4.0)
+    assert alone.phone_j == pytest.approx(4 * 0.2)
+    assert alone.joules_per_byte == pytest.approx(one.main_j / 500_000)
 
 
 def test_a_gap_is_part_of_the_tail_and_a_long_one_ends_in_sleep_and_promotion() -> None:

@@ -27,7 +27,12 @@ from linklab.energy.model import EnergyModel, LinkEnergy, TailState
 
 Numbers = NDArray[np.float64]
 
-_COMMON: Final = {"base": "base_mw", "shared": "shared_mw", "both": "both_mw"}
+_COMMON: Final = {
+    "base": "base_mw",
+    "phone": "phone_mw",
+    "shared": "shared_mw",
+    "both": "both_mw",
+}
 _OF_LINKS: Final = {
     "active": "active_mw",
     "down": "down_mj_per_mbit",
@@ -251,7 +256,7 @@ def _both_s(row: MeasuredEnergy) -> float:
 
 def _amount(row: MeasuredEnergy, term: str) -> float:
     """Returns a row's amount of a term, in seconds or megabits."""
-    if term == "base":
+    if term in ("base", "phone"):
         return row.download_s
     if term == "shared":
         return max((use.active_s for use in row.links.values()), default=0.0)
@@ -334,7 +339,12 @@ def _with_tails(
     if len(measured) <= len(kinds):
         raise CalibrationError(f"{len(measured)} rows with tail_j for {len(kinds)} tails")
     others = {kind: one for kind, one in model.links.items() if kind not in kinds}
-    known = np.array([sum(_tail_mj(row, k, one) for k, one in others.items()) for row in measured])
+    known = np.array(
+        [
+            sum(_tail_mj(row, k, one) for k, one in others.items()) + _phone_mj(row, model)
+            for row in measured
+        ]
+    )
     matrix = np.array([[_tail_mj(row, k, model.links[k]) for k in kinds] for row in measured])
     wanted = np.array([(row.tail_j or 0.0) * 1e3 for row in measured]) - known
     scales = _least_squares(matrix, wanted, 0.0, np.inf)
@@ -353,6 +363,16 @@ def _tail_mj(row: MeasuredEnergy, kind: str, link: LinkEnergy) -> float:
         return 0.0
     gone_s = row.download_s - row.links[kind].active_s
     return sum(state.power_mw * left_s for state, left_s in _left(link.tail, gone_s))
+
+
+def _phone_mj(row: MeasuredEnergy, model: EnergyModel) -> float:
+    """Computes the phone's share of the time after the download, until the radios sleep."""
+    lefts_s = [
+        model.links[kind].tail_s - (row.download_s - use.active_s)
+        for kind, use in row.links.items()
+        if kind in model.links
+    ]
+    return model.phone_mw * max([0.0, *lefts_s])
 
 
 def _left(tail: Sequence[TailState], gone_s: float) -> Iterator[tuple[TailState, float]]:
@@ -379,6 +399,7 @@ def rounded(model: EnergyModel) -> EnergyModel:
     return replace(
         model,
         base_mw=float(round(model.base_mw)),
+        phone_mw=float(round(model.phone_mw)),
         shared_mw=float(round(model.shared_mw)),
         both_mw=float(round(model.both_mw)),
         links=links,

@@ -35,7 +35,12 @@ def power_mw(model: EnergyModel, rates_bps: dict[LinkKind, float]) -> float:
     """Computes a device's power while it downloads over these links at these rates."""
     links = [(model.link(kind), rate / 1e6) for kind, rate in rates_bps.items()]
     active = sum(link.active_mw + link.down_mj_per_mbit * mbps for link, mbps in links)
-    return model.base_mw + model.shared_mw + model.both_mw * (len(links) - 1) + active
+    return _common_mw(model) + model.both_mw * (len(links) - 1) + active
+
+
+def _common_mw(model: EnergyModel) -> float:
+    """Returns the power that belongs to no link. It is the same with one link and with several."""
+    return model.base_mw + model.phone_mw + model.shared_mw
 
 
 def joules_per_byte(model: EnergyModel, rates_bps: dict[LinkKind, float]) -> float:
@@ -73,5 +78,5 @@ def _worth_until_bps(model: EnergyModel, lte_bps: float) -> float:
     lte, wifi = model.link(LTE), model.link(WIFI)
     added_mj = (model.both_mw + lte.active_mw) / (lte_bps / 1e6) + lte.down_mj_per_mbit
     margin_mj = added_mj - wifi.down_mj_per_mbit
-    fixed_mw = model.base_mw + model.shared_mw + wifi.active_mw
+    fixed_mw = _common_mw(model) + wifi.active_mw
     return fixed_mw / margin_mj * 1e6 if margin_mj > 0 else math.inf

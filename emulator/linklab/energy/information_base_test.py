@@ -50,6 +50,14 @@ def test_the_first_published_threshold_does_not_come_out() -> None:
     assert computed > 1.7 * PUBLISHED[0.5][0]
 
 
+@pytest.mark.parametrize("lte_mbps", [*PUBLISHED, 8.0, 60.0])
+def test_how_phone_and_radios_share_the_322_mw_does_not_change_the_table(lte_mbps: float) -> None:
+    """The fit to table 2 gives their sum alone."""
+    together = replace(S3, phone_mw=0.0, shared_mw=322.0)
+    assert S3.phone_mw > 0
+    assert thresholds(S3, lte_mbps * 1e6) == thresholds(together, lte_mbps * 1e6)
+
+
 def test_at_8_mbit_s_as_the_scenarios_need_it() -> None:
     row = thresholds(S3, 8e6)
     assert row.lte_only_below_bps == pytest.approx(1.2e6, rel=0.01)
@@ -75,7 +83,7 @@ def test_thresholds_are_where_costs_are_equal(name: str, lte_bps: float) -> None
 
 def test_without_a_shared_part_both_links_are_never_worth_it() -> None:
     """The two lines coincide, as for GreenBag's phone."""
-    additive = replace(S3, shared_mw=0.0)
+    additive = replace(S3, phone_mw=0.0, shared_mw=0.0)
     for model in (additive, library.get("galaxy-s2-hd-lte")):
         row = thresholds(model, 8e6)
         assert row.lte_only_below_bps == pytest.approx(row.wifi_only_from_bps)

@@ -4,6 +4,7 @@ A model holds powers and energies per bit of one publication's device. Its file 
 `profiles/energy`. At each instant of a download the device draws
 
     base
+    + phone           the phone besides its radios, also in their tails
     + processor       · the cores that the client keeps busy, if that was measured
     + shared          power while any link is active
     + both            for each active link after the first; negative if links share parts
@@ -11,7 +12,11 @@ A model holds powers and energies per bit of one publication's device. Its file 
                       + down · its downlink rate + up · its uplink rate
 
 This is the form of GreenBag equation 5 (with `both`, `shared`, `base` 0), of Huang 5.2, and of the
-model behind the table of eMPTCP 3.3. There the shared part makes using both links worthwhile.
+model behind the table of eMPTCP 3.3. There the part that all links share makes using both
+worthwhile.
+
+`base` ends with the download. `phone` goes on until the radios sleep, and compared clients draw it for
+the same time (`runs/one_window.py`): a phone is on, whichever client it runs.
 """
 
 from __future__ import annotations
@@ -88,6 +93,7 @@ class EnergyModel:
     links: dict[str, LinkEnergy]
     description: str = ""
     base_mw: float = 0.0
+    phone_mw: float = 0.0
     shared_mw: float = 0.0
     both_mw: float = 0.0
     processor_mw: float = 0.0
@@ -186,6 +192,13 @@ TABLE: Final = Table(
         Row("source", "source", WORDS, "where the figures come from", needed=True),
         Row("description", "description", TEXT, "notes on the model", unset=""),
         Row("base", "base_mw", _POWER, "power during the whole download"),
+        Row(
+            "phone",
+            "phone_mw",
+            _POWER,
+            "power of the phone besides its radios, until they sleep",
+            unset=0.0,
+        ),
         Row("shared", "shared_mw", _POWER, "power while any link is active"),
         Row(
             "both",

@@ -6,6 +6,7 @@ never inside a script or an expression.
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 
 from linklab.core import statistics
 from linklab.core.statistics import LEAST_VALUES, Interval
+from linklab.energy.account import EnergyFigures
 from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
@@ -21,6 +23,7 @@ from linklab.report.reproduction import CheckedStatement
 from linklab.runs import queue_figures
 from linklab.runs.figures import Column, RunFigure, figures_in
 from linklab.runs.loaded_runs import LoadedRun
+from linklab.runs.one_window import in_one_window
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures, RunFigures
 from linklab.runs.time_series import Range, TimeSeries
@@ -66,6 +69,23 @@ class Group:
 
     def seeds(self, client: str) -> list[int]:
         return [one.job.seed for one in self.runs[client]]
+
+    @functools.cached_property
+    def energies(self) -> dict[str, list[tuple[int, float, EnergyFigures]]]:
+        """Returns seed, download time and energy of each client's runs with an energy model. The
+        phone's share counts for the same time in all of them."""
+        runs = [
+            (client, one.job.seed, one.figures)
+            for client, found in self.runs.items()
+            for one in found
+            if one.figures is not None
+        ]
+        counted = in_one_window((seed, figures) for _, seed, figures in runs)
+        energies: dict[str, list[tuple[int, float, EnergyFigures]]] = {one: [] for one in self.runs}
+        for (client, seed, _), one in zip(runs, counted, strict=True):
+            if one.energy is not None:
+                energies[client].append((seed, one.download_s, one.energy))
+        return energies
 
     def process_figures(self, client: str) -> dict[str, list[ProcessFigures]]:
         """Returns what each process of a client's runs used, from samples once a second (thesis
@@ -307,18 +327,13 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], OverTime])
 
 def _models(group: Group) -> list[str]:
     """Lists the energy models that the group's runs used."""
-    figures = [one.figures for runs in group.runs.values() for one in runs if one.figures]
-    return list(dict.fromkeys(one.energy.model for one in figures if one.energy is not None))
+    return list(dict.fromkeys(one.model for runs in group.energies.values() for _, _, one in runs))
 
 
 def _energy(group: Group) -> Chart | None:
     """Returns the chart of time and energy, None unless all runs used the same energy model."""
     found = {
-        client: [
-            (one.job.seed, one.figures.download_s, one.figures.energy.joules)
-            for one in group.runs[client]
-            if one.figures is not None and one.figures.energy is not None
-        ]
+        client: [(seed, time_s, one.joules) for seed, time_s, one in group.energies[client]]
         for client in group.downloaders
     }
     known = {client: points for client, points in found.items() if points}
@@ -437,15 +452,14 @@ def _outcomes(ranges: Sequence[Range], figures: RunFigures | None) -> str:
 
 def _row(group: Group, client: str, interval: Interval | None) -> dict[str, Any]:
     figures = [one.figures for one in group.runs[client] if one.figures is not None]
-    energies = [one.energy for one in figures if one.energy is not None]
-    joules = [one.joules for one in energies] if len(_models(group)) == 1 else []
+    energies = [one.joules for _, _, one in group.energies[client]]
     return {
         "client": client,
         "runs": len(figures),
         "median": statistics.median(one.download_s for one in figures),
         "interval": interval,
         "figures": [_cell(figure, column, figures) for figure, column in _COLUMNS],
-        "energy": _median(joules),
+        "energy": _median(energies if len(_models(group)) == 1 else []),
         "own": [
             _median(one.workload[key] for one in figures if one.workload)
             for key in of_workload(group.scenario.workload.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from linklab.report.measures import MEASURES
 from linklab.report.publication import Publication
 from linklab.report.statement import RunGroup, Statement
 from linklab.runs.loaded_runs import LoadedRun
+from linklab.runs.one_window import in_one_window
 
 Verdict = Literal["holds", "fails", "no runs", "not applicable", "not there yet"]
 
@@ -172,16 +173,19 @@ class _Table:
         allowed = ("real",) if statement.real_clock else ("virtual", "real")
         shared = [one for one in set.intersection(*ran) if one[0] in allowed]
         where = min(shared, key=lambda one: (allowed.index(one[0]), one[1]), default=None)
-        for cell in statement.cells:
+        used = {
+            cell: [one for one in runs.get(cell, ()) if _clock_and_place(one) == where]
+            for cell in statement.cells
+        }
+        for cell, found in (_in_one_window(used) if statement.to else used).items():
             chosen = {
                 one.job.seed: [_of_run(one, metric, statement.link) for metric in metrics]
-                for one in runs.get(cell, ())
-                if _clock_and_place(one) == where
+                for one in found
             }
             whole = {seed: rows for seed, rows in chosen.items() if None not in rows}
             self._seeds[cell] = tuple(whole)
             for index, metric in enumerate(metrics):
-                rows = [found[index] for found in whole.values()]
+                rows = [values[index] for values in whole.values()]
                 if rows:
                     self._columns[metric, cell] = np.array(rows, dtype=np.float64).T
 
@@ -250,6 +254,23 @@ class _Table:
         ]
         compared = [a / b if said.form == "ratio" else a - b for a, b in pairs]
         return np.mean(np.stack(compared), axis=0)
+
+
+def _in_one_window(runs: Mapping[RunGroup, list[LoadedRun]]) -> dict[RunGroup, list[LoadedRun]]:
+    """Returns the runs of the compared cells. In each scenario the phone's share of the energy
+    counts for the same time."""
+    counted: dict[RunGroup, list[LoadedRun]] = {cell: [] for cell in runs}
+    for scenario in dict.fromkeys(cell.scenario for cell in runs):
+        compared = [
+            (cell, one, one.figures)
+            for cell, found in runs.items()
+            for one in found
+            if cell.scenario == scenario and one.figures is not None
+        ]
+        figures = in_one_window((one.job.seed, mine) for _, one, mine in compared)
+        for (cell, one, _), mine in zip(compared, figures, strict=True):
+            counted[cell].append(replace(one, figures=mine))
+    return counted
 
 
 def _clock_and_place(run: LoadedRun) -> tuple[str, str]:

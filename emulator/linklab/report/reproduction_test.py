@@ -11,6 +11,7 @@ from rich.console import Console
 
 from linklab import scenario
 from linklab.core.statistics import LEAST_VALUES
+from linklab.energy.account import EnergyFigures
 from linklab.report import publication, reproduction, reproduction_showing, statement
 from linklab.report.publication import Publication
 from linklab.report.reproduction import CheckedStatement
@@ -101,6 +102,41 @@ def test_each_statement_has_its_verdict(stated: Publication) -> None:
         ("no runs", None),
     ]
     assert [one.runs for one in found] == [5] * 8 + [0, 0]
+
+
+def costing(run: LoadedRun, radios_j: float, window_s: float) -> LoadedRun:
+    """The run by a model in which the phone itself draws 1 W, and radios sleep after `window_s`."""
+    assert run.figures is not None
+    joules = radios_j + window_s
+    energy = EnergyFigures(
+        "x", joules, joules / 1e6, joules, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, {}, None, window_s
+    )
+    return replace(run, figures=replace(run.figures, energy=replace(energy, window_s=window_s)))
+
+
+def test_compared_clients_pay_the_phone_for_the_same_time() -> None:
+    """alg3's radios draw 2 J and sleep after 5 s; the others' draw more, and sleep later."""
+    stated = publication.parse(
+        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+        "  - {metric: energy, source: s, each: [ts], of: alg3, to: [naive], is: less}\n"
+        "  - {metric: energy, source: s, each: [ts], of: alg3, to: [naive, single-lte], is: less}\n"
+        "  - {metric: energy, source: s, within: 1 %, values: {ts: {alg3: 7 J}}}\n",
+        "x.yaml",
+    )
+    paid = [
+        costing(run("alg3", 1, 4.0), 2.0, 5.0),
+        costing(run("naive", 1, 5.0), 20.0, 10.0),
+        costing(run("single-lte", 1, 6.0), 8.0, 30.0),
+        # Another seed has a time of its own.
+        costing(run("alg3", 2, 4.0), 2.0, 5.0),
+        costing(run("naive", 2, 5.0), 20.0, 10.0),
+        costing(run("single-lte", 2, 6.0), 8.0, 30.0),
+        costing(run("single-lte", 3, 6.0), 8.0, 99.0),
+    ]
+    one, best, alone = checked(stated, paid)
+    assert one.measured == pytest.approx((2 + 10) / (20 + 10))
+    assert best.measured == pytest.approx((2 + 30) / (8 + 30))
+    assert alone.measured == pytest.approx(2 + 5), "nothing is compared"
 
 
 def test_of_a_range_there_is_no_error() -> None:

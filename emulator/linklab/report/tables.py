@@ -23,7 +23,7 @@ from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
 from linklab.runs import figures, workload_figures
 from linklab.runs.comparison import Comparison, ComparisonRow, EnergyRow, LinkRow, Spread
-from linklab.runs.figures import DOWNLOAD, EFFICIENCY, ORACLE, RUN_FIGURES, TAIL, WASTED
+from linklab.runs.figures import DOWNLOAD, EFFICIENCY, ORACLE, PHONE, RUN_FIGURES, TAIL, WASTED
 from linklab.scenario.workload import WHOLE_FILE
 
 _UNITS = {"done": "end s", "MB": "MB"}
@@ -244,6 +244,10 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
                 f"energy by {', '.join(models)}; of it after the download, J: {tails}", style="dim"
             )
         )
+        phones_j = [row.energy.of(PHONE).median for row in comparison.rows if row.energy]
+        if max(phones_j):
+            said = f"of it the phone itself, for the same time in all rows, J: {max(phones_j):.1f}"
+            notes.append(Text(said, style="dim"))
     wasted = [
         f"{row.algorithm} {one.median / 1e6:.1f}"
         for row in comparison.rows
@@ -274,8 +278,9 @@ def to_json(comparison: Comparison) -> dict[str, object]:
                              figures of runs/figures.py with `in_json`
       published_s, published_link_delta_s, error_ratio      null where nothing is published
       energy                 null where no energy model is named, else model, medians of joules
-                             (main_j of the download and tail_j after it), joules_per_byte,
-                             mean_w, p90_w and peak_w of the download, links_j{name}, and spread
+                             (main_j of the download and tail_j after it; phone_j of both, for the
+                             same time in all rows), joules_per_byte, mean_w, p90_w and peak_w of
+                             the download, links_j{name}, and spread
       workload{figure}       medians of the workload's own figures, none of a file's download
       queues{link}{direction}  medians of the figures of runs/queue_figures.py that are known
       links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests

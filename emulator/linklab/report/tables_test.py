@@ -194,6 +194,17 @@ def test_joules_have_a_column_where_there_are_any(
     assert "ener." not in tables.render(published)
 
 
+def test_the_phone_s_share_has_a_note_where_there_is_one(with_energy: Comparison) -> None:
+    assert "the phone itself" not in tables.render(with_energy)
+    with_phone = costing(run("ls", 29.1, 29.1, 29.0), 76.0, 2.0)
+    assert with_phone.energy is not None
+    paid = replace(with_phone, energy=replace(with_phone.energy, phone_j=7.0, window_s=35.0))
+    shown = compare(scenario.find("ls"), {"alg3": [paid]})
+    lines = tables.render(shown).splitlines()
+    assert "of it the phone itself, for the same time in all rows, J: 7.0" in lines
+    assert tables.to_json(shown)["rows"][0]["energy"]["phone_j"] == 7.0  # type: ignore[index]
+
+
 def test_joules_for_machines(with_energy: Comparison) -> None:
     document = json.loads(json.dumps(tables.to_json(with_energy), allow_nan=False))
     none, some = (row["energy"] for row in document["rows"])

@@ -203,6 +203,7 @@ JOULES: Final = EnergyFigure("joules", lambda one: one.joules, Column("ener.\nJ"
 JOULES_PER_BYTE: Final = EnergyFigure("joules_per_byte", lambda one: one.joules_per_byte)
 MAIN: Final = EnergyFigure("main_j", lambda one: one.main_j)
 TAIL: Final = EnergyFigure("tail_j", lambda one: one.tail_j)
+PHONE: Final = EnergyFigure("phone_j", lambda one: one.phone_j)
 MEAN_POWER: Final = EnergyFigure("mean_w", lambda one: one.mean_w)
 P90_POWER: Final = EnergyFigure("p90_w", lambda one: one.p90_w)
 PEAK_POWER: Final = EnergyFigure("peak_w", lambda one: one.peak_w)

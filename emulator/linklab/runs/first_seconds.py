@@ -51,10 +51,8 @@ def of(run: LoadedRun, first_s: float, model: EnergyModel | None = None) -> Load
             start_s=run.job.shift_s,
             download_s=first_s,
             payload_bytes=payload_bytes,
-        ).figures
-        energy = replace(
-            cost, joules=cost.main_j, tail_j=0.0, joules_per_byte=cost.main_j / payload_bytes
         )
+        energy = cost.figures.until_the_end(first_s, payload_bytes)
     figures = replace(
         run.figures,
         download_s=first_s,
