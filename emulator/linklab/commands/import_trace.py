@@ -60,6 +60,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--bin", type=float, metavar="S", help="seconds per sample: means of short ones"
     )
     parser.add_argument(
+        "--every", type=float, metavar="S", help="seconds between the probes of ping (default 1)"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="COLUMN=VALUE",
+        help="which recording of a file with several; repeat it for more columns",
+    )
+    parser.add_argument(
         "--opportunity-bytes", type=int, metavar="N", help="bytes of one delivery opportunity"
     )
     parser.add_argument(
@@ -108,7 +117,18 @@ def _capture(file: Path) -> str:
 
 def _of_traces(options: argparse.Namespace) -> list[str]:
     """Lists the given options that only apply to traces."""
-    names = ("output", "format", "uplink", "light", "bin", "opportunity_bytes", "device", "keep")
+    names = (
+        "output",
+        "format",
+        "uplink",
+        "light",
+        "bin",
+        "every",
+        "only",
+        "opportunity_bytes",
+        "device",
+        "keep",
+    )
     return given(options, *names, "licence")
 
 
@@ -123,6 +143,8 @@ def _import(options: argparse.Namespace) -> ImportReport:
             uplink=options.uplink,
             light=options.light,
             bin_s=options.bin,
+            every_s=options.every,
+            only=_chosen(options.only),
             opportunity_bytes=options.opportunity_bytes,
             device=options.device,
             keep=None if options.keep is None else [k for k in options.keep.split(",") if k],
@@ -130,6 +152,20 @@ def _import(options: argparse.Namespace) -> ImportReport:
         ),
         overwrite=options.force,
     )
+
+
+def _chosen(words: list[str] | None) -> dict[str, str] | None:
+    """Returns the values by column. Raises UsageError."""
+    if words is None:
+        return None
+    chosen: dict[str, str] = {}
+    for word in words:
+        column, equals, value = word.partition("=")
+        if not (column and equals):
+            raise UsageError(f"--only {word}: allowed is COLUMN=VALUE, such as run_num=3")
+        if chosen.setdefault(column, value) != value:
+            raise UsageError(f"--only {word}: {column} is given twice; allowed: once")
+    return chosen
 
 
 def _show(report: ImportReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shlex
@@ -14,7 +15,7 @@ from linklab import scenario
 from linklab.commands import cli, import_trace
 from linklab.links import full_load
 from linklab.models.trace import Trace
-from linklab.traces import plain
+from linklab.traces import data_sets_test, irtt_test, ping_test, plain
 from linklab.traces.registry import FORMATS, format_of
 
 RECORDINGS = Path(__file__).parents[1] / "traces" / "recordings"
@@ -155,6 +156,18 @@ RECORDED: Final[dict[str, str | bytes]] = {
     "light.down": "0 24 0 1\n",
     "B_2019.12.16_13.40.04.csv": UCC,
     "mine.csv": SOURCES["csv"],
+    "car-driving-trace-1.csv": data_sets_test.DRIVE,
+    "Lumos5G-v1.0.csv": data_sets_test.LUMOS.replace("\n2,", "\n3,"),
+    "throughput.csv": data_sets_test.MOTORWAY,
+    "RTT_Loss.csv": data_sets_test.MOTORWAY_PINGS,
+    "net_iperf.csv": data_sets_test.WET_RATES,
+    "net_ping.csv": data_sets_test.WET_PINGS,
+    "curr_httpgetmt.csv": data_sets_test.MBA,
+    "curr_httppostmt.csv": data_sets_test.MBA,
+    "curr_ping.csv": data_sets_test.MBA_PING,
+    "call.json.gz": gzip.compress(irtt_test.document(irtt_test.TRIPS)),
+    "ping-d.log": ping_test.delays(),
+    "ping.log": ping_test.LINUX.replace("time 4005ms", "time 801ms"),
 }
 """A small file for each command of the handbook, in the form of its tool or data set."""
 
@@ -186,6 +199,7 @@ def test_the_handbook_has_a_command_for_every_format(
         file = shlex.split(command)[1]
         content = RECORDED[file]
         head = content if isinstance(content, bytes) else content.encode()
+        head = gzip.decompress(head) if file.endswith(".gz") else head
         told = re.search(r"--format (\w+)", command)
         found.add(told[1] if told else format_of(head, file).name)
     assert found == set(FORMATS)
@@ -298,6 +312,16 @@ def test_a_recording_that_is_none_is_named(
         (
             "csv.trace --bin 0",
             "csv.trace: bins of 0.0 s; allowed: whole milliseconds, 1 ms to 3600",
+        ),
+        ("csv.trace --only t", "--only t: allowed is COLUMN=VALUE, such as run_num=3"),
+        ("csv.trace --only t=1 --only t=2", "--only t=2: t is given twice; allowed: once"),
+        (
+            "csv.trace --only t=1",
+            "csv.trace: csv has one recording in a file; allowed: choosing wi",
+        ),
+        (
+            "ucc.trace --every 1",
+            "ucc.trace: ucc has times; allowed: seconds between probes with pi",
         ),
         (
             "csv.trace --keep up,down",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -21,8 +21,10 @@ class Options:
         format: name of the format; None to detect it.
         uplink: recording of the uplink, if that is a separate file.
         light: CellReplay's light trace for the RTT.
-        bin_s: length of the bins that count delivery opportunities (0.001 to 3600 s, whole ms).
+        bin_s: length of a sample (0.001 to 3600 s, whole ms).
         opportunity_bytes: bytes of an opportunity (1 to 65535).
+        every_s: seconds between two probes of a log without times (0.001 to 3600).
+        only: values of columns by which a recording is chosen of those in a file.
         device: the end of the measurement that was the phone, one of `ENDS`.
         keep: which of up, rtt and loss are kept; None for the format's default.
         licence: licence of the source.
@@ -33,6 +35,8 @@ class Options:
     light: Path | None = None
     bin_s: float | None = None
     opportunity_bytes: int | None = None
+    every_s: float | None = None
+    only: Mapping[str, str] | None = None
     device: str | None = None
     keep: Collection[str] | None = None
     licence: str = ""
@@ -47,6 +51,7 @@ class Format:
         begins: tells whether a file has this format by its first line that is neither empty nor a
             comment. It gets the line, and the position for errors. It raises TraceError for a file
             that can be no trace.
+        has_head: if given, tells it by the file's first bytes, and is asked before any `begins`.
         read: opens a recording. It gets the file, the name for errors, the options, and whether
             only the uplink is needed. It raises TraceError.
         keeps: which of up, rtt and loss are kept by default.
@@ -59,3 +64,4 @@ class Format:
     read: Callable[[BinaryIO, str, Options, bool], TraceFile]
     keeps: frozenset[str]
     takes: frozenset[str] = frozenset()
+    has_head: Callable[[bytes], bool] | None = None

@@ -157,6 +157,8 @@ def _check(options: Options, format: Format, name: str) -> None:
         ("uplink", f"{format.name} has both directions in one file", "uplink of {list}"),
         ("light", f"a light trace does not go with {format.name}", "with {either}"),
         ("opportunity_bytes", f"{format.name} has no opportunities", "with {either}"),
+        ("every_s", f"{format.name} has times", "seconds between probes with {either}"),
+        ("only", f"{format.name} has one recording in a file", "choosing with {either}"),
         ("device", f"{format.name} has no ends", "a device with {either}"),
     ):
         if getattr(options, option) is not None and option not in format.takes:
@@ -167,6 +169,8 @@ def _check(options: Options, format: Format, name: str) -> None:
         bin_ms = options.bin_s * 1000
         if not (1 <= bin_ms <= 3_600_000 and abs(bin_ms - round(bin_ms)) < 1e-6):
             _refuse(name, f"bins of {options.bin_s} s", "whole milliseconds, 1 ms to 3600 s")
+    if options.every_s is not None and not 0.001 <= options.every_s <= 3600:
+        _refuse(name, f"probes every {options.every_s} s", "0.001 to 3600 s")
     if options.opportunity_bytes is not None and not 1 <= options.opportunity_bytes <= 65535:
         _refuse(name, f"opportunities of {options.opportunity_bytes} bytes", "1 to 65535 bytes")
     if options.device not in (None, *ENDS):

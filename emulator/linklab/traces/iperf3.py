@@ -20,7 +20,6 @@ interval.
 
 from __future__ import annotations
 
-import codecs
 import itertools
 import math
 from collections.abc import Iterator
@@ -39,8 +38,9 @@ from linklab.core.frames import (
     UDP_BYTES,
 )
 from linklab.core.limits import MAX_RATE_BPS
+from linklab.traces import json_feed
 from linklab.traces.format import Format, Options
-from linklab.traces.lines import MAX_LINE_BYTES
+from linklab.traces.json_feed import Feed
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MIN_SAMPLE_NS,
@@ -52,8 +52,7 @@ from linklab.traces.trace import (
 
 _MAX_LENGTH_S = MAX_LENGTH_NS // NS_PER_S
 
-_MAX_DEPTH = 64
-"""iperf3 nests 5 levels. The parser's memory grows with the square of the depth."""
+_ALLOWED: Final = "the output of iperf3 -J"
 
 _ROUNDED_S: Final = 0.001
 """The tolerance for rounded times of iperf3's intervals."""
@@ -96,36 +95,6 @@ class _Event(msgspec.Struct):
     data: Any = None
 
 
-class _Feed:
-    """Feeds a file to the JSON parser line by line, so that errors name the line."""
-
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self._file = file
-        self.name = name
-        self.number = 0
-        self._ahead: bytes | None = None
-
-    def first(self) -> bytes:
-        """Returns the first line; `read` returns it again."""
-        self._ahead = self._file.readline(MAX_LINE_BYTES).removeprefix(codecs.BOM_UTF8)
-        return self._ahead
-
-    def read(self, size: int = -1) -> bytes:
-        """Returns the next line, or a part of it."""
-        if size == 0:
-            return b""
-        line = self._ahead if self._ahead is not None else self._file.readline(MAX_LINE_BYTES)
-        self._ahead = None
-        self.number += bool(line)
-        return line
-
-    def is_at_end(self) -> bool:
-        """Tells whether the last line read is the end of the file."""
-        if self._ahead is None:
-            self._ahead = self._file.readline(MAX_LINE_BYTES)
-        return not self._ahead
-
-
 class _Reader:
     """Reads the relevant parts of a file, in order: ("start" | "interval" | "error" | "end", value).
 
@@ -133,7 +102,7 @@ class _Reader:
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        self._feed = _Feed(file, name)
+        self._feed = Feed(file, name)
         first = self._feed.first()
         if not first.strip() and not first.endswith(b"\n"):
             raise self.error("the file is empty; needed: the output of iperf3 -J")
@@ -142,7 +111,7 @@ class _Reader:
 
     def error(self, reason: str) -> TraceError:
         """Returns the error for the last line read."""
-        return TraceError(f"{self._feed.name}:{max(self._feed.number, 1)}: {reason}")
+        return self._feed.error(reason)
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         return self._events() if self._streamed else self._document()
@@ -161,7 +130,7 @@ class _Reader:
                     f"not an event of iperf3 --json-stream: {error}; allowed: one in each line"
                 ) from error
             except RecursionError as error:
-                raise self._too_deep() from error
+                raise self._feed.too_deep(_ALLOWED) from error
             last = event.event
             yield last, event.data
         self.is_truncated = last == "interval"
@@ -171,7 +140,7 @@ class _Reader:
         builder, of = None, ""
         has_measured = False
         try:
-            for prefix, event, value in ijson.parse(self._bounded_events()):
+            for prefix, event, value in ijson.parse(self._feed.events(_ALLOWED)):
                 if builder is None:
                     if prefix in kinds and event == "start_map":
                         builder, of = ObjectBuilder(), prefix
@@ -186,7 +155,7 @@ class _Reader:
                     yield kinds[of], builder.value
                     builder = None
         except (ijson.JSONError, UnicodeDecodeError) as error:
-            reason = _reason(error)
+            reason = json_feed.reason(error)
             if "trailing garbage" in reason:
                 raise self.second_test() from error
             if "premature EOF" not in reason or not has_measured:
@@ -199,20 +168,6 @@ class _Reader:
             "this line"
         )
 
-    def _bounded_events(self) -> Iterator[tuple[str, Any]]:
-        depth = 0
-        for event, value in ijson.basic_parse(self._feed, use_float=True):
-            if event in ("start_map", "start_array"):
-                depth += 1
-                if depth > _MAX_DEPTH:
-                    raise self._too_deep()
-            elif event in ("end_map", "end_array"):
-                depth -= 1
-            yield event, value
-
-    def _too_deep(self) -> TraceError:
-        return self.error("is nested too deeply; allowed: the output of iperf3 -J")
-
 
 def _is_event(line: bytes) -> bool:
     try:
@@ -220,13 +175,6 @@ def _is_event(line: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
-
-
-def _reason(error: Exception) -> str:
-    """Returns the first line of yajl's message, which may be bytes."""
-    text = error.args[0] if error.args else ""
-    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return text.partition("\n")[0].strip().rstrip(".")
 
 
 def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = False) -> TraceFile:

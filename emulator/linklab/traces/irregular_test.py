@@ -17,7 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linklab.traces import plain, ucc
+from linklab.traces import plain, starlink, ucc
+from linklab.traces.cells import PAYLOAD
+from linklab.traces.format import Options
 from linklab.traces.opening import opened
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
@@ -35,6 +37,8 @@ class Kind:
     row: Callable[[str, str, str, str], list[str]]
     """Makes a row of its time, the rate in Mbit/s and in kbit/s, and a round-trip time in ms."""
 
+    frames: float = 1.0
+
 
 def _number(value: float) -> str:
     return f"{value:.3f}"
@@ -50,6 +54,12 @@ KINDS: Final = {
         ucc.read,  # type: ignore[arg-type]
         ["Timestamp", "CellID", "DL_bitrate", "UL_bitrate", "PINGAVG"],
         lambda time, mbit, kbit, rtt: [time, "B 1", kbit, "0", rtt],
+    ),
+    "starlink": Kind(
+        lambda file, name: starlink.FORMAT.read(file, name, Options(), False),  # type: ignore[arg-type]
+        ["", "timestamp_start_dl", "download", "ping_avg"],
+        lambda time, mbit, kbit, rtt: ["7", time, mbit, rtt],
+        PAYLOAD,
     ),
 }
 
@@ -139,7 +149,9 @@ def test_any_dress_gives_the_same_trace(
     kind, file = KINDS[name], tmp_path / "x.csv"
     file.write_bytes(table(kind, values, dict(REGULAR)))
     expected = samples(kind, file)
-    assert [sample.down_bps for sample in expected] == [kbit * 1000 for kbit, _ in values]
+    assert [sample.down_bps for sample in expected] == [
+        round(kbit * 1000 * kind.frames) for kbit, _ in values
+    ]
     file.write_bytes(table(kind, values, dress))
     assert samples(kind, file) == expected
 
@@ -206,7 +218,7 @@ def test_damage_is_mended_with_a_note_or_refused_with_its_line(
     length_ns = sum(sample.length_ns for sample in trace)
     mean_bps = sum((one.down_bps or 0) * one.length_ns for one in trace) / length_ns
     assert length_ns == pytest.approx(60e9, abs=3.1e9)
-    assert mean_bps == pytest.approx(10e6, rel=0.05)
+    assert mean_bps == pytest.approx(10e6 * kind.frames, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ _BEHIND_IN_ALL: Final = 0.1
 
 class Lines:
     """Iterates over a file's lines without line ends. UTF-8, a byte order mark and CRLF are allowed.
+    `errors` says what happens to bytes that are no UTF-8, as for `bytes.decode`.
 
     Attributes:
         name: names the file in errors.
@@ -36,8 +37,9 @@ class Lines:
         is_truncated: the file ends within the last line, or without a line end.
     """
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str, errors: str = "strict") -> None:
         self._file = file
+        self._errors = errors
         self.name = name
         self.number = 0
         self.is_truncated = False
@@ -61,7 +63,7 @@ class Lines:
         if self.number == 1:
             raw = raw.removeprefix(codecs.BOM_UTF8)
         try:
-            return raw.decode("utf-8").rstrip("\r\n")
+            return raw.decode("utf-8", self._errors).rstrip("\r\n")
         except UnicodeDecodeError as error:
             if self.is_truncated and error.reason == "unexpected end of data":
                 return raw.decode("utf-8", "ignore")

@@ -5,7 +5,19 @@ from __future__ import annotations
 import codecs
 from typing import Final
 
-from linklab.traces import cellreplay, iperf3, mahimahi, plain, ucc
+from linklab.traces import (
+    cellreplay,
+    five_gophers,
+    iperf3,
+    irtt,
+    lumos5g,
+    mahimahi,
+    mba,
+    ping,
+    plain,
+    starlink,
+    ucc,
+)
 from linklab.traces.format import Format
 from linklab.traces.lines import quoted
 from linklab.traces.trace import TraceError
@@ -17,7 +29,13 @@ FORMATS: Final[dict[str, Format]] = {
         mahimahi.FORMAT,
         cellreplay.FORMAT,
         ucc.FORMAT,
+        five_gophers.FORMAT,
+        lumos5g.FORMAT,
+        starlink.FORMAT,
+        mba.FORMAT,
         iperf3.FORMAT,
+        irtt.FORMAT,
+        ping.FORMAT,
     )
 }
 """By name, in the order of lists. Detection starts with the last one, because every table looks like
@@ -36,6 +54,9 @@ def format_of(head: bytes, name: str) -> Format:
     """
     if not head:
         raise TraceError(f"{name}:1: the file is empty; needed: a trace")
+    for one in FORMATS.values():
+        if one.has_head is not None and one.has_head(head):
+            return one
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()

@@ -1,0 +1,121 @@
+"""Reads the values of a data set's lines: rates, delays, shares; and chooses a recording of several.
+
+A file of a data set may hold many recordings, one below the other or mixed. Its columns tell them
+apart. `--only COLUMN=VALUE` chooses one. A file in which two are left is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final, TypeVar
+
+from linklab.core.frames import FRAME_BYTES, SEGMENT_BYTES
+from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
+from linklab.traces.lines import quoted
+from linklab.traces.tables import Table
+
+PAYLOAD: Final = FRAME_BYTES / SEGMENT_BYTES
+"""The bytes of frames per byte that a download over TCP counts."""
+
+PAYLOAD_TOLD: Final = f"payload x {PAYLOAD:.4f} for whole frames"
+
+T = TypeVar("T")
+
+
+class Cells:
+    """The values of the line that is being read.
+
+    `needed` and `optional` are the columns that are used, `apart` those that tell recordings apart.
+    Raises TraceError if one is missing.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        needed: Collection[str],
+        optional: Collection[str],
+        apart: Collection[str],
+        only: Mapping[str, str] | None,
+    ) -> None:
+        only = only or {}
+        self._table = table
+        self._at = table.indices(needed, optional)
+        self._apart = table.indices((), [name for name in apart if name not in only])
+        self._only = {self._chosen(name): value for name, value in only.items()}
+        self._fields: list[str] = []
+        self._first: dict[str, str] = {}
+        self._first_line = 0
+
+    def _chosen(self, name: str) -> int:
+        if name not in self._table.names:
+            names = ", ".join(one for one in self._table.names if one)
+            self._table.lines.fail(f"has no column {quoted(name)} to choose by; allowed: {names}")
+        return self._table.names.index(name)
+
+    def has(self, column: str) -> bool:
+        """Tells whether the table has an optional column."""
+        return column in self._at
+
+    def rows(self, convert: Callable[[], T]) -> Iterator[T]:
+        """Yields what `convert` makes of each line of the chosen recording. Raises TraceError."""
+
+        def convert_if_chosen(fields: list[str]) -> T | None:
+            return convert() if self._take(fields) else None
+
+        yield from (one for one in self._table.rows(convert_if_chosen) if one is not None)
+        if not self._first_line:
+            self._table.lines.fail("no line is of the chosen recording; needed: another --only")
+
+    def _take(self, fields: list[str]) -> bool:
+        """Takes in a line. Tells whether it belongs to the chosen recording.
+
+        Raises TraceError if it belongs to another one than the lines before.
+        """
+        for index, value in self._only.items():
+            if fields[index].strip().casefold() != value.strip().casefold():
+                return False
+        self._fields = fields
+        told = {name: fields[index].strip() for name, index in self._apart.items()}
+        if not self._first_line:
+            self._first, self._first_line = told, self._table.lines.number
+        for name, value in told.items():
+            if value != self._first[name]:
+                first = self._first[name]
+                self._table.lines.fail(
+                    f"{quoted(value)}, and {quoted(first)} in line {self._first_line}: several "
+                    f"recordings are in the file; needed: --only '{name}={first}', or another",
+                    name,
+                )
+        return True
+
+    def text(self, column: str) -> str:
+        """Returns a cell."""
+        return self._fields[self._at[column]].strip()
+
+    def bps(self, column: str, unit_bps: int, frames: float = 1.0) -> int | None:
+        """Returns a rate, of which the file counts units of `unit_bps`; None if it is missing."""
+        if column not in self._at:
+            return None
+        most = int(MAX_RATE_BPS / unit_bps / frames)
+        unit = {1: "bit/s", 8: "byte/s", 1000: "kbit/s", 10**6: "Mbit/s"}[unit_bps]
+        value = self._table.known(column, self.text(column), 0, most, unit)
+        return None if value is None else round(float(value * unit_bps) * frames)
+
+    def seconds(self, column: str, per_s: int = 1000) -> float | None:
+        """Returns a round-trip time, of which the file counts `per_s` in a second."""
+        if column not in self._at:
+            return None
+        unit = {1000: "ms", 10**6: "µs"}[per_s]
+        value = self._table.known(column, self.text(column), 0, int(MAX_RTT_S * per_s), unit)
+        return None if value is None else float(value / per_s)
+
+    def percent(self, column: str) -> float | None:
+        """Returns a share that the file tells in percent."""
+        if column not in self._at:
+            return None
+        value = self._table.known(column, self.text(column), 0, 100, "%")
+        return None if value is None else float(value / 100)
+
+    def count(self, column: str, most: int) -> int:
+        """Returns a number of things. Raises TraceError."""
+        return int(self._table.decimal(column, self.text(column), 0, most, ""))

@@ -1,0 +1,123 @@
+"""Reads two sets of Starlink: *Starlink on the Autobahn* (OJCOMS 2025) and *WetLinks* (TMA 2024).
+
+Four kinds of tables are read, by their columns:
+
+- `timestamp_start_dl`, `download`, `upload` in Mbit/s: the motorway's throughput.
+- `timestamp_start`, `download`, `upload` in bit/s: throughput of a dish that stands.
+- `timestamp_start`, `ping_avg` in ms, `packet_loss` in percent: a line for several pings.
+- `timestamp`, `icmp_seq`, `time` in ms: a line for every ping. A negative time, or `lost`, is a loss.
+
+Lines are a second long in tests of 15 s or more. The time between two tests is left out. iperf3 measured
+the rates, so they are those of payload. If a file tells no zone, only differences of its times count.
+"""
+
+from __future__ import annotations
+
+from typing import BinaryIO, Final
+
+from linklab.traces import intervals, probes
+from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
+from linklab.traces.format import Format, Options
+from linklab.traces.intervals import Interval, Spacing
+from linklab.traces.lines import Lines
+from linklab.traces.probes import Probe
+from linklab.traces.tables import Table, names_of
+from linklab.traces.times import Times
+from linklab.traces.trace import TraceFile
+
+_APART: Final = (
+    *("site_name", "server", "target", "ip_protocol", "transport_protocol", "mode", "repetition"),
+    *("destination_IP", "link_name"),
+)
+_MOTORWAY: Final = {"timestamp_start_dl", "download"}
+_STANDING: Final = {"timestamp_start", "download"}
+_PINGS: Final = {"timestamp_start", "ping_avg"}
+_PROBES: Final = {"timestamp", "icmp_seq", "time"}
+
+
+def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
+    notes: list[str] = []
+    table = Table.of(Lines(file, name), ("timestamp_start", "download"), notes)
+    names = set(table.names)
+    if names >= _PROBES:
+        return _of_probes(table, options)
+    if names >= _MOTORWAY:
+        return _of_rates(table, options, "_dl", 10**6)
+    if names >= _STANDING:
+        return _of_rates(table, options, "", 1)
+    return _of_pings(table, options)
+
+
+def _of_rates(table: Table, options: Options, suffix: str, unit_bps: int) -> TraceFile:
+    begin, end = f"timestamp_start{suffix}", f"timestamp_end{suffix}"
+    optional = (end, "upload", "ping_avg")
+    cells = Cells(table, (begin, "download"), optional, _APART, options.only)
+    begins, ends = Times(table, begin), Times(table, end)
+
+    def convert() -> Interval:
+        return Interval(
+            cells.text(begin),
+            begins.ns(cells.text(begin)),
+            ends.ns(cells.text(end)) if cells.has(end) else None,
+            cells.bps("download", unit_bps, PAYLOAD),
+            cells.bps("upload", unit_bps, PAYLOAD),
+            cells.seconds("ping_avg"),
+        )
+
+    columns = {"up": "upload", "rtt": "ping_avg"}
+    return TraceFile(
+        intervals.samples(table, Spacing(begin, "download", leaves_out=True), cells.rows(convert)),
+        frozenset(key for key, column in columns.items() if cells.has(column)),
+        [PAYLOAD_TOLD],
+        table.notes,
+    )
+
+
+def _of_pings(table: Table, options: Options) -> TraceFile:
+    begin, end = "timestamp_start", "timestamp_end"
+    cells = Cells(table, (begin, "ping_avg"), (end, "packet_loss"), _APART, options.only)
+    begins, ends = Times(table, begin), Times(table, end)
+
+    def convert() -> Interval:
+        return Interval(
+            cells.text(begin),
+            begins.ns(cells.text(begin)),
+            ends.ns(cells.text(end)) if cells.has(end) else None,
+            rtt_s=cells.seconds("ping_avg"),
+            loss_ratio=cells.percent("packet_loss"),
+        )
+
+    return TraceFile(
+        intervals.samples(table, Spacing(begin, None, leaves_out=True), cells.rows(convert)),
+        frozenset({"rtt", "loss"} if cells.has("packet_loss") else {"rtt"}),
+        notes=table.notes,
+        has_rates=False,
+    )
+
+
+def _of_probes(table: Table, options: Options) -> TraceFile:
+    cells = Cells(table, ("timestamp", "time"), ("lost",), _APART, options.only)
+    times = Times(table, "timestamp")
+
+    def convert() -> Probe:
+        t_ns = times.ns(cells.text("timestamp"))
+        is_lost = cells.has("lost") and cells.text("lost").casefold() in ("true", "1", "1.0")
+        is_lost = is_lost or cells.text("time").startswith("-")
+        return Probe(t_ns, None if is_lost else cells.seconds("time"))
+
+    return probes.trace(cells.rows(convert), options.bin_s, table.lines.fail, table.notes)
+
+
+def _begins(line: str, where: str) -> bool:
+    names = set(names_of(line))
+    return any(names >= kind for kind in (_MOTORWAY, _STANDING, _PINGS, _PROBES))
+
+
+FORMAT: Final = Format(
+    name="starlink",
+    looks="CSV of Starlink on the Autobahn or WetLinks",
+    begins=_begins,
+    read=_read,
+    keeps=frozenset({"up", "rtt", "loss"}),
+    takes=frozenset({"only"}),
+)
