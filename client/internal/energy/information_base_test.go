@@ -165,3 +165,16 @@ func joulesPerByte(m *Model, loads ...Load) float64 {
 	}
 	return m.PowerMW(loads...) * 1e-3 / sum.BytesPerSecond()
 }
+
+// Each active link after the first counts once more.
+func TestBothCountsForEachFurtherLink(t *testing.T) {
+	m := &Model{BaseMW: 1, SharedMW: 10, BothMW: 100}
+	radio := &Radio{ActiveMW: 1000}
+	var loads []Load
+	for links, want := range []float64{1, 1011, 2111, 3211, 4311} {
+		if got := m.PowerMW(loads...); got != want {
+			t.Errorf("%d links draw %g mW, want %g", links, got, want)
+		}
+		loads = append(loads, Load{Radio: radio})
+	}
+}

@@ -77,6 +77,22 @@ func TestEMPTCPWaitsForAMegabyte(t *testing.T) {
 	}
 }
 
+// At a round trip of 0.6 s the rate of Wi-Fi is known after 6.6 s, and τ of equation 1 is 7.6 s:
+// 0.6 s · (log2((75 kB + 14.48 kB)/14.48 kB) + 10). At 20 ms τ is 3 s, as published.
+func TestEMPTCPWaitsForTheTimeOfEquation1(t *testing.T) {
+	for rtt, want := range map[time.Duration]time.Duration{
+		600 * time.Millisecond: 7600 * time.Millisecond,
+		20 * time.Millisecond:  3 * time.Second,
+	} {
+		s := scene(0, 0)
+		s.Links[0].RTT, s.Links[1].RTT = rtt, 0
+		uses := over(EMPTCP{Model: s3}.Plan(), s, 20*time.Second, 1e6, 8e6)
+		if len(uses) != 2 || (uses[1].at-want).Abs() > 100*time.Millisecond {
+			t.Errorf("with a round trip of %v, uses are %v, want one of LTE at %v", rtt, uses, want)
+		}
+	}
+}
+
 func TestEMPTCPDoesNotWakeLTEForAnIdleConnection(t *testing.T) {
 	for name, change := range map[string]func(*Progress){
 		"nothing is asked for":              func(p *Progress) { p.Unfinished = 0 },

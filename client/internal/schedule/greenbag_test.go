@@ -109,6 +109,20 @@ func TestGreenBagRecovers(t *testing.T) {
 	}
 }
 
+// With one link alone in use there is no other link to recover with (GreenBag IV.B).
+func TestGreenBagRecoversNothingOverOneLinkAlone(t *testing.T) {
+	for _, alone := range []int{all, 0, 1} {
+		plan := GreenBag{Player: Player{Rate: 8e6, Buffer: 4_000_000}}.Plan().(*greenBag)
+		s := scene(6e6, 3.6e6)
+		s.InOrder = 2_000_000
+		plan.Use(s, make([]bool, 2))
+		plan.alone = alone
+		if got := plan.Recover(0, 1, 1_000_000, s); got != (alone == all) {
+			t.Errorf("with link %d alone: %v", alone, got)
+		}
+	}
+}
+
 // Without a player the order of bytes does not matter before the end.
 func TestGreenBagWithoutAPlayerRecoversAtTheEnd(t *testing.T) {
 	plan := GreenBag{}.Plan().(*greenBag)

@@ -89,6 +89,24 @@ func TestWorkedExamples(t *testing.T) {
 	}
 }
 
+// D of algorithm 2 is payload/n · Σr/ΣB (thesis figure 4.8). The link whose request is checked
+// has other rates than the others.
+func TestTheDynamicLimitIsDividedByTheNumberOfLinks(t *testing.T) {
+	for n := 2; n <= 8; n++ {
+		known := Known{Payload: 250_000 * kB, Links: []Link{link(4000, 5000, 0)}}
+		for len(known.Links) < n {
+			known.Links = append(known.Links, link(1000, 3000, 0))
+		}
+		bandwidth := float64(5000 + (n-1)*3000)
+		want := quantity.Bytes(250_000 / float64(n) * 4000 / bandwidth * kB)
+		for _, s := range []Scheduler{Alg2{}, Alg3{Padding: 1}} {
+			if got := s.Next(0, known); got < want-1 || got > want+1 {
+				t.Errorf("%T, %d links: %d bytes, want %d", s, n, got, want)
+			}
+		}
+	}
+}
+
 func TestFirstRequestsShareTheInitialSize(t *testing.T) {
 	fresh := Known{Payload: 250_000 * kB, Links: make([]Link, 3)}
 	for _, s := range []Scheduler{

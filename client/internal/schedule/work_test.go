@@ -70,6 +70,35 @@ func TestSteal(t *testing.T) {
 	}
 }
 
+// What gains less than 20 ms stays. 1 MB/s takes 100 ms for 100 kB.
+func TestWorkMovesForAGainOf20Milliseconds(t *testing.T) {
+	const ms = time.Millisecond
+	for end, want := range map[float64]bool{0.119: false, 0.121: true, 0.1: false, 0.09: false, 1: true} {
+		if got := work(1000, 0, 0).Sooner(100*kB, end); got != want {
+			t.Errorf("before %g s: %v", end, got)
+		}
+	}
+	for name, test := range map[string]struct {
+		thief, victim Work
+		steals        bool
+	}{
+		// Alone after 38 and 42 ms, together after half of it.
+		"both end 19 ms sooner": {work(10_000, 0, 0), work(10_000, 380, 0), false},
+		"both end 21 ms sooner": {work(10_000, 0, 0), work(10_000, 420, 0), true},
+		// Together 50 ms sooner, but the victim starts slowly and ends 10 ms after it would alone.
+		"a victim in slow start": {
+			work(1000, 0, 0),
+			Work{Usable: true, Rate: 8 * 1000 * kB, Left: 100 * kB, RTT: 10 * ms, Arrived: 1},
+			false,
+		},
+	} {
+		_, bytes := Steal(0, []Work{test.thief, test.victim}, []quantity.Bytes{0, test.victim.Left})
+		if (bytes > 0) != test.steals {
+			t.Errorf("%s: %d bytes move", name, bytes)
+		}
+	}
+}
+
 // A connection in slow start becomes faster.
 func TestStealWhileConnectionsStart(t *testing.T) {
 	const rtt = 100 * time.Millisecond

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -87,6 +88,65 @@ func TestPartOfAnotherResource(t *testing.T) {
 	response.Header.Del("ETag")
 	if err := check(r, response, ranges.Range{Offset: 5, Length: 5}); err == nil {
 		t.Error("a part without the ETag is accepted")
+	}
+}
+
+// Each number of Content-Range counts: which bytes come, and of how many. What holds the range
+// is cut (mostSurplus).
+func TestEachNumberOfContentRangeCounts(t *testing.T) {
+	const content = "0123456789abcdefghij"
+	r := Resource{Size: quantity.Bytes(len(content)), ETag: `"a"`}
+	for said, right := range map[string]bool{
+		"bytes 5-9/20": true, "bytes 5-9/*": true, "bytes 5-10/20": true, "bytes 4-9/20": true, "bytes 4-10/20": true,
+		"bytes 5-8/20": false, "bytes 6-9/20": false, "bytes 4-8/20": false, "bytes 6-10/20": false,
+		"bytes 5-9/19": false, "bytes 5-9/21": false,
+	} {
+		part, _, err := parseContentRange(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		length := int64(part.Length)
+		for _, announced := range []int64{-1, length, length - 1, length + 1} {
+			response := &http.Response{
+				StatusCode: http.StatusPartialContent, ContentLength: announced,
+				Header: http.Header{"Content-Range": {said}, "Etag": {`"a"`}},
+				Body:   io.NopCloser(strings.NewReader(content[part.Offset:part.End()])),
+			}
+			body, err := r.Body(response, ranges.Range{Offset: 5, Length: 5})
+			var came []byte
+			if err == nil {
+				came, err = io.ReadAll(body)
+			}
+			agrees := announced < 0 || announced == length
+			if isRight := err == nil && string(came) == content[5:10]; isRight != (right && agrees) {
+				t.Errorf("%s, %d bytes announced: %q, %v", said, announced, came, err)
+			}
+		}
+	}
+}
+
+// A range may come in pieces of at least 16 KiB, the last one aside. Body wants it in one piece.
+func TestAShortAnswerIsAPieceOrRefused(t *testing.T) {
+	r := Resource{Size: 100_000, ETag: `"a"`}
+	for want, pieces := range map[quantity.Bytes]map[quantity.Bytes]bool{
+		50_000: {leastPiece - 1: false, leastPiece: true, 49_999: true},
+		10_000: {9_999: false, 1: false},
+	} {
+		for length, isPiece := range pieces {
+			response := &http.Response{
+				StatusCode: http.StatusPartialContent, ContentLength: int64(length),
+				Header: http.Header{"Content-Range": {fmt.Sprintf("bytes 7-%d/100000", 6+length)}, "Etag": {`"a"`}},
+				Body:   io.NopCloser(strings.NewReader("")),
+			}
+			asked := ranges.Range{Offset: 7, Length: want}
+			_, part, err := r.part(response, asked)
+			if (err == nil) != isPiece || isPiece && part != (ranges.Range{Offset: 7, Length: length}) {
+				t.Errorf("%d of %d bytes: %+v, %v", length, want, part, err)
+			}
+			if _, err := r.Body(response, asked); err == nil {
+				t.Errorf("%d of %d bytes count as all", length, want)
+			}
+		}
 	}
 }
 

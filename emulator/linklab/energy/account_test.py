@@ -133,6 +133,17 @@ def test_the_download_alone_has_no_tail() -> None:
     assert alone.joules_per_byte == pytest.approx(one.main_j / 500_000)
 
 
+def test_each_active_link_after_the_first_counts() -> None:
+    """Of three links for 2 s, of two for 1 s more, and of one for the last second."""
+    figures = of(
+        wifi=Activity(WIFI, carried((4, 4, 0))),
+        lan=Activity(WIFI, carried((3, 4, 0), (4, 4, 0))),
+        lte=Activity(LTE, carried((2, 5, 0), (4, 5, 0))),
+    ).figures
+    assert figures.both_j == pytest.approx((2 * 2 + 1 * 1) * -0.03)
+    assert figures.shared_j == pytest.approx(4 * 0.05)
+
+
 def test_a_gap_is_part_of_the_tail_and_a_long_one_ends_in_sleep_and_promotion() -> None:
     lte = Activity(LTE, carried((1, 5, 0), (2.5, 5, 0), (3, 6, 0), (9, 6, 0), (10, 7, 0)))
     figures = of(end_s=10, lte=lte).figures

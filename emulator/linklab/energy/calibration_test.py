@@ -76,6 +76,15 @@ def made(n: int) -> MeasuredEnergy:
     return replace(row, energy_j=calibration.energy_mj(TRUTH, row) / 1e3, tail_j=tail_mj / 1e3)
 
 
+def test_the_energy_of_a_row_by_hand() -> None:
+    """Of three links the shorter two count as further ones, for as long as each is active."""
+    model = replace(TRUTH, links={**TRUTH.links, "5g": LinkEnergy(active_mw=70)}, shared_mw=20)
+    links = {"wifi": LinkUse(5.0, 10.0, 2.0), "lte": LinkUse(8.0, 3.0), "5g": LinkUse(6.0, 1.0)}
+    row = MeasuredEnergy("x", 9.0, 1.0, None, links)
+    own_mj = 5 * 300 + 10 * 9 + 2 * 30 + 8 * 900 + 3 * 14 + 6 * 70
+    assert calibration.energy_mj(model, row) == 9 * 600 + 8 * 20 + (5 + 6) * -50 + own_mj
+
+
 def test_a_known_model_is_found_again() -> None:
     rows = [made(n) for n in range(14)]
     start = replace(

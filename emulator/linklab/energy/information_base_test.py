@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from linklab.core.link_kinds import LTE, WIFI
+from linklab.core.link_kinds import KINDS, LTE, WIFI
 from linklab.core.paths import REPOSITORY
 from linklab.energy import library
 from linklab.energy.information_base import joules_per_byte, power_mw, thresholds
+from linklab.energy.model import EnergyModel, LinkEnergy
 
 OF_THE_CLIENT: list[dict[str, Any]] = json.loads(
     (REPOSITORY / "client/internal/energy/testdata/information_base.json").read_text(
@@ -79,6 +80,15 @@ def test_thresholds_are_where_costs_are_equal(name: str, lte_bps: float) -> None
         faster = {WIFI: border * 1.1, LTE: lte_bps}
         better = joules_per_byte(model, faster) < joules_per_byte(model, {alone: faster[alone]})
         assert better == (alone is LTE)
+
+
+@pytest.mark.parametrize(("links", "further"), [(1, 0), (2, 1), (3, 2), (4, 3)])
+def test_both_counts_for_each_link_after_the_first(links: int, further: int) -> None:
+    kinds = list(KINDS.values())[:links]
+    model = EnergyModel(
+        "x", "x", "x", {kind.name: LinkEnergy(active_mw=10) for kind in kinds}, both_mw=100
+    )
+    assert power_mw(model, dict.fromkeys(kinds, 1e6)) == 10 * links + 100 * further
 
 
 def test_without_a_shared_part_both_links_are_never_worth_it() -> None:

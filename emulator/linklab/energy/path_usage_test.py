@@ -96,6 +96,25 @@ def test_lte_is_opened_after_kappa_or_tau_and_not_for_who_is_idle(
     assert usage.has_opened_lte is opens
 
 
+@pytest.mark.parametrize(
+    ("rtt_s", "open_s", "opens"),
+    [
+        (0.1, 2.9, False),
+        (0.1, 3.0, True),
+        # .6 s · (log2((75 kB + 14.6 kB)/14.6 kB) + 10) = 7.57 s: more than τ.
+        (0.6, 3.0, False),
+        (0.6, 7.5, False),
+        (0.6, 7.6, True),
+    ],
+)
+def test_lte_waits_for_tau_or_the_time_of_equation_1(
+    rtt_s: float, open_s: float, opens: bool
+) -> None:
+    usage = PathUsage(S3)
+    now = Observation(1e6, None, most_bytes=0, open_s=open_s, rtt_s=rtt_s, is_idle=False)
+    assert after(usage, *[now] * PHI) is opens
+
+
 def test_lte_is_not_opened_for_a_wifi_that_costs_least() -> None:
     assert pytest.approx(2.67e6, rel=0.01) == AT_5
     assert after(PathUsage(S3), *[seen(AT_5 * 0.89)] * PHI) is True

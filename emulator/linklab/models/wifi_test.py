@@ -180,6 +180,21 @@ def test_a_station_that_sends_slowly_has_the_air_for_longer(
     assert alone.down_rate_bps / history[-1][1].down_rate_bps == pytest.approx(slower, rel=0.001)
 
 
+@pytest.mark.parametrize("others_bps", [None, 9_000_000])
+def test_each_further_station_takes_as_much_of_the_air(others_bps: int | None) -> None:
+    """Packets of all stations in turn: a download takes its own air time and that of the others."""
+    packet_s = 165.5e-6 + 1538 * 8 / (others_bps or 54e6)
+    own_s = 165.5e-6 + 1538 * 8 / 54e6
+    others = StationSettings(3, 1.0, 1.0, others_bps)
+    alone_bps = made(G).apply(0.0, NO_LOAD, WIRED).down_rate_bps
+    layer = Wifi(replace(G, stations=others), Random(1), step_s=10.0)
+    slower, t_s = set(), 0.0
+    for _ in range(100):
+        slower.add(round(alone_bps / layer.apply(t_s, NO_LOAD, WIRED).down_rate_bps, 2))
+        t_s = layer.next_s()
+    assert slower == {round(1 + busy * packet_s / own_s, 2) for busy in range(4)}
+
+
 def test_what_the_radio_does_not_have() -> None:
     with pytest.raises(ValueError, match="allowed: 20, 40 MHz"):
         made(replace(AC, standard="n"))
