@@ -83,14 +83,14 @@ def unstated(fit: KnownFit, statements: Iterable[Statement]) -> list[str]:
 def _others(
     statement: Statement, statements: Iterable[Statement], same: Collection[Collection[str]]
 ) -> Iterator[str]:
-    """Yields the other algorithms, with their figures, that a statement also accepts."""
+    """Yields the other algorithms whose published figures a statement also accepts."""
     expected = statement.expected
     if expected.published is None or statement.form == "correlation":
         return
     if statement.to:
         equal = 1.0 if statement.form == "ratio" else 0.0
         if expected.accepts(equal, equal):
-            yield f"{', '.join(dict.fromkeys(one.client for one in statement.to))} itself"
+            yield from dict.fromkeys(one.client for one in statement.to)
     for other in statements:
         published = other.expected.published
         if (
@@ -99,7 +99,7 @@ def _others(
             and not _is_one_algorithm(other, statement, same)
             and expected.accepts(*published)
         ):
-            yield f"{other.of[0].client} ({other.expected.text})"
+            yield other.of[0].client
 
 
 def _table(one: Statement) -> tuple[object, ...]:
