@@ -551,6 +551,45 @@ TIMES = st.floats(0, limits.MAX_TIME_S)
 SHARES = st.floats(0, 1)
 NAMES = st.from_regex(re.compile(r"[a-z0-9][a-z0-9-]{0,20}", re.ASCII), fullmatch=True)
 QUEUES = st.integers(FRAME_BYTES, limits.MAX_QUEUE_BYTES)
+FAMILIES = """\
+name: a
+payload: {size: 1 MB}
+network: {ip: both}
+links:
+  wifi: {down: 10 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, ip: 4}
+  lte: {down: 10 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, ip: 6}
+  lte2: {kind: lte, down: 10 Mbit/s, up: 5 Mbit/s, rtt: 20 ms}
+"""
+
+
+def test_a_link_has_the_network_s_families_or_some_of_them() -> None:
+    one = scenario.parse(FAMILIES)
+    assert one.network.families == (4, 6)
+    assert {name: link.families for name, link in one.links.items()} == {
+        "wifi": (4,),
+        "lte": (6,),
+        "lte2": (4, 6),
+    }
+    assert scenario.parse(scenario.to_yaml(one)) == one
+    usual = scenario.parse(re.sub(r"network.*\n|, ip: \d", "", FAMILIES))
+    assert {link.families for link in usual.links.values()} == {(4,)}
+    assert not re.search(r"network|\bip:", scenario.to_yaml(usual))
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        ("", "<text>:6: links.lte.ip: the server has IPv4 only, not IPv6; allowed: 4, or both in"),
+        ("network: {ip: 6}", "<text>:5: links.wifi.ip: the server has IPv6 only, not IPv4"),
+        ("network: {ip: 5}", "<text>:3: network.ip: unknown value '5'; allowed: 4, 6, both"),
+    ],
+)
+def test_a_family_that_the_server_lacks_is_refused(network: str, words: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        scenario.parse(FAMILIES.replace("network: {ip: both}", network))
+    assert str(refused.value).startswith(words)
+
+
 SIZES = st.integers(1, limits.MAX_PAYLOAD_BYTES)
 TEXTS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"], include_characters="\n"),

@@ -121,7 +121,8 @@ def spans(
                 if state.passes("up") and state.passes("down"):
                     _advance_handshake(link, state, until_s - t_s)
             else:
-                rates[name] = state.rate_bps(direction) / 8 * goodput_ratio()
+                ratio = goodput_ratio(scenario.links[name].families)
+                rates[name] = state.rate_bps(direction) / 8 * ratio
                 link.sent_bytes += state.rate_bps(direction) / 8 * (until_s - t_s)
         if until_s > t_s:
             yield Span(t_s, until_s, dict(simulation.states), rates)

@@ -3,7 +3,8 @@ are valid for the scenario. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from linklab.metrics.lab import LabMetrics
 from linklab.metrics.metric import Metric, Readings, declared, single
@@ -12,13 +13,15 @@ from linklab.metrics.metric import Metric, Readings, declared, single
 @dataclass(frozen=True)
 class Setting:
     """Holds the run's environment and revision, the algorithm's position in lists, the scenario's
-    start in Unix seconds, and the payload's direction, "down" or "up"."""
+    start in Unix seconds, the payload's direction, "down" or "up", and its share of the bytes that
+    a link carries, by link."""
 
     place: str = ""
     revision: str = ""
     order: int = 0
     began_s: float = 0.0
     direction: str = "down"
+    goodput_ratios: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass

@@ -6,7 +6,7 @@ include retransmissions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from linklab.core.frames import goodput_ratio
 from linklab.core.records import QueueRecord, Record
@@ -20,18 +20,24 @@ class Download:
     samples. `size_bytes` is None if nothing is transferred. Then there is no progress."""
 
     def __init__(
-        self, link_names: Sequence[str], client: Client, size_bytes: int | None, direction: str
+        self,
+        link_names: Sequence[str],
+        client: Client,
+        size_bytes: int | None,
+        direction: str,
+        ratios: Mapping[str, float],
     ) -> None:
         self._client = client
         self._size_bytes = size_bytes
         self._direction = direction
+        self._ratios = {name: ratios.get(name, goodput_ratio()) for name in link_names}
         self._carried_bytes = dict.fromkeys(link_names, 0.0)
         self._last_second = {name: LastSecond(1) for name in link_names}
 
     def record(self, record: Record) -> None:
         """Counts a record that `client` has counted already."""
         if isinstance(record, QueueRecord) and record.direction == self._direction:
-            self._carried_bytes[record.link] = record.sent_bytes * goodput_ratio()
+            self._carried_bytes[record.link] = record.sent_bytes * self._ratios[record.link]
             self._last_second[record.link].read(record.t_s, self._arrived_bytes(record.link))
 
     def goodput_bytes_per_s(self) -> Readings:

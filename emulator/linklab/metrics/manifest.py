@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from linklab.core import units
+from linklab.core.frames import goodput_ratio
 from linklab.core.printable import as_utf8
 from linklab.metrics.about import Setting
 from linklab.metrics.run import RunLabels, RunMetrics
@@ -38,6 +39,9 @@ def new_metrics(label: str, manifest: Job, scenario: Scenario, began_s: float) -
         order=lists.index(manifest.title) if manifest.title in lists else len(lists),
         began_s=began_s,
         direction=scenario.workload.direction,
+        goodput_ratios={
+            name: goodput_ratio(link.families) for name, link in scenario.links.items()
+        },
     )
     is_for_others = manifest.title == NOBODY or manifest.terminal is not None
     moved_bytes = None if is_for_others else size_bytes

@@ -62,7 +62,9 @@ class RunMetrics:
         self._marks = marks.Marks(self._links)
         self._lab = lab.LabMetrics(link_names)
         self._client = client.Client(link_names, size_bytes or 0)
-        self._download = download.Download(link_names, self._client, size_bytes, setting.direction)
+        self._download = download.Download(
+            link_names, self._client, size_bytes, setting.direction, setting.goodput_ratios
+        )
         self._about = About(setting, self._lab)
         self._results: results.Results = None
         self._verdict: regression.Verdict = None

@@ -11,8 +11,9 @@ from typing import Final, Protocol
 from msgspec import UNSET, UnsetType
 
 from linklab.core import units
-from linklab.core.frames import FRAME_BYTES, MTU_BYTES
+from linklab.core.frames import FRAME_BYTES, IPV6_MTU_BYTES, MTU_BYTES
 from linklab.core.impairments import NO_IMPAIRMENTS, NORMAL, Impairments
+from linklab.core.ip_family import IPV4, IPV6, Families
 from linklab.core.limits import MAX_PAYLOAD_BYTES, MAX_RTT_S
 from linklab.core.link_state import DIRECTIONS, Direction
 from linklab.models import delay_tables
@@ -190,8 +191,10 @@ def impairs(impairing: Impairing) -> bool:
     return any(of(impairing, direction) is not UNSET for direction in DIRECTIONS)
 
 
-def check(where: Mapping, impairing: Iterable[Impairing], names: Collection[str]) -> None:
-    """Refuses impairments that do not fit each other.
+def check(
+    where: Mapping, impairing: Iterable[Impairing], names: Collection[str], families: Families
+) -> None:
+    """Refuses impairments that do not fit each other, or the families of the link's addresses.
 
     `impairing` are a link and the events in force, the last one in the mapping `where`. `names` are
     the scenario's distributions.
@@ -205,10 +208,26 @@ def check(where: Mapping, impairing: Iterable[Impairing], names: Collection[str]
         for one in stacked:
             total = total.changed(of(one, direction))
         _check_one(mapping, total, names)
+        _check_families(mapping, total, families)
         if direction == "down":
             for key in ("nat_udp", "nat_tcp"):
                 if mapping.has(key):
                     mapping.fail(key, f"a NAT belongs to the uplink; allowed: in {KEYS['up']}")
+
+
+def _check_families(mapping: Mapping, total: Impairments, families: Families) -> None:
+    if IPV4 not in families:
+        for key in ("nat_udp", "nat_tcp"):
+            if mapping.has(key):
+                mapping.fail(
+                    key, "a NAT translates IPv4 only; allowed: on a link with ip: 4 or both"
+                )
+    if IPV6 in families and total.mtu_bytes and total.mtu_bytes < IPV6_MTU_BYTES:
+        mapping.fail(
+            "mtu",
+            f"{units.format_size(total.mtu_bytes)} are too little for IPv6 (RFC 8200, 5); allowed: "
+            f"at least {units.format_size(IPV6_MTU_BYTES)}, or ip: 4",
+        )
 
 
 def _check_one(mapping: Mapping, total: Impairments, names: Collection[str]) -> None:

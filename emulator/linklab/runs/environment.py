@@ -7,8 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from linklab.core.ip_family import Families
 from linklab.lab.network.services import HTTPS_PORT
-from linklab.lab.network.topology import SERVER_ADDRESS
+from linklab.lab.network.topology import (
+    EVERY_ADDRESS,
+    SERVER_NAME,
+    server_addresses,
+    server_in_url,
+)
 from linklab.runs import job as manifest
 from linklab.runs.clients import Task
 from linklab.runs.job import Job
@@ -33,12 +39,18 @@ def _port(job: Job) -> int:
     return HTTPS_PORT if job.server is None else job.server.port
 
 
+def _address(families: Families, of_both: str) -> str:
+    """Returns the server's address, or `of_both` if it has one of each family."""
+    addresses = server_addresses(families)
+    return addresses[0] if len(addresses) == 1 else of_both
+
+
 def task_of(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
     """Returns the client's task. The URL leaves out HTTPS' default port."""
     port = "" if _port(job) == HTTPS_PORT else f":{_port(job)}"
     return Task(
         scenario=scenario,
-        url=f"https://{SERVER_ADDRESS}{port}/{Path(job.payload).name}",
+        url=f"https://{server_in_url(scenario.network.families)}{port}/{Path(job.payload).name}",
         ca_file=job.certificate_authority,
         output=str(output),
         run_dir=str(run_dir),
@@ -56,16 +68,16 @@ def for_client(job: Job, task: Task) -> dict[str, object]:
         "url": task.url,
         "ca": task.ca_file,
         "output": task.output,
-        "address": SERVER_ADDRESS,
+        "address": _address(task.scenario.network.families, SERVER_NAME),
         "port": _port(job),
         **({"origin": job.outside.origins[0].url} if job.outside and job.outside.origins else {}),
     }
 
 
-def for_server(job: Job) -> dict[str, object]:
+def for_server(job: Job, scenario: Scenario) -> dict[str, object]:
     """Returns the values for placeholders in the command of a user's server."""
     return {
-        "address": SERVER_ADDRESS,
+        "address": _address(scenario.network.families, EVERY_ADDRESS),
         "port": _port(job),
         "certificate": job.certificate,
         "key": job.key,

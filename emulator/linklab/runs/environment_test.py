@@ -1,13 +1,16 @@
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from linklab.core.ip_family import Families
 from linklab.lab.network.services import OwnServer
 from linklab.runs import environment
 from linklab.runs.clients import Task
 from linklab.runs.job_test import JOB
 from linklab.scenario import Scenario
+from linklab.scenario.network import NetworkSettings
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def test_words_of_the_user_s_may_name_what_the_environment_has(task: Task) -> No
         "port": 443,
     }
     served = msgspec.structs.replace(JOB, server=OwnServer(("serve",), 8080))
-    assert environment.for_server(served) == {
+    assert environment.for_server(served, task.scenario) == {
         "address": "10.0.0.1",
         "port": 8080,
         "certificate": "/cache/authority/server.pem",
@@ -50,6 +53,25 @@ def test_a_port_of_one_s_own_is_in_the_url(small: Scenario, tmp_path: Path) -> N
     assert made.url == "https://10.0.0.1:8080/payload-1-1.bin"
     made = environment.task_of(JOB, small, tmp_path, tmp_path / "payload")
     assert made.url == "https://10.0.0.1/payload-1-1.bin"
+
+
+@pytest.mark.parametrize(
+    ("families", "of_client", "of_server"),
+    [
+        ((4,), "10.0.0.1", "10.0.0.1"),
+        ((6,), "2001:db8::1", "2001:db8::1"),
+        ((4, 6), "server.linklab", "::"),
+    ],
+)
+def test_a_server_with_ipv6_is_called_by_name(
+    task: Task, tmp_path: Path, families: Families, of_client: str, of_server: str
+) -> None:
+    scenario = replace(task.scenario, network=NetworkSettings(families))
+    made = environment.task_of(JOB, scenario, tmp_path, tmp_path / "payload")
+    host = "10.0.0.1" if families == (4,) else "server.linklab"
+    assert made.url == f"https://{host}/payload-1-1.bin"
+    assert environment.for_client(JOB, made)["address"] == of_client
+    assert environment.for_server(JOB, scenario)["address"] == of_server
 
 
 def test_a_program_of_the_user_s_has_the_environment_of_the_manifest(

@@ -50,7 +50,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         scratch = enter(tempfile.TemporaryDirectory(prefix=scratch_prefix("run")))
         plan = Plan.read(run_dir, host_root, Path(scratch))
         links = models(plan.scenario, plan.job.seed)
-        names.give(plan.job, host_root, plan.scratch)
+        names.give(plan.job, plan.scenario.network.families, host_root, plan.scratch)
         lab = enter(_lab(plan, links))
         player = _player(plan, lab, links)
         ready = ReadyLab(lab, player, plan.task)
@@ -84,7 +84,7 @@ def _lab(plan: Plan, links: dict[str, ScenarioLink]) -> Iterator[Lab]:
         lab = stack.enter_context(
             built(plan.scenario, states, plan.job.seed, slack_s, plan.first_link)
         )
-        names.answer(stack, lab, plan.job)
+        names.answer(stack, lab, plan.job, plan.scenario.network.families)
         if plan.job.outside is not None:
             in_guest = plan.job.place == "guest"
             if in_guest:

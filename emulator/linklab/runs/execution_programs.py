@@ -49,13 +49,14 @@ def server_starter(plan: Plan, lab: Lab) -> Callable[[], Server]:
             mptcp=plan.path_use is not None,
             uploads=plan.uploads,
             plain=plan.needs_plain_http,
+            families=plan.scenario.network.families,
         )
     if plan.needs_plain_http:
         raise LabError(
             f"{plan.as_written.client} needs HTTP without TLS, which only H2O is set up for"
         )
     directory = plan.scratch / "server"
-    values = environment.for_server(plan.as_written)
+    values = environment.for_server(plan.as_written, plan.scenario)
     return functools.partial(
         own_server.start,
         lab.server,
@@ -67,6 +68,7 @@ def server_starter(plan: Plan, lab: Lab) -> Callable[[], Server]:
         plan.run_dir,
         environment=environment.own(plan.as_written.environment, directory, values),
         directory=directory,
+        links={name: link.families for name, link in plan.scenario.links.items()},
     )
 
 

@@ -37,7 +37,10 @@ def of(run: LoadedRun, first_s: float, model: EnergyModel | None = None) -> Load
     }
     total = sum(carried.values())
     links = {
-        name: LinkFigures(bytes=round(count * goodput_ratio()), share=count / total if total else 0)
+        name: LinkFigures(
+            bytes=round(count * goodput_ratio(run.scenario.links[name].families)),
+            share=count / total if total else 0,
+        )
         for name, count in carried.items()
     }
     payload_bytes = sum(link.bytes for link in links.values())

@@ -16,12 +16,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from linklab.core.ip_family import IPV6, ONLY_IPV4, Families
 from linklab.lab.kernel.namespace import CLONE_NEWNS, CLONE_NEWUTS, inside, unshare
 from linklab.lab.network import name_server
 from linklab.lab.network.lab import Lab
 from linklab.lab.network.outside import DNS_ADDRESS, ended, listening
 from linklab.lab.network.services import Outside
-from linklab.lab.network.topology import SERVER, SERVER_ADDRESS, SERVER_NAME
+from linklab.lab.network.topology import SERVER, SERVER_NAME, server_addresses
 from linklab.places.guest.init import BIND, mount, unmount
 from linklab.runs.job import Job
 
@@ -38,15 +39,18 @@ _CACHE: Final = Path("/var/run/nscd")
 """By a socket in this directory glibc asks the machine's nscd before it reads any file."""
 
 
-def addresses(outside: Outside | None) -> dict[str, str]:
+def addresses(
+    outside: Outside | None, families: Families = ONLY_IPV4
+) -> dict[str, tuple[str, ...]]:
     """Returns the known names and their addresses."""
     origins = () if outside is None else outside.origins
+    servers = server_addresses(families)
     return {
-        "localhost": "127.0.0.1",
-        _HOST_NAME: "127.0.1.1",
-        SERVER_NAME: SERVER_ADDRESS,
-        SERVER: SERVER_ADDRESS,
-        **{one.name: one.address for one in origins if one.name},
+        "localhost": ("127.0.0.1", "::1") if IPV6 in families else ("127.0.0.1",),
+        _HOST_NAME: ("127.0.1.1",),
+        SERVER_NAME: servers,
+        SERVER: servers,
+        **{one.name: one.addresses(families) for one in origins if one.name},
     }
 
 
@@ -54,11 +58,12 @@ def _asks_outside(outside: Outside | None) -> bool:
     return outside is not None and outside.resolver is not None
 
 
-def files(outside: Outside | None) -> dict[str, str]:
+def files(outside: Outside | None, families: Families = ONLY_IPV4) -> dict[str, str]:
     """Returns the contents of the files in /etc that concern names."""
     known: dict[str, list[str]] = {}
-    for name, address in addresses(outside).items():
-        known.setdefault(address, []).append(name)
+    for name, found in addresses(outside, families).items():
+        for address in found:
+            known.setdefault(address, []).append(name)
     hosts = [f"{address} {' '.join(names)}\n" for address, names in known.items()]
     sources, resolver = "files", _RESOLVER
     if _asks_outside(outside):
@@ -73,26 +78,31 @@ def files(outside: Outside | None) -> dict[str, str]:
     }
 
 
-def _roots(job: Job, host_root: Path) -> set[Path]:
+def _roots(job: Job, families: Families, host_root: Path) -> set[Path]:
     """Returns the roots under which programs look up names: the root of the user's programs, and
-    that of proxies, which look up names outside. No other program looks up names."""
+    that of proxies, which look up names outside. Clients under test look up the server's name if it
+    has an IPv6 address. No other program looks up names."""
     if job.outside is not None:
         return {Path("/"), host_root}
-    is_user_s = job.command is not None or job.server is not None
-    return {host_root} if is_user_s else set()
+    return ({host_root} if _asks(job) else set()) | ({Path("/")} if IPV6 in families else set())
 
 
-def give(job: Job, host_root: Path, scratch: Path) -> None:
+def _asks(job: Job) -> bool:
+    """Tells whether there may be programs that ask a name server."""
+    return job.outside is not None or job.command is not None or job.server is not None
+
+
+def give(job: Job, families: Families, host_root: Path, scratch: Path) -> None:
     """Gives the lab's names to programs that this process starts from now on, if they look up
     names. The user's programs have `host_root` as their root. Raises OSError."""
-    roots = _roots(job, host_root)
+    roots = _roots(job, families, host_root)
     if not roots:
         return
     unshare(CLONE_NEWNS | CLONE_NEWUTS)
     mount("none", "/", "", _RECURSIVE | _PRIVATE)
     socket.sethostname(_HOST_NAME)
     for root in roots:
-        _lay_over(files(job.outside), root / "etc", scratch)
+        _lay_over(files(job.outside, families), root / "etc", scratch)
     if _CACHE.is_dir():
         mount("none", str(_CACHE), "tmpfs", _READ_ONLY)
 
@@ -129,10 +139,10 @@ def _mounted_in(place: Path) -> list[str]:
     return found
 
 
-def answer(stack: contextlib.ExitStack, lab: Lab, job: Job) -> None:
+def answer(stack: contextlib.ExitStack, lab: Lab, job: Job, families: Families) -> None:
     """Starts name servers on both end hosts, until the stack is left. If names are resolved
     outside, the answers come from there."""
-    if not _roots(job, Path("/")) or _asks_outside(job.outside):
+    if not _asks(job) or _asks_outside(job.outside):
         return
     has_own = job.server is not None and job.server.port == _DNS_PORT
     descriptors = []
@@ -140,6 +150,6 @@ def answer(stack: contextlib.ExitStack, lab: Lab, job: Job) -> None:
         with inside(host.node.namespace):
             sock = stack.enter_context(listening(_RESOLVER, _DNS_PORT, socket.SOCK_DGRAM))
         descriptors.append(sock.fileno())
-    known = json.dumps(addresses(job.outside))
+    known = json.dumps(addresses(job.outside, families))
     argv = [sys.executable, "-I", "-S", name_server.__file__, known, *map(str, descriptors)]
     stack.callback(ended, subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=descriptors))

@@ -16,11 +16,20 @@ def test_a_lab_alone_knows_itself() -> None:
     assert files["resolv.conf"] == "nameserver 127.0.1.53\n"
 
 
+def test_a_server_has_its_address_of_each_family() -> None:
+    both = names.files(None, (4, 6))["hosts"]
+    assert "10.0.0.1 server.linklab server\n2001:db8::1 server.linklab server\n" in both
+    assert "::1 localhost\n" in both
+    alone = names.files(None, (6,))["hosts"]
+    assert "2001:db8::1 server.linklab server\n" in alone
+    assert "10.0.0.1" not in alone
+
+
 def test_an_origin_has_its_name() -> None:
     outside = Outside(origins=(ORIGIN, WITHOUT_NAME))
     files = names.files(outside)
     assert files["hosts"] == names.files(None)["hosts"] + "10.0.1.1 mine.example\n"
-    assert names.addresses(outside)["mine.example"] == "10.0.1.1"
+    assert names.addresses(outside)["mine.example"] == ("10.0.1.1",)
     assert files["resolv.conf"] == names.files(None)["resolv.conf"]
 
 

@@ -16,7 +16,10 @@ class PayloadShare:
     def __init__(self, directory: Path, scenario: Scenario) -> None:
         self._samples = Tail(directory, QueueRecord)
         self._direction = scenario.workload.direction
-        self._whole_bytes = scenario.payload.size_bytes / frames.goodput_ratio()
+        self._ratios = {
+            name: frames.goodput_ratio(link.families) for name, link in scenario.links.items()
+        }
+        self._whole_bytes = scenario.payload.size_bytes
         self._sent_bytes: dict[str, int] = {}
 
     def now(self) -> float:
@@ -28,4 +31,5 @@ class PayloadShare:
             for one in self._samples.read():
                 if one.direction == self._direction:
                     self._sent_bytes[one.link] = one.sent_bytes
-        return min(1.0, sum(self._sent_bytes.values()) / self._whole_bytes)
+        carried = sum(count * self._ratios[link] for link, count in self._sent_bytes.items())
+        return min(1.0, carried / self._whole_bytes)

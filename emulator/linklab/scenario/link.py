@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from linklab.core import units
 from linklab.core.impairments import Impairments
+from linklab.core.ip_family import ONLY_IPV4, Families
 from linklab.core.limits import MAX_QUEUE_BYTES, MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_kinds import KINDS, LinkKind
 from linklab.models import impairments, registry
@@ -17,6 +18,8 @@ from linklab.models.loss import check_bursts
 from linklab.models.model import Around, FindTrace
 from linklab.queues import registry as disciplines
 from linklab.queues.registry import Queue
+from linklab.scenario import network
+from linklab.scenario.network import NetworkSettings
 from linklab.schema.mapping import Keys, Mapping
 from linklab.schema.quantities import one_named, rate
 from linklab.schema.rows import Mappings, Row, Table, keys
@@ -33,6 +36,8 @@ class LinkSettings:
         loss_ratio: share of downlink packets lost before the queue.
         discipline_down, discipline_up: settings of one of `linklab.queues.registry`.
         impair_down, impair_up: what else packets of a direction meet.
+        ip: the families of its addresses as its key says, None without the key.
+        families: those families, else the network's.
         bandwidth_bps: B_x of thesis 4.3.4 and 4.3.5, the capacity that algorithms assume. 1.3 times
             the true rate reproduces the thesis' link Δ.
         models: settings of the link's models, in the order of `linklab.models.registry`.
@@ -53,6 +58,8 @@ class LinkSettings:
     discipline_up: Any = disciplines.DEFAULT
     impair_down: Impairments | UnsetType = UNSET
     impair_up: Impairments | UnsetType = UNSET
+    ip: Families | None = None
+    families: Families = ONLY_IPV4
     models: tuple[Any, ...] = ()
 
     @property
@@ -154,6 +161,7 @@ TABLE: Final = Table(
         Row("queue_down", "queue_down", _QUEUE, "the same of the downlink", default="`queue`"),
         Row("queue_up", "queue_up", _QUEUE, "the same of the uplink", default="`queue`"),
         *impairments.ROWS,
+        Row("ip", "ip", network.IP, "IPv4, IPv6 or both", unset=None, default="that of `network`"),
         Row(
             "bandwidth",
             "bandwidth_bps",
@@ -180,10 +188,16 @@ ANY_KEYS: Final = Keys(
 
 
 def read(
-    link: Mapping, kind: LinkKind, device: str, find_trace: FindTrace, nodes: set[str]
+    link: Mapping,
+    kind: LinkKind,
+    device: str,
+    find_trace: FindTrace,
+    nodes: set[str],
+    addresses: NetworkSettings,
 ) -> LinkSettings:
     """Reads the settings of a link. Raises ScenarioError."""
     values = TABLE.values(link, without=("kind",))
+    values["families"] = network.families_of(link, values.get("ip"), addresses)
     down, up = values["down_rate_bps"], values["up_rate_bps"]
     both = values.pop("queue", Queue())
     for direction, rate_bps in (("down", down), ("up", up)):

@@ -15,6 +15,7 @@ from linklab.models.events import Event
 from linklab.scenario import distributions, link, payload
 from linklab.scenario.distributions import DelayDistribution
 from linklab.scenario.link import LinkSettings
+from linklab.scenario.network import NetworkSettings
 from linklab.scenario.payload import Payload
 from linklab.scenario.settings import TABLE, Scenario
 from linklab.scenario.workload import Workload
@@ -61,7 +62,8 @@ def parse(
         check_size(top, values["payload"], values.get("workload", Workload()))
     base = None if path is None else path.parent
     tables = distributions.read(top, "distributions", base)
-    links = _links(top.sub("links", Keys((), named=link_name)), base, tables)
+    addresses = values.get("network", NetworkSettings())
+    links = _links(top.sub("links", Keys((), named=link_name)), base, tables, addresses)
     if stem is not None and "energy" in values:
         _check_energy(top, values["energy"], path)
     return Scenario(
@@ -91,7 +93,10 @@ def _check_energy(top: Mapping, name: str, path: Path | None) -> None:
 
 
 def _links(
-    maps: Mapping, base: Path | None, tables: dict[str, DelayDistribution]
+    maps: Mapping,
+    base: Path | None,
+    tables: dict[str, DelayDistribution],
+    addresses: NetworkSettings,
 ) -> dict[str, LinkSettings]:
     if not 1 <= len(maps.values) <= MAX_LINKS:
         maps.fail(None, f"{len(maps.values)} links; allowed: 1 to {MAX_LINKS}")
@@ -102,8 +107,8 @@ def _links(
     for name, device in zip(names, devices(kinds[name] for name in names), strict=True):
         mapping = maps.sub(name, link.keys_of(kinds[name]))
         find_trace = functools.partial(_find_trace, base)
-        found[name] = link.read(mapping, kinds[name], device, find_trace, nodes)
-        impairments.check(mapping, (found[name],), tables)
+        found[name] = link.read(mapping, kinds[name], device, find_trace, nodes, addresses)
+        impairments.check(mapping, (found[name],), tables, found[name].families)
     return found
 
 
@@ -153,7 +158,7 @@ def _events(
         changes = (*events.in_force(found, event), event)
         rtt_s, jitter_s = events.round_trip(links[name].rtt_s, links[name].jitter_s, changes)
         link.check_jitter(item, jitter_s, rtt_s)
-        impairments.check(item, (links[name], *changes), tables)
+        impairments.check(item, (links[name], *changes), tables, links[name].families)
         _check_handover(item, event, links[name])
         found.append(event)
     return tuple(found)

@@ -10,11 +10,12 @@ from linklab.models import events, impairments
 from linklab.models.delay_tables import DelayTable
 from linklab.models.events import Event
 from linklab.models.layer import STEP_S
-from linklab.scenario import client, link, payload, tcp, workload
+from linklab.scenario import client, link, network, payload, tcp, workload
 from linklab.scenario.client import ClientSettings
 from linklab.scenario.distributions import DelayDistribution, DistributionMapping
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.name import NAME
+from linklab.scenario.network import NetworkSettings
 from linklab.scenario.payload import Payload
 from linklab.scenario.tcp import TcpSettings
 from linklab.scenario.workload import Workload
@@ -39,6 +40,7 @@ class Scenario:
     links: dict[str, LinkSettings]
     events: tuple[Event, ...] = ()
     distributions: dict[str, DelayDistribution] = field(default_factory=dict)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
     tcp: TcpSettings = field(default_factory=TcpSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     step_s: float = STEP_S
@@ -105,6 +107,14 @@ TABLE: Final = Table(
             "step", "step_s", _STEP, "how often models that depend on load or movement are updated"
         ),
         Row("sample", "sample_s", _STEP, "how often the queues' counters are recorded"),
+        Row(
+            "network",
+            "network",
+            network.TABLE,
+            "the lab's addresses",
+            unset=NetworkSettings(),
+            default="`{ip: 4}`",
+        ),
         Row("tcp", "tcp", tcp.TABLE, "TCP settings of both end hosts"),
         Row("client", "client", client.TABLE, "options of multilink"),
         Row(

@@ -2,7 +2,7 @@
 (rtnetlink(7)).
 
 Layouts are those of linux/rtnetlink.h, if_link.h, if_addr.h, fib_rules.h, neighbour.h and
-if_bridge.h. IPv4 only, as the lab is.
+if_bridge.h. Addresses are of IPv4 or IPv6.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
+from linklab.core.ip_family import IPV4, IPV6, family_of
 from linklab.core.netlink_messages import (
     ACK,
     CREATE,
@@ -40,7 +41,7 @@ _ROUTE = struct.Struct("=BBBBBBBBI")
 _NEIGHBOUR = struct.Struct("=BxxxiHBB")
 _NEW = ACK | CREATE | EXCLUSIVE
 
-_IFF_UP = 1
+_IFF_UP, _IFF_NOARP = 0x1, 0x80
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MASTER = 1, 3, 10
 _IFLA_GRO_MAX_SIZE = 58
 _IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
@@ -49,10 +50,14 @@ _VETH_PEER, _BR_STP_STATE = 1, 5
 _IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING = 1, 8
 _BYTES = struct.Struct("=16xQQ")
 
-_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_IFA_ADDRESS, _IFA_LOCAL, _NO_DETECTION = 1, 2, 0x02
 _STATIC, _UNICAST, _LOCAL, _HOST = 4, 1, 2, 254
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC = 1, 4, 5, 6, 7
 _RTA_METRICS, _RTAX_MTU = 8, 2
+_ON_LINK = 0x4
+"""Says that a gateway is a neighbour. IPv6 would look for it by the rules, and find the route that is
+replaced (net/ipv6/route.c, ip6_route_check_nh)."""
+
 _TO_TABLE = 1
 _FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 1, 2, 6, 17
 _FRA_IP_PROTO, _FRA_SPORT_RANGE, _FRA_DPORT_RANGE = 22, 23, 24
@@ -112,6 +117,12 @@ def set_up(index: int, *, up: bool) -> bytes:
     return message(_NEWLINK, ACK, _link(index, _IFF_UP if up else 0, _IFF_UP))
 
 
+def set_without_discovery(index: int) -> bytes:
+    """Makes an interface look for no neighbours and no duplicates of its addresses. Then IPv6 also
+    joins no multicast group of its own, which it would report."""
+    return message(_NEWLINK, ACK, _link(index, _IFF_NOARP, _IFF_NOARP))
+
+
 def set_receive_size(index: int, size_bytes: int) -> bytes:
     """Limits the size in bytes, below 65536, to which an interface merges IPv4 packets before TCP
     sees them."""
@@ -157,19 +168,28 @@ def interface(answer: bytes) -> Interface:
     return Interface(index, found[_IFLA_OPERSTATE][0], received, sent)
 
 
+def _family(address: str) -> int:
+    return _number(family_of(address))
+
+
+def _number(family: int) -> int:
+    return socket.AF_INET6 if family == IPV6 else socket.AF_INET
+
+
 def _packed(address: str) -> bytes:
-    return socket.inet_aton(address)
+    return socket.inet_pton(_family(address), address)
 
 
 def _address(kind: int, flags: int, index: int, address: str, prefix_bits: int) -> bytes:
-    here = _packed(address)
-    body = _ADDRESS.pack(socket.AF_INET, prefix_bits, 0, 0, index)
+    here, family = _packed(address), _family(address)
+    how = _NO_DETECTION if family == socket.AF_INET6 else 0
+    body = _ADDRESS.pack(family, prefix_bits, how, 0, index)
     body += attribute(_IFA_ADDRESS, here) + attribute(_IFA_LOCAL, here)
     return message(kind, flags, body)
 
 
 def add_address(index: int, address: str, prefix_bits: int) -> bytes:
-    """Gives an interface an address."""
+    """Gives an interface an address. It can be used at once, also if it is of IPv6."""
     return _address(_NEWADDR, _NEW, index, address, prefix_bits)
 
 
@@ -192,7 +212,9 @@ def set_route(
     replacing an existing one. A socket without an address sends from `source`, by default from the
     device's address. A router tells the senders of packets larger than `mtu_bytes`."""
     destination, _, bits = network.partition("/")
-    body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, table, _STATIC, 0, _UNICAST, 0)
+    family = _family(destination)
+    flags = _ON_LINK if family == socket.AF_INET6 else 0
+    body = _ROUTE.pack(family, int(bits), 0, 0, table, _STATIC, 0, _UNICAST, flags)
     if int(bits):
         body += attribute(_RTA_DST, _packed(destination))
     body += attribute(_RTA_GATEWAY, _packed(gateway)) + number(_RTA_OIF, index)
@@ -208,23 +230,31 @@ def set_route(
 def set_own(network: str, index: int) -> bytes:
     """Makes every address of `network` one of this host's own, on its loopback device."""
     destination, _, bits = network.partition("/")
-    body = _ROUTE.pack(socket.AF_INET, int(bits), 0, 0, MAIN_TABLE, _STATIC, _HOST, _LOCAL, 0)
+    family = _family(destination)
+    body = _ROUTE.pack(family, int(bits), 0, 0, MAIN_TABLE, _STATIC, _HOST, _LOCAL, 0)
     if int(bits):
         body += attribute(_RTA_DST, _packed(destination))
     return message(_NEWROUTE, ACK | CREATE | REPLACE, body + number(_RTA_OIF, index))
 
 
 def _rule(
-    table: int, priority: int, selector: bytes, *, source_bits: int = 0, destination_bits: int = 0
+    family: int,
+    table: int,
+    priority: int,
+    selector: bytes,
+    *,
+    source_bits: int = 0,
+    destination_bits: int = 0,
 ) -> bytes:
     bits = (destination_bits, source_bits)
-    body = _ROUTE.pack(socket.AF_INET, *bits, 0, table, 0, 0, _TO_TABLE, 0)
+    body = _ROUTE.pack(family, *bits, 0, table, 0, 0, _TO_TABLE, 0)
     return body + number(_FRA_PRIORITY, priority) + selector
 
 
 def _rule_by_source(network: str, table: int, priority: int) -> bytes:
     source, _, bits = network.partition("/")
-    return _rule(table, priority, attribute(_FRA_SRC, _packed(source)), source_bits=int(bits))
+    selector = attribute(_FRA_SRC, _packed(source))
+    return _rule(_family(source), table, priority, selector, source_bits=int(bits))
 
 
 def add_rule_by_source(network: str, table: int, priority: int) -> bytes:
@@ -237,9 +267,9 @@ def delete_rule_by_source(network: str, table: int, priority: int) -> bytes:
     return message(_DELRULE, ACK, _rule_by_source(network, table, priority))
 
 
-def add_rule_by_device(device: str, table: int, priority: int) -> bytes:
-    """Routes packets of sockets bound to `device` by a table of 1 to 255."""
-    rule = _rule(table, priority, text(_FRA_OIFNAME, device))
+def add_rule_by_device(device: str, table: int, priority: int, family: int = IPV4) -> bytes:
+    """Routes a family's packets of sockets bound to `device` by a table of 1 to 255."""
+    rule = _rule(_number(family), table, priority, text(_FRA_OIFNAME, device))
     return message(_NEWRULE, _NEW, rule)
 
 
@@ -252,11 +282,13 @@ def add_rule_by_udp_ports(
     selector += attribute(_FRA_IP_PROTO, bytes([socket.IPPROTO_UDP]))
     selector += attribute(_FRA_SPORT_RANGE, _PORTS.pack(*source))
     selector += attribute(_FRA_DPORT_RANGE, _PORTS.pack(*to))
-    return message(_NEWRULE, _NEW, _rule(table, priority, selector, destination_bits=int(bits)))
+    family = _family(destination)
+    rule = _rule(family, table, priority, selector, destination_bits=int(bits))
+    return message(_NEWRULE, _NEW, rule)
 
 
 def set_neighbour(index: int, address: str, mac: str) -> bytes:
     """Sets the permanent MAC of the neighbour with `address` on an interface."""
-    body = _NEIGHBOUR.pack(socket.AF_INET, index, _PERMANENT, 0, 0)
+    body = _NEIGHBOUR.pack(_family(address), index, _PERMANENT, 0, 0)
     body += attribute(_NDA_DST, _packed(address))
     return message(_NEWNEIGH, ACK | CREATE | REPLACE, body + _mac(_NDA_LLADDR, mac))

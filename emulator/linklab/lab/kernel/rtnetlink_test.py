@@ -128,6 +128,20 @@ def test_a_neighbour_stays() -> None:
     assert (read.get_attr("NDA_DST"), read.get_attr("NDA_LLADDR")) == ("10.1.0.1", MACS[0])
 
 
+def test_addresses_of_ipv6_have_its_family() -> None:
+    read = decoded(ifaddrmsg, rtnetlink.add_address(3, "2001:db8:1::2", 64), 20, NEW)
+    assert (read["family"], read["prefixlen"], read["flags"]) == (socket.AF_INET6, 64, 0x02)
+    assert read.get_attr("IFA_LOCAL") == "2001:db8:1::2"
+    message = rtnetlink.set_route("2001:db8:1::/64", "2001:db8:1:2::1", 5)
+    read = decoded(rtmsg, message, 24, SET)
+    assert (read["family"], read["dst_len"], read["flags"]) == (socket.AF_INET6, 64, 0x4)
+    assert read.get_attr("RTA_GATEWAY") == "2001:db8:1:2::1"
+    read = decoded(fibmsg, rtnetlink.add_rule_by_device("wlan0", 101, 201, 6), 32, NEW)
+    assert read["family"] == socket.AF_INET6
+    read = decoded(ndmsg, rtnetlink.set_neighbour(3, "2001:db8:1::1", MACS[0]), 28, SET)
+    assert (read["family"], read.get_attr("NDA_DST")) == (socket.AF_INET6, "2001:db8:1::1")
+
+
 @pytest.fixture
 def pair(namespace: int) -> Iterator[tuple[Channel, Channel]]:
     """Netlink in two namespaces that a cable joins."""

@@ -1,8 +1,9 @@
 """Controls the kernel's Multipath TCP between the lab's end hosts, and records its subflows.
 
 The client's path manager opens subflows from its endpoints, one address per link. The server has
-one address, so a full mesh is one subflow per link. The first subflow takes the link of the
-client's best default route (`lab/network/routes.py`).
+one address in a family, so a full mesh is one subflow per link. The first subflow takes the link of
+the client's best default route (`lab/network/routes.py`). If only some links have IPv6, it is one of
+these, because IPv6 is preferred (RFC 6724). Then the server tells its IPv4 address (ADD_ADDR).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from linklab.core.ip_family import IPV4, IPV6, in_family
 from linklab.core.records import FILES, SubflowRecord, line
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.netlink import GENERIC, SOCK_DIAG, Channel, NetlinkError
@@ -23,6 +25,7 @@ from linklab.lab.multipath.path_use import NO_COUPLING
 from linklab.lab.multipath.sock_diag import Carried, Subflow
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.lab import Lab
+from linklab.lab.network.topology import SERVER_ADDRESS
 
 FILE: Final = "mptcp.json"
 """The file of a run directory with the kernels' settings and counters of Multipath TCP."""
@@ -45,7 +48,12 @@ class Multipath:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._names = {link.path.client.address: name for name, link in lab.links.items()}
+        self._addresses = {
+            name: in_family(link.path.client.address, link.path.families[-1])
+            for name, link in lab.links.items()
+        }
+        self._names = {address: name for name, address in self._addresses.items()}
+        self._families = sorted({link.path.families[-1] for link in lab.links.values()})
         self._identifiers = {name: number for number, name in enumerate(lab.links, 1)}
         self._commands = {host.name: _generic(host) for host in (lab.client, lab.server)}
         try:
@@ -63,6 +71,12 @@ class Multipath:
         for channel in self._commands.values():
             limits = path_manager.set_limits(self._family, subflows=most, accepted=most)
             channel.request(limits)
+        self._subflow = Endpoint.SUBFLOW
+        if self._families == [IPV4, IPV6]:
+            self._subflow |= Endpoint.FULLMESH
+            self._commands[lab.server.name].request(
+                path_manager.add_endpoint(self._family, 1, SERVER_ADDRESS, None, Endpoint.SIGNAL)
+            )
         with inside(lab.client.node.namespace):
             self._sockets, self._events, self._gone = (
                 Channel(SOCK_DIAG),
@@ -71,7 +85,8 @@ class Multipath:
             )
         self._left: dict[tuple[str, int], Carried] = {}
         self._events.join(self._family.events)
-        self._gone.join(sock_diag.DESTROYED)
+        for one in self._families:
+            self._gone.join(sock_diag.DESTROYED[one])
 
     def close(self) -> None:
         """Closes the sockets. Subflows and endpoints stay."""
@@ -89,20 +104,23 @@ class Multipath:
     def use(self, link: str, *, backup: bool = False) -> None:
         """Makes connections, including open ones, use a further link."""
         path = self._lab.links[link].path
-        flags = Endpoint.SUBFLOW | (Endpoint.BACKUP if backup else Endpoint(0))
+        flags = self._subflow | (Endpoint.BACKUP if backup else Endpoint(0))
         index = self._lab.client.indices[path.device]
         self._client(
             path_manager.add_endpoint(
-                self._family, self._identifiers[link], path.client.address, index, flags
+                self._family, self._identifiers[link], self._addresses[link], index, flags
             )
         )
 
     def set_backup(self, link: str, *, backup: bool) -> None:
         """Makes the subflows over a link backups, which carry data only while no other subflow can,
         or regular again. Tells both ends at once (MP_PRIO)."""
-        flags = Endpoint.SUBFLOW | (Endpoint.BACKUP if backup else Endpoint(0))
-        address = self._lab.links[link].path.client.address
-        self._client(path_manager.set_flags(self._family, self._identifiers[link], address, flags))
+        flags = self._subflow | (Endpoint.BACKUP if backup else Endpoint(0))
+        self._client(
+            path_manager.set_flags(
+                self._family, self._identifiers[link], self._addresses[link], flags
+            )
+        )
 
     def leave(self, link: str) -> None:
         """Closes the subflows over a link and opens no more."""
@@ -110,8 +128,11 @@ class Multipath:
         for one in self.subflows():
             if self.link_of(one.tcp.address) == link:
                 self._left[one.tcp.address, one.tcp.port] = one.tcp
-        address = self._lab.links[link].path.client.address
-        self._client(path_manager.delete_endpoint(self._family, self._identifiers[link], address))
+        self._client(
+            path_manager.delete_endpoint(
+                self._family, self._identifiers[link], self._addresses[link]
+            )
+        )
 
     def link_of(self, address: str) -> str:
         """Returns the link of one of the client's addresses, "" for an address leased later."""
@@ -119,16 +140,23 @@ class Multipath:
 
     def subflows(self) -> Iterator[Subflow]:
         """Yields the client's current subflows."""
-        for answer in self._sockets.dump(sock_diag.all_connections()):
+        for answer in self._connections():
             found = sock_diag.subflow(answer)
             if found is not None:
                 yield found
+
+    def _connections(self) -> list[bytes]:
+        return [
+            answer
+            for family in self._families
+            for answer in self._sockets.dump(sock_diag.all_connections(family))
+        ]
 
     def write(self, run_dir: Path, t_s: float) -> None:
         """Writes `subflows.jsonl`, the bytes of every subflow at the client's end, and
         `mptcp.json`. It is called once, at the end of a run. Before, the object only receives
         events."""
-        there = self._sockets.dump(sock_diag.all_connections())
+        there = self._connections()
         alive = {
             (one.tcp.address, one.tcp.port): one for one in map(sock_diag.subflow, there) if one
         }

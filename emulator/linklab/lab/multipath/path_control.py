@@ -126,7 +126,8 @@ class EnergyControl:
         if periods < 0.999 or (received_bytes < _LEAST_BYTES and periods < PHI):
             return None
         self._looked[link] = (due_s, count + received_bytes)
-        return received_bytes * 8 / passed_s * goodput_ratio()
+        ratio = goodput_ratio(self._lab.links[link].path.families)
+        return received_bytes * 8 / passed_s * ratio
 
     def _seen(self, subflows: Iterable[tuple[str, Subflow]], due_s: float) -> Observation:
         over_wifi = [one for link, one in subflows if link == self._wifi]
@@ -199,7 +200,8 @@ class ScheduleControl:
         before, self._counts = self._counts, self._received_bytes()
         if due_s > 0:
             for kind in self._used.value:
-                rate_bps = (self._counts[kind] - before[kind]) * 8 * goodput_ratio()
+                ratio = goodput_ratio(self._lab.links[self._links[kind]].path.families)
+                rate_bps = (self._counts[kind] - before[kind]) * 8 * ratio
                 self._levels[kind] = self._chains[kind].known(rate_bps)
         wanted = self._wanted(is_awake=LTE.name in self._used.value)
         for kind in wanted.value ^ self._used.value:

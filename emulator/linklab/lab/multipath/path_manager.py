@@ -1,7 +1,6 @@
 """Builds messages to the kernel's path manager of Multipath TCP, a generic netlink family.
 
-Layouts are those of linux/genetlink.h and linux/mptcp_pm.h. ip-mptcp(8) describes endpoints. IPv4
-only, as the lab is.
+Layouts are those of linux/genetlink.h and linux/mptcp_pm.h. ip-mptcp(8) describes endpoints.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntFlag
 
+from linklab.core.ip_family import IPV6, family_of
 from linklab.core.netlink_messages import (
     ACK,
     HEADER_BYTES,
@@ -25,10 +25,11 @@ from linklab.core.netlink_messages import (
 
 
 class Endpoint(IntFlag):
-    """Flags of an endpoint, an address of this host. SUBFLOW: connections open a subflow from it.
-    BACKUP: that subflow carries data only while no other can. FULLMESH: one subflow to every
-    address of the peer."""
+    """Flags of an endpoint, an address of this host. SIGNAL: connections tell it to the peer.
+    SUBFLOW: connections open a subflow from it. BACKUP: that subflow carries data only while no
+    other can. FULLMESH: one subflow to every address of the peer."""
 
+    SIGNAL = 0x1
     SUBFLOW = 0x2
     BACKUP = 0x4
     FULLMESH = 0x8
@@ -64,10 +65,10 @@ _VERSION = 1
 
 _ADD, _DELETE, _SET_LIMITS, _SET_FLAGS = 1, 2, 5, 7
 _ENDPOINT, _ACCEPTED, _SUBFLOWS = 1, 2, 3
-_FAMILY, _ID, _ADDRESS, _FLAGS, _INTERFACE = 1, 2, 3, 6, 7
+_FAMILY, _ID, _ADDRESS, _ADDRESS_6, _FLAGS, _INTERFACE = 1, 2, 3, 4, 6, 7
 
 _ESTABLISHED, _SUBFLOW_ESTABLISHED = 2, 10
-_TOKEN, _LOCAL_ID, _SOURCE, _SOURCE_PORT = 1, 3, 5, 9
+_TOKEN, _LOCAL_ID, _SOURCE, _SOURCE_6, _SOURCE_PORT = 1, 3, 5, 6, 9
 
 
 def find_family() -> bytes:
@@ -97,19 +98,22 @@ def set_limits(family: Family, *, subflows: int, accepted: int) -> bytes:
 
 
 def _endpoint(identifier: int, address: str, flags: Endpoint, index: int | None) -> bytes:
-    body = attribute(_FAMILY, struct.pack("=H", socket.AF_INET))
+    family, kind = socket.AF_INET, _ADDRESS
+    if family_of(address) == IPV6:
+        family, kind = socket.AF_INET6, _ADDRESS_6
+    body = attribute(_FAMILY, struct.pack("=H", family))
     body += attribute(_ID, struct.pack("=B", identifier))
-    body += attribute(_ADDRESS, socket.inet_aton(address)) + number(_FLAGS, flags)
+    body += attribute(kind, socket.inet_pton(family, address)) + number(_FLAGS, flags)
     if index is not None:
         body += number(_INTERFACE, index)
     return nested(_ENDPOINT, body)
 
 
 def add_endpoint(
-    family: Family, identifier: int, address: str, index: int, flags: Endpoint
+    family: Family, identifier: int, address: str, index: int | None, flags: Endpoint
 ) -> bytes:
-    """Makes an address of the interface `index` an endpoint with a number of 1 to 255. Open
-    connections get their subflow at once."""
+    """Makes an address of the interface `index`, or of any, an endpoint with a number of 1 to 255.
+    Open connections get their subflow at once."""
     return _command(family, _ADD, _endpoint(identifier, address, flags, index))
 
 
@@ -130,9 +134,13 @@ def opened(event: bytes) -> Opened | None:
     if command not in (_ESTABLISHED, _SUBFLOW_ESTABLISHED):
         return None
     found = of_answer(event, _GENERIC.size)
+    if _SOURCE in found:
+        address = socket.inet_ntop(socket.AF_INET, found[_SOURCE])
+    else:
+        address = socket.inet_ntop(socket.AF_INET6, found[_SOURCE_6])
     return Opened(
         token=struct.unpack("=I", found[_TOKEN])[0],
         identifier=found[_LOCAL_ID][0] if command == _SUBFLOW_ESTABLISHED else 0,
-        address=socket.inet_ntoa(found[_SOURCE]),
+        address=address,
         port=struct.unpack(">H", found[_SOURCE_PORT])[0],
     )

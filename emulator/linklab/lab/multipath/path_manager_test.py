@@ -1,6 +1,7 @@
 """Tests prepared messages with pyroute2's decoders, which are independent of ours."""
 
 import errno
+import socket
 import struct
 from typing import Any
 
@@ -59,6 +60,16 @@ def test_an_endpoint_is_known_by_its_number_and_address(
     assert address.get_attr("MPTCP_PM_ADDR_ATTR_IF_IDX") is None
 
 
+def test_an_endpoint_may_be_of_ipv6() -> None:
+    message = path_manager.add_endpoint(FAMILY, 1, "2001:db8:1::2", None, Endpoint.SIGNAL)
+    address = decoded(mptcp_msg, message, 35, 1).get_attr("MPTCP_PM_ATTR_ADDR")
+    assert address.get_attr("MPTCP_PM_ADDR_ATTR_FAMILY") == socket.AF_INET6
+    assert address.get_attr("MPTCP_PM_ADDR_ATTR_ADDR6") == "2001:db8:1::2"
+    assert address.get_attr("MPTCP_PM_ADDR_ATTR_ADDR4") is None
+    assert address.get_attr("MPTCP_PM_ADDR_ATTR_FLAGS") == 1
+    assert address.get_attr("MPTCP_PM_ADDR_ATTR_IF_IDX") is None
+
+
 def test_limits() -> None:
     read = decoded(mptcp_msg, path_manager.set_limits(FAMILY, subflows=3, accepted=2), 35, 5)
     assert read.get_attr("MPTCP_PM_ATTR_SUBFLOWS") == 3
@@ -69,11 +80,15 @@ def attribute(kind: int, payload: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
 
 
-def event(command: int) -> bytes:
+FROM_IPV4 = attribute(5, bytes([10, 2, 0, 2]))
+FROM_IPV6 = attribute(6, socket.inet_pton(socket.AF_INET6, "2001:db8:2::2"))
+
+
+def event(command: int, source: bytes = FROM_IPV4) -> bytes:
     """An event as the kernel tells it (linux/mptcp_pm.h)."""
     body = struct.pack("=BBH", command, 1, 0)
     body += attribute(1, struct.pack("=I", 0xABCD)) + attribute(2, struct.pack("=H", 2))
-    body += attribute(3, b"\x02") + attribute(5, bytes([10, 2, 0, 2]))
+    body += attribute(3, b"\x02") + source
     body += attribute(9, struct.pack(">H", 40001)) + attribute(10, struct.pack(">H", 443))
     return struct.pack("=IHHII", 16 + len(body), 35, 0, 0, 0) + body
 
@@ -82,6 +97,8 @@ def test_events_say_which_subflows_there_are() -> None:
     first, further = (path_manager.opened(event(command)) for command in (2, 10))
     assert first == path_manager.Opened(0xABCD, 0, "10.2.0.2", 40001)
     assert further == path_manager.Opened(0xABCD, 2, "10.2.0.2", 40001)
+    of_ipv6 = path_manager.opened(event(10, FROM_IPV6))
+    assert of_ipv6 == path_manager.Opened(0xABCD, 2, "2001:db8:2::2", 40001)
     for command in (1, 3, 11, 13):  # Created, closed; a subflow closed, of another priority.
         assert path_manager.opened(event(command)) is None
 

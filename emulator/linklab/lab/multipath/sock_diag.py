@@ -1,7 +1,6 @@
 """Reads the subflows of Multipath TCP and their counters from the kernel (sock_diag(7)).
 
-Layouts are those of linux/inet_diag.h, linux/tcp.h (struct tcp_info) and linux/mptcp.h. IPv4 only,
-as the lab is.
+Layouts are those of linux/inet_diag.h, linux/tcp.h (struct tcp_info) and linux/mptcp.h.
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from linklab.core.ip_family import IPV4, IPV6
 from linklab.core.netlink_messages import DUMP, HEADER_BYTES, attributes, message, of_answer
 
-DESTROYED = 1
-"""The group for events about closed TCP sockets (SKNLGRP_INET_TCP_DESTROY)."""
+DESTROYED = {IPV4: 1, IPV6: 3}
+"""The groups for events about closed TCP sockets (SKNLGRP_INET_TCP_DESTROY and that of INET6)."""
 
 _BY_FAMILY = 20
 _REQUEST = struct.Struct("=BBBxI48x")
-_MESSAGE = struct.Struct("=Bxxx2s2x4s12x16x12x20x")
+_MESSAGE = struct.Struct("=Bxxx2s2x16s16x12x20x")
+_ADDRESS_BYTES = {int(socket.AF_INET): 4, int(socket.AF_INET6): 16}
 _INFO, _ULP = 2, 19
 _ULP_MPTCP = 3
 _TOKEN, _FLAGS, _LOCAL_ID = 2, 8, 10
@@ -66,17 +67,19 @@ class Subflow:
     tcp: Carried
 
 
-def all_connections() -> bytes:
-    """Asks for all TCP connections of a network namespace, except listening and waiting ones."""
+def all_connections(family: int = IPV4) -> bytes:
+    """Asks for all TCP connections of a network namespace in a family, except listening and waiting
+    ones."""
     wanted = 0xFFF & ~_NOT_WANTED
-    request = _REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 1 << (_INFO - 1), wanted)
+    number = socket.AF_INET6 if family == IPV6 else socket.AF_INET
+    request = _REQUEST.pack(number, socket.IPPROTO_TCP, 1 << (_INFO - 1), wanted)
     return message(_BY_FAMILY, DUMP, request)
 
 
 def carried(answer: bytes) -> Carried | None:
     """Parses a connection in an answer to `all_connections` or in an event of DESTROYED. Returns
     None if the message is incomplete."""
-    _, port, address = _MESSAGE.unpack_from(answer, HEADER_BYTES)
+    family, port, address = _MESSAGE.unpack_from(answer, HEADER_BYTES)
     found = of_answer(answer, _MESSAGE.size)
     if _INFO not in found or len(found[_INFO]) < _TCP_INFO.size:
         return None
@@ -93,7 +96,7 @@ def carried(answer: bytes) -> Carried | None:
         min_us,
     ) = _TCP_INFO.unpack_from(found[_INFO])
     return Carried(
-        address=socket.inet_ntoa(address),
+        address=socket.inet_ntop(family, address[: _ADDRESS_BYTES[family]]),
         port=int.from_bytes(port, "big"),
         received_bytes=received,
         acknowledged_bytes=acknowledged,

@@ -15,13 +15,15 @@ SIZE_BYTES = 100_000
 
 
 @contextmanager
-def connection(protocol: int) -> Iterator[tuple[socket.socket, socket.socket]]:
+def connection(
+    protocol: int, family: int = socket.AF_INET, address: str = "127.0.0.1"
+) -> Iterator[tuple[socket.socket, socket.socket]]:
     """Both ends of a connection over the loopback that has carried SIZE_BYTES to the first."""
     with ExitStack() as stack:
-        listener = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol))
-        listener.bind(("127.0.0.1", 0))
+        listener = stack.enter_context(socket.socket(family, socket.SOCK_STREAM, protocol))
+        listener.bind((address, 0))
         listener.listen()
-        client = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol))
+        client = stack.enter_context(socket.socket(family, socket.SOCK_STREAM, protocol))
         client.connect(listener.getsockname())
         server = stack.enter_context(listener.accept()[0])
         server.sendall(bytes(SIZE_BYTES))
@@ -35,7 +37,7 @@ def connection(protocol: int) -> Iterator[tuple[socket.socket, socket.socket]]:
 
 def test_plain_connections_are_no_subflows_and_those_that_go_are_told(loopback: ExitStack) -> None:
     diag, gone = (loopback.enter_context(closing(Channel(SOCK_DIAG))) for _ in range(2))
-    gone.join(sock_diag.DESTROYED)
+    gone.join(sock_diag.DESTROYED[4])
     with connection(socket.IPPROTO_TCP) as (client, _):
         answers = diag.dump(sock_diag.all_connections())
         assert len(answers) == 2  # Who listens is none.
@@ -60,6 +62,15 @@ def test_plain_connections_are_no_subflows_and_those_that_go_are_told(loopback: 
     told: set[int] = set()
     while port not in told:
         told |= {found.port for one in gone.heard() if (found := sock_diag.carried(one))}
+
+
+def test_connections_of_ipv6_are_asked_for_apart(loopback: ExitStack) -> None:
+    diag = loopback.enter_context(closing(Channel(SOCK_DIAG)))
+    with connection(socket.IPPROTO_TCP, socket.AF_INET6, "::1") as (client, _):
+        assert diag.dump(sock_diag.all_connections()) == []
+        answers = diag.dump(sock_diag.all_connections(6))
+        (own,) = sock_diag.downloads(answers, "::1")
+        assert (own.port, own.received_bytes) == (client.getsockname()[1], SIZE_BYTES)
 
 
 def test_subflows_say_of_which_connection_they_are(loopback: ExitStack) -> None:

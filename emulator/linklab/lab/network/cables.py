@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import zlib
+from typing import Final
 
+from linklab.core.ip_family import IPV4, IPV6, in_family
 from linklab.lab.kernel import rtnetlink
-from linklab.lab.kernel.namespace import inside
+from linklab.lab.kernel.namespace import inside, write_sysctls
 from linklab.lab.kernel.offload import switch_off
 from linklab.lab.network.hosts import Host
 from linklab.lab.network.nodes import Cable
 from linklab.lab.network.topology import Port
+
+PREFIX_BITS: Final = {IPV4: 24, IPV6: 64}
+"""The length of a cable's network, by family."""
 
 
 def _mac(port: Port) -> str:
@@ -22,9 +27,26 @@ def _mac(port: Port) -> str:
 
 
 def add_neighbour(host: Host, own: Port, other: Port, address: str = "") -> None:
-    """Tells a host the MAC of the other end, so that no ARP waits in the shaped queues."""
+    """Tells a host the MAC of the other end, so that no ARP waits in the shaped queues. Nor does
+    IPv6's neighbour discovery."""
     index = host.indices[own.interface]
-    host.channel.request(rtnetlink.set_neighbour(index, address or other.address, _mac(other)))
+    for family in own.families:
+        there = in_family(address or other.address, family)
+        host.channel.request(rtnetlink.set_neighbour(index, there, _mac(other)))
+
+
+def add_address(host: Host, port: Port, address: str, family: int) -> None:
+    """Gives a port an address of the plan in a family."""
+    index = host.indices[port.interface]
+    here = in_family(address, family)
+    host.channel.request(rtnetlink.add_address(index, here, PREFIX_BITS[family]))
+
+
+def delete_address(host: Host, port: Port, address: str, family: int) -> None:
+    """Takes an address of the plan from a port in a family."""
+    index = host.indices[port.interface]
+    here = in_family(address, family)
+    host.channel.request(rtnetlink.delete_address(index, here, PREFIX_BITS[family]))
 
 
 def index_of(host: Host, interface: str) -> int:
@@ -54,11 +76,23 @@ def connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
     for host, port in ((first, one), (second, two)):
         index = index_of(host, port.interface)
         host.indices[port.interface] = index
-        if port.address:
-            host.channel.request(rtnetlink.add_address(index, port.address, 24))
+        if port.address and IPV4 in port.families:
+            add_address(host, port, port.address, IPV4)
+        if IPV6 in port.families:
+            _allow_ipv6(host, port)
         host.channel.request(rtnetlink.set_up(index, up=True))
         with inside(host.node.namespace):
             switch_off(port.interface)
+    for host, port in ((first, one), (second, two)):
+        if IPV6 in port.families:
+            add_address(host, port, port.address, IPV6)
     if one.address and two.address:
         add_neighbour(first, one, two)
         add_neighbour(second, two, one)
+
+
+def _allow_ipv6(host: Host, port: Port) -> None:
+    """Switches IPv6 on for one interface, without packets of its own (`hosts.start_host`)."""
+    host.channel.request(rtnetlink.set_without_discovery(host.indices[port.interface]))
+    allowed = {f"net.ipv6.conf.{port.interface}.disable_ipv6": "0"}
+    write_sysctls(host.node.namespace, allowed)

@@ -94,20 +94,35 @@ class Host:
             raise LabError(f"{self.name}: {' '.join(argv)}: {words}")
 
 
-def start_host(name: str, kind: type[Router]) -> Host:
+_SYSCTLS: Final = {
+    "net.ipv6.conf.all.disable_ipv6": "1",
+    "net.ipv6.conf.default.disable_ipv6": "1",
+    "net.ipv4.ip_forward": "1",
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
+}
+
+_IPV6_SYSCTLS: Final = {
+    "net.ipv6.conf.all.forwarding": "1",
+    "net.ipv6.conf.default.forwarding": "0",
+    "net.ipv6.conf.default.accept_ra": "0",
+    "net.ipv6.conf.default.accept_dad": "0",
+    "net.ipv6.conf.default.addr_gen_mode": "1",
+    "net.ipv6.conf.default.keep_addr_on_down": "1",
+    "net.ipv6.conf.lo.disable_ipv6": "0",
+}
+"""Makes hosts pass on IPv6, but send nothing by themselves: no solicitation of routers or
+neighbours, no report of multicast groups. Interfaces then have no link-local address, and are no
+member of the routers' groups. Cables switch IPv6 on for an interface (`cables.connect`)."""
+
+
+def start_host(name: str, kind: type[Router], *, has_ipv6: bool = False) -> Host:
     """Makes a host with a network namespace. `node.terminate` removes both."""
     node = kind(name)
     try:
-        write_sysctls(
-            node.namespace,
-            {
-                "net.ipv6.conf.all.disable_ipv6": "1",
-                "net.ipv6.conf.default.disable_ipv6": "1",
-                "net.ipv4.ip_forward": "1",
-                "net.ipv4.conf.all.rp_filter": "0",
-                "net.ipv4.conf.default.rp_filter": "0",
-            },
-        )
+        write_sysctls(node.namespace, _SYSCTLS)
+        if has_ipv6:
+            write_sysctls(node.namespace, _IPV6_SYSCTLS)
         node.channel.request(rtnetlink.set_up(LOOPBACK, up=True))
     except BaseException:
         node.terminate()

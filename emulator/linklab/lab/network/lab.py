@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from linklab.core.ip_family import IPV6, in_family
 from linklab.core.link_state import LinkState
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import write_sysctls
@@ -58,11 +59,13 @@ def built(
     losses and jitter. `slack_s` is how late a timer may fire without costing rate.
     """
     paths = topology.link_paths(scenario.links, first, scenario.impaired_links)
+    families = scenario.network.families
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}
         middle = [node for path in paths.values() for node in path.nodes]
         for name in (topology.CLIENT, *middle, topology.SERVER):
-            host = start_host(name, Router if name in middle else EndHost)
+            kind = Router if name in middle else EndHost
+            host = start_host(name, kind, has_ipv6=IPV6 in families)
             stack.callback(host.node.terminate)
             hosts[name] = host
         client, server = hosts[topology.CLIENT], hosts[topology.SERVER]
@@ -73,7 +76,9 @@ def built(
             (server, tcp.congestion_control.server),
         ):
             write_sysctls(host.node.namespace, tcp.sysctls(control))
-        server.channel.request(rtnetlink.add_address(LOOPBACK, SERVER_ADDRESS, 32))
+        for family in families:
+            address, bits = in_family(f"{SERVER_ADDRESS}/32", family).split("/")
+            server.channel.request(rtnetlink.add_address(LOOPBACK, address, int(bits)))
         links = {}
         for name, settings in scenario.links.items():
             path = paths[name]

@@ -10,7 +10,11 @@ import pytest
 from linklab.lab.network import name_server
 from linklab.lab.network.name_server import answer
 
-KNOWN = {"server": "10.0.0.1", "server.linklab": "10.0.0.1"}
+KNOWN = {
+    "server": ("10.0.0.1",),
+    "server.linklab": ("10.0.0.1",),
+    "both.linklab": ("10.0.0.1", "2001:db8::1"),
+}
 A, AAAA, PTR = 1, 28, 12
 
 
@@ -32,6 +36,17 @@ def test_a_name_that_is_known_has_its_address(name: str) -> None:
 def test_a_known_name_without_such_an_address_is_no_unknown_one() -> None:
     asked = question("server", AAAA)
     assert answer(asked, KNOWN) == struct.pack("!HHHHHH", 7, 0x8580, 1, 0, 0, 0) + asked[12:]
+
+
+@pytest.mark.parametrize(
+    ("kind", "family", "address"),
+    [(A, socket.AF_INET, "10.0.0.1"), (AAAA, socket.AF_INET6, "2001:db8::1")],
+)
+def test_a_name_has_its_address_of_each_family(kind: int, family: int, address: str) -> None:
+    asked = question("both.linklab", kind)
+    packed = socket.inet_pton(family, address)
+    more = struct.pack("!HHHIH", 0xC00C, kind, 1, 0, len(packed)) + packed
+    assert answer(asked, KNOWN) == struct.pack("!HHHHHH", 7, 0x8580, 1, 1, 0, 0) + asked[12:] + more
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from linklab.core.ip_family import Families, in_family
 from linklab.core.link_state import DIRECTIONS, Direction
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.network import topology
@@ -15,17 +16,28 @@ _SERVICE_PORTS, _ASKING_PORTS = (1, 32767), (32768, 60999)
 """Ports of services, and ports that Linux gives sockets without one (ip_local_port_range)."""
 
 
+def add_route(
+    host: Host, own: Port, gateway: Port, network: str, families: Families | None = None
+) -> None:
+    """Sets a host's route to a network of the plan, in `families`, or in those of its port."""
+    for family in own.families if families is None else families:
+        there, by = in_family(network, family), in_family(gateway.address, family)
+        host.channel.request(rtnetlink.set_route(there, by, host.indices[own.interface]))
+
+
 def route_client(client: Host, path: LinkPath) -> None:
     """Sets the client's routes through a link: default routes in the link's own table and, with the
     link's priority, in the main table, and one to the server's end of the link (`_route_server`)."""
-    gateway = path.accesses[0].down.address
     index = client.indices[path.client.interface]
-    for message in (
-        rtnetlink.set_route(EVERYWHERE, gateway, index, table=path.table),
-        rtnetlink.set_route(EVERYWHERE, gateway, index, priority=path.priority),
-        rtnetlink.set_route(f"{path.server.address}/32", gateway, index),
-    ):
-        client.channel.request(message)
+    for family in path.families:
+        gateway = in_family(path.accesses[0].down.address, family)
+        everywhere = in_family(EVERYWHERE, family)
+        for message in (
+            rtnetlink.set_route(everywhere, gateway, index, table=path.table),
+            rtnetlink.set_route(everywhere, gateway, index, priority=path.priority),
+            rtnetlink.set_route(in_family(f"{path.server.address}/32", family), gateway, index),
+        ):
+            client.channel.request(message)
 
 
 def _route_server(server: Host, path: LinkPath) -> None:
@@ -36,16 +48,20 @@ def _route_server(server: Host, path: LinkPath) -> None:
     is the server's end of the link, so that the client answers by the same link. A request is UDP
     from a port that Linux chose to the port of a service.
     """
-    gateway, index = path.border.address, server.indices[path.server.interface]
-    network = path.client_network
-    for message in (
-        rtnetlink.set_route(network, gateway, index, source=SERVER_ADDRESS),
-        rtnetlink.set_route(network, gateway, index, table=path.table),
-        rtnetlink.add_rule_by_udp_ports(
-            network, _ASKING_PORTS, _SERVICE_PORTS, path.table, path.table
-        ),
-    ):
-        server.channel.request(message)
+    index = server.indices[path.server.interface]
+    for family in path.families:
+        gateway, network = (
+            in_family(one, family) for one in (path.border.address, path.client_network)
+        )
+        source = in_family(SERVER_ADDRESS, family)
+        for message in (
+            rtnetlink.set_route(network, gateway, index, source=source),
+            rtnetlink.set_route(network, gateway, index, table=path.table),
+            rtnetlink.add_rule_by_udp_ports(
+                network, _ASKING_PORTS, _SERVICE_PORTS, path.table, path.table
+            ),
+        ):
+            server.channel.request(message)
 
 
 def route_middlebox(
@@ -60,32 +76,31 @@ def route_middlebox(
         network, port, gateway = EVERYWHERE, path.middlebox.up, path.server
     else:
         network, port, gateway = path.client_network, path.middlebox.down, path.core_up
-    index = host.indices[port.interface]
-    host.channel.request(rtnetlink.set_route(network, gateway.address, index, mtu_bytes=mtu_bytes))
+    for family in path.families:
+        there, by = in_family(network, family), in_family(gateway.address, family)
+        index = host.indices[port.interface]
+        host.channel.request(rtnetlink.set_route(there, by, index, mtu_bytes=mtu_bytes))
 
 
 def route(hosts: dict[str, Host], path: LinkPath) -> None:
     """Sets the routes between the client and the server's one address through a link."""
-
-    def add(host: Host, port: Port, gateway: Port, network: str) -> None:
-        index = host.indices[port.interface]
-        host.channel.request(rtnetlink.set_route(network, gateway.address, index))
-
-    client = hosts[topology.CLIENT]
+    client, core = hosts[topology.CLIENT], hosts[path.core]
     route_client(client, path)
-    for rule in (
-        rtnetlink.add_rule_by_source(path.client_network, path.table, path.table),
-        rtnetlink.add_rule_by_device(path.device, path.table, path.table + 100),
-    ):
-        client.channel.request(rule)
+    for family in path.families:
+        network = in_family(path.client_network, family)
+        for rule in (
+            rtnetlink.add_rule_by_source(network, path.table, path.table),
+            rtnetlink.add_rule_by_device(path.device, path.table, path.table + 100, family),
+        ):
+            client.channel.request(rule)
     for access in path.accesses:
         for address in (SERVER_ADDRESS, path.server.address):
-            add(hosts[access.node], access.up, access.core, f"{address}/32")
-    add(hosts[path.core], path.core_up, path.after_core, f"{SERVER_ADDRESS}/32")
-    add(hosts[path.core], path.accesses[0].core, path.accesses[0].up, path.client_network)
+            add_route(hosts[access.node], access.up, access.core, f"{address}/32")
+    add_route(core, path.core_up, path.after_core, f"{SERVER_ADDRESS}/32")
+    add_route(core, path.accesses[0].core, path.accesses[0].up, path.client_network)
     if path.middlebox is not None:
         middlebox = hosts[path.middlebox.node]
-        add(hosts[path.core], path.core_up, path.middlebox.down, f"{path.server.address}/32")
+        add_route(core, path.core_up, path.middlebox.down, f"{path.server.address}/32")
         for direction in DIRECTIONS:
             route_middlebox(middlebox, path, direction)
     _route_server(hosts[topology.SERVER], path)

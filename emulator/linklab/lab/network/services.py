@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from linklab.core.ip_family import Families, in_family
 from linklab.schema.mapping import integer, within
 
 HTTPS_PORT: Final = 443
@@ -38,6 +39,17 @@ class Origin(msgspec.Struct, frozen=True):
     address: str
     port: int
     to: tuple[str, int]
+
+    @property
+    def is_of_plan(self) -> bool:
+        """Whether its address in the lab is one of the lab's plan, all of which are in 10.0.0.0/8."""
+        return self.address.startswith("10.")
+
+    def addresses(self, families: Families) -> tuple[str, ...]:
+        """Returns its addresses in a lab with these families. Those of the plan have both."""
+        if not self.is_of_plan:
+            return (self.address,)
+        return tuple(in_family(self.address, family) for family in families)
 
 
 class Outside(msgspec.Struct, frozen=True):

@@ -8,15 +8,16 @@ from dataclasses import astuple, replace
 
 from msgspec import UNSET
 
+from linklab.core.ip_family import in_family, in_url
 from linklab.core.link_state import DIRECTIONS, Direction, LinkState
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.offload import CHECKSUMS, switch_off
 from linklab.lab.network.access_points import set_attached
-from linklab.lab.network.cables import add_neighbour
+from linklab.lab.network.cables import add_address, add_neighbour, delete_address
 from linklab.lab.network.hosts import Host
 from linklab.lab.network.middlebox import Impairer
-from linklab.lab.network.routes import route_client
+from linklab.lab.network.routes import add_route, route_client
 from linklab.lab.network.topology import Access, LinkPath, Port
 from linklab.lab.shaping.delay import Delay, Transit
 from linklab.lab.shaping.rate_queue import RateQueue
@@ -171,10 +172,8 @@ class ShapedLink:
 
     def _route_down(self) -> None:
         """Routes packets for the client to its access point."""
-        core = self._hosts[self.path.core]
-        index = core.indices[self._leg.access.core.interface]
-        gateway = self._leg.access.up.address
-        core.channel.request(rtnetlink.set_route(self.path.client_network, gateway, index))
+        access = self._leg.access
+        add_route(self._hosts[self.path.core], access.core, access.up, self.path.client_network)
 
     def _add_client_neighbour(self, lease: int) -> None:
         access = self._leg.access
@@ -184,12 +183,13 @@ class ShapedLink:
 
     def _renumber(self, old: int, new: int) -> None:
         """Gives the client another address and aborts its old sockets, as Android does."""
-        client = self._hosts[self.path.client.node]
-        index = client.indices[self.path.client.interface]
-        client.channel.request(rtnetlink.delete_address(index, self.path.lease(old), 24))
-        client.channel.request(rtnetlink.add_address(index, self.path.lease(new), 24))
-        route_client(client, self.path)
-        client.run(["ss", "--kill", "--tcp", "src", self.path.lease(old)])
+        path, client = self.path, self._hosts[self.path.client.node]
+        for family in path.families:
+            delete_address(client, path.client, path.lease(old), family)
+            add_address(client, path.client, path.lease(new), family)
+        route_client(client, path)
+        for family in path.families:
+            client.run(["ss", "--kill", "--tcp", "src", in_url(in_family(path.lease(old), family))])
 
     def settle(self) -> None:
         """Lets rate queues finish a change; call it from time to time."""

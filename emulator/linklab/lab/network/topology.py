@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from linklab.core.ip_family import IPV6, ONLY_IPV4, Families, in_family, in_url
 from linklab.scenario import LinkSettings
 
 CLIENT = "client"
@@ -32,6 +33,9 @@ SERVER = "server"
 SERVER_ADDRESS = "10.0.0.1"
 SERVER_NAME = "server.linklab"
 AIR = "air"
+
+EVERY_ADDRESS = "::"
+"""Stands for all addresses of both families in a server that takes both by one socket."""
 
 _FIRST = 100
 
@@ -41,14 +45,15 @@ LEASES = 250
 
 @dataclass(frozen=True)
 class Port:
-    """One end of a cable: an interface of a node with its address (IPv4, /24).
+    """One end of a cable: an interface of a node with its address of the plan (`core/ip_family.py`).
 
-    A port of a bridge has no address.
+    `families` are those in which it has the address. A port of a bridge has none.
     """
 
     node: str
     interface: str
     address: str = ""
+    families: Families = ONLY_IPV4
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,13 @@ class LinkPath:
 
     @property
     def client_network(self) -> str:
-        """The network of the client's addresses on this link."""
+        """The plan's network of the client's addresses on this link."""
         return f"{self.client.address.rpartition('.')[0]}.0/24"
+
+    @property
+    def families(self) -> Families:
+        """The families of addresses that the link carries."""
+        return self.client.families
 
     @property
     def cables(self) -> tuple[tuple[Port, Port], ...]:
@@ -132,10 +142,21 @@ class LinkPath:
         return [*bridge, *(access.node for access in self.accesses), self.core, *middlebox]
 
     def lease(self, number: int) -> str:
-        """Returns the client's address after `number` address changes on this link. It repeats
-        after `LEASES`."""
+        """Returns the client's address of the plan after `number` address changes on this link. It
+        repeats after `LEASES`."""
         network, _, host = self.client.address.rpartition(".")
         return f"{network}.{int(host) + number % LEASES}"
+
+
+def server_addresses(families: Families) -> tuple[str, ...]:
+    """Returns the server's one address in each family."""
+    return tuple(in_family(SERVER_ADDRESS, family) for family in families)
+
+
+def server_in_url(families: Families) -> str:
+    """Returns the server as a URL has it: its IPv4 address, or with IPv6 its name, which the
+    certificate has too."""
+    return SERVER_NAME if IPV6 in families else in_url(SERVER_ADDRESS)
 
 
 def link_paths(
@@ -157,7 +178,7 @@ def link_paths(
 
 def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPath:
     """Returns the path of a scenario's link number `index`. `suffix` makes its nodes' names unique."""
-    net, device = f"10.{index}", link.device
+    net, device, families = f"10.{index}", link.device, link.families
     core, air = f"{link.kind.core}{suffix}", f"{AIR}{suffix}"
     points = link.access_points
     nodes = points if len(points) > 1 else [f"{link.kind.access}{suffix}"]
@@ -167,9 +188,9 @@ def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPa
         accesses.append(
             Access(
                 node=node,
-                down=Port(node, f"{node}-{device}", f"{net}.0.1"),
-                up=Port(node, f"{node}-{core}", f"{backhaul}.1"),
-                core=Port(core, f"{core}-{node}", f"{backhaul}.2"),
+                down=Port(node, f"{node}-{device}", f"{net}.0.1", families),
+                up=Port(node, f"{node}-{core}", f"{backhaul}.1", families),
+                core=Port(core, f"{core}-{node}", f"{backhaul}.2", families),
                 air=Port(air, f"air-{node}") if len(nodes) > 1 else None,
             )
         )
@@ -179,23 +200,23 @@ def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPa
         core=core,
         table=_FIRST + index,
         priority=_FIRST + index,
-        client=Port(CLIENT, device, f"{net}.0.2"),
+        client=Port(CLIENT, device, f"{net}.0.2", families),
         carrier=Port(air, f"air-{device}") if len(nodes) > 1 else accesses[0].down,
         accesses=tuple(accesses),
-        core_up=Port(core, f"{core}-server", f"{net}.2.1"),
-        server=Port(SERVER, f"server-{core}", f"{net}.2.2"),
+        core_up=Port(core, f"{core}-server", f"{net}.2.1", families),
+        server=Port(SERVER, f"server-{core}", f"{net}.2.2", families),
     )
 
 
 def _with_middlebox(path: LinkPath, index: int) -> LinkPath:
     """Puts a middlebox between the core of link number `index` and the server."""
-    node, net = f"{path.core}-mid", f"10.{index}.3"
+    node, net, families = f"{path.core}-mid", f"10.{index}.3", path.families
     return replace(
         path,
-        core_up=Port(path.core, f"{path.core}-mid", f"{net}.1"),
+        core_up=Port(path.core, f"{path.core}-mid", f"{net}.1", families),
         middlebox=Middlebox(
             node=node,
-            down=Port(node, f"mid-{path.core}", f"{net}.2"),
+            down=Port(node, f"mid-{path.core}", f"{net}.2", families),
             up=replace(path.core_up, node=node, interface="mid-server"),
         ),
     )

@@ -83,7 +83,10 @@ class Player:
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = itertools.count()
         self._asked = dict.fromkeys(models, 0)
-        self._connections = OpenConnections(lab.client.pid) if self._wants_connections else None
+        families = {one for link in lab.links.values() for one in link.path.families}
+        self._connections = (
+            OpenConnections(lab.client.pid, sorted(families)) if self._wants_connections else None
+        )
         self._run_dir = run_dir
         self._links: IO[bytes] = (run_dir / FILES[LinkRecord]).open("wb")
         self._queues: IO[bytes] = (run_dir / FILES[QueueRecord]).open("wb")
@@ -204,15 +207,16 @@ class Player:
     def _load(self, name: str) -> Load:
         link = self._lab.links[name]
         down, up = link.queue_counters("down"), link.queue_counters("up")
-        received_bytes = 0
+        received_bytes = 0.0
         if self._counts_payload:
             received_bytes = sum(
                 (down if other is link else other.queue_counters("down")).sent_bytes
+                * goodput_ratio(other.path.families)
                 for other in self._lab.links.values()
             )
         connections: frozenset[int] = frozenset()
         if self._connections is not None and self._models[name].wants_connections:
-            connections = self._connections.of(link.path.client_network)
+            connections = self._connections.of(link.path.client_network, link.path.families)
         return Load(
             down_bytes=down.sent_bytes,
             down_packets=down.sent_packets,
@@ -220,7 +224,7 @@ class Player:
             up_packets=up.sent_packets,
             down_backlog_bytes=down.queue_bytes,
             up_backlog_bytes=up.queue_bytes,
-            received_bytes=round(received_bytes * goodput_ratio()),
+            received_bytes=round(received_bytes),
             connections=connections,
         )
 

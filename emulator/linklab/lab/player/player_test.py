@@ -40,7 +40,7 @@ class Link:
     def __init__(self, device: str, on_apply: Callable[["Link", LinkState], None]) -> None:
         self.state = FAST
         self.applied: list[LinkState] = []
-        self.path = SimpleNamespace(device=device, client_network="10.1.0.0/24")
+        self.path = SimpleNamespace(device=device, client_network="10.1.0.0/24", families=(4,))
         self.reads = 0
         self.settled = 0
         self.own: dict[str, int] = {}

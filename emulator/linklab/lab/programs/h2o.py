@@ -29,13 +29,18 @@ def configuration(
     uploads: Path | None = None,
     plain_port: int | None = None,
     mptcp: bool = False,
+    also_on: tuple[str, ...] = (),
 ) -> str:
     """Returns H2O's configuration for serving `directory` on `address`.
 
     `user` is the user that H2O becomes when started as root, None if it is not root. With `uploads`
     it also answers messages and keeps uploads there (server/exchange.rb). On `plain_port` it also
-    speaks HTTP without TLS. `mptcp` tells that its connections may be Multipath TCP's.
+    speaks HTTP without TLS. `mptcp` tells that its connections may be Multipath TCP's. It serves
+    the same `also_on` further addresses, on the same ports.
     """
+    more = [_listen(host, address[1]) + _tls(certificate, key) for host in also_on]
+    if plain_port is not None:
+        more += [_listen(host, plain_port) for host in (address[0], *also_on)]
     values = {
         "address": address[0],
         "port": address[1],
@@ -46,15 +51,27 @@ def configuration(
         "become": "" if user is None else f"user: {user}",
         "access_log": _quoted(access_log),
         "error_log": _quoted(error_log),
-        "plain": "" if plain_port is None else _plain(address[0], plain_port),
+        "more": "".join(more),
         "bodies": "" if uploads is None else f"limit-request-body: {MAX_SENT_BYTES}\n",
         "exchange": "" if uploads is None else _exchange(directory, uploads),
     }
     return filled(SERVER_CONFIGURATION.read_text(), values)
 
 
-def _plain(host: str, port: int) -> str:
+def _listen(host: str, port: int) -> str:
     return f"    listen:\n      host: {host}\n      port: {port}\n"
+
+
+def _tls(certificate: Path, key: Path) -> str:
+    """Returns the settings for TLS of a listener, as those of the first one."""
+    lines = (
+        "neverbleed: OFF",
+        "ocsp-update-interval: 0",
+        f"certificate-file: {_quoted(certificate)}",
+        f"key-file: {_quoted(key)}",
+        "minimum-version: TLSv1.2",
+    )
+    return "      ssl:\n" + "".join(f"        {line}\n" for line in lines)
 
 
 def _exchange(directory: Path, uploads: Path) -> str:

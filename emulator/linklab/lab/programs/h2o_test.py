@@ -6,6 +6,7 @@ import contextlib
 import getpass
 import http.client
 import json
+import re
 import shutil
 import socket
 import ssl
@@ -55,6 +56,31 @@ def test_who_is_not_root_becomes_nobody_else() -> None:
     path = Path("/tmp")
     text = configuration(("0.0.0.0", 8443), path, path, path, access_log=path, error_log=path)
     assert "user" not in yaml.safe_load(text)
+
+
+def test_a_server_of_both_families_listens_on_each_with_and_without_tls() -> None:
+    path = Path("/tmp")
+    text = configuration(
+        ("10.0.0.1", 443),
+        path / "cert.pem",
+        path,
+        path,
+        access_log=path,
+        error_log=path,
+        plain_port=80,
+        also_on=("2001:db8::1",),
+    )
+    listeners = re.findall(r"listen:\n +host: (\S+)\n +port: (\d+)\n( +ssl:)?", text)
+    assert [(host, port, bool(tls)) for host, port, tls in listeners] == [
+        ("10.0.0.1", "443", True),
+        ("2001:db8::1", "443", True),
+        ("10.0.0.1", "80", False),
+        ("2001:db8::1", "80", False),
+    ]
+    certificate, key = (
+        set(re.findall(rf"{one}-file: (.*)", text)) for one in ("certificate", "key")
+    )
+    assert (certificate, key) == ({'"/tmp/cert.pem"'}, {'"/tmp"'})
 
 
 def test_who_cannot_use_tls_finds_the_same_files_on_a_port_of_its_own() -> None:

@@ -6,12 +6,13 @@ import ipaddress
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from linklab.core.ip_family import IPV4, IPV6, ONLY_IPV4, Families, in_family, in_url, in_words
 from linklab.lab.network.hosts import Host, LabError
-from linklab.lab.network.topology import SERVER_ADDRESS
+from linklab.lab.network.topology import EVERY_ADDRESS, SERVER_ADDRESS
 from linklab.lab.programs.server import START_TIMEOUT_S, Server
 
 LOOK_S = 0.02
@@ -30,12 +31,17 @@ class Listening:
     port: int
 
     def __str__(self) -> str:
-        return f"{self.protocol} {self.address}:{self.port}"
+        return f"{self.protocol} {in_url(self.address)}:{self.port}"
 
     @property
-    def can_be_reached(self) -> bool:
-        """Whether clients of the lab can reach it: it has all IPv4 addresses, or the server's."""
-        return self.address in ("0.0.0.0", "::", SERVER_ADDRESS, f"::ffff:{SERVER_ADDRESS}")
+    def families(self) -> Families:
+        """The families by which clients of the lab can reach it: it has all addresses of a family,
+        or the server's. What has all of IPv6 also takes IPv4, unless it was told not to."""
+        if self.address == EVERY_ADDRESS:
+            return (IPV4, IPV6)
+        if self.address in ("0.0.0.0", SERVER_ADDRESS, f"::ffff:{SERVER_ADDRESS}"):
+            return (IPV4,)
+        return (IPV6,) if self.address == in_family(SERVER_ADDRESS, IPV6) else ()
 
 
 def listening(text: str, protocol: str) -> list[Listening]:
@@ -77,10 +83,11 @@ def start(
     *,
     environment: dict[str, str],
     directory: Path,
+    links: Mapping[str, Families],
 ) -> Server:
-    """Starts the user's server on `host`. Returns once it listens on `port`, by TCP or UDP, and has
-    opened no further socket since the last check. Its output goes to `server.out` and `server.err`.
-    Raises LabError if it does not listen."""
+    """Starts the user's server on `host`. Returns once it listens on `port`, by TCP or UDP, for all
+    `links` by their families, and has opened no further socket since the last check. Its output goes
+    to `server.out` and `server.err`. Raises LabError if it does not listen."""
     directory.mkdir()
     others_own = all_listening(host.pid)
     log = run_dir / "server.err"
@@ -93,7 +100,7 @@ def start(
     before: list[Listening] = []
     while True:
         now = [one for one in all_listening(host.pid) if one not in others_own]
-        if now == before and any(one.port == port and one.can_be_reached for one in now):
+        if now == before and not _unreached(now, port, links):
             return server
         before = now
         if process.poll() is not None:
@@ -103,7 +110,20 @@ def start(
             server.stop()
             others = ", ".join(map(str, now)) or "no port"
             raise LabError(
-                f"the server does not listen on port {port} of {SERVER_ADDRESS}, by TCP or UDP, "
-                f"but on {others}: {server.last_words}"
+                f"the server does not listen on port {port} of {_unreached(now, port, links)}, by TCP "
+                f"or UDP, but on {others}: {server.last_words}"
             )
         time.sleep(LOOK_S)
+
+
+def _unreached(now: Sequence[Listening], port: int, links: Mapping[str, Families]) -> str:
+    """Returns the server's address that a link needs and nothing listens on, "" if all are reached."""
+    reached = {family for one in now if one.port == port for family in one.families}
+    for name, families in links.items():
+        if not reached.intersection(families):
+            addresses = " or ".join(in_family(SERVER_ADDRESS, family) for family in families)
+            why = (
+                "" if families == ONLY_IPV4 else f", for link {name} has {in_words(families)} only"
+            )
+            return addresses + why
+    return ""

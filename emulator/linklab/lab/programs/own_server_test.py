@@ -2,12 +2,14 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from linklab.core.free_ports import free_ports
+from linklab.core.ip_family import Families
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.programs import own_server
 from linklab.lab.programs.own_server import Listening, all_listening, listening
@@ -23,6 +25,7 @@ TCP6 = """\
   sl  local_address                         remote_address                        st tx_queue
    0: 00000000000000000000000000000000:01BB 00000000000000000000000000000000:0000 0A 00000000:0
    1: 0000000000000000FFFF00000100000A:01BB 00000000000000000000000000000000:0000 0A 00000000:0
+   2: B80D0120000000000000000001000000:01BB 00000000000000000000000000000000:0000 0A 00000000:0
 """
 
 
@@ -37,9 +40,10 @@ def test_sockets_that_wait_are_read_as_the_kernel_prints_them(
     assert listening(TCP6, "tcp") == [
         Listening("tcp", "::", 443),
         Listening("tcp", "::ffff:10.0.0.1", 443),
+        Listening("tcp", "2001:db8::1", 443),
     ]
-    reached = [one.can_be_reached for one in (*listening(TCP, "tcp"), *listening(TCP6, "tcp"))]
-    assert reached == [False, True, True, True]
+    reached = [one.families for one in (*listening(TCP, "tcp"), *listening(TCP6, "tcp"))]
+    assert reached == [(), (4,), (4, 6), (4,), (6,)]
 
 
 def test_what_a_process_can_see_is_found() -> None:
@@ -68,10 +72,20 @@ class OwnHost:
         return subprocess.Popen(argv, cwd=words.pop("directory"), **words)
 
 
-def started(argv: list[str], port: int, run_dir: Path) -> Server:
-    directory = run_dir / "home"
+IPV4_LINK = {"wifi": (4,)}
+
+
+def started(
+    argv: list[str], port: int, run_dir: Path, links: Mapping[str, Families] = IPV4_LINK
+) -> Server:
     return own_server.start(
-        cast(Host, OwnHost()), argv, port, run_dir, environment={"A": "b"}, directory=directory
+        cast(Host, OwnHost()),
+        argv,
+        port,
+        run_dir,
+        environment={"A": "b"},
+        directory=run_dir / "home",
+        links=links,
     )
 
 
@@ -115,6 +129,23 @@ def test_a_server_that_cannot_be_reached_is_said(
         with pytest.raises(LabError, match=words) as told:
             started(serve, port, tmp_path)
         assert f":{other.getsockname()[1]}" not in str(told.value)
+
+
+def test_a_server_of_ipv4_alone_is_said_where_a_link_has_ipv6_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_server, "START_TIMEOUT_S", 2)
+    port = free_port()
+    serve = [sys.executable, "-c", SERVE, "SOCK_STREAM", "0.0.0.0", str(port)]
+    words = (
+        rf"^the server does not listen on port {port} of 2001:db8::1, for link lte has IPv6 only, "
+        rf"by TCP or UDP, but on .*tcp 0\.0\.0\.0:{port}"
+    )
+    with pytest.raises(LabError, match=words):
+        started(serve, port, tmp_path, {"wifi": (4, 6), "lte": (6,)})
+    again = tmp_path / "again"
+    again.mkdir()
+    started(serve, port, again, {"wifi": (4, 6)}).stop()
 
 
 def test_a_server_that_ends_at_once_is_said_in_its_words(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from linklab.core.ip_family import IPV6, ONLY_IPV4, Families, family_of
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.services import HTTP_PORT, HTTPS_PORT
-from linklab.lab.network.topology import SERVER_ADDRESS
+from linklab.lab.network.topology import server_addresses
 from linklab.lab.programs.h2o import configuration
 
 START_TIMEOUT_S = 10.0
@@ -87,17 +88,20 @@ def start(
     mptcp: bool = False,
     uploads: Path | None = None,
     plain: bool = False,
+    families: Families = ONLY_IPV4,
 ) -> Server:
-    """Starts H2O on `host` and returns once it listens. Raises LabError if it does not.
+    """Starts H2O on `host` and returns once it listens in all `families` of the server's addresses.
+    Raises LabError if it does not.
 
     With `mptcp` its listeners also speak Multipath TCP (mptcpize's preload). With `uploads` it
     answers messages and keeps uploads there. With `plain` it also serves HTTP without TLS.
     """
     conf = run_dir / "h2o.conf"
     error_log = run_dir / "h2o-error.log"
+    first, *others = server_addresses(families)
     conf.write_text(
         configuration(
-            (SERVER_ADDRESS, HTTPS_PORT),
+            (first, HTTPS_PORT),
             certificate,
             key,
             payload.parent,
@@ -107,6 +111,7 @@ def start(
             uploads=uploads,
             plain_port=HTTP_PORT if plain else None,
             mptcp=mptcp,
+            also_on=tuple(others),
         )
     )
     argv = ["h2o", "-m", "worker", "-c", str(conf)]
@@ -116,7 +121,7 @@ def start(
         process = host.start(argv, stdout=output, stderr=output, directory=run_dir)
     server = Server(process, error_log)
     deadline = time.monotonic() + START_TIMEOUT_S
-    while not _listens(host):
+    while not all(_listens(host, address) for address in (first, *others)):
         server.check()
         if time.monotonic() > deadline:
             server.stop()
@@ -125,6 +130,7 @@ def start(
     return server
 
 
-def _listens(host: Host) -> bool:
-    with inside(host.node.namespace), socket.socket() as probe:
-        return probe.connect_ex((SERVER_ADDRESS, HTTPS_PORT)) == 0
+def _listens(host: Host, address: str) -> bool:
+    family = socket.AF_INET6 if family_of(address) == IPV6 else socket.AF_INET
+    with inside(host.node.namespace), socket.socket(family) as probe:
+        return probe.connect_ex((address, HTTPS_PORT)) == 0

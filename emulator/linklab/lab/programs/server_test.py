@@ -77,7 +77,7 @@ def start(host: FakeHost, run_dir: Path, *, mptcp: bool = False) -> Server:
 
 def test_it_is_started_once_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([False, False, True])
-    monkeypatch.setattr(server, "_listens", lambda host: next(answers))
+    monkeypatch.setattr(server, "_listens", lambda host, address: next(answers))
     host = FakeHost("sleep 60")
     running = start(host, tmp_path, mptcp=True)
     try:
@@ -93,7 +93,7 @@ def test_it_is_started_once_it_listens(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_server_that_dies_at_once_is_said_in_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_listens", lambda host: False)
+    monkeypatch.setattr(server, "_listens", lambda host, address: False)
     with pytest.raises(LabError, match=r"^H2O ended with 3: cannot bind$"):
         start(FakeHost("echo hello; echo cannot bind >&2; exit 3"), tmp_path)
 
@@ -101,7 +101,7 @@ def test_a_server_that_dies_at_once_is_said_in_its_words(
 def test_a_server_that_never_listens_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_listens", lambda host: False)
+    monkeypatch.setattr(server, "_listens", lambda host, address: False)
     monkeypatch.setattr(server, "START_TIMEOUT_S", 0.02)
     host = FakeHost("exec sleep 60")
     with pytest.raises(LabError, match="does not listen on port 443: it said nothing"):

@@ -10,13 +10,15 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from linklab.core.ip_family import IPV4, IPV6
 from linklab.core.netlink_messages import attribute, nested, text
 from linklab.lab.shaping import tc
 
 HANDLE: Final = 0xFFFF0000
 _CLSACT_PARENT, _OUT = 0xFFFFFFF1, 0xFFFFFFF3
 _NEWTFILTER, _DELTFILTER = 44, 45
-_ALL, _IPV4 = 0x0003, 0x0800
+_ALL = 0x0003
+_PROTOCOLS = {IPV4: 0x0800, IPV6: 0x86DD}
 _MATCHALL_ACT = 2
 _ACT_KIND, _ACT_OPTIONS = 1, 2
 _NEXT_FILTER, _DROP, _NEXT_ACTION = -1, 2, 3
@@ -34,8 +36,9 @@ MAX_BURST_S: Final = 2**32 * _TICK_NS / 1e9
 
 _PEDIT_PARMS, _CSUM_PARMS, _CSUM_IPV4 = 2, 1, 1
 _GENERIC = struct.Struct("=IIiii")
-_WITHOUT_ECN = bytes((0xFF, 0xFC, 0xFF, 0xFF))
-"""Keeps the first four bytes of an IPv4 header, without the ECN field (RFC 3168, 5)."""
+_WITHOUT_ECN = {IPV4: bytes((0xFF, 0xFC, 0xFF, 0xFF)), IPV6: bytes((0xFF, 0xCF, 0xFF, 0xFF))}
+"""Keeps the first four bytes of a header, without the ECN field of IPv4's type of service or IPv6's
+traffic class (RFC 3168, 5)."""
 
 
 def add_clsact(index: int) -> bytes:
@@ -66,18 +69,16 @@ def drop_larger(index: int, priority: int, frame_bytes: int) -> bytes:
     return _matchall(index, priority, _ALL, _policing(limits))
 
 
-def bleach_ecn(index: int, priority: int) -> bytes:
-    """Clears the ECN field of all IPv4 packets."""
-    key = _WITHOUT_ECN + bytes(4) + bytes(16)
-    selection = _GENERIC.pack(0, 0, _NEXT_ACTION, 0, 0) + struct.pack("=BBxx", 1, 0) + key
-    checksum = _GENERIC.pack(0, 0, _NEXT_FILTER, 0, 0) + struct.pack("=I", _CSUM_IPV4)
-    return _matchall(
-        index,
-        priority,
-        _IPV4,
-        _action("pedit", attribute(_PEDIT_PARMS, selection)),
-        _action("csum", attribute(_CSUM_PARMS, checksum)),
-    )
+def bleach_ecn(index: int, priority: int, family: int = IPV4) -> bytes:
+    """Clears the ECN field of all packets of a family. IPv6's header has no checksum."""
+    key = _WITHOUT_ECN[family] + bytes(4) + bytes(16)
+    then = _NEXT_ACTION if family == IPV4 else _NEXT_FILTER
+    selection = _GENERIC.pack(0, 0, then, 0, 0) + struct.pack("=BBxx", 1, 0) + key
+    actions = [_action("pedit", attribute(_PEDIT_PARMS, selection))]
+    if family == IPV4:
+        checksum = _GENERIC.pack(0, 0, _NEXT_FILTER, 0, 0) + struct.pack("=I", _CSUM_IPV4)
+        actions.append(_action("csum", attribute(_CSUM_PARMS, checksum)))
+    return _matchall(index, priority, _PROTOCOLS[family], *actions)
 
 
 def _policing(limits: bytes, more: bytes = b"") -> bytes:

@@ -3,6 +3,7 @@ import struct
 
 import pytest
 
+from linklab.core.ip_family import IPV6
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import filters, tc
@@ -31,6 +32,15 @@ def test_ecn_is_cleared_in_ipv4_alone() -> None:
     assert bytes((0xFF, 0xFC, 0xFF, 0xFF)) + bytes(20) in filters.bleach_ecn(INDEX, 3)
 
 
+def test_ipv6_has_its_ecn_field_elsewhere_and_no_checksum() -> None:
+    message = filters.bleach_ecn(INDEX, 4, IPV6)
+    read, _ = decoded(message)
+    assert read["info"] & 0xFFFF == 0xDD86  # Network order
+    assert bytes((0xFF, 0xCF, 0xFF, 0xFF)) + bytes(20) in message
+    assert b"csum" not in message
+    assert b"csum" in filters.bleach_ecn(INDEX, 3)
+
+
 def test_the_kernel_takes_and_removes_every_filter(namespace: int) -> None:
     with inside(namespace):
         channel = Channel()
@@ -39,6 +49,7 @@ def test_the_kernel_takes_and_removes_every_filter(namespace: int) -> None:
             filters.drop_larger(1, 1, 1214),
             filters.police(1, 2, 10_000_000, 100_000),
             filters.bleach_ecn(1, 3),
+            filters.bleach_ecn(1, 4, IPV6),
         )
         try:
             channel.request(filters.add_clsact(1))

@@ -11,6 +11,7 @@ from typing import Final
 
 from linklab.core.frames import ETHERNET_BYTES
 from linklab.core.impairments import NO_IMPAIRMENTS, NORMAL, Impairments
+from linklab.core.ip_family import IPV4, IPV6
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import filters, netem, tc
 from linklab.lab.shaping.delay import IN_ORDER_RATE_BYTES_PER_S, NETEM_LIMIT_PACKETS
@@ -139,8 +140,12 @@ def _policing(impairments: Impairments, index: int, priority: int) -> bytes | No
 
 
 def _bleaching(impairments: Impairments, index: int, priority: int) -> bytes | None:
-    return filters.bleach_ecn(index, priority) if impairments.bleach_ecn else None
+    return filters.bleach_ecn(index, priority, IPV4) if impairments.bleach_ecn else None
 
 
-_FILTERS: Final = (_dropping_larger, _policing, _bleaching)
+def _bleaching_6(impairments: Impairments, index: int, priority: int) -> bytes | None:
+    return filters.bleach_ecn(index, priority, IPV6) if impairments.bleach_ecn else None
+
+
+_FILTERS: Final = (_dropping_larger, _policing, _bleaching, _bleaching_6)
 """In the order of their priorities, from 1. Each returns its filter, None without."""

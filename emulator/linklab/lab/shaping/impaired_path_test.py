@@ -104,12 +104,12 @@ def test_filters_come_and_go_and_what_stays_the_same_is_not_touched(netlink: Rec
     assert kinds(netlink) == ["netem", "clsact", "matchall"]
     more = policed.changed(Impairments(bleach_ecn=True, mtu_bytes=1200, black_hole=True))
     built.set(more)
-    assert kinds(netlink) == ["netem", "matchall", "matchall"]
+    assert kinds(netlink) == ["netem", "matchall", "matchall", "matchall"]  # One of each family
     assert built.lost_packets() == 10
     built.set(more.changed(Impairments(police_bps=0)))
     assert kinds(netlink) == ["netem", "removed"]
     built.set(NO_IMPAIRMENTS)
-    assert kinds(netlink) == ["netem", "removed", "removed"]
+    assert kinds(netlink) == ["netem", "removed", "removed", "removed"]
 
 
 def test_an_mtu_without_a_black_hole_needs_no_filter(netlink: Recorder) -> None:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
+from linklab.core.ip_family import ONLY_IPV4
 from linklab.core.link_kinds import LTE, WIFI
 from linklab.core.paths import MULTILINK
 from linklab.lab.multipath.path_use import NO_COUPLING, PathUse, not_one_of_each
@@ -138,6 +139,11 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
         unfit = use.misfit(scenario.links)
     if unfit is not None:
         return f"{scenario.name}: {name} {unfit}"
+    if client.changes_tcp and any(one.families != ONLY_IPV4 for one in scenario.links.values()):
+        return (
+            f"{scenario.name}: {name} reads and writes packets of IPv4 only; needed: "
+            "network: {ip: 4}"
+        )
     others = {link.kind.name for link in scenario.links.values()}.difference(client.kinds)
     if client.kinds and others:
         return (
