@@ -76,7 +76,7 @@ def _sawtooth(bench: Bench, seconds: float, low: float, high: float) -> tuple[Pa
 def _shipped(name: str, seconds: float) -> tuple[Path, list[float]]:
     """Returns a trace of profiles/traces, as recorded."""
     path = library.find(name)
-    rates = [sample.down_bps / 1e6 for sample in plain.load(path)]
+    rates = [sample.down_bps / 1e6 for sample in plain.load(path) if sample.down_bps is not None]
     return path, rates[: round(seconds / BIN_S)]
 
 
