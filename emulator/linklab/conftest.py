@@ -28,6 +28,11 @@ settings.register_profile("linklab", deadline=None)
 settings.load_profile("linklab")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Names binary values by their size. Processes that share tests must give them the same names."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) and not val.isascii() else None
+
+
 @pytest.fixture
 def small() -> Scenario:
     """1 MB over 60 and 40 Mbit/s."""
