@@ -76,6 +76,25 @@ def test_a_server_of_this_machine_is_behind_the_links(
     assert lte_s > SIZE * 8 / 25e6
 
 
+def test_links_of_ipv6_alone_reach_a_server_of_this_machine_too(
+    linklab: Linklab, scenario: ScenarioFile, origin: str
+) -> None:
+    """It has an address of each family in the lab, and a name. Beyond, the relay uses IPv4."""
+    wifi, lte = f"{WIFI}, ip: 4", f"{LTE}, ip: 6"
+    file = scenario("families", size="1 MB", wifi=wifi, lte=lte, more="network: {ip: both}\n")
+    done = linklab("exec", file, "--place", "guest", "--origin", origin, "--", "sh", "-c", FETCH)
+    assert done.code == 0, done.err
+    assert "behind the links: http://origin-1.linklab:" in done.err
+    wanted = hashlib.sha256(CONTENT).hexdigest()
+    (wifi_file, wifi_s), (lte_file, lte_s) = digests(done)
+    assert (wifi_file, lte_file) == (wanted, wanted)
+    assert wifi_s > SIZE * 8 / 60e6
+    assert lte_s > SIZE * 8 / 25e6
+    refused = linklab("exec", file, "--place", "guest", "--outside", "--", "true")
+    assert refused.code == 2
+    assert "--outside: lte has IPv6 only" in refused.err
+
+
 def test_an_origin_has_one_of_the_usual_ports(
     tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
 ) -> None:

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import msgspec
+
+from linklab.core.ip_family import IPV4, IPV6, Families
 from linklab.lab.network.services import Origin, Outside
 from linklab.live.address import from_here, is_loopback, to_text
 from linklab.places.guest import gateway
@@ -36,13 +39,15 @@ def wanted(
     """Returns what to open for a lab in `place`, which is `guest` or `host`.
 
     `proxy` is the address and the first port of the proxies.
-    Raises ValueError if an origin is no URL, has no address or does not answer, or if a port is in
-    use.
+    Raises ValueError if an origin is no URL, has no address or does not answer, if a link of IPv6
+    alone cannot reach it, or if a port is in use.
     """
     missing = gateway.obstacle() if place == "guest" else None
     if missing is not None:
         raise ValueError(f"the guest has no way outside: {missing}")
-    found = [_origin(url, number) for number, url in enumerate(origins)]
+    families = scenario.network.families
+    found = [_origin(url, number, families) for number, url in enumerate(origins)]
+    _require_reached(scenario, found, everything=everything)
     listen, first = proxy or ("127.0.0.1", 0)
     names = [] if proxy is None else ["", *scenario.links]
     proxies = {name: first + number for number, name in enumerate(names)}
@@ -57,8 +62,12 @@ def wanted(
     )
 
 
-def _origin(url: str, number: int) -> Origin:
-    """Makes an origin with its address in the lab and its address outside."""
+def _origin(url: str, number: int, families: Families) -> Origin:
+    """Makes an origin with its address in the lab and its address outside.
+
+    A lab with IPv6 gives it addresses of the plan, and a name if it has none. A URL with an address
+    would be of one family.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS[parts.scheme]
@@ -81,11 +90,34 @@ def _origin(url: str, number: int) -> Origin:
             f"--origin {url}: {address}:{port} does not answer: {error.strerror or error}"
         ) from None
     outside = ipaddress.IPv4Address(address)
-    inside = _FIRST + number if outside.is_loopback or outside in LAB else outside
     named = parts.hostname != "localhost" and not _is_address(parts.hostname)
-    host = parts.hostname if named else str(inside)
+    name = parts.hostname if named else ""
+    of_plan = outside.is_loopback or outside in LAB
+    if IPV6 in families and (of_plan or named):
+        of_plan, name = True, name or f"origin-{number + 1}.linklab"
+    inside = str(_FIRST + number if of_plan else outside)
+    host = name or inside
     here = parts._replace(netloc=host if parts.port is None else f"{host}:{port}").geturl()
-    return Origin(here, parts.hostname if named else "", str(inside), port, (address, port))
+    return Origin(here, name, inside, port, (address, port))
+
+
+def _require_reached(scenario: Scenario, origins: Sequence[Origin], *, everything: bool) -> None:
+    """Refuses what links of IPv6 alone cannot reach."""
+    link = next((name for name, one in scenario.links.items() if IPV4 not in one.families), None)
+    if link is None:
+        return
+    needed = f"needed: network: {{ip: both}}, and {link} without ip: 6"
+    if everything:
+        raise ValueError(
+            f"--outside: {link} has IPv6 only, and the lab reaches everything outside by IPv4 only; "
+            f"{needed}, or --origin"
+        )
+    for one in origins:
+        if not one.is_of_plan:
+            raise ValueError(
+                f"--origin {one.url}: {link} has IPv6 only, and {one.address} is of IPv4; {needed}, "
+                "or a URL with the server's name"
+            )
 
 
 def _require_answer(address: str, port: int) -> None:
@@ -113,13 +145,7 @@ def _seen_from(place: str, origin: Origin) -> Origin:
     if place == "host":
         return origin
     host, port = origin.to
-    return Origin(
-        origin.url,
-        origin.name,
-        origin.address,
-        origin.port,
-        (gateway.seen_from_guest(host), port),
-    )
+    return msgspec.structs.replace(origin, to=(gateway.seen_from_guest(host), port))
 
 
 def _resolver(place: str) -> tuple[str, int]:

@@ -1,14 +1,17 @@
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from linklab.core.free_ports import free_ports
+from linklab.core.ip_family import Families
 from linklab.lab.network.services import Origin
 from linklab.live import way_outside
 from linklab.places.guest import gateway
 from linklab.scenario import Scenario
+from linklab.scenario.network import NetworkSettings
 
 
 @pytest.fixture
@@ -115,3 +118,42 @@ def test_a_missing_program_is_said(small: Scenario, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(gateway, "obstacle", lambda: "slirp4netns is missing: apt-get install it")
     with pytest.raises(ValueError, match="no way outside: slirp4netns is missing"):
         way_outside.wanted([], True, None, small, "guest")
+
+
+def with_families(scenario: Scenario, network: Families, lte: Families) -> Scenario:
+    """The scenario with these families of the network and of LTE; other links have the network's."""
+    links = {
+        name: replace(link, families=lte if name == "lte" else network)
+        for name, link in scenario.links.items()
+    }
+    return replace(scenario, network=NetworkSettings(network), links=links)
+
+
+def test_a_lab_with_ipv6_names_what_has_no_name(small: Scenario, port: int) -> None:
+    """A URL with an address would be of one family."""
+    mixed = with_families(small, (4, 6), (6,))
+    url = f"http://localhost:{port}/a"
+    (origin,) = way_outside.wanted([url], False, None, mixed, "host").origins
+    assert (origin.url, origin.name) == (f"http://origin-1.linklab:{port}/a", "origin-1.linklab")
+    assert origin.addresses((4, 6)) == ("10.0.1.1", "2001:db8:0:1::1")
+    assert origin.addresses((6,)) == ("2001:db8:0:1::1",)
+    assert origin.to == ("127.0.0.1", port)
+
+
+def test_what_a_link_of_ipv6_alone_cannot_reach_is_said_at_the_start(
+    small: Scenario, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixed, both = (with_families(small, (4, 6), lte) for lte in ((6,), (4, 6)))
+    with pytest.raises(
+        ValueError, match=r"--outside: lte has IPv6 only, .* by IPv4 only; needed: "
+    ):
+        way_outside.wanted([], True, None, mixed, "guest")
+    assert way_outside.wanted([], True, None, both, "guest").resolver is not None
+    monkeypatch.setattr(way_outside, "_require_answer", lambda *_: None)
+    words = (
+        r"^--origin http://192\.0\.2\.7/: lte has IPv6 only, and 192\.0\.2\.7 is of IPv4; needed: "
+    )
+    with pytest.raises(ValueError, match=words):
+        way_outside.wanted(["http://192.0.2.7/"], False, None, mixed, "host")
+    (kept,) = way_outside.wanted(["http://192.0.2.7/"], False, None, both, "host").origins
+    assert (kept.url, kept.addresses((4, 6))) == ("http://192.0.2.7/", ("192.0.2.7",))

@@ -24,8 +24,7 @@ async def serve(rules: list[Rule]) -> None:
     """Serves the rules until the process is ended."""
     flows = Flows()
     for rule in rules:
-        kind = socket.SOCK_DGRAM if rule["udp"] else socket.SOCK_STREAM
-        sock = socket.socket(socket.AF_INET, kind, fileno=rule["descriptor"])
+        sock = socket.socket(fileno=rule["descriptor"])
         sock.setblocking(False)
         to = rule["to"] and (rule["to"][0], rule["to"][1])
         if rule["udp"]:

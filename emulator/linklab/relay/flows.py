@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import struct
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
@@ -24,13 +23,51 @@ _AT_ONCE: Final = 32
 """The most datagrams that are read from one socket before others have their turn."""
 
 _DATAGRAM_BYTES: Final = 1 << 16
-_PKTINFO: Final = 8
-"""IP_PKTINFO of ip(7), which the socket module lacks."""
-
-_INFO: Final = struct.Struct("@i4s4s")
-"""struct in_pktinfo: interface, the address to send from, the address that was sent to."""
 
 Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Info:
+    """Holds how a family's sockets tell the address that was sent to, and take the one to send from.
+
+    `ask` is the option that switches it on. `kind` is that of the control message, in which the
+    address is at `received_at` or `sent_at`.
+    """
+
+    family: int
+    level: int
+    ask: int
+    kind: int
+    size: int
+    received_at: int
+    sent_at: int
+    address_bytes: int
+
+    def read(self, info: bytes) -> str:
+        at = self.received_at
+        return socket.inet_ntop(self.family, info[at : at + self.address_bytes])
+
+    def write(self, address: str) -> bytes:
+        packed = bytes(self.sent_at) + socket.inet_pton(self.family, address)
+        return packed + bytes(self.size - len(packed))
+
+
+_INFOS: Final = {
+    # IP_PKTINFO of ip(7), which the socket module lacks, and struct in_pktinfo
+    socket.AF_INET: _Info(socket.AF_INET, socket.IPPROTO_IP, 8, 8, 12, 8, 4, 4),
+    # struct in6_pktinfo (RFC 3542, 6)
+    socket.AF_INET6: _Info(
+        socket.AF_INET6,
+        socket.IPPROTO_IPV6,
+        socket.IPV6_RECVPKTINFO,
+        socket.IPV6_PKTINFO,
+        20,
+        0,
+        0,
+        16,
+    ),
+}
 
 
 @dataclass(slots=True)
@@ -49,18 +86,20 @@ class Flows:
 
     def take(self, sock: socket.socket, to: Address | None) -> None:
         """Forwards what arrives at a socket to `to`, or to the address that its sender wanted."""
-        sock.setsockopt(socket.IPPROTO_IP, _PKTINFO, 1)
+        info = _INFOS[sock.family]
+        sock.setsockopt(info.level, info.ask, 1)
         self._loop.add_reader(sock, self._arrived, sock, to)
 
     def _arrived(self, near: socket.socket, to: Address | None) -> None:
+        info = _INFOS[near.family]
         with contextlib.suppress(OSError):
             for _ in range(_AT_ONCE):
                 data, ancillary, _, sender = near.recvmsg(
-                    _DATAGRAM_BYTES, socket.CMSG_SPACE(_INFO.size)
+                    _DATAGRAM_BYTES, socket.CMSG_SPACE(info.size)
                 )
-                for level, kind, info in ancillary:
-                    if (level, kind) == (socket.IPPROTO_IP, _PKTINFO):
-                        wanted = socket.inet_ntoa(_INFO.unpack(info)[2])
+                for level, kind, told in ancillary:
+                    if (level, kind) == (info.level, info.kind):
+                        wanted = info.read(told)
                         self._forward(near, sender, wanted, to, data)
 
     def _forward(
@@ -89,12 +128,13 @@ class Flows:
 
     def _answered(self, near: socket.socket, key: tuple[int, Address, str], flow: _Flow) -> None:
         _, sender, wanted = key
-        info = _INFO.pack(0, socket.inet_aton(wanted), bytes(4))
+        info = _INFOS[near.family]
+        source = (info.level, info.kind, info.write(wanted))
         with contextlib.suppress(OSError):
             for _ in range(_AT_ONCE):
                 data = flow.far.recv(_DATAGRAM_BYTES)
                 self._used(key, flow)
-                near.sendmsg([data], [(socket.IPPROTO_IP, _PKTINFO, info)], 0, sender)
+                near.sendmsg([data], [source], 0, sender)
 
     def _used(self, key: tuple[int, Address, str], flow: _Flow) -> None:
         flow.last_s = self._loop.time()

@@ -15,16 +15,17 @@ from linklab.relay.rule import PROGRAM, Rule
 @contextlib.contextmanager
 def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[socket.socket]:
     """A socket for datagrams."""
-    with socket.socket(type=socket.SOCK_DGRAM) as sock:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.bind((host, port))
         sock.settimeout(20)
         yield sock
 
 
 @pytest.fixture
-def questions() -> Iterator[tuple[tuple[str, int], socket.socket]]:
+def questions(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str, int], socket.socket]]:
     """The address at which a relay that is a program takes datagrams, and their target."""
-    with bound() as front, bound() as back:
+    with bound(getattr(request, "param", "127.0.0.1")) as front, bound() as back:
         rule = Rule(
             descriptor=front.fileno(),
             to=back.getsockname(),
@@ -41,6 +42,7 @@ def questions() -> Iterator[tuple[tuple[str, int], socket.socket]]:
         process.wait()
 
 
+@pytest.mark.parametrize("questions", ["127.0.0.1", "::1"], indirect=True)
 def test_datagrams_are_forwarded_and_answers_handed_back(
     questions: tuple[tuple[str, int], socket.socket],
 ) -> None:
@@ -48,7 +50,7 @@ def test_datagrams_are_forwarded_and_answers_handed_back(
     address, back = questions
     senders = []
     for _ in range(2):
-        with bound() as asker:
+        with bound(address[0]) as asker:
             for number in range(3):
                 asker.sendto(b"who? %d" % number, address)
                 question, sender = back.recvfrom(100)

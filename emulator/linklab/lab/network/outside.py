@@ -19,9 +19,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from linklab.core.ip_family import IPV6, family_of, in_family
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside, write_sysctls
 from linklab.lab.kernel.netlink import Channel
@@ -29,7 +31,7 @@ from linklab.lab.network.cables import connect
 from linklab.lab.network.hosts import LOOPBACK, Host, start_host
 from linklab.lab.network.lab import Lab
 from linklab.lab.network.nodes import Router
-from linklab.lab.network.routes import EVERYWHERE
+from linklab.lab.network.routes import EVERYWHERE, add_route
 from linklab.lab.network.services import Outside
 from linklab.lab.network.topology import SERVER, Port
 from linklab.relay.rule import PROGRAM as RELAY
@@ -39,6 +41,7 @@ from linklab.scenario import Scenario
 NODE: Final = "outside"
 _SERVER_PORT = Port(SERVER, "server-outside", "10.0.254.1")
 _OWN_PORT = Port(NODE, "outside-server", "10.0.254.2")
+_IPV6_TRANSPARENT = 75  # linux/in6.h
 
 DNS_ADDRESS: Final = "10.0.0.53"
 """The name server's address in the lab, if the lab may reach everything outside."""
@@ -62,36 +65,39 @@ def open_device(name: str, address: str, gateway: str) -> None:
 def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host:
     """Connects the outside to the server host, and routes all addresses to it that are not in the
     lab."""
-    outside = start_host(NODE, Router)
+    families = scenario.network.families
+    outside = start_host(NODE, Router, has_ipv6=IPV6 in families)
     stack.callback(outside.node.terminate)
     tcp = scenario.tcp
     write_sysctls(outside.node.namespace, tcp.sysctls(tcp.congestion_control.server))
     lab.hosts[NODE] = outside
-    connect(lab.hosts, _SERVER_PORT, _OWN_PORT)
-
-    def lead(host: Host, own: Port, other: Port, network: str = EVERYWHERE) -> None:
-        index = host.indices[own.interface]
-        host.channel.request(rtnetlink.set_route(network, other.address, index))
-
+    near, far = (replace(one, families=families) for one in (_SERVER_PORT, _OWN_PORT))
+    connect(lab.hosts, near, far)
     for link in lab.links.values():
         path = link.path
         for access in path.accesses:
-            lead(lab.hosts[access.node], access.up, access.core)
-        lead(lab.hosts[path.core], path.core_up, path.after_core)
-        lead(outside, _OWN_PORT, _SERVER_PORT, path.client_network)
-    lead(lab.server, _SERVER_PORT, _OWN_PORT)
-    outside.channel.request(rtnetlink.set_own(EVERYWHERE, LOOPBACK))
+            add_route(lab.hosts[access.node], access.up, access.core, EVERYWHERE)
+        add_route(lab.hosts[path.core], path.core_up, path.after_core, EVERYWHERE)
+        add_route(outside, far, near, path.client_network, path.families)
+    add_route(lab.server, near, far, EVERYWHERE)
+    for family in families:
+        everywhere = in_family(EVERYWHERE, family)
+        outside.channel.request(rtnetlink.set_own(everywhere, LOOPBACK))
     return outside
 
 
 def listening(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
     """Opens a socket in this namespace, also for an address that is not local."""
-    sock = socket.socket(socket.AF_INET, kind)
+    is_6 = family_of(address) == IPV6
+    sock = socket.socket(socket.AF_INET6 if is_6 else socket.AF_INET, kind)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # An origin's address and the wildcard may share a port. The more specific one gets the
     # connection.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    sock.setsockopt(socket.SOL_IP, socket.IP_TRANSPARENT, 1)
+    if is_6:
+        sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_TRANSPARENT, 1)
+    else:
+        sock.setsockopt(socket.SOL_IP, socket.IP_TRANSPARENT, 1)
     sock.bind((address, port))
     if kind == socket.SOCK_STREAM:
         sock.listen(1024)
@@ -144,8 +150,9 @@ def joined(
         ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
         with inside(outside.node.namespace):
             for origin in wanted.origins:
-                for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-                    ways.append((listening(origin.address, origin.port, kind), origin.to))
+                for address in origin.addresses(scenario.network.families):
+                    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                        ways.append((listening(address, origin.port, kind), origin.to))
             if wanted.resolver is not None:
                 ways.append((listening(DNS_ADDRESS, 53, socket.SOCK_DGRAM), wanted.resolver))
                 for port in PORTS:
