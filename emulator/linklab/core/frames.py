@@ -57,10 +57,20 @@ DATA_OVERHEAD_BYTES: Final = 9
 """The frame header (RFC 9113 4.1)."""
 
 
+def _more_header_bytes(families: Families) -> int:
+    """Returns what a header of IPv6 has beyond one of IPv4. Clients on a link with both `families`
+    use IPv6 (RFC 6724)."""
+    return IPV6_BYTES - IPV4_BYTES if IPV6 in families else 0
+
+
+def ack_bytes(families: Families) -> int:
+    """Returns the size of a pure acknowledgement as counted: 66 over IPv4, 86 over IPv6."""
+    return ACK_BYTES + _more_header_bytes(families)
+
+
 def goodput_ratio(families: Families = ONLY_IPV4) -> float:
     """Returns payload bytes per byte counted at the bottleneck, for bulk data over HTTP/2: 0.9546
-    over IPv4, 0.9414 over IPv6. Clients on a link with both `families` use IPv6 (RFC 6724)."""
-    more_bytes = IPV6_BYTES - IPV4_BYTES if IPV6 in families else 0
-    tcp = (SEGMENT_BYTES - more_bytes) / FRAME_BYTES
+    over IPv4, 0.9414 over IPv6."""
+    tcp = (SEGMENT_BYTES - _more_header_bytes(families)) / FRAME_BYTES
     tls = TLS_RECORD_BYTES / (TLS_RECORD_BYTES + TLS_OVERHEAD_BYTES)
     return tcp * tls * (DATA_BYTES / (DATA_BYTES + DATA_OVERHEAD_BYTES))

@@ -19,6 +19,13 @@ def test_goodput_ratio() -> None:
     assert frames.goodput_ratio() == pytest.approx(expected, rel=1e-12)
 
 
+def test_a_header_of_ipv6_has_20_bytes_more() -> None:
+    assert [frames.ack_bytes(families) for families in ((4,), (6,), (4, 6))] == [66, 86, 86]
+    expected = 1428 / 1514 * 16384 / 16406 * 16384 / 16393
+    for families in ((6,), (4, 6)):
+        assert frames.goodput_ratio(families) == pytest.approx(expected, rel=1e-12)
+
+
 def test_no_other_module_has_them_as_numbers() -> None:
     sizes = {frames.FRAME_BYTES, frames.SEGMENT_BYTES, frames.MTU_BYTES}
     found = [

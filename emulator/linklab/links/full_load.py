@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from linklab.core.frames import ACK_BYTES, FRAME_BYTES, goodput_ratio
+from linklab.core.frames import FRAME_BYTES, ack_bytes, goodput_ratio
 from linklab.core.link_state import Direction, LinkState
 from linklab.links.stack import models
 from linklab.models.layer import NO_LOAD, LinkModel, Load
@@ -39,6 +39,7 @@ class _Link:
     model: LinkModel
     queue_bytes: int
     direction: Direction
+    ack_bytes: int
     round_trips_left: float = HANDSHAKE_ROUND_TRIPS
     sent_bytes: float = 0.0
 
@@ -48,10 +49,14 @@ class _Link:
         shakes = self.round_trips_left > 0
         data = (round(self.sent_bytes), round(packets), 0 if shakes else self.queue_bytes)
         waits = state is None or state.hold_up or shakes
-        answers = (round(acks * ACK_BYTES), round(acks), ACK_BYTES if waits else 0)
+        answers = (
+            round(acks * self.ack_bytes),
+            round(acks),
+            self.ack_bytes if waits else 0,
+        )
         down, up = (data, answers) if self.direction == "down" else (answers, data)
         if self.direction == "up" and shakes:  # The client begins.
-            down, up = (0, 0, 0), (0, 0, ACK_BYTES)
+            down, up = (0, 0, 0), (0, 0, self.ack_bytes)
         return Load(
             down_bytes=down[0],
             down_packets=down[1],
@@ -94,8 +99,10 @@ def spans(
     direction = scenario.workload.direction
     simulation = _Simulation(
         {
-            name: _Link(made[name], _queue_bytes(scenario.links[name], direction), direction)
-            for name in scenario.links
+            name: _Link(
+                made[name], _queue_bytes(one, direction), direction, ack_bytes(one.families)
+            )
+            for name, one in scenario.links.items()
             if name in set(links)
         }
     )
