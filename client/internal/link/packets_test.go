@@ -3,8 +3,12 @@ package link
 import (
 	"net"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/cabletest"
 )
 
 func TestPacketsGoByTheDeviceAlone(t *testing.T) {
@@ -40,6 +44,49 @@ func TestPacketsGoByTheDeviceAlone(t *testing.T) {
 		if len(ports) != 1 {
 			t.Errorf("the server saw the ports %v, want one", ports)
 		}
+	}
+}
+
+// A name may have an address of a family that the link has not, but another link.
+func TestPacketsGoToAnAddressOfTheLink(t *testing.T) {
+	if cabletest.Again(t) {
+		return
+	}
+	for _, words := range []string{
+		"link set lo up",
+		"link add other type veth peer name peer",
+		"link set peer up",
+		"link set other up",
+		"addr add 2001:db8:1::2/64 nodad dev other",
+		"route add default via 2001:db8:1::1 dev other",
+	} {
+		if out, err := exec.Command("ip", append([]string{"-6"}, strings.Fields(words)...)...).CombinedOutput(); err != nil {
+			t.Skipf("ip %s: %v: %s", words, err, out)
+		}
+	}
+	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	_, port, _ := net.SplitHostPort(server.LocalAddr().String())
+	names := serve(t, "127.0.0.1", zone{a: []string{"127.0.0.1"}, aaaa: []string{"2001:db8::1"}, ttl: 60})
+	d := Dialer{Device: "lo", NameServers: []netip.AddrPort{names.address}, Memory: new(Memory)}
+	if found, err := d.names().lookup(t.Context(), host); err != nil || found[0].Is4() {
+		t.Fatal("IPv6 is not preferred: ", found, err)
+	}
+	socket, err := d.Packets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if err := socket.Send(t.Context(), []byte("question"), net.JoinHostPort(host, port)); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 100)
+	server.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, _, err := server.ReadFromUDPAddrPort(buffer); err != nil || string(buffer[:n]) != "question" {
+		t.Error(string(buffer[:n]), err)
 	}
 }
 
