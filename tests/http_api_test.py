@@ -132,7 +132,11 @@ def test_a_program_downloads_over_links_that_it_changes(server: Serving) -> None
         status, lab = server.ask("GET", "/lab")
         assert (lab["links"]["lte"]["carrier"], lab["links"]["wifi"]["carrier"]) == ("down", "up")
         assert lab["time_s"] > 0
+        impaired: dict[str, Any] = {"impair_up": {"delay": "30 ms", "in_order": False}}
+        status, link = server.ask("PATCH", "/lab/links/lte", impaired)
+        assert (status, link["impair_up"]) == (200, {"delay": "30 ms", "in_order": "false"})
         status, link = server.ask("PATCH", "/lab/links/lte", {"restore": True})
+        assert (link["impair_down"], link["impair_up"]) == ({}, {})
         assert (link["carrier"], link["down"], link["by_hand"]) == ("up", "40 Mbit/s", [])
     family = server.family()
     assert server.ask("DELETE", "/lab") == (204, None)
@@ -140,10 +144,12 @@ def test_a_program_downloads_over_links_that_it_changes(server: Serving) -> None
     assert server.ask("GET", "/lab")[0] == 404
 
 
-REFUSED: tuple[tuple[str, str, dict[str, str], int, str], ...] = (
+REFUSED: tuple[tuple[str, str, dict[str, Any], int, str], ...] = (
     ("PATCH", "/lab/links/wfi", {"down": "1 Mbit/s"}, 404, "called 'wfi' (did you mean 'wifi'?)"),
     ("PATCH", "/lab/links/wifi", {"down": "1"}, 422, "'1' has no unit"),
     ("PATCH", "/lab/links/wifi", {"jitter": "200 ms"}, 422, "does not fit a round trip"),
+    ("PATCH", "/lab/links/wifi", {"impair_up": {"loss": "1"}}, 422, "'1' has no unit"),
+    ("PATCH", "/lab/links/wifi", {"impair_up": {}}, 422, "impair_up: impairs nothing"),
     ("PATCH", "/lab/links/wifi", {}, 422, "the command changes nothing"),
     ("POST", "/lab", {"scenario": "ls"}, 409, "there is a lab already: it is running"),
 )

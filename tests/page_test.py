@@ -172,6 +172,25 @@ def test_every_control_changes_its_link_soon(lab: ProxiedLab, tmp_path: Path) ->
         for link, name, words, is_so in FIELDS:
             await typed(tab, f"{link}-{name}", words)
             took[f"{link} {name}"] = await until(lambda: is_so(state(lab, link)))  # noqa: B023
+        await tab.value("document.getElementById('wifi-impair').closest('details').open = true")
+        for way, key, words in (("up", "delay", "30 ms"), ("down", "black_hole", "true")):
+            for part, value in (("way", way), ("key", key)):
+                await tab.value(
+                    f"document.getElementById('wifi-impair-{part}').value = '{value}';"
+                    f"document.getElementById('wifi-impair-{part}').dispatchEvent(new Event('change'))"
+                )
+            await typed(tab, "wifi-impair", words)
+            if key == "black_hole":
+                await tab.until(
+                    "document.querySelector('#wifi-impair-problem').textContent.includes("
+                    "'needs a size above which packets vanish')"
+                )
+                forgive(tab)
+                continue
+            took[f"wifi {key}"] = await until(
+                lambda: state(lab, "wifi").get("impair_up") == {"delay_s": 0.03}
+            )
+            await tab.until("document.querySelector('.impaired').textContent === 'up: delay 30 ms'")
         wifi = "[aria-labelledby=link-wifi]"
         buttons: list[tuple[str, Callable[[], bool]]] = [
             ("Down", lambda: not state(lab, "wifi")["up"]),

@@ -16,7 +16,9 @@ import linklab
 import psutil
 import pytest
 from conftest import REPOSITORY, environment
+from linklab.core.impairments import Impairments
 from linklab.places.guest import gateway
+from msgspec import UNSET
 from pytest_plugin_test import run_pytest
 from python_api_test import SMALL
 from through_the_lab import fetched, served
@@ -91,20 +93,27 @@ def test_every_value_of_a_link_is_changed_and_restored(project: Path) -> None:
         link.jitter("4 ms")
         link.loss("2 %", seconds=600)
         link.queue("50 kB")
+        link.impair_down("loss: 1 %, delay: 20 ms")
+        link.impair_up("loss: 2 %", seconds=600)
+        with pytest.raises(linklab.LinklabError, match="lte: impair_up.loss: '2' has no unit"):
+            link.impair_up("loss: 2")
         link.restore()
     (run,) = linklab.load(project / "runs")
     states = [one for one in run.states if one.link == "lte"]
     values = [
         (one.up_rate_bps, one.delay_s, one.jitter_s, one.loss_ratio, one.queue_bytes)
-        for one in states[-7:]
+        for one in states[-9:]
     ]
+    impaired = [(one.impair_down, one.impair_up) for one in states[-4:]]
     own = values[0]
     assert values[1] == (1e6, *own[1:])
     assert values[2] == (1e6, 0.045, *own[2:])
     assert values[3] == (1e6, 0.045, 0.004, *own[3:])
     assert values[4] == (1e6, 0.045, 0.004, 0.02, own[4])
     assert values[5] == (1e6, 0.045, 0.004, 0.02, 50_000)
-    assert values[6] == own
+    assert values[8] == own
+    down, up = Impairments(loss_ratio=0.01, delay_s=0.02), Impairments(loss_ratio=0.02)
+    assert impaired == [(UNSET, UNSET), (down, UNSET), (down, up), (UNSET, UNSET)]
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, None])

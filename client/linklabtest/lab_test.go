@@ -78,6 +78,11 @@ func TestLinksAreUsedAndChanged(t *testing.T) {
 		t.Errorf("%v over the link that was not changed", fast)
 	}
 	lte.Restore()
+	wifi.Set(linklabtest.ImpairUp("delay: 1 s"), linklabtest.ImpairDown("delay: 1 s"))
+	if slow := took(t, wifi.RoundTripper(), url); slow < 2*time.Second {
+		t.Errorf("%v over a link with a delay of 1 s in each direction", slow)
+	}
+	wifi.Restore()
 	wifi.Down(2 * time.Second)
 	begun := time.Now()
 	for {
@@ -125,10 +130,12 @@ func TestMistakesHaveTheTextsOfLinklab(t *testing.T) {
 		lab := linklabtest.Start(t, small)
 		lab.Link("wifi").Set(linklabtest.Rate("5 apples"))
 		lab.Link("wifi").Set(linklabtest.Jitter("1 s"))
+		lab.Link("wifi").Set(linklabtest.ImpairUp("loss: 3"))
 		lab.Link("wfi")
 	})
 	for _, words := range []string{
 		"wifi: '5 apples' has the unknown unit",
+		"wifi: impair_up.loss: '3' has no unit; allowed: a ratio",
 		"a jitter of 1 s does not fit a round trip of 10 ms",
 		"no link is called 'wfi' (did you mean 'wifi'?); there are: wifi, lte",
 	} {

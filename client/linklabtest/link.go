@@ -41,6 +41,14 @@ func Loss(value string) Change { return Change{change: "loss", value: value} }
 // Queue sets the length of the queues of both directions, such as "500 kB".
 func Queue(value string) Change { return Change{change: "queue", value: value} }
 
+// ImpairDown sets impairments of the downlink, such as "loss: 1 %, delay: 20 ms". The keys are those of
+// scenarios.
+func ImpairDown(value string) Change { return Change{change: "impair_down", value: value} }
+
+// ImpairUp sets impairments of the uplink, such as "loss: 1 %, delay: 20 ms". The keys are those of
+// scenarios.
+func ImpairUp(value string) Change { return Change{change: "impair_up", value: value} }
+
 // For returns the change for a time. Then the link becomes as it was.
 func (c Change) For(span time.Duration) Change {
 	c.span = span

@@ -95,6 +95,16 @@ class LabLink:
         """Sets the length of the queues of both directions, such as `500 kB`."""
         self._change("queue", value, seconds)
 
+    def impair_down(self, value: str, *, seconds: float | None = None) -> None:
+        """Sets impairments of the downlink, such as `loss: 1 %, delay: 20 ms`. The keys are those of
+        scenarios."""
+        self._change("impair_down", value, seconds)
+
+    def impair_up(self, value: str, *, seconds: float | None = None) -> None:
+        """Sets impairments of the uplink, such as `loss: 1 %, delay: 20 ms`. The keys are those of
+        scenarios."""
+        self._change("impair_up", value, seconds)
+
     def _change(self, change: str, value: str | None, seconds: float | None) -> None:
         try:
             span = None if seconds is None else f"{seconds:.6f} s"
@@ -176,7 +186,7 @@ def live(
     Args:
         scenario: a name of `linklab scenarios`, or a YAML file.
         origin: URLs of your servers that are put behind the links.
-        outside: whether the lab reaches everything that this machine reaches, by TCP.
+        outside: whether the lab reaches everything that this machine reaches, by TCP and UDP.
         seed: the seed of everything random.
         place: `auto`, `guest` or `host`.
         out: the parent of run directories.

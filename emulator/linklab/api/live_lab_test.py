@@ -1,15 +1,26 @@
-"""Tests that Python, Go and the page change the same of a link, in the same words."""
+"""Tests that Python, Go, HTTP and the page change the same of a link, in the same words."""
 
 import inspect
 import re
 
+import msgspec
+import pytest
+
+from linklab import scenario
+from linklab.api.http import messages
 from linklab.api.live_lab import LabLink
+from linklab.core.link_state import DIRECTIONS
 from linklab.core.paths import REPOSITORY
-from linklab.live import page_files
+from linklab.live import impairing, page_files
 from linklab.live.link_command import CHANGES
+from linklab.live.view import Cursor, PageView
+from linklab.metrics.about import Setting
+from linklab.metrics.run import RunLabels, RunMetrics
+from linklab.models import impairments
 
 GO = (REPOSITORY / "client" / "linklabtest" / "link.go").read_text()
-SPECIAL = {"rtt": "RTT"}
+SMALL = "name: small\npayload: {size: 1 MB}\nlinks: {wifi: {down: 1 Mbit/s, up: 1 Mbit/s, rtt: 10 ms}}\n"
+SPECIAL = {"rtt": "RTT", "impair_down": "ImpairDown", "impair_up": "ImpairUp"}
 """Names that Go writes otherwise than with one capital letter."""
 
 
@@ -50,5 +61,37 @@ def test_both_say_what_a_change_does_in_the_same_words() -> None:
 def test_the_page_has_a_control_for_each_value() -> None:
     script = (page_files.DIRECTORY / "quantities.js").read_text()
     controls = re.findall(r"^  (\w+): \{ label:", script, re.M)
-    values = [name for name, what in CHANGES.items() if what.startswith("VALUE")]
+    values = [
+        name
+        for name, what in CHANGES.items()
+        if what.startswith("VALUE") and name not in impairments.KEYS.values()
+    ]
     assert controls == values
+
+
+def test_every_impairment_is_known_everywhere() -> None:
+    """The command, Python and Go take the text of scenarios. HTTP and the page have a field for each."""
+    table = impairments.TABLE.keys.all
+    for key in impairments.KEYS.values():
+        assert key in CHANGES
+        assert key in {row.key for row in messages.ROWS}
+    for direction in DIRECTIONS:
+        with pytest.raises(ValueError, match=f"allowed: {', '.join(table)}$"):
+            impairing.parse(direction, "nothing: 1")
+    fields = msgspec.structs.fields(messages.LinkImpairments)
+    assert tuple(field.encode_name for field in fields) == table
+    lab = scenario.parse(SMALL)
+    view = PageView(
+        1,
+        "",
+        "",
+        1,
+        lab,
+        RunMetrics(
+            RunLabels("r", "s", "1 MB", "", "1", "real"),
+            ("wifi",),
+            1,
+            Setting("guest", "r1", 2, 1.0),
+        ),
+    )
+    assert tuple(view.since(Cursor())[1]["run"]["impairments"]) == table

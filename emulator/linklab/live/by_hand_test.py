@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linklab import scenario
+from linklab.core.impairments import Impairments
 from linklab.core.link_state import LinkState
 from linklab.core.records import FILES, EventRecord, line
 from linklab.lab.player import control
@@ -125,6 +126,12 @@ COMMANDS = st.one_of(
         Command, rtt_s=st.floats(0.05, 0.2), jitter_s=st.floats(0.0, 0.02), outage=st.booleans()
     ),
     st.builds(Command, queue_bytes=st.integers(2000, 10**7)),
+    st.builds(
+        Command,
+        impair_up=st.builds(Impairments, loss_ratio=st.floats(0.0, 0.5), bleach_ecn=st.booleans()),
+        impair_down=st.builds(Impairments, delay_s=st.floats(0.001, 0.5)),
+        duration_s=st.none() | st.floats(0.001, 3.0),
+    ),
 )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from linklab.core import units
 from linklab.core.bounded import Name
@@ -21,8 +23,9 @@ from linklab.core.limits import (
     MIN_RATE_BPS,
 )
 from linklab.lab.player.control import Command
-from linklab.live import token
+from linklab.live import impairing, token
 from linklab.live.address import to_text
+from linklab.models import impairments
 from linklab.models.events import round_trip
 from linklab.models.roaming import HANDOVERS
 from linklab.scenario import Scenario
@@ -48,6 +51,8 @@ CHANGES = {
     "jitter": "VALUE such as 4ms",
     "loss": "VALUE such as 1%",
     "queue": "VALUE such as 500kB, of both directions",
+    "impair_down": "VALUE such as 'loss: 1 %, delay: 20 ms', of the downlink",
+    "impair_up": "the same of the uplink",
     "restore": "the link becomes as the scenario says",
 }
 """The changes of a link, each with its value."""
@@ -96,6 +101,10 @@ _VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "jitter": ("jitter_s", units.parse_duration),
     "loss": ("loss_ratio", units.parse_ratio),
     "queue": ("queue_bytes", units.parse_size),
+    **{
+        key: (key, functools.partial(impairing.parse, direction))
+        for direction, key in impairments.KEYS.items()
+    },
 }
 """The command's field that a change sets, and how its value is read."""
 
@@ -121,12 +130,15 @@ def lasting(standing: Command | None, command: Command) -> Command | None:
         return None
     if command.duration_s is not None or command.handover is not None:
         return standing
-    fields: dict[str, Any] = (
-        msgspec.structs.asdict(standing) if standing else {"link": command.link}
-    )
+    before = standing or Command(link=command.link)
+    fields: dict[str, Any] = msgspec.structs.asdict(before)
     fields |= {
         name: value for name, value in msgspec.structs.asdict(command).items() if _said(value)
     }
+    for direction, key in impairments.KEYS.items():
+        earlier, change = impairments.of(before, direction), impairments.of(command, direction)
+        if earlier is not UNSET and change is not UNSET:
+            fields[key] = earlier.changed(change)
     if fields.get("carrier") == "up":  # The scenario's own state.
         fields["carrier"] = None
     made = Command(**fields)
@@ -160,6 +172,9 @@ def feasible(scenario: Scenario, command: Command, standing: Command | None = No
     if command.restore and command != Command(link=command.link, restore=True):
         raise ValueError("a link that becomes as the scenario says takes no other change")
     _require_fitting_jitter(scenario, command, standing)
+    if impairments.impairs(command):
+        changes = (command,) if standing is None else (standing, command)
+        impairing.require_fit((scenario.links[command.link], *changes), scenario.distributions)
     if command.handover is None:
         return command
     points = scenario.links[command.link].access_points
@@ -197,7 +212,7 @@ def in_words(command: Command) -> str:
 
 def _said(value: object) -> bool:
     """Tells whether a field of a command was given. A loss of 0 was given, although it equals False."""
-    return value is not None and value is not False
+    return value is not None and value is not False and value is not UNSET
 
 
 _MOST_BYTES = 1 << 16

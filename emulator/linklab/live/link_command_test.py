@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from linklab import scenario
+from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
 from linklab.live.link_command import (
     OUTAGE_S,
@@ -37,6 +38,16 @@ from linklab.scenario import Scenario
         (("lte", "uplink", "2mbit", None), Command(link="lte", up_rate_bps=2_000_000)),
         (("lte", "jitter", "4ms", "2s"), Command(link="lte", jitter_s=0.004, duration_s=2.0)),
         (("lte", "queue", "500kB", None), Command(link="lte", queue_bytes=500_000)),
+        (
+            ("lte", "impair_up", "loss: 1 %, delay: 20 ms", "2s"),
+            Command(
+                link="lte", impair_up=Impairments(loss_ratio=0.01, delay_s=0.02), duration_s=2.0
+            ),
+        ),
+        (
+            ("lte", "impair_down", "{police: none, bleach_ecn: true}", None),
+            Command(link="lte", impair_down=Impairments(police_bps=0, bleach_ecn=True)),
+        ),
         (("lte", "restore", None, None), Command(link="lte", restore=True)),
         (("wifi", "handover", None, None), Command(link="wifi", handover="next")),
         (("wifi", "handover", "ap2", None), Command(link="wifi", handover="ap2")),
@@ -56,6 +67,21 @@ def test_words_become_a_command(
         (("lte", "down", "10mbit", None), "'down' takes no value"),
         (("lte", "loss", "10 ms", None), "is a duration; allowed: a ratio"),
         (("lte", "down", None, "soon"), "allowed: a duration"),
+        (("lte", "impair_up", None, None), "'impair_up' needs a value"),
+        (
+            ("lte", "impair_up", "loss: 1", None),
+            "^impair_up.loss: '1' has no unit; allowed: a ratio",
+        ),
+        (
+            ("lte", "impair_up", "los: 1 %", None),
+            "^impair_up: unknown key 'los' .did you mean 'loss'",
+        ),
+        (("lte", "impair_up", "", None), "^impair_up: changes nothing; allowed: any of loss, "),
+        (("lte", "impair_up", "loss", None), "impair_up.loss: has no value"),
+        (("lte", "impair_up", "loss: 1 %}{", None), "impair|expected"),
+        (("lte", "impair_up", "loss: [1 %]", None), "impair_up.loss: must be a single value"),
+        (("lte", "impair_up", "loss: 1 %, loss: 2 %", None), "impair_up.loss: is given twice"),
+        (("lte", "impair_up", "mtu: 100 B", None), "impair_up.mtu: '100 B' is out of range"),
     ],
 )
 def test_words_that_are_none(words: tuple[str, str, str | None, str | None], said: str) -> None:
@@ -89,6 +115,28 @@ def test_words_that_are_none(words: tuple[str, str, str | None, str | None], sai
         ),
         (Command(link="wifi", restore=True, loss_ratio=0.1), "takes no other change"),
         (Command(link="wifi", algorithm="alg1"), "the command needs next"),
+        (
+            Command(link="wifi", impair_up=Impairments(delay_s=99.0)),
+            "^impair_up.delay: '99 s' is out of range; allowed: 0 s to 10 s",
+        ),
+        (
+            Command(link="wifi", impair_up=Impairments(reorder_ratio=0.1)),
+            "^impair_up: ?.*reorder.* needs a delay|^impair_up.reorder: needs a delay",
+        ),
+        (
+            Command(link="wifi", impair_down=Impairments()),
+            "^impair_down: impairs nothing; allowed: ",
+        ),
+        (
+            Command(link="wifi", impair_down=Impairments(nat_udp_s=1.0)),
+            "^impair_down.nat_udp: a NAT belongs to the uplink; allowed: in impair_up",
+        ),
+        (
+            Command(
+                link="wifi", impair_down=Impairments(delay_s=0.1, jitter_s=0.01, distribution="no")
+            ),
+            "^impair_down.distribution: no distribution is called 'no'",
+        ),
         (Command(link="wifi", loss_ratio=1.5), "loss_ratio cannot be 1.5; allowed: 0 % to 100 %"),
     ],
 )
@@ -133,6 +181,22 @@ def test_a_jitter_fits_the_round_trip_that_was_set_by_hand(small: Scenario) -> N
     assert feasible(small, jittery, slower) == jittery
     with pytest.raises(ValueError, match="a jitter of 50 ms does not fit a round trip of 20 ms"):
         feasible(small, Command(link="wifi", rtt_s=0.02), lasting(slower, jittery))
+
+
+def test_impairments_fit_those_that_were_set_by_hand(small: Scenario) -> None:
+    delayed = Command(link="wifi", impair_up=Impairments(delay_s=0.1))
+    reordered = Command(link="wifi", impair_up=Impairments(reorder_ratio=0.1))
+    assert feasible(small, reordered, delayed) == reordered
+    both = lasting(lasting(None, delayed), reordered)
+    assert both == Command(link="wifi", impair_up=Impairments(delay_s=0.1, reorder_ratio=0.1))
+    other = Command(link="wifi", impair_down=Impairments(loss_ratio=0.1))
+    assert lasting(both, other) == Command(
+        link="wifi",
+        impair_up=Impairments(delay_s=0.1, reorder_ratio=0.1),
+        impair_down=Impairments(loss_ratio=0.1),
+    )
+    with pytest.raises(ValueError, match="impair_up.reorder|needs a delay"):
+        feasible(small, Command(link="wifi", impair_up=Impairments(delay_s=0.0)), both)
 
 
 def test_a_restored_link_has_no_lasting_change() -> None:

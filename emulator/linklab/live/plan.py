@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from linklab.links.stack import models
-from linklab.models import events
+from linklab.models import events, impairments
 from linklab.models.events import Event
 from linklab.scenario import Scenario
 
@@ -46,9 +46,10 @@ class LinkPlan:
 def in_words(event: Event) -> str:
     """Describes what an event does, by the keys of scenarios, such as "down 3 Mbit/s, loss 1 %"."""
     written = events.TABLE.write(event)
-    said = [
-        key if value is True else f"{key} {value}"
-        for key, value in written.items()
-        if key not in ("at", "after", "link", "for")
-    ]
+    said = []
+    for key, value in written.items():
+        if isinstance(value, dict):
+            said += [f"{key}.{one} {impairments.text(inner)}" for one, inner in value.items()]
+        elif key not in ("at", "after", "link", "for"):
+            said.append(key if value is True else f"{key} {value}")
     return ", ".join(said) + (f" for {written['for']}" if "for" in written else "")

@@ -20,7 +20,7 @@ from linklab.live import plan
 from linklab.live.plan import LinkPlan
 from linklab.metrics.links import LinkMetrics
 from linklab.metrics.run import RunMetrics
-from linklab.models import registry
+from linklab.models import impairments, registry
 from linklab.scenario import LinkSettings, Scenario
 
 MOST_SAMPLES: Final = 480
@@ -77,6 +77,10 @@ class PageView:
                 for one in scenario.events
             ],
             "plan_step_s": plan.STEP_S,
+            "impairments": {
+                row.key: f"{row.about}; allowed: {row.value.allowed}"
+                for row in impairments.TABLE.flat
+            },
         }
         self._plan = LinkPlan(scenario, seed)
         self._samples: deque[dict[str, Any]] = deque(maxlen=MOST_SAMPLES)
@@ -163,6 +167,10 @@ class PageView:
                     "out": state.is_out("down"),
                     "access_point": state.access_point,
                     "values": _values(state, self._scenario.links[name]),
+                    "impaired": {
+                        key: dict(impairments.in_words(state.impairments(direction)))
+                        for direction, key in impairments.KEYS.items()
+                    },
                     "by_hand": metrics.by_hand(name),
                 }
                 for name, link in metrics.links.items()

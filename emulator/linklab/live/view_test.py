@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 
 from linklab import scenario
+from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import ClientRecord, EventRecord, LinkRecord, QueueRecord, Record
 from linklab.live.plan import AHEAD_S, LinkPlan, in_words
 from linklab.live.view import MOST_MARKS, MOST_SAMPLES, Cursor, PageView
 from linklab.metrics.manifest import new_metrics
+from linklab.models.events import Event
 from linklab.runs.job_test import JOB
 from linklab.scenario import Scenario
 
@@ -117,6 +119,20 @@ def test_what_a_link_is_now_in_the_units_of_scenarios() -> None:
         "queue": (30_000, "30 kB"),
     }
     assert now["by_hand"] == ["RTT 90 ms", "loss 2 % for 3 s"]
+    assert now["impaired"] == {"impair_down": {}, "impair_up": {}}
+
+
+def test_how_a_link_is_impaired_now() -> None:
+    seen = Seen()
+    seen.link(1.0, impair_up=Impairments(loss_ratio=0.02, in_order=False))
+    for words in ("impair_up.loss 1 %, impair_up.in_order false", "impair_up.loss 2 %"):
+        seen.take(1.0, EventRecord(1.0, "wifi", "live", words))
+    now = seen.view.now()["links"]["wifi"]
+    assert now["impaired"] == {
+        "impair_down": {},
+        "impair_up": {"loss": "2 %", "in_order": "false"},
+    }
+    assert now["by_hand"] == ["impair_up.in_order false", "impair_up.loss 2 %"]
 
 
 def test_progress_is_that_of_the_file() -> None:
@@ -163,3 +179,5 @@ def test_events_in_words() -> None:
     outage, slow = scenario.parse(TEXT).events
     assert in_words(outage) == "outage for 2 s"
     assert in_words(slow) == "down 4 Mbit/s, loss 1 %"
+    impaired = Event("wifi", duration_s=2, impair_up=Impairments(loss_ratio=0.02, in_order=False))
+    assert in_words(impaired) == "impair_up.loss 2 %, impair_up.in_order false for 2 s"

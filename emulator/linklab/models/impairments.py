@@ -1,4 +1,5 @@
-"""Defines the keys of impairments, which links and events share: their units, limits and texts. Pure.
+"""Defines the keys of impairments, which links, events and live changes share: their units, limits and
+texts. Pure.
 
 `lab/shaping/impaired_path.py` applies them.
 """
@@ -6,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import UNSET, UnsetType
 
@@ -261,3 +262,13 @@ def _check_one(mapping: Mapping, total: Impairments, names: Collection[str]) -> 
             f"{guess(total.distribution, known)}; allowed: {', '.join(known)}, "
             "or another name in distributions",
         )
+
+
+def in_words(found: Impairments) -> list[tuple[str, str]]:
+    """Returns the keys that are set, and their values as text."""
+    return [(key, text(value)) for key, value in TABLE.write(found).items()]
+
+
+def text(value: Any) -> str:
+    """Returns a written value as text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -196,10 +196,7 @@ def _impairments(link: LinkSettings) -> list[str]:
     for direction in DIRECTIONS:
         found = impairments.of(link, direction)
         if found:
-            words = (
-                f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
-                for key, value in impairments.TABLE.write(found).items()
-            )
+            words = (f"{key}: {value}" for key, value in impairments.in_words(found))
             said.append(f"impaired {direction}link ({', '.join(words)})")
     return said
 

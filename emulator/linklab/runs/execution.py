@@ -82,7 +82,14 @@ def _lab(plan: Plan, links: dict[str, ScenarioLink]) -> Iterator[Lab]:
     slack_s = TIMER_SLACK_S if plan.job.clock == "real" else 0.0
     with contextlib.ExitStack() as stack:
         lab = stack.enter_context(
-            built(plan.scenario, states, plan.job.seed, slack_s, plan.first_link)
+            built(
+                plan.scenario,
+                states,
+                plan.job.seed,
+                slack_s,
+                plan.first_link,
+                takes_commands=plan.job.clock == "real",
+            )
         )
         names.answer(stack, lab, plan.job, plan.scenario.network.families)
         if plan.job.outside is not None:

@@ -15,8 +15,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from linklab import LinklabError
 from linklab.core.bounded import Name, Seed
+from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
-from linklab.models import events
+from linklab.models import events, impairments
 from linklab.schema.mapping import guess
 from linklab.schema.quantities import BOOLEAN
 from linklab.schema.rows import Row
@@ -44,7 +45,8 @@ class StartLab(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = []
     outside: Annotated[
-        bool, Meta(description="whether the lab reaches all that the server reaches, by TCP")
+        bool,
+        Meta(description="whether the lab reaches all that the server reaches, by TCP and UDP"),
     ] = False
     seed: Annotated[
         Seed, Meta(description="the seed of everything random, 0 to 9223372036854775807")
@@ -62,29 +64,48 @@ RESTORE: Final = "restore"
 
 
 def _field(row: Row) -> tuple[str, Any, Any]:
+    if row.value is impairments.TABLE:
+        return (
+            row.attribute,
+            Annotated[LinkImpairments, Meta(description=row.about)] | UnsetType,
+            UNSET,
+        )
     kind = bool if row.value is BOOLEAN else Name
     about = Meta(description=f"{row.about}; allowed: {row.value.allowed}")
     return row.attribute, Annotated[kind, about] | UnsetType, UNSET
 
 
-LinkChange = msgspec.defstruct(
+def _struct(name: str, rows: tuple[Row, ...], about: str, *more: tuple[str, Any, Any]) -> Any:
+    """Makes a type of a table's rows."""
+    return msgspec.defstruct(
+        name,
+        [*map(_field, rows), *more],
+        module=__name__,
+        namespace={"__doc__": about},
+        frozen=True,
+        forbid_unknown_fields=True,
+        rename={row.attribute: row.key for row in rows},
+    )
+
+
+LinkImpairments = _struct(
+    "LinkImpairments",
+    impairments.TABLE.flat,
+    "Impairments of one direction of a link. What they leave out stays as it is.",
+)
+
+LinkChange = _struct(
     "LinkChange",
-    [
-        *map(_field, ROWS),
-        (
-            RESTORE,
-            Annotated[
-                bool,
-                Meta(description="the link becomes as the scenario says; goes with no other field"),
-            ],
-            False,
-        ),
-    ],
-    module=__name__,
-    namespace={"__doc__": "A change of a link. What it leaves out stays as it is."},
-    frozen=True,
-    forbid_unknown_fields=True,
-    rename={row.attribute: row.key for row in ROWS},
+    ROWS,
+    "A change of a link. What it leaves out stays as it is.",
+    (
+        RESTORE,
+        Annotated[
+            bool,
+            Meta(description="the link becomes as the scenario says; goes with no other field"),
+        ],
+        False,
+    ),
 )
 
 
@@ -108,6 +129,8 @@ class Link(Struct, frozen=True):
     jitter: str
     loss: str
     queue: str
+    impair_down: Annotated[dict[str, str], Meta(description="the downlink's impairments")]
+    impair_up: Annotated[dict[str, str], Meta(description="the uplink's impairments")]
     access_point: str | None
     by_hand: Annotated[list[str], Meta(description="what changes of the link still do")]
 
@@ -169,34 +192,45 @@ def decoded(body: bytes, kind: type[T]) -> T:
 def command_of(link: str, change: Any) -> Command:
     """Returns a LinkChange as the lab's command. Raises RefusedError for a value that is not
     allowed."""
+    fields = _values(change, ROWS, "")
+    return Command(link=link, restore=change.restore, **fields)
+
+
+def _values(said: Any, rows: tuple[Row, ...], where: str) -> dict[str, Any]:
+    """Returns the attributes that a struct of rows sets. Raises RefusedError."""
     fields: dict[str, Any] = {}
-    for row in ROWS:
-        value = getattr(change, row.attribute)
+    for row in rows:
+        value = getattr(said, row.attribute)
         if value is UNSET:
+            continue
+        if row.value is impairments.TABLE:
+            inner = _values(value, impairments.TABLE.flat, f"{row.key}.")
+            fields[row.attribute] = Impairments(**inner)
             continue
         try:
             fields[row.attribute] = value if row.value is BOOLEAN else _read(row, value)
         except ValueError as error:
-            raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error, row.key) from None
-    return Command(link=link, restore=change.restore, **fields)
+            raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error, f"{where}{row.key}") from None
+    return fields
 
 
 def _read(row: Row, text: str) -> Any:
-    return row.value.parse(text)  # type: ignore[attr-defined]  # All are quantities.
+    return row.value.parse(text)  # type: ignore[attr-defined]  # All others are quantities.
 
 
-_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`", re.S)
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.S)
 _MISSING: Final = re.compile(r"Object missing required field `(.*?)`", re.S)
-_PLACE: Final = re.compile(r"(.*) - at `\$\.?(\w*).*`", re.S)
+_PLACE: Final = re.compile(r"(.*) - at `\$\.?([\w.]*).*`", re.S)
 
 
 def _invalid(text: str, kind: type[Any]) -> RefusedError:
     """Returns msgspec's error as a refusal."""
     status = HTTPStatus.BAD_REQUEST
     if unknown := _UNKNOWN.match(text):
-        names = _names(kind)
+        names = list(_properties(kind, unknown[2] or ""))
         error = f"no field is called {unknown[1]!r}{guess(unknown[1], names)}"
-        return RefusedError(status, error, unknown[1], ", ".join(names))
+        field = ".".join(filter(None, (unknown[2], unknown[1])))
+        return RefusedError(status, error, field, ", ".join(names))
     if missing := _MISSING.match(text):
         return RefusedError(status, "is missing", missing[1], _about(kind, missing[1]))
     if placed := _PLACE.match(text):
@@ -204,16 +238,23 @@ def _invalid(text: str, kind: type[Any]) -> RefusedError:
     return RefusedError(status, text, None, f"a JSON object with {_fields_of(kind)}")
 
 
-def _names(kind: type[Any]) -> list[str]:
-    return [field.encode_name for field in msgspec.structs.fields(kind)]
-
-
 def _fields_of(kind: type[Any]) -> str:
-    return f"the fields {', '.join(_names(kind))}"
+    return f"the fields {', '.join(_properties(kind, ''))}"
 
 
 def _about(kind: type[Any], field: str) -> str | None:
     """Returns what is allowed for a field, None if there is no such field."""
-    (about,) = msgspec.json.schema(kind)["$defs"].values()
-    found = about["properties"].get(field, {}).get("description")
+    above, _, name = field.rpartition(".")
+    found = _properties(kind, above).get(name, {}).get("description")
     return None if found is None else str(found).rpartition("; allowed: ")[2]
+
+
+def _properties(kind: type[Any], field: str) -> dict[str, Any]:
+    """Returns the schemas of a type's fields, or of the fields of one of its fields."""
+    types = msgspec.json.schema(kind)["$defs"]
+    found: dict[str, Any] = types[kind.__name__]["properties"]
+    if field:
+        inner = found[field]
+        reference = inner.get("$ref") or inner["allOf" if "allOf" in inner else "anyOf"][0]["$ref"]
+        found = types[reference.rpartition("/")[2]]["properties"]
+    return found

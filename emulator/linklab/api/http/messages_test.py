@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from linklab.api.http import messages
 from linklab.api.http.messages import LinkChange, Problem, RefusedError, StartLab
+from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
 
 
@@ -35,6 +36,8 @@ def test_a_change_has_the_keys_and_units_of_an_event() -> None:
         "outage": True,
         "handover": "next",
         "for": "3 s",
+        "impair_down": {"delay": "20 ms"},
+        "impair_up": {"loss": "1 %", "loss_burst": "3", "in_order": False, "police": "none"},
     }
     assert {row.key for row in messages.ROWS} == set(change)
     assert command_of(**change) == Command(
@@ -49,9 +52,13 @@ def test_a_change_has_the_keys_and_units_of_an_event() -> None:
         outage=True,
         handover="next",
         duration_s=3.0,
+        impair_down=Impairments(delay_s=0.02),
+        impair_up=Impairments(
+            loss_ratio=0.01, loss_burst_packets=3.0, in_order=False, police_bps=0
+        ),
     )
     assert command_of(restore=True) == Command(link="wifi", restore=True)
-    assert messages.decoded(b"{}", LinkChange).down_rate_bps is UNSET  # type: ignore[attr-defined]
+    assert messages.decoded(b"{}", LinkChange).down_rate_bps is UNSET
 
 
 @pytest.mark.parametrize(
@@ -69,6 +76,18 @@ def test_a_change_has_the_keys_and_units_of_an_event() -> None:
         ({"carrier": "off"}, Problem("unknown value 'off'", "carrier", "up, down")),
         ({"down": 2}, Problem("Expected `str`, got `int`", "down", "1 kbit/s to 10 Gbit/s")),
         ({"down": None}, Problem("Expected `str`, got `null`", "down", "1 kbit/s to 10 Gbit/s")),
+        (
+            {"impair_up": {"loss": "1"}},
+            Problem("'1' has no unit", "impair_up.loss", "a ratio such as '0.3 %'"),
+        ),
+        (
+            {"impair_up": {"loss": 1}},
+            Problem("Expected `str`, got `int`", "impair_up.loss", "0 % to 100 %, such as '0.3 %'"),
+        ),
+        (
+            {"impair_up": {"in_order": "no"}},
+            Problem("Expected `bool`, got `str`", "impair_up.in_order", "true, false"),
+        ),
         ({"for": "0 s"}, Problem("'0 s' is out of range", "for", "1 ms to 86400 s")),
     ],
 )
@@ -84,6 +103,11 @@ def test_an_unknown_field_is_named_with_the_known_ones() -> None:
     )
     assert problem.allowed is not None
     assert problem.allowed.split(", ")[:3] == ["for", "carrier", "down"]
+    inner = refusal_of({"impair_up": {"los": "1 %"}})
+    assert inner.field == "impair_up.los"
+    assert inner.error == "no field is called 'los' (did you mean 'loss'?)"
+    assert inner.allowed is not None
+    assert inner.allowed.split(", ")[:2] == ["loss", "loss_burst"]
 
 
 @pytest.mark.parametrize(

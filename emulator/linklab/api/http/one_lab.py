@@ -228,6 +228,7 @@ def _link(now: dict[str, Any], proxy_port: int) -> Link:
         jitter=words["jitter"],
         loss=words["loss"],
         queue=words["queue"],
+        **now["impaired"],
         access_point=now["access_point"] or None,
         by_hand=now["by_hand"],
     )

@@ -52,13 +52,19 @@ def built(
     seed: int,
     slack_s: float,
     first: str | None = None,
+    *,
+    takes_commands: bool = False,
 ) -> Iterator[Lab]:
     """Builds a lab for `scenario` with its links in `states`, and removes it when the block ends.
 
     A socket that names no link takes the link called `first` (`topology.link_paths`). `seed` seeds
-    losses and jitter. `slack_s` is how late a timer may fire without costing rate.
+    losses and jitter. `slack_s` is how late a timer may fire without costing rate. If the lab
+    `takes_commands`, these may impair any link.
     """
-    paths = topology.link_paths(scenario.links, first, scenario.impaired_links)
+    impaired = scenario.impaired_links
+    paths = topology.link_paths(
+        scenario.links, first, scenario.links if takes_commands else impaired
+    )
     families = scenario.network.families
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}
@@ -95,6 +101,7 @@ def built(
                 seed,
                 slack_s,
                 scenario.delay_tables,
+                is_impaired=name in impaired,
             )
             stack.callback(links[name].close)
         yield Lab(hosts, links)

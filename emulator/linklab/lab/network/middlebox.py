@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linklab.core.impairments import Impairments
+from linklab.core.impairments import NO_IMPAIRMENTS, Impairments
 from linklab.core.link_state import DIRECTIONS, Direction, LinkState
 from linklab.lab.network.hosts import Host
 from linklab.lab.network.nat import Nat
 from linklab.lab.network.routes import route_middlebox
-from linklab.lab.network.topology import SERVER, LinkPath
+from linklab.lab.network.topology import SERVER, LinkPath, Port
 from linklab.lab.shaping.impaired_path import ImpairedPath
 from linklab.models.delay_tables import DelayTable
 from linklab.models.impairments import NAT_TCP_S, NAT_UDP_S
@@ -18,7 +18,11 @@ from linklab.models.seeds import seed_for
 
 class Impairer:
     """Holds the impairments of both directions. A direction's are on the port where its packets leave
-    the middlebox."""
+    the middlebox.
+
+    Their qdiscs are there from the start if the scenario has impairments of this link. Otherwise they
+    come with a direction's first impairment.
+    """
 
     def __init__(
         self,
@@ -27,21 +31,17 @@ class Impairer:
         state: LinkState,
         tables: Mapping[str, DelayTable],
         seed: int,
+        *,
+        is_impaired: bool,
     ) -> None:
         assert path.middlebox is not None
         self._path, self._host = path, hosts[path.middlebox.node]
-        host = self._host
-        ports = {"down": path.middlebox.down, "up": path.middlebox.up}
-        self._paths: dict[Direction, ImpairedPath] = {
-            direction: ImpairedPath(
-                host.channel,
-                host.indices[ports[direction].interface],
-                state.impairments(direction),
-                tables,
-                seed_for(seed, path.name, "impair", direction),
-            )
-            for direction in DIRECTIONS
-        }
+        self._ports: dict[Direction, Port] = {"down": path.middlebox.down, "up": path.middlebox.up}
+        self._tables, self._seed = tables, seed
+        self._paths: dict[Direction, ImpairedPath] = {}
+        if is_impaired:
+            for direction in DIRECTIONS:
+                self._impair(direction, state.impairments(direction))
         self._server, self._nat_seed = hosts[SERVER], seed_for(seed, path.name, "impair", "nat")
         self._nat: Nat | None = None
         self._idle_s = (0.0, 0.0)
@@ -50,14 +50,26 @@ class Impairer:
 
     def apply(self, state: LinkState) -> None:
         """Sets the impairments of both directions that differ from the present ones."""
-        for direction, path in self._paths.items():
+        for direction in DIRECTIONS:
             impairments = state.impairments(direction)
-            path.set(impairments)
+            if direction in self._paths:
+                self._paths[direction].set(impairments)
+            elif impairments != NO_IMPAIRMENTS:
+                self._impair(direction, impairments)
             mtu_bytes = None if impairments.black_hole else impairments.mtu_bytes or None
             if mtu_bytes != self._mtus_bytes[direction]:
                 route_middlebox(self._host, self._path, direction, mtu_bytes)
                 self._mtus_bytes[direction] = mtu_bytes
         self._translate(state.impairments("up"))
+
+    def _impair(self, direction: Direction, impairments: Impairments) -> None:
+        self._paths[direction] = ImpairedPath(
+            self._host.channel,
+            self._host.indices[self._ports[direction].interface],
+            impairments,
+            self._tables,
+            seed_for(self._seed, self._path.name, "impair", direction),
+        )
 
     def _translate(self, uplink: Impairments) -> None:
         """Starts a NAT, or changes its idle times. Only the lab's end ends a NAT."""
@@ -77,4 +89,5 @@ class Impairer:
 
     def lost_packets(self, direction: Direction) -> int:
         """Returns the number of packets that a direction's impairments have lost."""
-        return self._paths[direction].lost_packets()
+        path = self._paths.get(direction)
+        return 0 if path is None else path.lost_packets()

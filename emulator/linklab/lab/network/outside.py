@@ -23,10 +23,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from linklab.core.ip_family import IPV6, family_of, in_family
+from linklab.core.ip_family import IPV4, IPV6, family_of, in_family
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside, write_sysctls
 from linklab.lab.kernel.netlink import Channel
+from linklab.lab.network import nat
 from linklab.lab.network.cables import connect
 from linklab.lab.network.hosts import LOOPBACK, Host, start_host
 from linklab.lab.network.lab import Lab
@@ -79,6 +80,8 @@ def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host
             add_route(lab.hosts[access.node], access.up, access.core, EVERYWHERE)
         add_route(lab.hosts[path.core], path.core_up, path.after_core, EVERYWHERE)
         add_route(outside, far, near, path.client_network, path.families)
+        if IPV4 in path.families:
+            add_route(outside, far, near, f"{nat.address_of(path)}/32", (IPV4,))
     add_route(lab.server, near, far, EVERYWHERE)
     for family in families:
         everywhere = in_family(EVERYWHERE, family)

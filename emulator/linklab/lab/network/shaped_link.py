@@ -92,6 +92,8 @@ class ShapedLink:
         seed: int,
         slack_s: float,
         tables: Mapping[str, DelayTable],
+        *,
+        is_impaired: bool = False,
     ) -> None:
         self.path = path
         self._hosts = hosts
@@ -112,7 +114,7 @@ class ShapedLink:
         )
         self._impairer = None
         if path.middlebox is not None:
-            self._impairer = Impairer(path, hosts, state, tables, seed)
+            self._impairer = Impairer(path, hosts, state, tables, seed, is_impaired=is_impaired)
         self.state = replace(state, up=True, lease=0, access_point="")
         for leg in self._legs.values():
             set_attached(self._hosts, leg.access, attached=False)

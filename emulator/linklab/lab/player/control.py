@@ -10,9 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from linklab.core import plain_file, units
 from linklab.core.bounded import Bps, Bytes, Name, Ratio, Seconds
+from linklab.core.impairments import Impairments
+from linklab.core.link_state import DIRECTIONS
+from linklab.models import impairments
 from linklab.models.events import Event
 
 FILE = "control.jsonl"
@@ -47,6 +51,8 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     restore: bool = False
     algorithm: Name | None = None
     pause: bool | None = None
+    impair_down: Impairments | UnsetType = UNSET
+    impair_up: Impairments | UnsetType = UNSET
 
     def in_words(self) -> str:
         """Describes the change, such as "rate 10 Mbit/s, loss 1 %" or "down for 3 s". Each part
@@ -70,6 +76,11 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
             said.append(f"loss {units.format_ratio(self.loss_ratio)}")
         if self.queue_bytes is not None:
             said.append(f"queue {units.format_size(self.queue_bytes)}")
+        for direction in DIRECTIONS:
+            found = impairments.of(self, direction)
+            if found is not UNSET:
+                key = impairments.KEYS[direction]
+                said += [f"{key}.{one} {text}" for one, text in impairments.in_words(found)]
         span = "" if self.duration_s is None else f" for {units.format_duration(self.duration_s)}"
         return ", ".join(one + span for one in said)
 
@@ -86,6 +97,8 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
             queue_bytes=self.queue_bytes,
             outage=self.outage,
             handover=self.handover,
+            impair_down=self.impair_down,
+            impair_up=self.impair_up,
         )
         if self.duration_s is None:
             return event

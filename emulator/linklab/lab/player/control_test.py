@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from linklab.core.impairments import Impairments
 from linklab.lab.player import control
 from linklab.lab.player.control import Command, Inbox
 from linklab.models.events import Event
@@ -14,7 +15,7 @@ def test_commands_arrive_in_order_and_once(tmp_path: Path) -> None:
     sent = [
         Command(link="wifi", carrier="down"),
         Command(next=True),
-        Command(link="lte", rtt_s=0.1),
+        Command(link="lte", rtt_s=0.1, impair_up=Impairments(loss_ratio=0.01, in_order=False)),
     ]
     control.send(tmp_path, sent[0])
     control.send(tmp_path, sent[1])
@@ -58,6 +59,8 @@ def test_a_command_is_an_event_for_good_or_for_a_while() -> None:
         link="lte", down_rate_bps=5_000_000, outage=True, handover="ap2", duration_s=3
     )
     assert lasting.event() == replace(event, duration_s=3)
+    impaired = Command(link="lte", impair_up=Impairments(loss_ratio=0.01))
+    assert impaired.event() == Event("lte", impair_up=Impairments(loss_ratio=0.01))
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,16 @@ def test_a_command_is_an_event_for_good_or_for_a_while() -> None:
         (Command(link="wifi", handover="ap2"), "handover to ap2"),
         (Command(link="lte", down_rate_bps=10_000_000, rtt_s=0.08), "rate 10 Mbit/s, RTT 80 ms"),
         (Command(link="lte", up_rate_bps=2_000_000, loss_ratio=0.0), "uplink 2 Mbit/s, loss 0 %"),
+        (
+            Command(
+                link="lte",
+                impair_up=Impairments(loss_ratio=0.01, bleach_ecn=True),
+                impair_down=Impairments(delay_s=0.02),
+                duration_s=3.0,
+            ),
+            "impair_down.delay 20 ms for 3 s, impair_up.loss 1 % for 3 s, "
+            "impair_up.bleach_ecn true for 3 s",
+        ),
     ],
 )
 def test_a_command_in_words_begins_each_change_with_its_name(command: Command, words: str) -> None:

@@ -44,7 +44,7 @@ function begin(about) {
   links = {};
   for (const [name, { kind, access_points }] of Object.entries(about.links)) {
     const curves = new Curves(name);
-    const controls = kept[name]?.controls ?? new Controls(name, access_points, (change, value, span) => ask("/change", { link: name, change, value, for: span }));
+    const controls = kept[name]?.controls ?? new Controls(name, access_points, about.impairments, (change, value, span) => ask("/change", { link: name, change, value, for: span }));
     const state = make("span", { class: "state" });
     const title = `link-${name}`;
     const heading = make("h2", { id: title }, kind === name ? name : `${name} (${kind})`);

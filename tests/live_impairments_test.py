@@ -1,0 +1,162 @@
+"""Tests that a user impairs the links of a running lab, whose scenario has no impairments."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Linklab, lines
+from datagrams import Association, echo
+from linklab import scenario as scenarios
+from linklab.core.impairments import Impairments
+from linklab.places.guest import gateway
+from through_the_lab import PATIENCE_S, ProxiedLab, proxied
+
+pytestmark = [
+    pytest.mark.one_at_a_time,
+    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+]
+
+ScenarioFile = Callable[..., Path]
+
+WIFI, LTE = (
+    "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms",
+    "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 20 ms",
+)
+
+
+class Probe:
+    """Sends datagrams over one link of a lab, to a server that answers each."""
+
+    def __init__(self, lab: ProxiedLab, link: str, port: int) -> None:
+        self._lab, self._link, self._port = lab, link, port
+        self.association = Association(lab.ports[link])
+
+    def change(self, *words: str) -> None:
+        """Changes the link, and waits until the lab has applied that."""
+        before = len(self._changes())
+        self._lab.linklab("link", self._link, *words)
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self._changes()) == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def _changes(self) -> list[dict[str, Any]]:
+        (run_dir,) = self._lab.directory.glob("runs/*-live/*")
+        return [line for line in lines(run_dir / "events.jsonl") if line["kind"] == "live"]
+
+    def rtt_s(self) -> float:
+        """Returns the shortest round trip."""
+        return self.association.rtt_s("10.0.1.1", self._port)
+
+    def ask(self, size: int = 100) -> bytes | None:
+        """Returns the answer to a datagram of a size, None without one."""
+        return self.association.ask("10.0.1.1", self._port, bytes(size))
+
+    def waiting(self) -> int:
+        """Returns how many further answers are there within half a second."""
+        found = 0
+        self.association.udp.settimeout(0.5)
+        with contextlib.suppress(TimeoutError):
+            while self.association.udp.recv(1 << 16):
+                found += 1
+        return found
+
+
+def test_every_impairment_is_felt_at_once(tmp_path: Path, scenario: ScenarioFile) -> None:
+    file = scenario("impaired", size="1 MB", wifi=WIFI, lte=LTE)
+    with echo() as port, proxied(tmp_path, file, f"http://127.0.0.1:{port}/") as lab:
+        probe = Probe(lab, "lte", port)
+        assert probe.ask() is not None
+        probe.change("impair_up", "delay: 100 ms")
+        assert probe.rtt_s() > 0.12
+        probe.change("impair_down", "delay: 100 ms")
+        assert probe.rtt_s() > 0.22
+        probe.change("impair_down", "delay: 0 s")
+        assert 0.12 < probe.rtt_s() < 0.22
+        probe.change("impair_down", "duplicate: 100 %")
+        assert probe.ask() is not None
+        assert probe.waiting() == 1, "the answer came twice"
+        probe.change("impair_down", "duplicate: 0 %, mtu: 600 B, black_hole: true")
+        assert probe.ask(500) is not None
+        assert probe.ask(1000) is None
+        probe.change("restore")
+        assert probe.ask(1000) is not None
+        assert probe.rtt_s() < 0.12
+        probe.change("impair_up", "loss: 100 %", "--for", "3 s")
+        assert probe.ask() is None
+        deadline = time.monotonic() + PATIENCE_S
+        while probe.ask() is None:
+            assert time.monotonic() < deadline, "the loss ends by itself"
+        probe.waiting()
+        probe.change("impair_up", "nat_udp: 1 s")
+        first, again = probe.ask(), probe.ask()
+        time.sleep(2)  # The NAT forgets the flow meanwhile.
+        assert first == again
+        assert probe.ask() not in (None, first), "the server sees another port"
+        wifi = Probe(lab, "wifi", port)
+        assert wifi.ask() is not None, "the other link is as it was"
+        _what_is_refused(lab)
+        _what_is_shown(lab)
+
+
+def _what_is_refused(lab: ProxiedLab) -> None:
+    for words, said in (
+        (("impair_up", "loss: 1"), "impair_up.loss: '1' has no unit; allowed: a ratio"),
+        (("impair_up", "reorder: 1 %"), "needs a delay, which the packets skip"),
+        (("impair_down", "nat_tcp: 1 h"), "a NAT belongs to the uplink"),
+    ):
+        with pytest.raises(AssertionError, match=said):
+            lab.linklab("link", "lte", *words)
+
+
+def _what_is_shown(lab: ProxiedLab) -> None:
+    lab.linklab("link", "wifi", "impair_up", "loss: 1 %, delay: 5 ms")
+    lab.linklab("link", "wifi", "impair_up", "loss: 2 %")
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        now = lab.status()["now"]["links"]["wifi"]
+        if now["impaired"]["impair_up"] == {"loss": "2 %", "delay": "5 ms"}:
+            break
+        assert time.monotonic() < deadline, now
+        time.sleep(0.1)
+    assert now["by_hand"] == ["impair_up.delay 5 ms", "impair_up.loss 2 %"]
+
+
+def test_impairments_by_hand_are_saved_and_run_again(
+    tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """The saved scenario impairs its links at the same times, in virtual time and ever the same."""
+    file = scenario("saved", size="1 MB", wifi=WIFI, lte=LTE)
+    with echo() as port, proxied(tmp_path, file, f"http://127.0.0.1:{port}/") as lab:
+        probe = Probe(lab, "lte", port)
+        probe.change("impair_down", "loss: 2 %, delay: 10 ms, jitter: 2 ms, distribution: pareto")
+        probe.change("impair_up", "police: 1 Mbit/s, police_burst: 10 kB, bleach_ecn: true")
+        text = subprocess.run(
+            ["curl", "-sSf", f"http://{lab.address}/scenario?name=by-me"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    made = tmp_path / "by-me.yaml"
+    made.write_text(text)
+    first, second = scenarios.load(made).events
+    assert first.impair_down == Impairments(
+        loss_ratio=0.02, delay_s=0.01, jitter_s=0.002, distribution="pareto"
+    )
+    assert second.impair_up == Impairments(
+        police_bps=1_000_000, police_burst_bytes=10_000, bleach_ecn=True
+    )
+    outcomes = set()
+    for _ in range(2):
+        done = linklab("run", made, "--json")
+        assert done.code == 0, done.err
+        outcomes.add((Path(done.json["run_dir"]) / "outcome.json").read_text())
+    assert len(outcomes) == 1
+    assert json.loads(outcomes.pop())["exit_code"] == 0
