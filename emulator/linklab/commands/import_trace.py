@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from linklab.commands import import_recordings
+from linklab.commands import import_delays, import_recordings
 from linklab.commands.options import UsageError, add_json, add_kind, given
 from linklab.core.printable import printable
 from linklab.traces.format import ENDS, Options
@@ -48,6 +48,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="make a scenario of recorded downloads, with its traces beside it",
     )
     add_kind(parser)
+    parser.add_argument(
+        "--distribution",
+        type=Path,
+        metavar="NAME.dist",
+        help="make a table of the recorded delays, for impair_down or impair_up",
+    )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the trace (default: FILE's name .csv)"
     )
@@ -95,6 +101,10 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.kind:
         raise UsageError("--kind: a trace has no kind; allowed: with --scenario")
+    if options.distribution is not None:
+        if options.output is not None:
+            raise UsageError("--output: does not go with --distribution, which names the file")
+        return import_delays.run(options, _options(options))
     try:
         report = _import(options)
     except TraceError as error:
@@ -129,28 +139,27 @@ def _of_traces(options: argparse.Namespace) -> list[str]:
         "device",
         "keep",
     )
-    return given(options, *names, "licence")
+    return given(options, *names, "licence", "distribution")
 
 
 def _import(options: argparse.Namespace) -> ImportReport:
     (file,) = options.files
     output = options.output or Path(f"{file.stem}.csv")
-    return import_file(
-        file,
-        output,
-        Options(
-            format=options.format,
-            uplink=options.uplink,
-            light=options.light,
-            bin_s=options.bin,
-            every_s=options.every,
-            only=_chosen(options.only),
-            opportunity_bytes=options.opportunity_bytes,
-            device=options.device,
-            keep=None if options.keep is None else [k for k in options.keep.split(",") if k],
-            licence=options.licence or "",
-        ),
-        overwrite=options.force,
+    return import_file(file, output, _options(options), overwrite=options.force)
+
+
+def _options(options: argparse.Namespace) -> Options:
+    return Options(
+        format=options.format,
+        uplink=options.uplink,
+        light=options.light,
+        bin_s=options.bin,
+        every_s=options.every,
+        only=_chosen(options.only),
+        opportunity_bytes=options.opportunity_bytes,
+        device=options.device,
+        keep=None if options.keep is None else [k for k in options.keep.split(",") if k],
+        licence=options.licence or "",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Final
 
 from linklab.traces import (
@@ -42,6 +43,10 @@ FORMATS: Final[dict[str, Format]] = {
 linklab's own CSV."""
 
 
+_TABLE: Final = re.compile(r"-\d+(?:\s+-?\d+)*")
+"""The first line of a table of delays, which begins with the least one."""
+
+
 def that_take(option: str) -> list[str]:
     """Lists the formats that take an option, which is a field of `Options`."""
     return [one.name for one in FORMATS.values() if option in one.takes]
@@ -66,6 +71,10 @@ def format_of(head: bytes, name: str) -> Format:
 
 
 def _of_line(line: str, where: str) -> Format:
+    if _TABLE.fullmatch(line):
+        raise TraceError(
+            f"{where}: this is netem's table of a delay distribution; allowed: with --distribution"
+        )
     for one in reversed(FORMATS.values()):
         if one.begins(line, where):
             return one
