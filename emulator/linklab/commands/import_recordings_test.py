@@ -130,7 +130,10 @@ def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
             "w.pcap d/w.pcap --scenario x.yaml",
             "d/w.pcap: of the same time as w.pcap, and called the same",
         ),
-        ("w.pcap", "w.pcap: is a capture, which makes no trace; allowed: --scenario FILE.yaml"),
+        (
+            "late.pcap",
+            "late.pcap: no handshake tells which end is the client; allowed: --only client=",
+        ),
         ("r --scenario x.csv", "--scenario x.csv: is no name of a scenario; allowed: up to 64 of"),
         ("r --scenario X.yaml", "--scenario X.yaml: is no name of a scenario"),
         ("r --scenario there.yaml", "there.yaml: exists; allowed: another name, or --force"),

@@ -108,21 +108,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         report = _import(options)
     except TraceError as error:
-        raise UsageError(_capture(options.files[0]) or str(error)) from error
+        raise UsageError(str(error)) from error
     if options.json:
         print(json.dumps(asdict(report), indent=2, default=str))
     else:
         _show(report)
     return 0
-
-
-def _capture(file: Path) -> str:
-    """Returns an error if the file is a packet capture, which cannot become a trace, else ""."""
-    from linklab.field import capture  # dpkt is slow to load.
-
-    if not file.is_file() or not capture.is_capture(file):
-        return ""
-    return f"{file}: is a capture, which makes no trace; allowed: --scenario FILE.yaml"
 
 
 def _of_traces(options: argparse.Namespace) -> list[str]:

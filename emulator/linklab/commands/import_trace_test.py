@@ -15,7 +15,7 @@ from linklab import scenario
 from linklab.commands import cli, import_trace
 from linklab.links import full_load
 from linklab.models.trace import Trace
-from linklab.traces import data_sets_test, irtt_test, ping_test, plain
+from linklab.traces import capture_test, data_sets_test, irtt_test, ping_test, plain
 from linklab.traces.registry import FORMATS, format_of
 
 RECORDINGS = Path(__file__).parents[1] / "traces" / "recordings"
@@ -167,6 +167,7 @@ RECORDED: Final[dict[str, str | bytes]] = {
     "curr_ping.csv": data_sets_test.MBA_PING,
     "call.json.gz": gzip.compress(irtt_test.document(irtt_test.TRIPS)),
     "ping-d.log": ping_test.delays(),
+    "wlan0.pcapng": capture_test.pcapng(capture_test.download()),
     "ping.log": ping_test.LINUX.replace("time 4005ms", "time 801ms"),
 }
 """A small file for each command of the handbook, in the form of its tool or data set."""

@@ -26,10 +26,10 @@ import dpkt
 
 from linklab.core.frames import ETHERNET_BYTES, MTU_BYTES, SEGMENT_BYTES
 from linklab.field.link_history import Connection, LinkHistory, LinkProgress, Span, merged
-from linklab.field.packet_file import MAGIC
 from linklab.field.recording import Recording, RecordingError
 from linklab.field.segments import UNNAMED, CapturedSegment, Flow, Segments
 from linklab.scenario import ClientSettings
+from linklab.traces.packet_file import MAGIC
 
 _LOOK_S: Final = 0.1
 """The sampling interval."""

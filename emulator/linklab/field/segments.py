@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import dpkt
 
-from linklab.field import encapsulation
-from linklab.field.encapsulation import TCP, InnerPacket, Linked
-from linklab.field.packet_file import CaptureError, Packet, PacketFile
+from linklab.traces import encapsulation
+from linklab.traces.encapsulation import TCP, InnerPacket, Linked
+from linklab.traces.packet_file import CaptureError, Packet, PacketFile
 
 Flow = tuple[bytes, int, bytes, int]
 """Address and port of the client, then of the server."""

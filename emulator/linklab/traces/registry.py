@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from linklab.traces import (
+    capture,
     cellreplay,
     five_gophers,
     iperf3,
@@ -37,6 +38,7 @@ FORMATS: Final[dict[str, Format]] = {
         iperf3.FORMAT,
         irtt.FORMAT,
         ping.FORMAT,
+        capture.FORMAT,
     )
 }
 """By name, in the order of lists. Detection starts with the last one, because every table looks like

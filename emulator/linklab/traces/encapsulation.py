@@ -6,11 +6,13 @@ lengths. The lab's links have no such headers, and downloads shall take equally 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from linklab import LinklabError
+from linklab.core.frames import ETHERNET_BYTES, FRAME_BYTES, SEGMENT_BYTES
 
 IP_4, IP_6 = 0x0800, 0x86DD
 _VLANS: Final = (0x8100, 0x88A8, 0x9100)
@@ -54,7 +56,11 @@ _PORTS: Final = {
 _MAX_DEPTH = 16
 """The largest number of headers around TCP; real packets have fewer."""
 
+SLL: Final = 113
 SLL_2: Final = 276
+
+_HEADERS: Final = FRAME_BYTES - SEGMENT_BYTES
+"""The bytes of a full frame that are not payload of TCP."""
 
 _ALLOWED = "Ethernet, raw IP, Linux' cooked headers, PPP, loopback"
 _UNREAD: Final = {
@@ -104,13 +110,28 @@ class Linked:
     sender: bytes = b""
 
 
+def frame_bytes(link_type: int, content: bytes, length: int) -> int:
+    """Returns how long a packet of `length` bytes is as a frame of Ethernet.
+
+    Packets that the kernel or the card joined count as the frames that they were on the wire. Raises
+    UnreadableError if the link type is not supported.
+    """
+    try:
+        _, at = _begin_of(link_type)(content)
+    except IndexError:
+        at = 0
+    frame = length - at + ETHERNET_BYTES
+    joined = max(math.ceil((frame - _HEADERS) / (FRAME_BYTES - _HEADERS)), 1)
+    return frame + (joined - 1) * _HEADERS
+
+
 class UnreadableError(LinklabError, ValueError):
     """The link type is not supported. The message names it."""
 
 
 def linked(link_type: int, content: bytes) -> Linked:
     """Reads Linux's cooked header; other headers give an empty value."""
-    if link_type == 113 and len(content) >= 16:
+    if link_type == SLL and len(content) >= 16:
         size = min(_number(content, 4), 8)
         return Linked(0, content[:2] == b"\0\4", content[2:4] + content[6 : 6 + size])
     if link_type == SLL_2 and len(content) >= 20:
@@ -123,15 +144,20 @@ def carried(link_type: int, content: bytes, length: int) -> InnerPacket:
 
     Raises UnreadableError if the link type is not supported.
     """
-    begin = _LINKS.get(link_type)
-    if begin is None:
-        known = _UNREAD.get(link_type, f"link type {link_type}")
-        raise UnreadableError(f"{known} is not read; allowed: {_ALLOWED}")
+    begin = _begin_of(link_type)
     try:
         kind, at = begin(content)
         return _unwrapped(kind, content, at, length)
     except IndexError:
         return InnerPacket(CUT)
+
+
+def _begin_of(link_type: int) -> Callable[[bytes], tuple[int, int]]:
+    begin = _LINKS.get(link_type)
+    if begin is None:
+        known = _UNREAD.get(link_type, f"link type {link_type}")
+        raise UnreadableError(f"{known} is not read; allowed: {_ALLOWED}")
+    return begin
 
 
 def _ethernet(content: bytes) -> tuple[int, int]:
@@ -159,7 +185,7 @@ _LINKS: Final[dict[int, Callable[[bytes], tuple[int, int]]]] = {
     51: lambda content: (_PPPOE, 0),
     101: _raw,
     108: lambda content: _raw(content, 4),
-    113: lambda content: (_number(content, 14), 16),
+    SLL: lambda content: (_number(content, 14), 16),
     166: lambda content: _ppp(content, 2),
     228: lambda content: (IP_4, 0),
     229: lambda content: (IP_6, 0),

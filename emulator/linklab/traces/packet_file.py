@@ -21,6 +21,8 @@ _PCAP: Final = {
 }
 """Byte order and ticks per second, by a file's first bytes."""
 
+_NS_PER_S: Final = 10**9
+
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
 _ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 
@@ -43,16 +45,22 @@ class Packet:
     """A packet, as far as it was captured.
 
     Attributes:
+        t_ns: time since 1970 in nanoseconds.
         device: "" if the file has only one device; starts with a digit if the device has no name.
         link_type: see tcpdump.org/linktypes.html.
         length: length of the packet before truncation.
     """
 
-    t_s: float
+    t_ns: int
     device: str
     link_type: int
     content: bytes
     length: int
+
+    @property
+    def t_s(self) -> float:
+        """The time in seconds since 1970, which floats tell to about 0.2 µs."""
+        return self.t_ns / _NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +128,8 @@ class PacketFile:
                 raise self._error("a second capture begins", "one in a file (mergecap joins them)")
             if parts > ticks or kept > _MAX_BYTES:
                 raise self._error("this is no packet")
-            t_s = (seconds * ticks + parts) / ticks
-            yield Packet(t_s, "", link_type, self._read(kept), length)
+            t_ns = (seconds * ticks + parts) * _NS_PER_S // ticks
+            yield Packet(t_ns, "", link_type, self._read(kept), length)
 
     def _pcapng(self) -> Iterator[Packet]:
         order, section = "", 0
@@ -172,8 +180,9 @@ class PacketFile:
         content = body[20 : 20 + kept]
         if len(content) < kept:
             raise self._error("this is no packet")
-        t_s = ((high << 32 | low) + interface.offset_s * interface.ticks) / interface.ticks
-        return Packet(t_s, interface.name, interface.link_type, content, length)
+        ticks = (high << 32 | low) + interface.offset_s * interface.ticks
+        t_ns = ticks * _NS_PER_S // interface.ticks
+        return Packet(t_ns, interface.name, interface.link_type, content, length)
 
 
 def _options(order: str, content: bytes) -> dict[int, bytes]:
