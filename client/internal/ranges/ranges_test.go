@@ -92,3 +92,36 @@ func TestReleasedBytesAreAssignedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A range is taken whole or not at all.
+func TestTakeAllTakesFreeRangesAlone(t *testing.T) {
+	for _, test := range []struct {
+		r    Range
+		want bool
+	}{
+		{Range{Offset: 0, Length: 10}, true},
+		{Range{Offset: 90, Length: 10}, true},
+		{Range{Offset: 20, Length: 30}, true},
+		{Range{Offset: 49, Length: 2}, false},
+		{Range{Offset: 59, Length: 2}, false},
+		{Range{Offset: 50, Length: 10}, false},
+		{Range{Offset: 45, Length: 20}, false},
+		{Range{Offset: 0, Length: 100}, false},
+		{Range{Offset: 95, Length: 6}, false},
+	} {
+		p := NewPayload(Range{Length: 100})
+		if !p.TakeAll(Range{Offset: 50, Length: 10}) {
+			t.Fatal("what is free is not taken")
+		}
+		if got := p.TakeAll(test.r); got != test.want {
+			t.Errorf("TakeAll(%+v) = %v", test.r, got)
+		}
+		left := quantity.Bytes(90)
+		if test.want {
+			left -= test.r.Length
+		}
+		if free := p.Free(100); free != left {
+			t.Errorf("after TakeAll(%+v) %d bytes are free, want %d", test.r, free, left)
+		}
+	}
+}
