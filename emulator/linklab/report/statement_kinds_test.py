@@ -167,6 +167,7 @@ def kinds(name: str, metric: str, source: str = "", clients: str = "") -> set[st
         ("greenbag", "goodput", "table II", ""),
         ("mptcp", "energy", "table 4", "mptcp to curl-lte|mptcp to curl-wifi|mptcp-lte to curl-lte"),
         ("emptcp", "download", "figure 10", ""),
+        ("emptcp", "download", "5.3", "curl-wifi to mptcp"),
         ("super-aggregation", "goodput", "appendix 1.5", ""),
     ],
 )  # fmt: skip
