@@ -31,11 +31,14 @@ def classified(
     """Returns the statements with `fitted_by` and `also_accepts`. Each of `same` lists clients that
     run one algorithm of the publication."""
     fits = list(fits)
+    rows: dict[tuple[object, ...], list[Statement]] = {}
+    for one in statements:
+        rows.setdefault(_row(one), []).append(one)
     return tuple(
         replace(
             one,
             fitted_by=fitted_by(one, fits),
-            also_accepts=tuple(dict.fromkeys(_others(one, statements, same))),
+            also_accepts=tuple(dict.fromkeys(_others(one, rows[_row(one)], same))),
         )
         for one in statements
     )
@@ -81,9 +84,9 @@ def unstated(fit: KnownFit, statements: Iterable[Statement]) -> list[str]:
 
 
 def _others(
-    statement: Statement, statements: Iterable[Statement], same: Collection[Collection[str]]
+    statement: Statement, row: Iterable[Statement], same: Collection[Collection[str]]
 ) -> Iterator[str]:
-    """Yields the other algorithms whose published figures a statement also accepts."""
+    """Yields the other algorithms of a row whose published figures a statement also accepts."""
     expected = statement.expected
     if expected.published is None or statement.form == "correlation":
         return
@@ -91,18 +94,17 @@ def _others(
         equal = 1.0 if statement.form == "ratio" else 0.0
         if expected.accepts(equal, equal):
             yield from dict.fromkeys(one.client for one in statement.to)
-    for other in statements:
+    for other in row:
         published = other.expected.published
         if (
             published is not None
-            and _table(other) == _table(statement)
             and not _is_one_algorithm(other, statement, same)
             and expected.accepts(*published)
         ):
             yield other.of[0].client
 
 
-def _table(one: Statement) -> tuple[object, ...]:
+def _row(one: Statement) -> tuple[object, ...]:
     """Identifies the row of a publication's table in which the figures of all clients stand."""
     where = tuple((cell.scenario, cell.first_s) for cell in one.of)
     return one.form, one.metric, one.link, one.source, where, one.to
