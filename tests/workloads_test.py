@@ -137,6 +137,33 @@ def test_what_rounds_take(linklab: Linklab, scenario: Scenario) -> None:
     assert own["latency_max_s"] > own["latency_s"]
 
 
+def test_the_round_trips_of_tcp_are_those_of_the_links(
+    linklab: Linklab, scenario: Scenario
+) -> None:
+    """A request of 20 kB waits up to 8 ms for itself in the uplink."""
+    path = scenario(
+        "trips",
+        size="1 MB",
+        wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms",
+        lte="down: 50 Mbit/s, up: 20 Mbit/s, rtt: 90 ms",
+        more=OTHERS["rounds"],
+    )
+    means = {}
+    for who, links in (("direct-wifi", ["wifi"]), ("mptcp", ["lte", "wifi"])):
+        done = linklab("run", path, "-a", who, "--json")
+        trips = lines(Path(done.json["run_dir"]) / "round-trips.jsonl")
+        assert sorted({one["link"] for one in trips}) == links
+        assert [one["t_s"] for one in trips] == sorted(one["t_s"] for one in trips)
+        assert 0 < trips[0]["t_s"] < trips[-1]["t_s"] < done.json["figures"]["download_s"] + 0.1
+        for one in trips:
+            least_s = 0.010 if one["link"] == "wifi" else 0.090
+            assert least_s <= one["rtt_s"] < least_s + 0.009
+        means[who] = done.json["figures"]["workload"]["round_trip_s"]
+        assert means[who] == pytest.approx(statistics.mean(one["rtt_s"] for one in trips))
+    assert means["direct-wifi"] == pytest.approx(0.013, abs=0.003)
+    assert means["mptcp"] > means["direct-wifi"]
+
+
 def test_the_largest_messages_find_room_in_a_guest(linklab: Linklab, scenario: Scenario) -> None:
     more = "workload: {rounds: {request: 50 MB, answer: 50 MB}}\n"
     path = scenario(

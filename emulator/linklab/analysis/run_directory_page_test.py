@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.core.records import LinkRecord, QueueRecord, SojournRecord
+from linklab.core.records import LinkRecord, QueueRecord, RoundTripRecord, SojournRecord
 from linklab.runs.queue_figures import QueueFigures
 from linklab.runs.run_figures import LinkFigures, RunFigures
 
@@ -30,6 +30,7 @@ def fields(kind: Any) -> list[str]:
         ("| field of a queue | meaning |\n", QueueFigures),
         ("## Fields of queues.jsonl\n", QueueRecord),
         ("## Fields of sojourns.jsonl\n", SojournRecord),
+        ("## Fields of round-trips.jsonl\n", RoundTripRecord),
     ],
 )
 def test_a_table_has_the_fields_of_the_type(before: str, kind: Any) -> None:

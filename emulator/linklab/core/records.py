@@ -181,6 +181,22 @@ class SubflowRecord(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: Seconds | None = None
 
 
+class RoundTripRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `round-trips.jsonl`, which only runs with messages (`rounds`) have: a round trip of
+    the client's TCP, from a segment it sent to the acknowledgement.
+
+    Attributes:
+        t_s: time of the acknowledgement.
+        port: the client's port of the connection, or of the subflow.
+        rtt_s: how long it took.
+    """
+
+    t_s: Seconds
+    link: LinkName
+    port: Port
+    rtt_s: Seconds
+
+
 Record = (
     LinkRecord
     | QueueRecord
@@ -190,6 +206,7 @@ Record = (
     | MachineRecord
     | ProcessRecord
     | SubflowRecord
+    | RoundTripRecord
 )
 R = TypeVar("R", bound=Record)
 
@@ -202,6 +219,7 @@ FILES: Final[dict[type[Any], str]] = {
     MachineRecord: "machine.jsonl",
     ProcessRecord: "processes.jsonl",
     SubflowRecord: "subflows.jsonl",
+    RoundTripRecord: "round-trips.jsonl",
 }
 """The file of the run directory for each type of record."""
 

@@ -18,7 +18,7 @@ from linklab.runs.figures import DOWNLOAD, EFFICIENCY, GOODPUT, RunFigure
 from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.process_figures import ONCE_A_SECOND
 from linklab.runs.run_figures import ProcessFigures
-from linklab.runs.workload_figures import FIGURES
+from linklab.runs.workload_figures import FIGURES, ROUND_TRIP
 from linklab.schema.quantities import Quantity, duration, measure, number, rate, ratio, size
 
 Columns = tuple[float, ...]
@@ -48,6 +48,10 @@ class Measure:
 
 def _time(value: float) -> str:
     return f"{value:.2f} s"
+
+
+def _short_time(value: float) -> str:
+    return f"{value * 1e3:.1f} ms"
 
 
 def _rate(value: float) -> str:
@@ -124,7 +128,7 @@ def _of_workload(key: str) -> Measure:
         return None if own is None or key not in own else (own[key],)
 
     if figure.unit:
-        return Measure(figure.title, _TIME, _time, columns)
+        return Measure(figure.title, _TIME, _short_time if figure.by_lab else _time, columns)
     return Measure(figure.title, number(0, 1e6), lambda value: f"{value:.0f}", columns)
 
 
@@ -251,5 +255,6 @@ MEASURES: Final[dict[str, Measure]] = {
     "interruptions": _of_workload("interruptions"),
     "page-load": _of_workload("page_load_s"),
     "latency": _of_workload("latency_s"),
+    "round-trip": _of_workload(ROUND_TRIP),
     "lateness": _of_workload("lateness_max_s"),
 }

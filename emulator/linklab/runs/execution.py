@@ -58,6 +58,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         enter(_prepared(plan, ready))
         start_server = execution_programs.server_starter(plan, lab)
         enter(_packets_recorded(plan, lab))
+        enter(_round_trips_recorded(plan, lab, player))
         use = plan.path_use
         multipath = None if use is None else enter(preparations.multipath_tcp(ready, use))
         _even(plan)
@@ -149,6 +150,17 @@ def _packets_recorded(plan: Plan, lab: Lab) -> Iterator[None]:
         lab.links[name].fill_checksums()
     with packets.recorded(lab.client.node.namespace, devices, plan.run_dir):
         yield
+
+
+def _round_trips_recorded(
+    plan: Plan, lab: Lab, player: Player
+) -> contextlib.AbstractContextManager[None]:
+    """Returns what records round trips, for a workload whose figures have them."""
+    if plan.scenario.workload.name != "rounds":
+        return contextlib.nullcontext()
+    from linklab.lab.network import round_trips  # Few runs need it.
+
+    return round_trips.recorded(lab, plan.run_dir, player.now_s)
 
 
 def _even(plan: Plan) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -9,7 +10,14 @@ from pathlib import Path
 import msgspec
 
 from linklab.core import plain_file, records
-from linklab.core.records import ProcessRecord, QueueRecord, RecordError, SojournRecord, Tail
+from linklab.core.records import (
+    ProcessRecord,
+    QueueRecord,
+    RecordError,
+    RoundTripRecord,
+    SojournRecord,
+    Tail,
+)
 from linklab.runs import (
     job,
     outcome,
@@ -99,6 +107,11 @@ def _check_upload(manifest: Job, ended: Outcome) -> None:
 def _of_workload(scenario: Scenario, manifest: Job, run_dir: Path, ended: Outcome) -> RunFigures:
     done = records.document(run_dir / WORKLOAD_FILE, WorkloadSummary)
     own = workload_figures.checked(done, scenario.workload.name, scenario.payload.size_bytes)
+    round_trips = Tail(run_dir, RoundTripRecord).read()
+    if round_trips:
+        own[workload_figures.ROUND_TRIP] = math.fsum(one.rtt_s for one in round_trips) / len(
+            round_trips
+        )
     figures = run_figures.peer_figures(
         scenario,
         manifest.seed,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.core.records import FILES, ProcessRecord, RecordError, line
+from linklab.core.records import FILES, ProcessRecord, RecordError, RoundTripRecord, line
 from linklab.links import oracle
 from linklab.models.events import Event
 from linklab.runs import job, outcome, summary, workload_figures
@@ -81,6 +81,30 @@ def test_a_run_that_starts_later_has_the_oracle_of_its_own_time(
     }
     (run_dir / "workload.json").write_text(json.dumps(loaded))
     assert summary.figures_of(run_dir).oracle_s == pytest.approx(least_s)
+
+
+def messages(run_dir: Path, small: Scenario) -> None:
+    """A run that sent messages, without round trips."""
+    ended(run_dir, elapsed_ns=900_000_000)
+    rounds = Workload(rounds=Rounds(50_000, 5_000))
+    (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, workload=rounds)))
+    known = workload_figures.of_workload("rounds")
+    own = dict.fromkeys((key for key, one in known.items() if not one.by_lab), 0.1)
+    done = {"workload": "rounds", "outcome": "complete", "bytes": 1_000_000, "duration_ns": 10**9}
+    (run_dir / "workload.json").write_text(json.dumps({**done, "figures": own}))
+
+
+def test_the_mean_round_trip_is_that_of_all_connections(run_dir: Path, small: Scenario) -> None:
+    messages(run_dir, small)
+    found = summary.figures_of(run_dir).workload
+    assert found is not None
+    assert "round_trip_s" not in found, "an earlier linklab recorded none"
+    with (run_dir / FILES[RoundTripRecord]).open("wb") as file:
+        for t_s, link, rtt_s in ((0.1, "wifi", 0.02), (0.2, "lte", 0.06), (0.4, "wifi", 0.04)):
+            file.write(line(RoundTripRecord(t_s=t_s, link=link, port=5000, rtt_s=rtt_s)))
+    found = summary.figures_of(run_dir).workload
+    assert found is not None
+    assert found["round_trip_s"] == pytest.approx(0.04)
 
 
 def test_multilink_is_measured_by_itself(run_dir: Path) -> None:

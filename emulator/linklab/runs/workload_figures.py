@@ -1,6 +1,7 @@
 """Computes a workload's own figures, besides the bytes that it moved. Pure.
 
-A *new figure* is an entry of FIGURES, under its name in multilink's `workload.json`.
+A *new figure* is an entry of FIGURES, under its name in multilink's `workload.json`. If it comes from
+elsewhere, its `by_lab` is set.
 """
 
 from __future__ import annotations
@@ -28,13 +29,17 @@ class WorkloadSummary(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class WorkloadFigure:
     """Defines a figure of one workload. `title` is for people, `column` for a table's heading, in
-    up to two lines. `unit` is seconds, or "" for counts. Smaller is better for each."""
+    up to two lines. `unit` is seconds, or "" for counts. Smaller is better for each. The lab measures
+    `by_lab`, if it can; the others are in every `workload.json`."""
 
     workload: str
     title: str
     column: str
     unit: Literal["s", ""] = "s"
+    by_lab: bool = False
 
+
+ROUND_TRIP: Final = "round_trip_s"
 
 FIGURES: Final[dict[str, WorkloadFigure]] = {
     "startup_s": WorkloadFigure("player", "time until playing begins", "start\ns"),
@@ -48,6 +53,7 @@ FIGURES: Final[dict[str, WorkloadFigure]] = {
     "latency_p90_s": WorkloadFigure("rounds", "90th percentile of a round's time", "p90\ns"),
     "latency_p99_s": WorkloadFigure("rounds", "99th percentile of a round's time", "p99\ns"),
     "latency_max_s": WorkloadFigure("rounds", "longest round", "max\ns"),
+    ROUND_TRIP: WorkloadFigure("rounds", "mean round trip of TCP", "RTT\ns", by_lab=True),
     "late": WorkloadFigure("paced", "pieces that came late", "late", ""),
     "lateness_s": WorkloadFigure("paced", "median lateness", "median\ns"),
     "lateness_p90_s": WorkloadFigure("paced", "90th percentile of lateness", "p90\ns"),
@@ -76,7 +82,8 @@ def checked(summary: WorkloadSummary, name: str, size_bytes: int) -> dict[str, f
     if summary.bytes != size_bytes:
         raise FigureError(f"{summary.bytes} bytes arrived instead of {size_bytes}")
     figures = summary.figures or {}
-    missing = [key for key in of_workload(name) if key not in figures]
+    own = [key for key, one in of_workload(name).items() if not one.by_lab]
+    missing = [key for key in own if key not in figures]
     if missing:
         raise FigureError(f"workload.json has no {', '.join(missing)}")
-    return {key: figures[key] for key in of_workload(name)}
+    return {key: figures[key] for key in own}

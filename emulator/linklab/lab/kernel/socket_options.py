@@ -21,6 +21,7 @@ _STEP: Final = struct.Struct("=HBBI")
 _PROGRAM: Final = struct.Struct("@HP")
 _TIME: Final = struct.Struct("@ll")
 _LOAD, _IS_EQUAL, _TAKE = 0x20, 0x15, 0x06  # BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ, BPF_RET
+_LOAD_BYTE, _MASK = 0x30, 0x54  # BPF_LD | BPF_B | BPF_ABS, BPF_ALU | BPF_AND
 _PACKET_KIND: Final = 0xFFFFF000 + 4  # SKF_AD_OFF + SKF_AD_PKTTYPE
 _OUTGOING: Final = 4
 
@@ -40,6 +41,22 @@ def take_leaving(sock: socket.socket, most_bytes: int) -> None:
         [
             (_LOAD, 0, 0, _PACKET_KIND),
             (_IS_EQUAL, 0, 1, _OUTGOING),
+            (_TAKE, 0, 0, most_bytes),
+            (_TAKE, 0, 0, 0),
+        ],
+    )
+
+
+def take_tcp(sock: socket.socket, most_bytes: int) -> None:
+    """Makes a packet socket of SOCK_DGRAM receive only the first bytes of TCP packets over IPv4."""
+    _attach(
+        sock,
+        [
+            (_LOAD_BYTE, 0, 0, 0),
+            (_MASK, 0, 0, 0xF0),
+            (_IS_EQUAL, 0, 3, 0x40),
+            (_LOAD_BYTE, 0, 0, 9),
+            (_IS_EQUAL, 0, 1, socket.IPPROTO_TCP),
             (_TAKE, 0, 0, most_bytes),
             (_TAKE, 0, 0, 0),
         ],
