@@ -95,6 +95,19 @@ def test_links_of_ipv6_alone_reach_a_server_of_this_machine_too(
     assert "--outside: lte has IPv6 only" in refused.err
 
 
+def test_proxies_from_outside_use_the_family_of_each_link(
+    tmp_path: Path, scenario: ScenarioFile, origin: str
+) -> None:
+    wifi, lte = f"{WIFI}, ip: 4", f"{LTE}, ip: 6"
+    file = scenario("families", size="1 MB", wifi=wifi, lte=lte, more="network: {ip: both}\n")
+    with proxied(tmp_path, file, origin, host="origin-1.linklab") as lab:
+        for link in ("wifi", "lte", ""):
+            for scheme in ("http", "socks5h"):
+                assert fetched(lab.origin, lab.proxy(link, scheme)) == CONTENT, (link, scheme)
+        assert lab.linklab("link", "wifi", "down") == "wifi: down\n"
+        assert fetched(lab.origin, lab.proxy("", "socks5h")) == CONTENT
+
+
 def test_an_origin_has_one_of_the_usual_ports(
     tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
 ) -> None:

@@ -53,9 +53,10 @@ def served(directory: Path, port: int | None = None) -> Iterator[str]:
         process.wait()
 
 
-def inside(url: str) -> str:
-    """Returns the lab's URL for one of this machine's loopback device, for the first origin."""
-    return url.replace("127.0.0.1", "10.0.1.1")
+def inside(url: str, host: str = "10.0.1.1") -> str:
+    """Returns the lab's URL for one of this machine's loopback device, for the first origin. A lab
+    with IPv6 has another `host` for it."""
+    return url.replace("127.0.0.1", host)
 
 
 @dataclass
@@ -128,9 +129,10 @@ def proxied(
     *words: object,
     launch: Launch | None = None,
     ca: Path | None = None,
+    host: str = "10.0.1.1",
 ) -> Iterator[ProxiedLab]:
     """Yields a lab with a proxy, once the origin's URL can be fetched through it. `ca` is the origin's
-    certificate authority."""
+    certificate authority, `host` its host in the lab."""
     launch = launch or Launch()
     first = free_ports(4)
     wanted = (
@@ -157,11 +159,11 @@ def proxied(
             stderr=err,
         )
     lab = ProxiedLab(directory, launch, process, first)
-    lab.origin = inside(origin)
+    lab.origin = inside(origin, host)
     try:
         deadline = time.monotonic() + PATIENCE_S
         trusted = () if ca is None else ("--cacert", str(ca))
-        while fetched(inside(origin), lab.proxy(), "-r", "0-9", *trusted) is None:
+        while fetched(lab.origin, lab.proxy(), "-r", "0-9", *trusted) is None:
             assert process.poll() is None, lab.said()
             assert time.monotonic() < deadline, lab.said()
             time.sleep(0.2)

@@ -55,9 +55,14 @@ LINKLAB_DIRECTORY, which holds the file of {url}; {address}, {port},
 {certificate}, {key} and {directory} in its arguments are filled in. What it
 prints is server.out and server.err of the run directory.
 
+If the scenario has IPv6, {url} has the server's name. If it has both families,
+{address} is that name for the program, and :: for the server. Beside a port,
+write the server's address as [{address}]:{port}.
+
 --origin and --outside lead out of the lab, --listen-proxy into it, on the real
-clock: TCP over IPv4. LINKLAB_ORIGIN and {origin} are the first origin's URL as
-it is in the lab, where this machine's own servers have another address.
+clock, by TCP and UDP. --outside opens IPv4 alone. LINKLAB_ORIGIN and {origin}
+are the first origin's URL as it is in the lab, where this machine's own servers
+have another address.
 
 examples:
   linklab exec static-80-50 -- aria2c --ca-certificate={ca} \\

@@ -48,12 +48,17 @@ class Multipath:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
+        paths = {name: link.path for name, link in lab.links.items()}
+        preferred = {name: path.families[-1] for name, path in paths.items()}
         self._addresses = {
-            name: in_family(link.path.client.address, link.path.families[-1])
-            for name, link in lab.links.items()
+            name: in_family(path.client.address, preferred[name]) for name, path in paths.items()
         }
-        self._names = {address: name for name, address in self._addresses.items()}
-        self._families = sorted({link.path.families[-1] for link in lab.links.values()})
+        self._names = {
+            in_family(path.client.address, family): name
+            for name, path in paths.items()
+            for family in path.families
+        }
+        self._families = sorted({one for path in paths.values() for one in path.families})
         self._identifiers = {name: number for number, name in enumerate(lab.links, 1)}
         self._commands = {host.name: _generic(host) for host in (lab.client, lab.server)}
         try:
@@ -72,7 +77,7 @@ class Multipath:
             limits = path_manager.set_limits(self._family, subflows=most, accepted=most)
             channel.request(limits)
         self._subflow = Endpoint.SUBFLOW
-        if self._families == [IPV4, IPV6]:
+        if {IPV4, IPV6} == set(preferred.values()):
             self._subflow |= Endpoint.FULLMESH
             self._commands[lab.server.name].request(
                 path_manager.add_endpoint(self._family, 1, SERVER_ADDRESS, None, Endpoint.SIGNAL)
