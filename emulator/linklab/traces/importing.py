@@ -22,7 +22,14 @@ from linklab.traces.merging import binned, with_rtts, with_uplink
 from linklab.traces.opening import HEAD_BYTES, opened
 from linklab.traces.registry import FORMATS, format_of, that_take
 from linklab.traces.statistics import Counting, DelayCounting, Delays, Statistics
-from linklab.traces.trace import NS_PER_S, OPTIONAL, TraceError, TraceSample, limited
+from linklab.traces.trace import (
+    NS_PER_S,
+    OPTIONAL,
+    TraceError,
+    TraceFile,
+    TraceSample,
+    limited,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +92,7 @@ class _Opened:
         self.format = _format(file, options, str(source))
         _check(options, self.format, str(source))
         self._options = options
-        recording = self.format.read(file, str(source), options, False)
+        recording = self._means(source) or self.format.read(file, str(source), options, False)
         self.samples = recording.samples
         self.notes = recording.notes
         self.has_rates = recording.has_rates
@@ -108,6 +115,15 @@ class _Opened:
             self.samples = binned(self.samples, round(options.bin_s * NS_PER_S))
         self.samples = limited(self.samples, str(source))
         self.comments = self._comments(source, recording.comments)
+
+    def _means(self, source: Path) -> TraceFile | None:
+        """Reads long samples of a regular table at once. A pipe cannot be read twice."""
+        bin_s = self._options.bin_s
+        if bin_s is None or self.format is not plain.FORMAT or not source.is_file():
+            return None
+        from linklab.traces import block_means  # numpy is slow to load.
+
+        return block_means.read(source, round(bin_s * NS_PER_S))
 
     def _uplink(self, path: Path) -> Iterator[tuple[int, int]]:
         with ExitStack() as open_files:

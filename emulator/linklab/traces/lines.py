@@ -12,7 +12,7 @@ from linklab.traces.trace import TraceError
 MAX_LINE_BYTES = 1 << 20
 """Longer lines are refused. No format has them, and memory must not depend on the file."""
 
-MAX_LINES: Final = 20_000_000
+MAX_LINES: Final = 10_000_000
 """More lines are refused, which takes up to some minutes."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)

@@ -78,26 +78,24 @@ def header(path: Path) -> list[str]:
 
 def read(file: BinaryIO, name: str) -> TraceFile:
     """Reads a trace from a file; `name` names it in errors. Raises TraceError."""
-    lines = Lines(file, name)
+    table, comments = begin(Lines(file, name))
+    at = table.indices(("t",), _VALUES)
+    columns = frozenset(key for key, column in COLUMNS.items() if column in at)
+    return TraceFile(_samples(table, at), columns, comments, table.notes, "down_mbit" in at)
+
+
+def begin(lines: Lines) -> tuple[Table, list[str]]:
+    """Reads the comments and the line of names, checks it, and returns both. Raises TraceError."""
     comments: list[str] = []
-    notes: list[str] = []
     for line in lines:
         text = line.strip()
         if text.startswith("#"):
             comments.append(text[1:].strip())
         elif text:
-            table = Table(lines, line, notes)
+            table = Table(lines, line, [])
             break
     else:
         lines.fail(f"the file is empty; needed: a line that names the columns, {_FORM}")
-    at = _positions(table)
-    columns = frozenset(key for key, column in COLUMNS.items() if column in at)
-    return TraceFile(_samples(table, at), columns, comments, notes, "down_mbit" in at)
-
-
-def _positions(table: Table) -> dict[str, int]:
-    """Returns the position of each column."""
-    lines = table.lines
     table.names = [name.lower() for name in table.names]
     if not {"t", *_VALUES} & set(table.names):
         text = ",".join(table.names)
@@ -105,10 +103,17 @@ def _positions(table: Table) -> dict[str, int]:
     for name in table.names:
         if name not in ("t", *_VALUES):
             lines.fail(f"the column {quoted(name)} is unknown; allowed: {_FORM}")
-    at = table.indices(("t",), _VALUES)
-    if len(at) == 1:
+    if len(table.indices(("t",), _VALUES)) == 1:
         lines.fail(f"no column has values; needed: {_FORM}")
-    return at
+    return table, comments
+
+
+def end_ns(lines: Lines, comment: str) -> int:
+    """Returns the time in the comment that ends a trace. Raises TraceError for any other comment."""
+    end = _END.fullmatch(comment)
+    if end is None:
+        lines.fail(f"{quoted(comment)} is no end; allowed: a last line such as '# end: 10 s'")
+    return _end_ns(lines, end[1])
 
 
 def _samples(table: Table, at: dict[str, int]) -> Iterator[TraceSample]:
