@@ -208,3 +208,38 @@ def test_everything_repeats_to_the_nanosecond(crossed: Crossed) -> None:
     )
     runs = [crossed(f"impair_down: {every}, impair_up: {every}", packets=500) for _ in range(2)]
     assert len({digest(run_dir) for run_dir, _ in runs}) == 1
+
+
+def test_a_trace_of_recorded_delays_plays_them_and_leaves_the_rates(
+    crossed: Crossed, linklab: Linklab, tmp_path: Path
+) -> None:
+    """What `ping -D` recorded: 20 ms, then 80 ms, then half of the probes lost."""
+    log = tmp_path / "ping.log"
+    log.write_text(
+        "".join(
+            f"[{1.7e9 + k / 100 + rtt_ms / 1e3:.6f}] 64 bytes from 192.0.2.1: "
+            f"icmp_seq={k + 1} ttl=9 time={rtt_ms} ms\n"
+            for k in range(200)
+            for rtt_ms in (80 if k // 50 == 1 else 20,)
+            if k < 100 or k % 2
+        )
+    )
+    done = linklab("import", log, "--bin", "0.5", "-o", tmp_path / "delays.csv")
+    assert done.code == 0, done.err
+    run_dir, ways = crossed("trace: {file: ./delays.csv}")
+    down, up = ways["down"], ways["up"]
+    begin_s = min(*up.sent_s.values(), *down.sent_s.values())
+    for way in (down, up):
+        for number, t_s in way.firsts.items():
+            sent_s = way.sent_s[number]
+            at_s = sent_s - begin_s
+            if 0.1 < at_s % 0.5 < 0.4:
+                expected_s = 0.04 if at_s // 0.5 == 1 else 0.01
+                assert t_s - sent_s == pytest.approx(expected_s, abs=0.001), at_s
+    later = [number for number, sent_s in down.sent_s.items() if sent_s - begin_s > 1.1]
+    lost = sum(number not in down.firsts for number in later) / len(later)
+    assert lost == pytest.approx(0.5, abs=0.06)
+    assert sum(up.lost) == 0
+    states = lines(run_dir / "links.jsonl")
+    rates = {line["down_rate_bps"] for line in states if line.get("link") == "wifi"}
+    assert rates == {80_000_000}
