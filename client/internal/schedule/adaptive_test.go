@@ -225,6 +225,19 @@ func TestGrowthRestoresTheLastConnectionWhenTheQueueIsGone(t *testing.T) {
 	}
 }
 
+// What one connection back does not show is tried by a doubling.
+func TestGrowthRestoresOneConnectionOnce(t *testing.T) {
+	s := begun(t)
+	for range 4 {
+		s.round(30e6, 30*time.Millisecond)
+	}
+	s.round(29e6, 0)
+	restored := s.n
+	if s.round(29e6, 0); s.n != 2*restored {
+		t.Errorf("%d connections without a queue, want twice the %d that are restored", s.n, restored)
+	}
+}
+
 // If a queue forms, the new connections fill the link, even if it is no faster.
 func TestGrowthKeepsConnectionsThatFillTheLink(t *testing.T) {
 	s := begun(t)
