@@ -146,6 +146,22 @@ func TestNewConnectionsHaveTimeForSlowStart(t *testing.T) {
 	}
 }
 
+// Once the link has become faster, the rest of that time is not waited for.
+func TestNewConnectionsThatHelpEndTheirTime(t *testing.T) {
+	s := begun(t)
+	s.round(1e9, 0)
+	s.round(1e9, 0)
+	if s.g.patience == 0 {
+		t.Fatal("there is no time to wait for")
+	}
+	if s.round(1.12e9, 0); s.n != 2*startConnections {
+		t.Fatalf("%d connections in the round that shows their effect", s.n)
+	}
+	if s.round(1.12e9, 0); s.n != s.g.Most {
+		t.Errorf("%d connections a round later, want %d", s.n, s.g.Most)
+	}
+}
+
 // A doubling without effect is repeated only after a pause, and each pause is longer.
 func TestGrowthPausesAfterADoublingWithoutEffect(t *testing.T) {
 	s := begun(t)
