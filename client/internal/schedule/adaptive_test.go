@@ -187,6 +187,25 @@ func TestGrowthPausesAfterADoublingWithoutEffect(t *testing.T) {
 	}
 }
 
+// Where slow start takes less than a round, a doubling has one round to show its effect. Its
+// first failure is followed by 8 rounds, the second one by 16.
+func TestADoublingWithoutEffectLastsOneRound(t *testing.T) {
+	s := begun(t)
+	for _, pause := range []int{8, 16} {
+		for rounds := 0; s.round(30e6, 0) != 2*startConnections; rounds++ {
+			if rounds > 20 {
+				t.Fatalf("%d connections after %d rounds", s.n, rounds)
+			}
+		}
+		if s.g.patience != 0 {
+			t.Fatalf("slow start takes %d rounds", s.g.patience)
+		}
+		if s.round(30e6, 0); s.n != startConnections || s.g.pause != pause {
+			t.Errorf("%d connections and %d rounds of pause, want %d and %d", s.n, s.g.pause, startConnections, pause)
+		}
+	}
+}
+
 // Connections that survive an outage start again with a small window. Rounds after it show
 // what new ones add.
 func TestALinkGetsNewConnectionsAfterAnOutage(t *testing.T) {
