@@ -206,6 +206,27 @@ func TestADoublingWithoutEffectLastsOneRound(t *testing.T) {
 	}
 }
 
+// A link with all allowed connections tries no more, and so has nothing to undo and to pause for.
+func TestGrowthTriesNothingAtTheMost(t *testing.T) {
+	s := &simulated{g: &Growth{Most: startConnections}, n: startConnections}
+	s.g.Begin()
+	for range 10 {
+		if s.round(30e6, 0); s.n != startConnections || s.g.without != 0 || s.g.pause != 0 {
+			t.Fatalf("%d connections, %d before a doubling, %d rounds of pause", s.n, s.g.without, s.g.pause)
+		}
+	}
+}
+
+// Each connection is written as its rate, a leaving one as a negative number. It comes before one
+// that stands still.
+func TestGivenUpFirst(t *testing.T) {
+	further := []int{30, -90, 10, 20, -50, 10, 0}
+	GivenUpFirst(further, func(c int) bool { return c < 0 }, func(c int) quantity.Rate { return quantity.Rate(max(c, -c)) })
+	if want := []int{-50, -90, 0, 10, 10, 20, 30}; !slices.Equal(further, want) {
+		t.Errorf("the order is %v, want %v", further, want)
+	}
+}
+
 // Connections that survive an outage start again with a small window. Rounds after it show
 // what new ones add.
 func TestALinkGetsNewConnectionsAfterAnOutage(t *testing.T) {
