@@ -8,9 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.core.records import LinkRecord, QueueRecord, RoundTripRecord, SojournRecord
+from linklab.core.records import (
+    LinkRecord,
+    QueueRecord,
+    RoundTripRecord,
+    SojournRecord,
+    TrafficRecord,
+)
 from linklab.runs.queue_figures import QueueFigures
 from linklab.runs.run_figures import LinkFigures, RunFigures
+from linklab.runs.traffic_figures import TrafficFigures
 
 PAGE = Path(__file__).parents[2] / "handbook" / "reference" / "run-directory.md"
 
@@ -31,6 +38,8 @@ def fields(kind: Any) -> list[str]:
         ("## Fields of queues.jsonl\n", QueueRecord),
         ("## Fields of sojourns.jsonl\n", SojournRecord),
         ("## Fields of round-trips.jsonl\n", RoundTripRecord),
+        ("| field of a flow | meaning |\n", TrafficFigures),
+        ("## Fields of traffic.jsonl\n", TrafficRecord),
     ],
 )
 def test_a_table_has_the_fields_of_the_type(before: str, kind: Any) -> None:

@@ -81,6 +81,12 @@ def _queues(run: Run) -> Iterator[Row]:
             }
 
 
+def _traffic(run: Run) -> Iterator[Row]:
+    """Yields the figures of each flow of other hosts."""
+    for one in (run.figures and run.figures.traffic) or []:
+        yield asdict(one)
+
+
 def _power(run: Run) -> Iterator[Row]:
     """Yields the device's power: the total (`link` is empty), and for each link."""
     for one in run.power:
@@ -103,6 +109,7 @@ TABLES: dict[str, Callable[[Run], Iterable[Any]]] = {
     "states": lambda run: run.states,
     "queues": lambda run: run.queues,
     "queue-figures": _queues,
+    "traffic": _traffic,
     "events": lambda run: run.events,
     "power": _power,
     "processes": _processes,

@@ -72,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
         queue = queues.get(scenario.workload.direction)
         if queue is not None and queue.sojourn is not None:
             print(f"  {name:<{longest}} {queue.words}")
+    for flow in figures.traffic or []:
+        print(f"  traffic {flow.title}: {flow.words}")
     for who, looked in (figures.processes or {}).items():
         one = looked.get("1 Hz", looked["10 Hz"])
         memory = "" if one.memory_bytes is None else f", {one.memory_bytes / 1e6:.1f} MB"

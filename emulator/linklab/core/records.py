@@ -86,6 +86,40 @@ class SojournRecord(msgspec.Struct, frozen=True, kw_only=True):
     buckets: Annotated[list[Count], Few]
 
 
+class TrafficRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of `traffic.jsonl`, which only runs with `traffic` have: what became of a flow.
+
+    Attributes:
+        flow: its number in the scenario, from 1.
+        kind: `bulk`, `web` or `call`.
+        from_s, to_s: its time in the run. Both are the end of a run that ended before the flow began.
+        received_bytes: payload that came out at its receiver in that time.
+        sent_packets, lost_packets: a call's. A packet is lost if it has not come when a later one has,
+            or 5 s after it was sent.
+        delay_p50_s, delay_p95_s, delay_p99_s: one-way delay of a call's packets, with what they waited.
+        pages: pages that were complete.
+        page_p50_s, page_p95_s, page_p99_s: their times.
+    """
+
+    t_s: Seconds
+    flow: Count
+    link: LinkName
+    direction: Direction
+    kind: Name
+    from_s: Seconds
+    to_s: Seconds
+    received_bytes: Bytes
+    sent_packets: Count | None = None
+    lost_packets: Count | None = None
+    delay_p50_s: Seconds | None = None
+    delay_p95_s: Seconds | None = None
+    delay_p99_s: Seconds | None = None
+    pages: Count | None = None
+    page_p50_s: Seconds | None = None
+    page_p95_s: Seconds | None = None
+    page_p99_s: Seconds | None = None
+
+
 class EventRecord(msgspec.Struct, frozen=True):
     """A line of `events.jsonl`: an event of a link, or of the lab (link "").
 
@@ -201,6 +235,7 @@ Record = (
     LinkRecord
     | QueueRecord
     | SojournRecord
+    | TrafficRecord
     | EventRecord
     | ClientRecord
     | MachineRecord
@@ -214,6 +249,7 @@ FILES: Final[dict[type[Any], str]] = {
     LinkRecord: "links.jsonl",
     QueueRecord: "queues.jsonl",
     SojournRecord: "sojourns.jsonl",
+    TrafficRecord: "traffic.jsonl",
     EventRecord: "events.jsonl",
     ClientRecord: "client.jsonl",
     MachineRecord: "machine.jsonl",

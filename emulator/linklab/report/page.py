@@ -20,7 +20,7 @@ from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
 from linklab.report.reproduction import CheckedStatement
-from linklab.runs import queue_figures
+from linklab.runs import queue_figures, traffic_figures
 from linklab.runs.figures import Column, RunFigure, figures_in
 from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.one_window import in_one_window
@@ -314,6 +314,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], OverTime])
         "processes": _process_rows(group),
         "loads": _loads(group),
         "queues": _queue_rows(group),
+        "traffic": _traffic_rows(group),
         "model": ", ".join(_models(group)),
         "counted_alike": len(_models(group)) < 2,
         "time_series": [
@@ -381,6 +382,23 @@ def _queue_rows(group: Group) -> list[dict[str, Any]]:
             **{name: _median(one.get(name) for one in known) for name in queue_figures.NAMES},
         }
         for (client, link, direction), known in found.items()
+    ]
+
+
+def _traffic_rows(group: Group) -> list[dict[str, Any]]:
+    """Returns the figures of the flows of other hosts, medians over runs."""
+    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for client, runs in group.runs.items():
+        for run in runs:
+            for one in (run.figures and run.figures.traffic) or []:
+                found.setdefault((client, one.title), []).append(one.flat())
+    return [
+        {
+            "client": client,
+            "flow": flow,
+            **{name: _median(one.get(name) for one in known) for name in traffic_figures.NAMES},
+        }
+        for (client, flow), known in found.items()
     ]
 
 

@@ -283,6 +283,7 @@ def to_json(comparison: Comparison) -> dict[str, object]:
                              the download, links_j{name}, and spread
       workload{figure}       medians of the workload's own figures, none of a file's download
       queues{link}{direction}  medians of the figures of runs/queue_figures.py that are known
+      traffic{flow}          medians of the figures of runs/traffic_figures.py that are known
       links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests
       spread{metric}         min, max, sd of each metric above that has a median, the workload's
                              too; a link's metrics lie in links{name}.spread
@@ -317,6 +318,10 @@ def _row_json(row: ComparisonRow) -> dict[str, object]:
                 for direction, found in queues.items()
             }
             for link, queues in row.queues.items()
+        },
+        "traffic": {
+            flow: {name: one.median for name, one in found.items()}
+            for flow, found in row.traffic.items()
         },
         "links": {name: _link_json(link) for name, link in row.links.items()},
         "spread": _spreads({**metrics, **row.workload}),

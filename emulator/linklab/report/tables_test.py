@@ -270,6 +270,7 @@ def test_json_keys_are_stable(published: Comparison) -> None:
         "energy",
         "workload",
         "queues",
+        "traffic",
         "links",
         "spread",
     ]

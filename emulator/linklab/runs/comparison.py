@@ -18,6 +18,7 @@ from linklab.runs.figures import (
 )
 from linklab.runs.queue_figures import QueueFigures
 from linklab.runs.run_figures import LinkFigures, RunFigures, in_order
+from linklab.runs.traffic_figures import TrafficFigures
 from linklab.scenario import Scenario
 
 
@@ -74,7 +75,8 @@ class ComparisonRow:
     `error_ratio` is (download_s - published_s) / published_s. `failures` are the reasons of runs
     without figures. `energy` is None without an energy model. `workload` has a workload's own
     figures by key (`workload_figures.py`). It is empty for file downloads. `queues` has the figures
-    of `queue_figures.py` by link, direction and name.
+    of `queue_figures.py` by link, direction and name. `traffic` has those of `traffic_figures.py` by
+    flow and name.
     """
 
     algorithm: str
@@ -88,6 +90,7 @@ class ComparisonRow:
     energy: EnergyRow | None = None
     workload: dict[str, Spread] = field(default_factory=dict)
     queues: dict[str, dict[str, dict[str, Spread]]] = field(default_factory=dict)
+    traffic: dict[str, dict[str, Spread]] = field(default_factory=dict)
 
     def of(self, figure: RunFigure) -> Spread | None:
         """Returns a figure over all runs."""
@@ -196,6 +199,7 @@ def _row(
         energy=_energy_row([run.energy for run in runs if run.energy is not None]),
         workload=_workload_row([run.workload for run in runs if run.workload is not None]),
         queues=_queue_rows([run.queues for run in runs if run.queues is not None]),
+        traffic=_traffic_rows([flow for run in runs for flow in run.traffic or []]),
     )
 
 
@@ -215,6 +219,18 @@ def _queue_rows(
             for direction, found in queues.items()
         }
         for link, queues in values.items()
+    }
+
+
+def _traffic_rows(flows: list[TrafficFigures]) -> dict[str, dict[str, Spread]]:
+    values: dict[str, dict[str, list[float]]] = {}
+    for flow in flows:
+        found = values.setdefault(flow.title, {})
+        for name, value in flow.flat().items():
+            found.setdefault(name, []).append(value)
+    return {
+        title: {name: spread(every) for name, every in found.items()}
+        for title, found in values.items()
     }
 
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from linklab.core.scratch import scratch_prefix
 from linklab.lab.kernel.rtnetlink import Interface
@@ -33,6 +33,9 @@ from linklab.runs.execution_plan import Plan
 from linklab.runs.execution_programs import NextRun
 from linklab.runs.outcome import Outcome
 from linklab.scenario import ScenarioError
+
+if TYPE_CHECKING:
+    from linklab.lab.programs.traffic import Traffic
 
 
 class Interrupted(Exception):
@@ -65,8 +68,9 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         serving = start_server()
         stack.callback(serving.stop)
         before = _interfaces(lab)
+        flows = enter(_traffic(plan, lab))
         _even(plan)
-        with _playing(player):
+        with _playing(player), _flowing(flows, player, run_dir):
             exit_code, elapsed_ns = execution_programs.run_client(plan, lab, player, argv, serving)
         ended = _outcome(plan, exit_code, elapsed_ns, before, _interfaces(lab))
         if multipath is not None:
@@ -123,6 +127,7 @@ def _player(plan: Plan, lab: Lab, links: dict[str, ScenarioLink]) -> Player:
         on_next=_go_on,
         may_be_late=plan.job.live,
         patience_s=plan.patience_s,
+        is_shared=bool(plan.scenario.shared_links),
     )
 
 
@@ -166,6 +171,26 @@ def _round_trips_recorded(
 def _even(plan: Plan) -> None:
     if plan.job.clock == "virtual":
         reproducible_start.align()
+
+
+def _traffic(plan: Plan, lab: Lab) -> contextlib.AbstractContextManager[Traffic | None]:
+    """Returns the programs of the scenario's traffic, None without traffic."""
+    if not plan.scenario.traffic:
+        return contextlib.nullcontext()
+    from linklab.lab.programs import traffic  # Few runs need it.
+
+    return traffic.ready(lab, plan.scenario, plan.job.seed, plan.run_dir)
+
+
+@contextlib.contextmanager
+def _flowing(flows: Traffic | None, player: Player, run_dir: Path) -> Iterator[None]:
+    """Lets the scenario's traffic flow during the block, and records what became of it."""
+    if flows is None:
+        yield
+        return
+    flows.begin(player.start_ns)
+    yield
+    flows.end(run_dir)
 
 
 @contextlib.contextmanager

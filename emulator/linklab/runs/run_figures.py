@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from linklab.core.bounded import (
     ByName,
     Bytes,
     Count,
+    Few,
     Figure,
     LargeFigure,
     Name,
@@ -33,6 +34,7 @@ from linklab.core.bounded import (
 from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
 from linklab.runs.queue_figures import QueueFigures
+from linklab.runs.traffic_figures import TrafficFigures
 from linklab.scenario import Scenario
 
 T = TypeVar("T")
@@ -138,7 +140,9 @@ class RunFigures:
     `energy` is None without an energy model. `processes` has client and server by sampling rate, "1
     Hz" and "10 Hz". It is None in virtual time, where computing takes no time. `workload` has a
     workload's own figures by key (`workload_figures.py`), None for a file download. `queues` has
-    those of each link's queues by link and direction, None without samples.
+    those of each link's queues by link and direction, None without samples. `traffic` has those of
+    each flow of other hosts, None without any. On links that other hosts use, `stalled_s` and `energy`
+    are None, because the links' counters hold their packets too.
     """
 
     download_s: SomeSeconds
@@ -152,6 +156,7 @@ class RunFigures:
     processes: ByName[ByName[ProcessFigures]] | None = None
     workload: ByName[Figure] | None = None
     queues: ByName[ByName[QueueFigures]] | None = None
+    traffic: Annotated[list[TrafficFigures], Few] | None = None
 
     @property
     def wasted_bytes(self) -> int | None:

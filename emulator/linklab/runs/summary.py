@@ -17,6 +17,7 @@ from linklab.core.records import (
     RoundTripRecord,
     SojournRecord,
     Tail,
+    TrafficRecord,
 )
 from linklab.runs import (
     job,
@@ -25,6 +26,7 @@ from linklab.runs import (
     run_energy,
     run_figures,
     stalls,
+    traffic_figures,
     workload_figures,
 )
 from linklab.runs.job import Job
@@ -125,17 +127,23 @@ def _of_workload(scenario: Scenario, manifest: Job, run_dir: Path, ended: Outcom
 def _with_samples(
     figures: RunFigures, scenario: Scenario, run_dir: Path, shift_s: float
 ) -> RunFigures:
-    """Adds what was sampled, if there is any: stalls, energy, processes, queues."""
+    """Adds what was sampled, if there is any: stalls, energy, processes, queues,
+    traffic."""
     queues = Tail(run_dir, QueueRecord).read()
     processes = Tail(run_dir, ProcessRecord).read()
     if processes:
         from linklab.runs import process_figures  # numpy is slow to load.
 
         figures = replace(figures, processes=process_figures.of_records(processes))
+    flows = Tail(run_dir, TrafficRecord).read()
+    if flows:
+        figures = replace(figures, traffic=traffic_figures.of_records(flows))
     if not queues:
         return figures
     waits = Tail(run_dir, SojournRecord).read()
     figures = replace(figures, queues=queue_figures.of_records(queues, waits))
+    if scenario.shared_links:
+        return figures
     if figures.goodput_bps is not None and not scenario.workload.takes_its_time:
         end_s, direction = shift_s + figures.download_s, scenario.workload.direction
         stalled_s = stalls.stalled_s(queues, end_s, direction)

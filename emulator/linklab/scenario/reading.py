@@ -12,12 +12,13 @@ from linklab.core import units
 from linklab.core.link_kinds import KINDS, MAX_LINKS, LinkKind, devices, in_order, link_name
 from linklab.models import events, impairments
 from linklab.models.events import Event
-from linklab.scenario import distributions, link, payload
+from linklab.scenario import distributions, link, payload, traffic
 from linklab.scenario.distributions import DelayDistribution
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.network import NetworkSettings
 from linklab.scenario.payload import Payload
 from linklab.scenario.settings import TABLE, Scenario
+from linklab.scenario.traffic import TrafficFlow
 from linklab.scenario.workload import Workload
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
@@ -28,6 +29,7 @@ from linklab.traces.trace import TraceSample
 NODES: Final = (
     "client",
     "server",
+    "other",
     "air",
     *(node for kind in KINDS.values() for node in (kind.access, kind.core)),
 )
@@ -55,7 +57,7 @@ def parse(
     if of_a_run and isinstance(root, MappingNode):
         root.value = [pair for pair in root.value if pair[0].value not in RETIRED]
     top = Mapping(file_name, root, "", TABLE.keys)
-    values = TABLE.values(top, without=("links", "events", "distributions"))
+    values = TABLE.values(top, without=("links", "events", "distributions", "traffic"))
     if stem is not None and values["name"] != stem:
         top.fail("name", f"{values['name']!r} differs from the file's name; allowed: {stem!r}")
     if not of_a_run:
@@ -71,6 +73,7 @@ def parse(
         links=links,
         events=_events(top, links, tables),
         distributions=tables,
+        traffic=_traffic(top, links),
         path=path,
     )
 
@@ -137,6 +140,15 @@ def _find_trace(base: Path | None, name: str) -> tuple[Path, tuple[TraceSample, 
 def _samples(file: Path, _changed_ns: int) -> tuple[TraceSample, ...]:
     """Reads a trace once for all scenarios that play it."""
     return plain.load(file)
+
+
+def _traffic(top: Mapping, links: dict[str, LinkSettings]) -> tuple[TrafficFlow, ...]:
+    found = [
+        (item, traffic.TABLE.of(item, link=item.get("link", one_of(*links))))
+        for item in top.items("traffic", traffic.TABLE.keys)
+    ]
+    traffic.check_all(top, found)
+    return tuple(flow for _, flow in found)
 
 
 def _events(

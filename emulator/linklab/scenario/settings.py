@@ -10,7 +10,7 @@ from linklab.models import events, impairments
 from linklab.models.delay_tables import DelayTable
 from linklab.models.events import Event
 from linklab.models.layer import STEP_S
-from linklab.scenario import client, link, network, payload, tcp, workload
+from linklab.scenario import client, link, network, payload, tcp, traffic, workload
 from linklab.scenario.client import ClientSettings
 from linklab.scenario.distributions import DelayDistribution, DistributionMapping
 from linklab.scenario.link import LinkSettings
@@ -18,6 +18,7 @@ from linklab.scenario.name import NAME
 from linklab.scenario.network import NetworkSettings
 from linklab.scenario.payload import Payload
 from linklab.scenario.tcp import TcpSettings
+from linklab.scenario.traffic import TrafficFlow
 from linklab.scenario.workload import Workload
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import TEXT, WORDS, duration
@@ -41,6 +42,7 @@ class Scenario:
     events: tuple[Event, ...] = ()
     distributions: dict[str, DelayDistribution] = field(default_factory=dict)
     network: NetworkSettings = field(default_factory=NetworkSettings)
+    traffic: tuple[TrafficFlow, ...] = ()
     tcp: TcpSettings = field(default_factory=TcpSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     step_s: float = STEP_S
@@ -54,6 +56,11 @@ class Scenario:
         from_start = (name for name, link in self.links.items() if impairments.impairs(link))
         later = (event.link for event in self.events if impairments.impairs(event))
         return frozenset((*from_start, *later))
+
+    @property
+    def shared_links(self) -> frozenset[str]:
+        """The names of the links that other hosts also use."""
+        return frozenset(flow.link for flow in self.traffic)
 
     @property
     def delay_tables(self) -> dict[str, DelayTable]:
@@ -101,6 +108,14 @@ TABLE: Final = Table(
             DistributionMapping(),
             "delay distributions of your own, for `impair_down` and `impair_up`",
             unset={},
+            default="none",
+        ),
+        Row(
+            "traffic",
+            "traffic",
+            Listed(traffic.TABLE, traffic.check_all),
+            "traffic of another host on the links",
+            unset=(),
             default="none",
         ),
         Row(

@@ -47,7 +47,7 @@ _IFLA_GRO_MAX_SIZE = 58
 _IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
 _INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
 _VETH_PEER, _BR_STP_STATE = 1, 5
-_IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING = 1, 8
+_IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING, _IFLA_BRPORT_UNICAST_FLOOD = 1, 8, 9
 _BYTES = struct.Struct("=16xQQ")
 
 _IFA_ADDRESS, _IFA_LOCAL, _NO_DETECTION = 1, 2, 0x02
@@ -63,6 +63,7 @@ _FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 1, 2, 6, 17
 _FRA_IP_PROTO, _FRA_SPORT_RANGE, _FRA_DPORT_RANGE = 22, 23, 24
 _PORTS = struct.Struct("=HH")
 _NDA_DST, _NDA_LLADDR, _PERMANENT = 1, 2, 0x80
+_BRIDGE_STATIC, _NTF_MASTER = 0x40, 0x04  # A permanent address would be the bridge's own.
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,17 @@ def set_port_state(index: int, state: int) -> bytes:
 def set_port_learning(index: int, *, learns: bool) -> bytes:
     """Sets whether a bridge learns addresses from a port."""
     return _port(index, _IFLA_BRPORT_LEARNING, int(learns))
+
+
+def set_port_flooding(index: int, *, floods: bool) -> bytes:
+    """Sets whether a bridge sends packets to a port whose address it does not know."""
+    return _port(index, _IFLA_BRPORT_UNICAST_FLOOD, int(floods))
+
+
+def set_bridged(index: int, mac: str) -> bytes:
+    """Tells a bridge for ever that the host with this MAC is behind a port."""
+    body = _NEIGHBOUR.pack(socket.AF_BRIDGE, index, _BRIDGE_STATIC, _NTF_MASTER, 0)
+    return message(_NEWNEIGH, ACK | CREATE | REPLACE, body + _mac(_NDA_LLADDR, mac))
 
 
 def get_interface(index: int) -> bytes:

@@ -57,6 +57,7 @@ def test_an_interface_goes_up_and_down(up: bool) -> None:
     [
         (rtnetlink.set_port_state(3, 2), "IFLA_BRPORT_STATE", 2),
         (rtnetlink.set_port_learning(3, learns=False), "IFLA_BRPORT_LEARNING", 0),
+        (rtnetlink.set_port_flooding(3, floods=False), "IFLA_BRPORT_UNICAST_FLOOD", 0),
     ],
 )
 def test_a_port_s_settings_are_those_of_a_bridge(message: bytes, name: str, value: int) -> None:
@@ -140,6 +141,13 @@ def test_addresses_of_ipv6_have_its_family() -> None:
     assert read["family"] == socket.AF_INET6
     read = decoded(ndmsg, rtnetlink.set_neighbour(3, "2001:db8:1::1", MACS[0]), 28, SET)
     assert (read["family"], read.get_attr("NDA_DST")) == (socket.AF_INET6, "2001:db8:1::1")
+
+
+def test_a_bridge_knows_a_host_for_ever() -> None:
+    """As `bridge fdb add … master static` asks for it (bridge(8))."""
+    read = decoded(ndmsg, rtnetlink.set_bridged(3, MACS[0]), 28, SET)
+    assert (read["ifindex"], read["state"], read["family"]) == (3, 0x40, 7)
+    assert (read["flags"], read.get_attr("NDA_LLADDR")) == (0x04, MACS[0])
 
 
 @pytest.fixture

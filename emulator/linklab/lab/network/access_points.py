@@ -1,4 +1,4 @@
-"""Joins the client to one of a link's access points at a time, by a bridge."""
+"""Joins the hosts on a link to one of its access points at a time, by a bridge."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import time
 from typing import Final
 
 from linklab.lab.kernel import rtnetlink
-from linklab.lab.network import topology
-from linklab.lab.network.cables import add_neighbour, index_of
+from linklab.lab.network.cables import add_neighbour, index_of, mac
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.topology import Access, LinkPath
 
@@ -18,7 +17,7 @@ it as soon as its device changes (net/bridge/br_if.c, br_port_carrier_check)."""
 
 
 def set_attached(hosts: dict[str, Host], access: Access, *, attached: bool) -> None:
-    """Opens or shuts the bridge's port between the client and an access point, if there is one."""
+    """Opens or shuts the bridge's port between the hosts and an access point, if there is one."""
     port = access.air
     if port is None:
         return
@@ -40,10 +39,11 @@ def _wait_until_up(host: Host, index: int) -> None:
 
 
 def join(hosts: dict[str, Host], path: LinkPath) -> None:
-    """Makes a link's `air` node a bridge between the client and its access points.
+    """Makes a link's `air` node a bridge between the hosts on it and its access points.
 
     All access points have the same IP address and MAC, the gateway's. Ports towards them learn no
-    MAC, so packets for the gateway reach the access point that the client is attached to.
+    MAC, so packets for the gateway reach the access point that the client is attached to. The bridge
+    knows the MACs of all hosts, and sends them nothing else. So no host gets the packets of another.
     """
     air = hosts[path.carrier.node]
     air.channel.request(rtnetlink.add_bridge(_BRIDGE))
@@ -55,6 +55,12 @@ def join(hosts: dict[str, Host], path: LinkPath) -> None:
         air.channel.request(rtnetlink.set_master(index, bridge))
         air.channel.request(rtnetlink.set_port_learning(index, learns=False))
         _wait_until_up(air, index)
-    air.channel.request(rtnetlink.set_master(air.indices[path.carrier.interface], bridge))
-    client, gateway = hosts[topology.CLIENT], path.accesses[0].down
-    add_neighbour(client, path.client, gateway)
+    gateway = path.accesses[0].down
+    for port, carrier in zip(path.hosts, path.carriers, strict=True):
+        index = air.indices[carrier.interface]
+        air.channel.request(rtnetlink.set_master(index, bridge))
+        air.channel.request(rtnetlink.set_bridged(index, mac(port)))
+        air.channel.request(rtnetlink.set_port_flooding(index, floods=False))
+        add_neighbour(hosts[port.node], port, gateway)
+        for access in path.accesses:
+            add_neighbour(hosts[access.node], access.down, port)

@@ -17,7 +17,7 @@ PREFIX_BITS: Final = {IPV4: 24, IPV6: 64}
 """The length of a cable's network, by family."""
 
 
-def _mac(port: Port) -> str:
+def mac(port: Port) -> str:
     """Returns a locally administered MAC that is the same in every lab."""
     if port.address:
         kind, octets = 0, bytes(int(octet) for octet in port.address.split("."))
@@ -32,7 +32,7 @@ def add_neighbour(host: Host, own: Port, other: Port, address: str = "") -> None
     index = host.indices[own.interface]
     for family in own.families:
         there = in_family(address or other.address, family)
-        host.channel.request(rtnetlink.set_neighbour(index, there, _mac(other)))
+        host.channel.request(rtnetlink.set_neighbour(index, there, mac(other)))
 
 
 def add_address(host: Host, port: Port, address: str, family: int) -> None:
@@ -54,14 +54,16 @@ def index_of(host: Host, interface: str) -> int:
     return rtnetlink.interface(host.channel.request(rtnetlink.find_interface(interface))).index
 
 
-def skip_indices(host: Host) -> None:
+def skip_indices(host: Host, times: int = 1) -> None:
     """Skips interface indices of a host, so that the ends of its cables have different ones.
 
     Linux reports a changed carrier at once only then, and else up to a second late
-    (net/core/link_watch.c, linkwatch_urgent_event).
+    (net/core/link_watch.c, linkwatch_urgent_event). The client's cables are the first ones of their
+    bridges, those of another host have its number behind the client's. So that host skips `times`.
     """
-    host.channel.request(rtnetlink.add_pair("skipped", "skipped-peer"))
-    host.channel.request(rtnetlink.delete(index_of(host, "skipped")))
+    for _ in range(times):
+        host.channel.request(rtnetlink.add_pair("skipped", "skipped-peer"))
+        host.channel.request(rtnetlink.delete(index_of(host, "skipped")))
 
 
 def connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
@@ -71,7 +73,7 @@ def connect(hosts: dict[str, Host], one: Port, two: Port) -> None:
         first.node,
         second.node,
         (one.interface, two.interface),
-        (_mac(one), _mac(two)),
+        (mac(one), mac(two)),
     )
     for host, port in ((first, one), (second, two)):
         index = index_of(host, port.interface)

@@ -61,15 +61,15 @@ def built(
     losses and jitter. `slack_s` is how late a timer may fire without costing rate. If the lab
     `takes_commands`, these may impair any link.
     """
-    impaired = scenario.impaired_links
-    paths = topology.link_paths(
-        scenario.links, first, scenario.links if takes_commands else impaired
-    )
+    others = {name: (topology.OTHER,) for name in scenario.links if name in scenario.shared_links}
+    impaired = scenario.links if takes_commands else scenario.impaired_links
+    paths = topology.link_paths(scenario.links, first, impaired, others)
+    stations = dict.fromkeys(host for hosts in others.values() for host in hosts)
     families = scenario.network.families
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}
         middle = [node for path in paths.values() for node in path.nodes]
-        for name in (topology.CLIENT, *middle, topology.SERVER):
+        for name in (topology.CLIENT, *stations, *middle, topology.SERVER):
             kind = Router if name in middle else EndHost
             host = start_host(name, kind, has_ipv6=IPV6 in families)
             stack.callback(host.node.terminate)
@@ -77,11 +77,12 @@ def built(
         client, server = hosts[topology.CLIENT], hosts[topology.SERVER]
         skip_indices(client)
         tcp = scenario.tcp
-        for host, control in (
-            (client, tcp.congestion_control.client),
-            (server, tcp.congestion_control.server),
-        ):
-            write_sysctls(host.node.namespace, tcp.sysctls(control))
+        controls = dict.fromkeys((topology.CLIENT, *stations), tcp.congestion_control.client)
+        controls[topology.SERVER] = tcp.congestion_control.server
+        for name, control in controls.items():
+            write_sysctls(hosts[name].node.namespace, tcp.sysctls(control))
+        for number, name in enumerate(stations, 1):
+            skip_indices(hosts[name], number)
         for family in families:
             address, bits = in_family(f"{SERVER_ADDRESS}/32", family).split("/")
             server.channel.request(rtnetlink.add_address(LOOPBACK, address, int(bits)))

@@ -25,10 +25,10 @@ def add_route(
         host.channel.request(rtnetlink.set_route(there, by, host.indices[own.interface]))
 
 
-def route_client(client: Host, path: LinkPath) -> None:
-    """Sets the client's routes through a link: default routes in the link's own table and, with the
+def route_host(host: Host, path: LinkPath) -> None:
+    """Sets the routes of a host on a link: default routes in the link's own table and, with the
     link's priority, in the main table, and one to the server's end of the link (`_route_server`)."""
-    index = client.indices[path.client.interface]
+    index = host.indices[path.device]
     for family in path.families:
         gateway = in_family(path.accesses[0].down.address, family)
         everywhere = in_family(EVERYWHERE, family)
@@ -37,7 +37,7 @@ def route_client(client: Host, path: LinkPath) -> None:
             rtnetlink.set_route(everywhere, gateway, index, priority=path.priority),
             rtnetlink.set_route(in_family(f"{path.server.address}/32", family), gateway, index),
         ):
-            client.channel.request(message)
+            host.channel.request(message)
 
 
 def _route_server(server: Host, path: LinkPath) -> None:
@@ -84,15 +84,17 @@ def route_middlebox(
 
 def route(hosts: dict[str, Host], path: LinkPath) -> None:
     """Sets the routes between the client and the server's one address through a link."""
-    client, core = hosts[topology.CLIENT], hosts[path.core]
-    route_client(client, path)
-    for family in path.families:
-        network = in_family(path.client_network, family)
-        for rule in (
-            rtnetlink.add_rule_by_source(network, path.table, path.table),
-            rtnetlink.add_rule_by_device(path.device, path.table, path.table + 100, family),
-        ):
-            client.channel.request(rule)
+    core = hosts[path.core]
+    for own in path.hosts:
+        host = hosts[own.node]
+        route_host(host, path)
+        for family in path.families:
+            network = in_family(path.client_network, family)
+            for rule in (
+                rtnetlink.add_rule_by_source(network, path.table, path.table),
+                rtnetlink.add_rule_by_device(path.device, path.table, path.table + 100, family),
+            ):
+                host.channel.request(rule)
     for access in path.accesses:
         for address in (SERVER_ADDRESS, path.server.address):
             add_route(hosts[access.node], access.up, access.core, f"{address}/32")

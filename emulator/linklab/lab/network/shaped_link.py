@@ -17,7 +17,7 @@ from linklab.lab.network.access_points import set_attached
 from linklab.lab.network.cables import add_address, add_neighbour, delete_address
 from linklab.lab.network.hosts import Host
 from linklab.lab.network.middlebox import Impairer
-from linklab.lab.network.routes import add_route, route_client
+from linklab.lab.network.routes import add_route, route_host
 from linklab.lab.network.topology import Access, LinkPath, Port
 from linklab.lab.shaping.delay import Delay, Transit
 from linklab.lab.shaping.rate_queue import RateQueue
@@ -117,7 +117,7 @@ class ShapedLink:
             self._impairer = Impairer(path, hosts, state, tables, seed, is_impaired=is_impaired)
         self.state = replace(state, up=True, lease=0, access_point="")
         for leg in self._legs.values():
-            set_attached(self._hosts, leg.access, attached=False)
+            set_attached(self._hosts, leg.access, attached=not self._roams)
             leg.apply(state, is_attached=not self._roams)
         self.apply(state)
 
@@ -159,9 +159,9 @@ class ShapedLink:
             self._impairer.close()
 
     def _set_carrier(self, *, up: bool) -> None:
-        host = self._hosts[self.path.carrier.node]
-        index = host.indices[self.path.carrier.interface]
-        host.channel.request(rtnetlink.set_up(index, up=up))
+        for port in self.path.carriers:
+            host = self._hosts[port.node]
+            host.channel.request(rtnetlink.set_up(host.indices[port.interface], up=up))
 
     def fill_checksums(self) -> None:
         """Makes packets on the client's device carry checksums, as on a wire.
@@ -189,7 +189,7 @@ class ShapedLink:
         for family in path.families:
             delete_address(client, path.client, path.lease(old), family)
             add_address(client, path.client, path.lease(new), family)
-        route_client(client, path)
+        route_host(client, path)
         for family in path.families:
             client.run(["ss", "--kill", "--tcp", "src", in_url(in_family(path.lease(old), family))])
 

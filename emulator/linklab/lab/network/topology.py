@@ -16,6 +16,13 @@ and `impair_up` ask for:
 
     client ──wlan0── ap ── isp ── isp-mid ──── server
 
+Other hosts may share a link. They stand behind the same bridge, so their packets wait in the same
+queues:
+
+    client ──wlan0─┐
+                   air ── ap ── isp ──── server
+     other ──wlan0─┘
+
 The nodes of a kind's further links have a number: ap-1, isp-1, air-1, and the device wlan1.
 """
 
@@ -24,8 +31,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from linklab.core.ip_family import IPV6, ONLY_IPV4, Families, in_family, in_url
+from linklab.core.link_kinds import WIFI
 from linklab.scenario import LinkSettings
 
 CLIENT = "client"
@@ -33,14 +42,20 @@ SERVER = "server"
 SERVER_ADDRESS = "10.0.0.1"
 SERVER_NAME = "server.linklab"
 AIR = "air"
+OTHER = "other"
+"""The host that sends and receives a scenario's traffic."""
 
 EVERY_ADDRESS = "::"
 """Stands for all addresses of both families in a server that takes both by one socket."""
 
 _FIRST = 100
 
-LEASES = 250
-"""The number of addresses that a client may use on a link, of the 254 in its network."""
+_FIRST_OWN = 2
+"""The last number of the client's first address on a link."""
+
+LEASES = 200
+"""The number of addresses that a client may use on a link, of the 254 in its network. Other hosts
+have the addresses behind them."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,14 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Station:
+    """Another host on the client's bridge: its port, and the bridge's port towards it."""
+
+    host: Port
+    air: Port
+
+
+@dataclass(frozen=True)
 class Middlebox:
     """A node between core and server: its ports towards both."""
 
@@ -85,8 +108,8 @@ class LinkPath:
 
     `table` is the client's routing table for traffic over this link. `priority` is that of its
     default route. The smallest one wins. `carrier` is the other end of the client's cable. Its
-    state is the carrier that the client sees. `server` is the server's port, and `border` the other
-    end of its cable.
+    state is the carrier that the client sees. `stations` are the other hosts on the link. `server`
+    is the server's port, and `border` the other end of its cable.
     """
 
     name: str
@@ -100,6 +123,17 @@ class LinkPath:
     core_up: Port
     server: Port
     middlebox: Middlebox | None = None
+    stations: tuple[Station, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[Port, ...]:
+        """The ports of the client and the other hosts on the link."""
+        return (self.client, *(station.host for station in self.stations))
+
+    @property
+    def carriers(self) -> tuple[Port, ...]:
+        """The other ends of their cables."""
+        return (self.carrier, *(station.air for station in self.stations))
 
     @property
     def border(self) -> Port:
@@ -124,7 +158,7 @@ class LinkPath:
     @property
     def cables(self) -> tuple[tuple[Port, Port], ...]:
         """The pairs of connected ports, client side first."""
-        pairs = [(self.client, self.carrier)]
+        pairs = list(zip(self.hosts, self.carriers, strict=True))
         for access in self.accesses:
             if access.air is not None:
                 pairs.append((access.air, access.down))
@@ -160,28 +194,37 @@ def server_in_url(families: Families) -> str:
 
 
 def link_paths(
-    links: Mapping[str, LinkSettings], first: str | None = None, impaired: Collection[str] = ()
+    links: Mapping[str, LinkSettings],
+    first: str | None = None,
+    impaired: Collection[str] = (),
+    others: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> dict[str, LinkPath]:
     """Returns the path of every link of a scenario. Traffic that names no link takes `first`, else
-    the scenario's first link. Links that may be `impaired` have a middlebox."""
+    the scenario's first link. Links that may be `impaired` have a middlebox. `others` has the names
+    of the hosts that share a link with the client, by link."""
     paths = {}
     numbers: Counter[str] = Counter()
     for index, (name, link) in enumerate(links.items(), start=1):
         number = numbers[link.kind.name]
         numbers[link.kind.name] += 1
-        path = _link_path(name, link, index, f"-{number}" if number else "")
+        own = others.get(name, ())
+        path = _link_path(name, link, index, f"-{number}" if number else "", own)
         if name in impaired:
             path = _with_middlebox(path, index)
         paths[name] = replace(path, priority=_FIRST) if name == first else path
     return paths
 
 
-def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPath:
+def _link_path(
+    name: str, link: LinkSettings, index: int, suffix: str, others: Collection[str]
+) -> LinkPath:
     """Returns the path of a scenario's link number `index`. `suffix` makes its nodes' names unique."""
     net, device, families = f"10.{index}", link.device, link.families
-    core, air = f"{link.kind.core}{suffix}", f"{AIR}{suffix}"
+    core = f"{link.kind.core}{suffix}"
+    air = f"{AIR}{suffix}" if link.kind == WIFI else f"{AIR}-{link.kind.access}{suffix}"
     points = link.access_points
     nodes = points if len(points) > 1 else [f"{link.kind.access}{suffix}"]
+    is_bridged = len(nodes) > 1 or bool(others)
     accesses = []
     for number, node in enumerate(nodes):
         backhaul = f"{net}.{1 if number == 0 else 10 + number}"
@@ -191,7 +234,7 @@ def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPa
                 down=Port(node, f"{node}-{device}", f"{net}.0.1", families),
                 up=Port(node, f"{node}-{core}", f"{backhaul}.1", families),
                 core=Port(core, f"{core}-{node}", f"{backhaul}.2", families),
-                air=Port(air, f"air-{node}") if len(nodes) > 1 else None,
+                air=Port(air, f"air-{node}") if is_bridged else None,
             )
         )
     return LinkPath(
@@ -200,11 +243,18 @@ def _link_path(name: str, link: LinkSettings, index: int, suffix: str) -> LinkPa
         core=core,
         table=_FIRST + index,
         priority=_FIRST + index,
-        client=Port(CLIENT, device, f"{net}.0.2", families),
-        carrier=Port(air, f"air-{device}") if len(nodes) > 1 else accesses[0].down,
+        client=Port(CLIENT, device, f"{net}.0.{_FIRST_OWN}", families),
+        carrier=Port(air, f"air-{device}") if is_bridged else accesses[0].down,
         accesses=tuple(accesses),
         core_up=Port(core, f"{core}-server", f"{net}.2.1", families),
         server=Port(SERVER, f"server-{core}", f"{net}.2.2", families),
+        stations=tuple(
+            Station(
+                Port(host, device, f"{net}.0.{_FIRST_OWN + LEASES + number}", families),
+                Port(air, f"air-{device}-{number + 2}"),
+            )
+            for number, host in enumerate(others)
+        ),
     )
 
 

@@ -61,7 +61,19 @@ IMPAIRED = list(
     ).values()
 )
 
-every = pytest.mark.parametrize("paths", [TWO, MANY, IMPAIRED], ids=["two", "many", "impaired"])
+SHARED = list(
+    link_paths(
+        scenario.parse(
+            f"name: a\npayload: {{size: 1 B}}\nlinks: {{{wifi('wifi', 'ap1', 'ap2')}, "
+            f"{wifi('b')}, {lte('lte')}, {lte('d')}}}\n"
+        ).links,
+        others={"wifi": ["other", "client-2"], "lte": ["other"], "d": ["client-2"]},
+    ).values()
+)
+
+every = pytest.mark.parametrize(
+    "paths", [TWO, MANY, IMPAIRED, SHARED], ids=["two", "many", "impaired", "shared"]
+)
 
 
 def test_wifi_and_lte_stand_where_they_always_stood() -> None:
@@ -120,6 +132,33 @@ def test_several_access_points_hang_in_the_air() -> None:
     assert (ROAMING.client, ROAMING.server) == (TWO[0].client, TWO[0].server)
     backhauls = [net(one) for one, two in ROAMING.cables if one.address and two.address]
     assert len(set(backhauls)) == len(backhauls) == 3
+
+
+def test_other_hosts_stand_behind_the_client_s_bridge() -> None:
+    wifi, alone, lte, second = SHARED
+    assert wifi.nodes == [AIR, "ap1", "ap2", "isp"]
+    assert [path.nodes for path in (lte, second)] == [
+        ["air-enb", "enb", "epc"],
+        ["air-enb-1", "enb-1", "epc-1"],
+    ]
+    assert alone.nodes == ["ap-1", "isp-1"]
+    assert [port.node for port in wifi.hosts] == [CLIENT, "other", "client-2"]
+    assert {port.node for port in wifi.carriers} == {AIR}
+    assert len(set(wifi.carriers)) == 3
+    assert {port.interface for port in wifi.hosts} == {"wlan0"}
+    assert lte.carriers[0].node == lte.accesses[0].air.node == "air-enb"  # type: ignore[union-attr]
+
+
+def test_no_host_gets_an_address_that_the_client_may_lease() -> None:
+    for path in SHARED:
+        others = [station.host.address for station in path.stations]
+        assert len(set(others)) == len(others)
+        leases = {path.lease(number) for number in range(600)}
+        assert leases.isdisjoint(others)
+        assert all(
+            ipaddress.IPv4Address(one) in ipaddress.IPv4Network(path.client_network)
+            for one in others
+        )
 
 
 def test_one_access_point_needs_no_air() -> None:

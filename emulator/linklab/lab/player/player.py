@@ -54,7 +54,8 @@ class Player:
     `events.jsonl` (events in words) and, every `sample_s`, `queues.jsonl` (counters per link and
     direction). Each sample also flushes the files. With an `inbox` it takes commands. It calls
     `on_next` for the command that asks for the next algorithm. Unless `may_be_late`, a late change
-    raises LabError. So does a time of `patience_s` in which no link carried a frame.
+    raises LabError. So does a time of `patience_s` in which no link carried a frame, or if other
+    hosts use the links (`is_shared`), none of the client's.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Player:
         on_next: Callable[[], None] = lambda: None,
         may_be_late: bool = False,
         patience_s: float = math.inf,
+        is_shared: bool = False,
     ) -> None:
         self._lab = lab
         self._models = models
@@ -79,6 +81,7 @@ class Player:
         self._on_next = on_next
         self._may_be_late = may_be_late
         self._patience_s = patience_s
+        self._is_shared = is_shared
         self._carried_bytes, self._carried_s = 0, 0.0
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = itertools.count()
@@ -159,6 +162,11 @@ class Player:
     def now_s(self) -> float:
         """Returns the scenario time in seconds."""
         return (time.monotonic_ns() - self._start_ns) / 1e9
+
+    @property
+    def start_ns(self) -> int:
+        """The scenario's start, in nanoseconds of the monotonic clock."""
+        return self._start_ns
 
     def at(self, due_s: float, action: Callable[[float], None]) -> None:
         """Calls `action` with `due_s` at that time of the scenario."""
@@ -277,6 +285,8 @@ class Player:
 
     def _sample(self, due_s: float) -> None:
         carried_bytes = self._write_sample(self.now_s() - due_s)
+        if self._is_shared:
+            carried_bytes = self._client_bytes()
         if carried_bytes != self._carried_bytes:
             self._carried_bytes, self._carried_s = carried_bytes, due_s
         elif due_s - self._carried_s > self._patience_s:
@@ -284,6 +294,12 @@ class Player:
                 f"no link has carried anything for {self._patience_s:.0f} s: the client waits for ever"
             )
         self.at(self._samples.after(due_s), self._sample)
+
+    def _client_bytes(self) -> int:
+        """Returns the bytes that the client has received and sent over all links."""
+        client = self._lab.client
+        found = [client.interface(link.path.device) for link in self._lab.links.values()]
+        return sum(one.received_bytes + one.sent_bytes for one in found)
 
     def _write_sample(self, late_s: float) -> int:
         """Writes every counter. Returns the sum of the carried bytes."""

@@ -13,6 +13,7 @@ import pytest
 from msgspec import UNSET
 
 from linklab.core.link_state import Direction, LinkState
+from linklab.lab.kernel.rtnetlink import Interface
 from linklab.lab.network.hosts import LabError
 from linklab.lab.network.lab import Lab
 from linklab.lab.player import control, player
@@ -81,6 +82,7 @@ class Stage:
             name: Link(device, lambda link, state: self.on_apply(link, state))
             for name, device in (("wifi", "wlan0"), ("lte", "rmnet0"))
         }
+        self.client_interface = lambda device: Interface(1, 6, 9, 9)
         self.reader, self._writer = os.pipe()
 
     def end_client(self) -> None:
@@ -88,7 +90,8 @@ class Stage:
 
     def player(self, *events: Event, layers: dict[str, Layer] | None = None, **more: Any) -> Player:
         """A player of events, and of a further layer for each link that has one."""
-        lab = SimpleNamespace(links=self.links, client=SimpleNamespace(pid=os.getpid()))
+        client = SimpleNamespace(pid=os.getpid(), interface=self.client_interface)
+        lab = SimpleNamespace(links=self.links, client=client)
         own = layers or {}
         models = {
             name: ScenarioLink(
@@ -245,6 +248,16 @@ def test_who_waits_for_what_never_comes_is_not_waited_for(stage: Stage) -> None:
     assert (
         len(stage.lines("queues.jsonl")) == 2 * 7
     )  # At 10 ms it had carried something, and at the end
+
+
+def test_the_packets_of_other_hosts_do_not_keep_a_client_waiting(stage: Stage) -> None:
+    with pytest.raises(LabError, match="the client waits"):
+        stage.play(sample_s=0.01, patience_s=0.045, is_shared=True)
+    sent = itertools.count()
+    stage.client_interface = lambda device: Interface(1, 6, 9, next(sent))
+    stage.on_apply = lambda link, state: stage.end_client()
+    took_s = stage.play(rate("wifi", 0.1, 4000), sample_s=0.01, patience_s=0.02, is_shared=True)
+    assert took_s > 0.1
 
 
 def test_while_something_passes_nobody_is_hurried(stage: Stage) -> None:

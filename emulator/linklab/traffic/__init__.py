@@ -1,0 +1,1 @@
+"""Defines the programs that send and receive a scenario's traffic."""
