@@ -17,6 +17,7 @@ from linklab.core.records import (
 )
 from linklab.runs.queue_figures import QueueFigures
 from linklab.runs.run_figures import LinkFigures, RunFigures
+from linklab.runs.shares import ClientFigures, ShareFigures
 from linklab.runs.traffic_figures import TrafficFigures
 
 PAGE = Path(__file__).parents[2] / "handbook" / "reference" / "run-directory.md"
@@ -38,6 +39,8 @@ def fields(kind: Any) -> list[str]:
         ("## Fields of queues.jsonl\n", QueueRecord),
         ("## Fields of sojourns.jsonl\n", SojournRecord),
         ("## Fields of round-trips.jsonl\n", RoundTripRecord),
+        ("| field of a client | meaning |\n", ClientFigures),
+        ("| field of a share | meaning |\n", ShareFigures),
         ("| field of a flow | meaning |\n", TrafficFigures),
         ("## Fields of traffic.jsonl\n", TrafficRecord),
     ],

@@ -87,6 +87,20 @@ def _traffic(run: Run) -> Iterator[Row]:
         yield asdict(one)
 
 
+def _clients(run: Run) -> Iterator[Row]:
+    """Yields the figures of each of several clients."""
+    for one in (run.figures and run.figures.clients) or []:
+        yield {"client": one.client, "algorithm": one.algorithm, **one.flat()}
+
+
+def _shares(run: Run) -> Iterator[Row]:
+    """Yields the rate and the share of each who uses a shared link."""
+    for link, one in ((run.figures and run.figures.shares) or {}).items():
+        for who, share in one.shares.items():
+            rate = one.rates_bps[who]
+            yield {"link": link, "who": who, "rate_bps": rate, "share": share, "jain": one.jain}
+
+
 def _power(run: Run) -> Iterator[Row]:
     """Yields the device's power: the total (`link` is empty), and for each link."""
     for one in run.power:
@@ -110,6 +124,8 @@ TABLES: dict[str, Callable[[Run], Iterable[Any]]] = {
     "queues": lambda run: run.queues,
     "queue-figures": _queues,
     "traffic": _traffic,
+    "clients": _clients,
+    "shares": _shares,
     "events": lambda run: run.events,
     "power": _power,
     "processes": _processes,

@@ -14,8 +14,9 @@ from linklab.commands.options import UsageError
 EPILOG = """\
 tables, a row each: runs, links (of a run), workload (a figure of a page, player
 and the like), requests, samples (of the client, every 100 ms), states (of a
-link), queues (counters of a link), queue-figures, traffic, events, power (over time,
-where an energy model is named), processes (what client and server used, on the
+link), queues (counters of a link), queue-figures, traffic (flows of others),
+clients (of several), shares (of a link), events, power (over time, where an
+energy model is named), processes (what client and server used, on the
 real clock), process-samples
 
 examples:

@@ -72,8 +72,13 @@ def run(options: argparse.Namespace) -> int:
         queue = queues.get(scenario.workload.direction)
         if queue is not None and queue.sojourn is not None:
             print(f"  {name:<{longest}} {queue.words}")
+    for client in figures.clients or []:
+        goodput = "" if client.goodput_bps is None else f", {client.goodput_bps / 1e6:.1f} Mbit/s"
+        print(f"  {client.title}: {client.download_s:.3f} s{goodput}")
     for flow in figures.traffic or []:
-        print(f"  traffic {flow.title}: {flow.words}")
+        print(f"  flow {flow.title}: {flow.words}")
+    for place, shared in (figures.shares or {}).items():
+        print(f"  shares of {place}: {shared.words}")
     for who, looked in (figures.processes or {}).items():
         one = looked.get("1 Hz", looked["10 Hz"])
         memory = "" if one.memory_bytes is None else f", {one.memory_bytes / 1e6:.1f} MB"

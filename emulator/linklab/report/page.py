@@ -26,6 +26,7 @@ from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.one_window import in_one_window
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures, RunFigures
+from linklab.runs.shares import ShareFigures
 from linklab.runs.time_series import Range, TimeSeries
 from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
@@ -315,6 +316,7 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], OverTime])
         "loads": _loads(group),
         "queues": _queue_rows(group),
         "traffic": _traffic_rows(group),
+        "shares": _share_rows(group),
         "model": ", ".join(_models(group)),
         "counted_alike": len(_models(group)) < 2,
         "time_series": [
@@ -399,6 +401,31 @@ def _traffic_rows(group: Group) -> list[dict[str, Any]]:
             **{name: _median(one.get(name) for one in known) for name in traffic_figures.NAMES},
         }
         for (client, flow), known in found.items()
+    ]
+
+
+def _share_rows(group: Group) -> list[dict[str, Any]]:
+    """Returns how those who use a link share it, medians over runs."""
+    found: dict[tuple[str, str], list[ShareFigures]] = {}
+    for client, runs in group.runs.items():
+        for run in runs:
+            for link, one in ((run.figures and run.figures.shares) or {}).items():
+                found.setdefault((client, link), []).append(one)
+    return [
+        {
+            "client": client,
+            "link": link,
+            "jain": statistics.median(one.jain for one in known),
+            "parts": [
+                (
+                    who,
+                    statistics.median(one.rates_bps[who] for one in known if who in one.rates_bps),
+                    statistics.median(one.shares[who] for one in known if who in one.rates_bps),
+                )
+                for who in dict.fromkeys(who for one in known for who in one.rates_bps)
+            ],
+        }
+        for (client, link), known in found.items()
     ]
 
 

@@ -248,6 +248,8 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
         if max(phones_j):
             said = f"of it the phone itself, for the same time in all rows, J: {max(phones_j):.1f}"
             notes.append(Text(said, style="dim"))
+    for row in comparison.rows:
+        notes += [Text(f"{row.algorithm}, {words}", style="dim") for words in _shared(row)]
     wasted = [
         f"{row.algorithm} {one.median / 1e6:.1f}"
         for row in comparison.rows
@@ -263,6 +265,18 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
             why = printable(reason, keep="")
             notes.append(Text(f"{row.algorithm} failed{times}: {why}", style="red"))
     return list(notes)
+
+
+def _shared(row: ComparisonRow) -> list[str]:
+    """Describes the time of each of several clients, and how all share each link."""
+    lines = []
+    if row.clients:
+        times = (f"{who} {_median(one.get(DOWNLOAD.key))}" for who, one in row.clients.items())
+        lines.append(f"s: {', '.join(times)}")
+    for link, parts in row.shares.items():
+        shown = ", ".join(f"{who} {one.median:.1%}" for who, one in parts.items())
+        lines.append(f"shares of {link}: {shown}; Jain's index {row.jain[link].median:.3f}")
+    return lines
 
 
 def to_json(comparison: Comparison) -> dict[str, object]:
@@ -284,6 +298,9 @@ def to_json(comparison: Comparison) -> dict[str, object]:
       workload{figure}       medians of the workload's own figures, none of a file's download
       queues{link}{direction}  medians of the figures of runs/queue_figures.py that are known
       traffic{flow}          medians of the figures of runs/traffic_figures.py that are known
+      clients{client}        of each of several: download_s, goodput_bps
+      shares{link}{who}      part of the sum of the rates on the link, or on "all links"
+      jain{link}             Jain's index of these rates
       links{name}            bytes, share, finish_s, rtt_min_s, wasted_bytes, requests
       spread{metric}         min, max, sd of each metric above that has a median, the workload's
                              too; a link's metrics lie in links{name}.spread
@@ -319,12 +336,18 @@ def _row_json(row: ComparisonRow) -> dict[str, object]:
             }
             for link, queues in row.queues.items()
         },
-        "traffic": {
-            flow: {name: one.median for name, one in found.items()}
-            for flow, found in row.traffic.items()
-        },
+        "traffic": _medians_by_title(row.traffic),
+        "clients": _medians_by_title(row.clients),
+        "shares": _medians_by_title(row.shares),
+        "jain": {link: one.median for link, one in row.jain.items()},
         "links": {name: _link_json(link) for name, link in row.links.items()},
         "spread": _spreads({**metrics, **row.workload}),
+    }
+
+
+def _medians_by_title(rows: dict[str, dict[str, Spread]]) -> dict[str, dict[str, float]]:
+    return {
+        title: {name: one.median for name, one in found.items()} for title, found in rows.items()
     }
 
 

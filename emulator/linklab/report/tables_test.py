@@ -271,6 +271,9 @@ def test_json_keys_are_stable(published: Comparison) -> None:
         "workload",
         "queues",
         "traffic",
+        "clients",
+        "shares",
+        "jain",
         "links",
         "spread",
     ]

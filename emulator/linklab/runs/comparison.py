@@ -18,7 +18,6 @@ from linklab.runs.figures import (
 )
 from linklab.runs.queue_figures import QueueFigures
 from linklab.runs.run_figures import LinkFigures, RunFigures, in_order
-from linklab.runs.traffic_figures import TrafficFigures
 from linklab.scenario import Scenario
 
 
@@ -76,7 +75,8 @@ class ComparisonRow:
     without figures. `energy` is None without an energy model. `workload` has a workload's own
     figures by key (`workload_figures.py`). It is empty for file downloads. `queues` has the figures
     of `queue_figures.py` by link, direction and name. `traffic` has those of `traffic_figures.py` by
-    flow and name.
+    flow and name. `clients` has download time and goodput of each of several clients, `shares` the
+    part of each who shares a link by link and title, `jain` Jain's index of each link.
     """
 
     algorithm: str
@@ -91,6 +91,9 @@ class ComparisonRow:
     workload: dict[str, Spread] = field(default_factory=dict)
     queues: dict[str, dict[str, dict[str, Spread]]] = field(default_factory=dict)
     traffic: dict[str, dict[str, Spread]] = field(default_factory=dict)
+    clients: dict[str, dict[str, Spread]] = field(default_factory=dict)
+    shares: dict[str, dict[str, Spread]] = field(default_factory=dict)
+    jain: dict[str, Spread] = field(default_factory=dict)
 
     def of(self, figure: RunFigure) -> Spread | None:
         """Returns a figure over all runs."""
@@ -187,6 +190,7 @@ def _row(
     if published is not None and download is not None:
         error = (download.median - published.download_s) / published.download_s
     names = in_order(scenario, dict.fromkeys(name for run in runs for name in run.links))
+    shared = [pair for run in runs for pair in (run.shares or {}).items()]
     return ComparisonRow(
         algorithm=algorithm,
         runs=len(runs),
@@ -199,7 +203,13 @@ def _row(
         energy=_energy_row([run.energy for run in runs if run.energy is not None]),
         workload=_workload_row([run.workload for run in runs if run.workload is not None]),
         queues=_queue_rows([run.queues for run in runs if run.queues is not None]),
-        traffic=_traffic_rows([flow for run in runs for flow in run.traffic or []]),
+        traffic=_by_title((one.title, one.flat()) for run in runs for one in run.traffic or []),
+        clients=_by_title((one.title, one.flat()) for run in runs for one in run.clients or []),
+        shares=_by_title((name, one.shares) for name, one in shared),
+        jain={
+            name: spread(one.jain for own, one in shared if own == name)
+            for name in dict.fromkeys(name for name, _ in shared)
+        },
     )
 
 
@@ -222,15 +232,15 @@ def _queue_rows(
     }
 
 
-def _traffic_rows(flows: list[TrafficFigures]) -> dict[str, dict[str, Spread]]:
+def _by_title(found: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, Spread]]:
+    """Returns the spread of each figure, by title and name."""
     values: dict[str, dict[str, list[float]]] = {}
-    for flow in flows:
-        found = values.setdefault(flow.title, {})
-        for name, value in flow.flat().items():
-            found.setdefault(name, []).append(value)
+    for title, figures in found:
+        own = values.setdefault(title, {})
+        for name, value in figures.items():
+            own.setdefault(name, []).append(value)
     return {
-        title: {name: spread(every) for name, every in found.items()}
-        for title, found in values.items()
+        title: {name: spread(every) for name, every in own.items()} for title, own in values.items()
     }
 
 

@@ -20,6 +20,7 @@ from linklab.core.scratch import scratch_prefix
 from linklab.lab.kernel.rtnetlink import Interface
 from linklab.lab.network import outside
 from linklab.lab.network.lab import Lab, built
+from linklab.lab.network.topology import client_host
 from linklab.lab.player.control import Inbox
 from linklab.lab.player.player import Player
 from linklab.lab.player.signal_file import SignalFile
@@ -30,11 +31,12 @@ from linklab.runs import execution_programs, names, outcome
 from linklab.runs.clients import preparations
 from linklab.runs.clients.preparations import ReadyLab
 from linklab.runs.execution_plan import Plan
-from linklab.runs.execution_programs import NextRun
+from linklab.runs.execution_programs import FurtherClient, NextRun
 from linklab.runs.outcome import Outcome
 from linklab.scenario import ScenarioError
 
 if TYPE_CHECKING:
+    from linklab.lab.multipath.multipath import Multipath
     from linklab.lab.programs.traffic import Traffic
 
 
@@ -59,22 +61,28 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         ready = ReadyLab(lab, player, plan.task)
         argv = execution_programs.client_command(plan, lab)
         enter(_prepared(plan, ready))
-        start_server = execution_programs.server_starter(plan, lab)
+        further = [_further(one, number, lab) for number, one in enumerate(plan.further(), 2)]
+        start_server = execution_programs.server_starter(plan, lab, [one.plan for one in further])
         enter(_packets_recorded(plan, lab))
         enter(_round_trips_recorded(plan, lab, player))
         use = plan.path_use
         multipath = None if use is None else enter(preparations.multipath_tcp(ready, use))
+        recorders = [_multipath(one, player, stack) for one in further]
         _even(plan)
         serving = start_server()
         stack.callback(serving.stop)
-        before = _interfaces(lab)
+        before = [_interfaces(one) for one in (lab, *(one.lab for one in further))]
         flows = enter(_traffic(plan, lab))
         _even(plan)
         with _playing(player), _flowing(flows, player, run_dir):
-            exit_code, elapsed_ns = execution_programs.run_client(plan, lab, player, argv, serving)
-        ended = _outcome(plan, exit_code, elapsed_ns, before, _interfaces(lab))
+            exit_code, elapsed_ns = execution_programs.run_client(
+                plan, lab, player, argv, serving, further
+            )
+        ended = _outcome(plan, exit_code, elapsed_ns, before[0], _interfaces(lab))
         if multipath is not None:
             multipath.write(run_dir, elapsed_ns / 1e9)
+        for one, recorder, devices in zip(further, recorders, before[1:], strict=True):
+            _write_further(one, recorder, devices)
     outcome.write(ended, run_dir)
     return ended
 
@@ -171,6 +179,30 @@ def _round_trips_recorded(
 def _even(plan: Plan) -> None:
     if plan.job.clock == "virtual":
         reproducible_start.align()
+
+
+def _further(plan: Plan, number: int, lab: Lab) -> FurtherClient:
+    own = lab.seen_from(client_host(number))
+    return FurtherClient(plan, own, execution_programs.client_command(plan, own))
+
+
+def _multipath(one: FurtherClient, player: Player, stack: contextlib.ExitStack) -> Multipath | None:
+    """Makes Multipath TCP use the links of a further client, if it speaks it."""
+    if one.plan.path_use is None:
+        return None
+    ready = ReadyLab(one.lab, player, one.plan.task)
+    return stack.enter_context(preparations.multipath_tcp(ready, one.plan.path_use))
+
+
+def _write_further(
+    one: FurtherClient, multipath: Multipath | None, before: dict[str, Interface]
+) -> None:
+    """Writes the outcome of a further client into its directory."""
+    assert one.process is not None
+    ended = _outcome(one.plan, one.process.returncode, one.elapsed_ns, before, _interfaces(one.lab))
+    if multipath is not None:
+        multipath.write(one.plan.run_dir, one.elapsed_ns / 1e9)
+    outcome.write(ended, one.plan.run_dir)
 
 
 def _traffic(plan: Plan, lab: Lab) -> contextlib.AbstractContextManager[Traffic | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,6 +52,33 @@ class Plan:
         told = job if client else as_written
         task = environment.task_of(told, scenario, run_dir, scratch / "payload")
         return cls(run_dir, host_root, scratch, as_written, job, scenario, client, task)
+
+    def further(self) -> list[Plan]:
+        """Returns a plan for each further client of the scenario. It has directories of its own in
+        `run_dir` and `scratch`, which are made here."""
+        plans = []
+        for number, name in enumerate(self.scenario.clients[1:], 2):
+            own = manifest.client_directory(number)
+            for directory in (self.run_dir / own, self.scratch / own):
+                directory.mkdir()
+            as_written, job = self.as_written.of_client(name), self.job.of_client(name)
+            client = client_of(job.client) if job.client else None
+            told = job if client else as_written
+            output = self.scratch / own / "payload"
+            task = environment.task_of(told, self.scenario, self.run_dir / own, output)
+            task = dataclasses.replace(task, wireless=self.task.wireless, energy=self.task.energy)
+            plans.append(
+                dataclasses.replace(
+                    self,
+                    run_dir=self.run_dir / own,
+                    scratch=self.scratch / own,
+                    as_written=as_written,
+                    job=job,
+                    client=client,
+                    task=task,
+                )
+            )
+        return plans
 
     @property
     def client_job(self) -> Job:

@@ -9,7 +9,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -29,8 +30,8 @@ class NextRun(Exception):
     """A user of a live lab asked for the next run."""
 
 
-def server_starter(plan: Plan, lab: Lab) -> Callable[[], Server]:
-    """Returns a function that starts the run's server: the user's, or H2O.
+def server_starter(plan: Plan, lab: Lab, further: Sequence[Plan] = ()) -> Callable[[], Server]:
+    """Returns a function that starts the run's server, the user's or H2O, for all clients.
 
     Raises LabError if a user's server would also have to answer without TLS.
     """
@@ -46,9 +47,9 @@ def server_starter(plan: Plan, lab: Lab) -> Callable[[], Server]:
             Path(plan.job.key),
             Path(plan.job.payload),
             plan.run_dir,
-            mptcp=plan.path_use is not None,
+            mptcp=any(one.path_use is not None for one in (plan, *further)),
             uploads=plan.uploads,
-            plain=plan.needs_plain_http,
+            plain=any(one.needs_plain_http for one in (plan, *further)),
             families=plan.scenario.network.families,
         )
     if plan.needs_plain_http:
@@ -93,31 +94,78 @@ def _client_host(plan: Plan, lab: Lab) -> Host:
     return lab.server if at is not None and at.on == "server" else lab.client
 
 
+@dataclass
+class FurtherClient:
+    """A client that runs beside the first one, on a host of its own, which `lab` has as its client."""
+
+    plan: Plan
+    lab: Lab
+    argv: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    elapsed_ns: int = 0
+    _started_ns: int = 0
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Starts its program, and ends it after the block."""
+        with _streams(self.plan) as streams:
+            self._started_ns = time.monotonic_ns()
+            self.process = _started(self.plan, self.lab, self.argv, streams)
+            try:
+                yield
+            finally:
+                end(self.process)
+
+    def note_end(self) -> None:
+        """Notes that its program has ended."""
+        self.elapsed_ns = time.monotonic_ns() - self._started_ns
+
+
 def run_client(
-    plan: Plan, lab: Lab, player: Player, argv: list[str], serving: Server
+    plan: Plan,
+    lab: Lab,
+    player: Player,
+    argv: list[str],
+    serving: Server,
+    further: Sequence[FurtherClient] = (),
 ) -> tuple[int, int]:
-    """Runs the client to its end while the links change. Returns its exit code and nanoseconds.
+    """Runs the client and further ones to their ends while the links change. Returns the client's
+    exit code and nanoseconds.
 
     Raises LabError if the server dies first.
     """
     if plan.job.shift_s:
         player.play_until(plan.job.shift_s)
-    with _streams(plan) as (stdin, stdout, stderr):
+    with _streams(plan) as streams:
         started_ns = time.monotonic_ns()
-        process = _client_host(plan, lab).start(
-            argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            environment=environment.of_client(plan.client_job, plan.task, plan.scratch),
-            directory=plan.scratch,
-        )
+        process = _started(plan, lab, argv, streams)
+        ends_ns: list[int] = []
         try:
-            with _watched(plan, player, process, serving) as last_look:
-                _play(player, process, serving, last_look)
+            with (
+                _watched(plan, player, process, serving) as last_look,
+                contextlib.ExitStack() as all_,
+            ):
+                for one in further:
+                    all_.enter_context(one.running())
+                _play(player, process, serving, last_look, further, ends_ns)
         finally:
             end(process)
-        return process.returncode, time.monotonic_ns() - started_ns
+        ended_ns = ends_ns[0] if ends_ns else time.monotonic_ns()
+        return process.returncode, ended_ns - started_ns
+
+
+def _started(
+    plan: Plan, lab: Lab, argv: list[str], streams: tuple[Stream, Stream, Stream]
+) -> subprocess.Popen[bytes]:
+    stdin, stdout, stderr = streams
+    return _client_host(plan, lab).start(
+        argv,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        environment=environment.of_client(plan.client_job, plan.task, plan.scratch),
+        directory=plan.scratch,
+    )
 
 
 @contextlib.contextmanager
@@ -157,13 +205,26 @@ def _play(
     client: subprocess.Popen[bytes],
     serving: Server,
     last_look: Callable[[], None],
+    further: Sequence[FurtherClient],
+    ends_ns: list[int],
 ) -> None:
-    """Plays until the client ends. Raises LabError if the server dies first."""
-    descriptors = [os.pidfd_open(process.pid) for process in (client, serving.process)]
-    waiting = list(descriptors)
+    """Plays until all clients have ended. With further ones, adds the time of the client's end to
+    `ends_ns`. Raises LabError if the server dies first."""
+    clients = [client, *(one.process for one in further if one.process is not None)]
+    descriptors = [os.pidfd_open(process.pid) for process in (*clients, serving.process)]
+    *of_clients, of_server = descriptors
+    waiting, left = list(descriptors), set(of_clients)
     try:
-        while descriptors[0] not in (ended := player.play(waiting)):
-            serving.check()
+        while left:
+            ended = player.play(waiting)
+            if further and of_clients[0] in ended:
+                ends_ns.append(time.monotonic_ns())
+            for one, descriptor in zip(further, of_clients[1:], strict=True):
+                if descriptor in ended:
+                    one.note_end()
+            left.difference_update(ended)
+            if left and of_server in ended:
+                serving.check()
             waiting = [one for one in waiting if one not in ended]
         last_look()
     except NextRun:

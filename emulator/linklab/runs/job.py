@@ -19,6 +19,7 @@ from linklab.core.bounded import ByName, Few, Name, Seed, Shift, Words
 from linklab.lab.network.services import Outside, OwnServer
 from linklab.lab.programs.terminal import Terminal
 from linklab.scenario import Scenario, load
+from linklab.scenario.clients import TESTED
 
 FORMAT: Final = 1
 
@@ -107,6 +108,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def title(self) -> str:
         """The client's name, or the name of the user's program."""
         return title(self.client, self.name, self.command)
+
+    def of_client(self, algorithm: str) -> Job:
+        """Returns the job of one of the scenario's clients, by its algorithm."""
+        if algorithm == TESTED:
+            return self
+        return msgspec.structs.replace(self, client=algorithm, command=None, name=None)
+
+
+def client_directory(number: int) -> str:
+    """Returns the name of a further client's directory in the run directory. The scenario's second
+    client has the number 2."""
+    return f"client-{number}"
 
 
 def title(client: str | None, name: str | None, command: Sequence[str] | None) -> str:

@@ -34,6 +34,7 @@ from linklab.core.bounded import (
 from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
 from linklab.runs.queue_figures import QueueFigures
+from linklab.runs.shares import ClientFigures, ShareFigures
 from linklab.runs.traffic_figures import TrafficFigures
 from linklab.scenario import Scenario
 
@@ -141,7 +142,8 @@ class RunFigures:
     Hz" and "10 Hz". It is None in virtual time, where computing takes no time. `workload` has a
     workload's own figures by key (`workload_figures.py`), None for a file download. `queues` has
     those of each link's queues by link and direction, None without samples. `traffic` has those of
-    each flow of other hosts, None without any. On links that other hosts use, `stalled_s` and `energy`
+    each flow of other hosts, None without any. `clients` has those of each client, None of a single one.
+    `shares` says how clients and bulk flows share each link. On links that other hosts use, `stalled_s` and `energy`
     are None, because the links' counters hold their packets too.
     """
 
@@ -157,6 +159,8 @@ class RunFigures:
     workload: ByName[Figure] | None = None
     queues: ByName[ByName[QueueFigures]] | None = None
     traffic: Annotated[list[TrafficFigures], Few] | None = None
+    clients: Annotated[list[ClientFigures], Few] | None = None
+    shares: ByName[ShareFigures] | None = None
 
     @property
     def wasted_bytes(self) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import functools
 import os
@@ -93,10 +94,14 @@ class RunRequest:
     def __post_init__(self) -> None:
         if self.seed > MAX_SEED:
             raise RunError(f"no run has the seed {self.seed}; allowed: 0 to 2^63-1")
-        if self.client is not None:
-            has_energy = self.energy is not None or self.scenario.energy is not None
-            unfit = clients.misfit(self.client, self.scenario, has_energy=has_energy)
-            if unfit is not None:
+        has_energy = self.energy is not None or self.scenario.energy is not None
+        try:
+            others = clients.further(self.scenario, self.client)
+        except ValueError as error:
+            raise RunError(str(error)) from error
+        for name in (self.client, *others):
+            unfit = name and clients.misfit(name, self.scenario, has_energy=has_energy)
+            if unfit:
                 raise RunError(unfit)
 
     @property
@@ -157,7 +162,9 @@ def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: boo
     """Fills a new run directory with the scenario as run and the manifest. Raises ProgramError."""
     certificates = _authority(in_cache("authority"))
     served = payload.ensure(request.scenario.payload, in_cache("payloads"))
-    text = to_yaml(_with_files(request.scenario, run_dir))
+    names = tuple(clients.ALIASES.get(one, one) for one in request.scenario.clients)
+    scenario = dataclasses.replace(request.scenario, clients=names)
+    text = to_yaml(_with_files(scenario, run_dir))
     plain_file.write(run_dir / job.SCENARIO_FILE, text.encode())
     energy = request.energy or run_energy.model_for(request.scenario)
     if energy is not None:
@@ -196,9 +203,8 @@ def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: boo
 def memory_of(scenario: Scenario) -> int:
     """Returns the memory in bytes of a guest that runs the scenario."""
     uploaded = scenario.workload.upload is not None
-    return memory_bytes(
-        scenario.payload.size_bytes, uploaded=uploaded, held_bytes=held.held_bytes(scenario)
-    )
+    size_bytes = scenario.payload.size_bytes * len(scenario.clients)
+    return memory_bytes(size_bytes, uploaded=uploaded, held_bytes=held.held_bytes(scenario))
 
 
 def fitting(scenarios: Sequence[Scenario], *, is_emulated: bool) -> int:
@@ -213,6 +219,7 @@ def watchdog_s(request: RunRequest, place: Environment) -> float:
     scenario = request.scenario
     slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
     own_s = request.shift_s + scenario.workload.own_s(scenario.payload.size_bytes)
+    slowest *= 1 + scenario.rivals
     limit_s = own_s + MIN_WATCHDOG_S + WATCHDOG_FACTOR * min(slowest, 3600.0)
     return limit_s * (SLOWER if place.is_emulated else 1)
 

@@ -25,13 +25,15 @@ from linklab.runs import (
     queue_figures,
     run_energy,
     run_figures,
+    shares,
     stalls,
     traffic_figures,
     workload_figures,
 )
-from linklab.runs.job import Job
+from linklab.runs.job import Job, client_directory
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import ClientSummary, FigureError, RunFigures
+from linklab.runs.shares import ClientFigures
 from linklab.runs.workload_figures import WorkloadSummary
 from linklab.scenario import Scenario, ScenarioError
 from linklab.scenario.workload import UPLOAD
@@ -60,6 +62,13 @@ def figures_of(run_dir: Path) -> RunFigures:
 def _figures_of(run_dir: Path) -> RunFigures:
     scenario = job.scenario_of(run_dir)
     manifest = job.read(run_dir)
+    figures = _of_client(run_dir, scenario, manifest)
+    figures = _with_samples(figures, scenario, run_dir, manifest.shift_s)
+    return _with_shares(figures, scenario, run_dir, manifest)
+
+
+def _of_client(run_dir: Path, scenario: Scenario, manifest: Job) -> RunFigures:
+    """Computes the figures of a client by the files that it has left in its directory."""
     ended = outcome.read(run_dir)
     client = run_dir / "client.json"
     is_upload = scenario.workload.name == UPLOAD
@@ -67,8 +76,7 @@ def _figures_of(run_dir: Path) -> RunFigures:
         _check_upload(manifest, ended)
     if os.path.lexists(client):
         summary = records.document(client, ClientSummary)
-        figures = run_figures.figures(scenario, manifest.seed, summary, manifest.shift_s)
-        return _with_samples(figures, scenario, run_dir, manifest.shift_s)
+        return run_figures.figures(scenario, manifest.seed, summary, manifest.shift_s)
     if os.path.lexists(run_dir / WORKLOAD_FILE):
         return _of_workload(scenario, manifest, run_dir, ended)
     if ended.exit_code != 0:
@@ -83,7 +91,7 @@ def _figures_of(run_dir: Path) -> RunFigures:
             f"the file's SHA-256 is {ended.output_sha256} instead of {manifest.payload_sha256}"
         )
     carried = ended.sent_bytes if is_upload else ended.received_bytes
-    figures = run_figures.peer_figures(
+    return run_figures.peer_figures(
         scenario,
         manifest.seed,
         ended.elapsed_ns / 1e9,
@@ -91,7 +99,38 @@ def _figures_of(run_dir: Path) -> RunFigures:
         start_s=manifest.shift_s,
         is_whole=is_checked or sum(carried.values()) >= size_bytes,
     )
-    return _with_samples(figures, scenario, run_dir, manifest.shift_s)
+
+
+def _with_shares(
+    figures: RunFigures, scenario: Scenario, run_dir: Path, manifest: Job
+) -> RunFigures:
+    """Adds the figures of further clients, and how all share the links."""
+    if not scenario.shared_links:
+        return figures
+    clients = [_client_figures(figures, 1, manifest.title)]
+    for number, name in enumerate(scenario.clients[1:], 2):
+        own = manifest.of_client(name)
+        try:
+            found = _of_client(run_dir / client_directory(number), scenario, own)
+        except FigureError as error:
+            raise FigureError(f"client {number} ({own.title}): {error}") from error
+        clients.append(_client_figures(found, number, own.title))
+    direction = scenario.workload.direction
+    return replace(
+        figures,
+        clients=clients if len(clients) > 1 else None,
+        shares=shares.of_run(clients, figures.traffic or [], direction) or None,
+    )
+
+
+def _client_figures(figures: RunFigures, number: int, algorithm: str) -> ClientFigures:
+    return ClientFigures(
+        client=number,
+        algorithm=algorithm,
+        download_s=figures.download_s,
+        goodput_bps=figures.goodput_bps,
+        links_bytes={name: link.bytes for name, link in figures.links.items()},
+    )
 
 
 def _check_upload(manifest: Job, ended: Outcome) -> None:
@@ -121,7 +160,7 @@ def _of_workload(scenario: Scenario, manifest: Job, run_dir: Path, ended: Outcom
         ended.received_bytes,
         start_s=manifest.shift_s,
     )
-    return _with_samples(replace(figures, workload=own), scenario, run_dir, manifest.shift_s)
+    return replace(figures, workload=own)
 
 
 def _with_samples(

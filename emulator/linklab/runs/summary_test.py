@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from linklab.core.records import FILES, ProcessRecord, RecordError, RoundTripRecord, line
+from linklab.core.records import (
+    FILES,
+    ProcessRecord,
+    RecordError,
+    RoundTripRecord,
+    TrafficRecord,
+    line,
+)
 from linklab.links import oracle
 from linklab.models.events import Event
 from linklab.runs import job, outcome, summary, workload_figures
@@ -16,6 +23,7 @@ from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import FigureError, LinkFigures
 from linklab.scenario import Scenario, to_yaml
+from linklab.scenario.traffic import Bulk, TrafficFlow
 from linklab.scenario.workload import Page, Rounds, Upload, Workload
 
 DONE = Outcome(
@@ -261,3 +269,68 @@ def test_processes_are_figures_where_they_were_sampled(run_dir: Path) -> None:
     assert set(figures.processes["server"]) == {"1 Hz", "10 Hz"}
     assert figures.processes["server"]["1 Hz"].load_median == pytest.approx(0.5)
     assert summary.read(run_dir) == figures
+
+
+def several(run_dir: Path, small: Scenario, *algorithms: str) -> None:
+    """Makes the run one of several clients, and writes the outcome of the second one."""
+    (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, clients=algorithms)))
+    second = run_dir / job.client_directory(2)
+    second.mkdir()
+    (second / "client.err").write_text("")
+    (second / "client.out").write_text("")
+    outcome.write(
+        msgspec.structs.replace(DONE, elapsed_ns=800_000_000, received_bytes={"wifi": 1_100_000}),
+        second,
+    )
+
+
+def test_each_of_several_clients_has_figures_and_a_share(run_dir: Path, small: Scenario) -> None:
+    several(run_dir, small, "tested", "curl-wifi")
+    found = summary.write(run_dir)
+    assert found.clients is not None
+    assert [(one.title, one.download_s) for one in found.clients] == [
+        ("client 1 aria2-2", 0.2),
+        ("client 2 curl-wifi", 0.8),
+    ]
+    assert found.shares is not None
+    assert list(found.shares) == ["all links", "wifi", "lte"]
+    assert found.shares["all links"].shares == {
+        "client 1 aria2-2": pytest.approx(0.8),
+        "client 2 curl-wifi": pytest.approx(0.2),
+    }
+    assert found.shares["all links"].jain == pytest.approx(25 / 34)
+    assert found.stalled_s is None
+    assert summary.read(run_dir) == found
+
+
+def test_a_further_client_that_fails_is_named(run_dir: Path, small: Scenario) -> None:
+    several(run_dir, small, "tested", "curl-wifi")
+    second = run_dir / job.client_directory(2)
+    outcome.write(msgspec.structs.replace(DONE, exit_code=7), second)
+    (second / "client.err").write_text("curl: no route\n")
+    with pytest.raises(
+        FigureError, match=r"^client 2 \(curl-wifi\): the client ended with 7: curl"
+    ):
+        summary.figures_of(run_dir)
+
+
+def test_flows_of_others_are_figures_of_the_run(run_dir: Path, small: Scenario) -> None:
+    flow = TrafficFlow(link="wifi", bulk=Bulk())
+    (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, traffic=(flow,))))
+    record = TrafficRecord(
+        t_s=0.2,
+        flow=1,
+        link="wifi",
+        direction="down",
+        kind="bulk",
+        from_s=0.0,
+        to_s=0.2,
+        received_bytes=250_000,
+    )
+    (run_dir / FILES[TrafficRecord]).write_bytes(line(record))
+    found = summary.figures_of(run_dir)
+    assert found.traffic is not None
+    assert [one.goodput_bps for one in found.traffic] == [10e6]
+    assert found.clients is None
+    assert found.shares is not None
+    assert list(found.shares["wifi"].rates_bps) == ["client 1 aria2-2", "flow 1 bulk down wifi"]

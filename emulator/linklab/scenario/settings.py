@@ -10,7 +10,7 @@ from linklab.models import events, impairments
 from linklab.models.delay_tables import DelayTable
 from linklab.models.events import Event
 from linklab.models.layer import STEP_S
-from linklab.scenario import client, link, network, payload, tcp, traffic, workload
+from linklab.scenario import client, clients, link, network, payload, tcp, traffic, workload
 from linklab.scenario.client import ClientSettings
 from linklab.scenario.distributions import DelayDistribution, DistributionMapping
 from linklab.scenario.link import LinkSettings
@@ -43,6 +43,7 @@ class Scenario:
     distributions: dict[str, DelayDistribution] = field(default_factory=dict)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     traffic: tuple[TrafficFlow, ...] = ()
+    clients: tuple[str, ...] = clients.ALONE
     tcp: TcpSettings = field(default_factory=TcpSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     step_s: float = STEP_S
@@ -60,7 +61,15 @@ class Scenario:
     @property
     def shared_links(self) -> frozenset[str]:
         """The names of the links that other hosts also use."""
+        if len(self.clients) > 1:
+            return frozenset(self.links)
         return frozenset(flow.link for flow in self.traffic)
+
+    @property
+    def rivals(self) -> int:
+        """The number of connections and clients that share links with the client under test."""
+        senders = (flow.bulk or flow.web for flow in self.traffic)
+        return len(self.clients) - 1 + sum(one.connections if one else 1 for one in senders)
 
     @property
     def delay_tables(self) -> dict[str, DelayTable]:
@@ -117,6 +126,14 @@ TABLE: Final = Table(
             "traffic of another host on the links",
             unset=(),
             default="none",
+        ),
+        Row(
+            "clients",
+            "clients",
+            clients.EachClient(),
+            "how many clients download at the same time, or the algorithm of each",
+            unset=clients.ALONE,
+            default="1",
         ),
         Row(
             "step", "step_s", _STEP, "how often models that depend on load or movement are updated"

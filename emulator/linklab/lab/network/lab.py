@@ -10,8 +10,9 @@ outlives the lab.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linklab.core.ip_family import IPV6, in_family
 from linklab.core.link_state import LinkState
@@ -33,11 +34,22 @@ class Lab:
 
     hosts: dict[str, Host]
     links: dict[str, ShapedLink]
+    client_name: str = topology.CLIENT
+
+    def seen_from(self, client_name: str) -> Lab:
+        """Returns the lab as another client sees it, whose host and addresses are the client's. Its
+        links are for reading only."""
+        links = {}
+        for name, link in self.links.items():
+            links[name] = copy.copy(link)
+            (own,) = (port for port in link.path.hosts if port.node == client_name)
+            links[name].path = replace(link.path, client=own)
+        return replace(self, links=links, client_name=client_name)
 
     @property
     def client(self) -> Host:
         """Returns the end host with all links."""
-        return self.hosts[topology.CLIENT]
+        return self.hosts[self.client_name]
 
     @property
     def server(self) -> Host:
@@ -61,10 +73,10 @@ def built(
     losses and jitter. `slack_s` is how late a timer may fire without costing rate. If the lab
     `takes_commands`, these may impair any link.
     """
-    others = {name: (topology.OTHER,) for name in scenario.links if name in scenario.shared_links}
+    others = topology.others_of(scenario)
     impaired = scenario.links if takes_commands else scenario.impaired_links
     paths = topology.link_paths(scenario.links, first, impaired, others)
-    stations = dict.fromkeys(host for hosts in others.values() for host in hosts)
+    stations = sorted({host for hosts in others.values() for host in hosts})
     families = scenario.network.families
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}

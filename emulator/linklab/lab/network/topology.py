@@ -35,7 +35,7 @@ from types import MappingProxyType
 
 from linklab.core.ip_family import IPV6, ONLY_IPV4, Families, in_family, in_url
 from linklab.core.link_kinds import WIFI
-from linklab.scenario import LinkSettings
+from linklab.scenario import LinkSettings, Scenario
 
 CLIENT = "client"
 SERVER = "server"
@@ -191,6 +191,20 @@ def server_in_url(families: Families) -> str:
     """Returns the server as a URL has it: its IPv4 address, or with IPv6 its name, which the
     certificate has too."""
     return SERVER_NAME if IPV6 in families else in_url(SERVER_ADDRESS)
+
+
+def client_host(number: int) -> str:
+    """Returns the name of the host of a client, from 1."""
+    return CLIENT if number == 1 else f"{CLIENT}-{number}"
+
+
+def others_of(scenario: Scenario) -> dict[str, list[str]]:
+    """Returns the names of the hosts that share a link with the client, by link."""
+    clients = [client_host(number) for number in range(2, len(scenario.clients) + 1)]
+    flowing = {flow.link for flow in scenario.traffic}
+    return {
+        link: [*clients, *([OTHER] if link in flowing else [])] for link in scenario.shared_links
+    }
 
 
 def link_paths(

@@ -54,6 +54,11 @@ class ClientUnderTest:
         return self.prepare is not None or self.plain_http
 
     @property
+    def changes_lab(self) -> bool:
+        """Whether it changes or controls the lab for the time of its run."""
+        return self.prepare is not None or bool(self.multipath and self.multipath.control)
+
+    @property
     def needs_energy(self) -> bool:
         """Whether it decides by an energy model."""
         by_multipath = self.multipath is not None and self.multipath.needs_energy

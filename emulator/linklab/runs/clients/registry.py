@@ -14,6 +14,7 @@ from linklab.runs.clients import aria2, curl, mptcp, multilink, super_aggregatio
 from linklab.runs.clients.client import ClientFamily, ClientUnderTest
 from linklab.runs.clients.multilink import ALIASES
 from linklab.scenario import Scenario
+from linklab.scenario.clients import TESTED
 from linklab.schema.mapping import guess
 
 FAMILIES: Final[tuple[ClientFamily, ...]] = (
@@ -161,6 +162,29 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
             "a player as its `workload`"
         )
     return None
+
+
+def further(scenario: Scenario, client: str | None) -> list[str | None]:
+    """Returns the further clients of a scenario with several; None stands for a user's program.
+    `client` is the first one. Raises ValueError for one that is unknown, or cannot be one of several.
+    """
+    if len(scenario.clients) == 1:
+        return []
+    if scenario.workload.upload is not None:
+        raise ValueError(f"{scenario.name}: clients: an upload has one client; needed: clients: 1")
+    found = []
+    for number, name in enumerate(scenario.clients):
+        try:
+            one = client if name == TESTED else named(name, scenario)
+        except ValueError as error:
+            raise ValueError(f"{scenario.name}: clients[{number}]: {error}") from error
+        if one is not None and client_of(one).changes_lab:
+            raise ValueError(
+                f"{scenario.name}: clients[{number}]: {one} changes the lab for itself; allowed: "
+                "clients that leave it as it is"
+            )
+        found.append(one)
+    return found[1:]
 
 
 def notes(wanted: Iterable[str]) -> list[str]:

@@ -411,3 +411,47 @@ def test_emptcp_in_the_kernel_needs_an_energy_model(small: Scenario) -> None:
     assert "--energy-model" in (clients.misfit("emptcp-kernel", small, has_energy=False) or "")
     for name in ("mptcp", "mptcp-lte", "alg3", "curl-wifi"):
         assert clients.misfit(name, three(small), has_energy=False) is None
+
+
+@pytest.mark.parametrize(
+    ("named", "first", "further"),
+    [
+        (("tested",), "alg3", []),
+        (("tested",) * 3, "alg3", ["alg3", "alg3"]),
+        (("tested", "throughput-aware", "aria2-8"), None, ["alg1", "aria2-8"]),
+        (("tested", "tested"), None, [None]),
+    ],
+)
+def test_further_clients_have_their_algorithm_or_the_tested_one(
+    named: tuple[str, ...], first: str | None, further: list[str | None], small: Scenario
+) -> None:
+    if "throughput-aware" in named:
+        alias = next(alias for alias, name in clients.ALIASES.items() if name == "alg1")
+        named = tuple(alias if one == "throughput-aware" else one for one in named)
+    assert clients.further(replace(small, clients=named), first) == further
+
+
+@pytest.mark.parametrize(
+    ("named", "first", "error"),
+    [
+        (("tested", "alg9"), "alg3", "small: clients[1]: no algorithm is called 'alg9'"),
+        (
+            ("tested", "freeze"),
+            "alg3",
+            "small: clients[1]: freeze changes the lab for itself; allowed: clients that leave it as "
+            "it is",
+        ),
+        (("tested", "alg3"), "emptcp-kernel", "small: clients[0]: emptcp-kernel changes the lab"),
+    ],
+)
+def test_a_client_that_cannot_be_one_of_several_is_said(
+    named: tuple[str, ...], first: str, error: str, small: Scenario
+) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(error)):
+        clients.further(replace(small, clients=named), first)
+
+
+def test_an_upload_has_one_client(small: Scenario) -> None:
+    several = replace(small, clients=("tested",) * 2, workload=Workload(upload=Upload()))
+    with pytest.raises(ValueError, match="small: clients: an upload has one client"):
+        clients.further(several, "alg3")

@@ -1,0 +1,102 @@
+"""Tests several clients on the same links at once, in the guest and in virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Linklab
+
+ScenarioFile = Callable[..., Path]
+
+WIFI = "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, queue: 100 kB"
+LTE = "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 40 ms, queue: 100 kB"
+
+
+@pytest.fixture
+def several(linklab: Linklab, scenario: ScenarioFile) -> Callable[..., Any]:
+    """Runs several clients. Returns the run's JSON."""
+
+    def run(clients: str, algorithm: str = "adaptive", size: str = "4 MB") -> Any:
+        more = f"clients: {clients}\n"
+        file = scenario("several", size=size, wifi=WIFI, lte=LTE, more=more)
+        done = linklab("run", file, "-a", algorithm, "--json")
+        assert done.code == 0, done.err
+        return done.json
+
+    return run
+
+
+def test_equal_clients_get_about_the_same(several: Callable[..., Any]) -> None:
+    done = several("3", "aria2-2")
+    figures = done["figures"]
+    assert [one["algorithm"] for one in figures["clients"]] == ["aria2-2"] * 3
+    assert [one["client"] for one in figures["clients"]] == [1, 2, 3]
+    assert figures["shares"]["all links"]["jain"] > 0.9
+    together_bps = sum(one["goodput_bps"] for one in figures["clients"])
+    assert together_bps < 30e6 * 1.1
+    for link in ("wifi", "lte"):
+        assert len(figures["shares"][link]["rates_bps"]) == 3
+
+
+def test_different_clients_download_side_by_side(several: Callable[..., Any]) -> None:
+    done = several("[tested, alg3, mptcp, aria2-8]")
+    run_dir = Path(done["run_dir"])
+    clients = done["figures"]["clients"]
+    assert [one["algorithm"] for one in clients] == ["adaptive", "alg3", "mptcp", "aria2-8"]
+    assert clients[0]["download_s"] == done["figures"]["download_s"]
+    for number, one in enumerate(clients, 1):
+        own = run_dir if number == 1 else run_dir / f"client-{number}"
+        outcome = json.loads((own / "outcome.json").read_text())
+        assert outcome["exit_code"] == 0
+        # Alone each would need 1.1 s.
+        assert 1.5 < one["download_s"] <= outcome["elapsed_ns"] / 1e9 + 0.001
+        carried = sum(outcome["received_bytes"].values())
+        assert 4e6 < carried < 4e6 * 1.2  # No frame of another client.
+    subflows = (run_dir / "client-3" / "subflows.jsonl").read_text().splitlines()
+    assert {json.loads(line)["link"] for line in subflows} == {"wifi", "lte"}
+
+
+def test_runs_of_several_clients_are_equal(several: Callable[..., Any]) -> None:
+    first, again = (several("[tested, curl-wifi]", "alg3", "2 MB") for _ in range(2))
+    assert first["figures"] == again["figures"]
+
+
+def test_a_user_s_program_runs_on_each_host(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario("several", size="1 MB", wifi=WIFI, lte=LTE, more="clients: 2\n")
+    said = "hostname -I 2>/dev/null; cat /proc/net/fib_trie | grep -o '10.1.0.20[0-9]' | sort -u"
+    done = linklab("exec", file, "--json", "--", "sh", "-c", said)
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    assert "10.1.0.202" not in (run_dir / "client.out").read_text()
+    assert "10.1.0.202" in (run_dir / "client-2" / "client.out").read_text()
+
+
+def test_clients_are_compared_with_their_shares(linklab: Linklab, scenario: ScenarioFile) -> None:
+    file = scenario(
+        "several", size="2 MB", wifi=WIFI, lte=LTE, more="clients: [tested, curl-wifi]\n"
+    )
+    done = linklab("compare", file, "-a", "alg3,curl-wifi", "--json")
+    assert done.code == 0, done.err
+    for row in done.json["rows"] if "rows" in done.json else done.json["comparisons"][0]["rows"]:
+        assert set(row["clients"]) == {f"client 1 {row['algorithm']}", "client 2 curl-wifi"}
+        assert 0.5 <= row["jain"]["all links"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("clients", "error"),
+    [
+        ("[tested, alg33]", "several: clients[1]: no algorithm is called 'alg33'"),
+        ("[tested, freeze]", "several: clients[1]: freeze changes the lab for itself"),
+    ],
+)
+def test_a_client_that_cannot_take_part_is_said_before_a_lab_starts(
+    linklab: Linklab, scenario: ScenarioFile, clients: str, error: str
+) -> None:
+    file = scenario("several", wifi=WIFI, lte=LTE, more=f"clients: {clients}\n")
+    done = linklab("run", file, "-a", "alg3")
+    assert done.code == 2
+    assert error in done.err
