@@ -15,6 +15,7 @@ from linklab.queues.fq_codel import FqCoDel
 from linklab.report import listing, publication
 from linklab.scenario import Scenario
 from linklab.scenario.finding import SCENARIOS
+from linklab.scenario.traffic import Bulk, Call, TrafficFlow
 
 TEXT = """\
 name: small
@@ -132,6 +133,18 @@ def test_details_say_everything(small: Scenario) -> None:
         "naive 92 %",
     ):
         assert words in joined
+
+
+def test_details_name_others_on_the_links(small: Scenario) -> None:
+    flows = (
+        TrafficFlow(link="wifi", call=Call(64_000)),
+        TrafficFlow(link="lte", direction="up", bulk=Bulk(2)),
+    )
+    text = listing.details(replace(small, traffic=flows, clients=("tested", "alg3")))
+    joined = " ".join(text.split())
+    assert "others call of 64 kbit/s down wifi bulk of 2 connections up lte" in joined
+    assert "clients tested, alg3" in joined
+    assert "others" not in listing.details(small)
 
 
 def test_a_trace_of_the_user_s_own_is_not_called_generated(tmp_path: Path) -> None:

@@ -94,6 +94,19 @@ class TrafficFlow:
         return None if sender is None else sender.congestion_control
 
     @property
+    def words(self) -> str:
+        """Describes what it sends, and when."""
+        what = self.kind
+        if self.call is not None:
+            what += f" of {units.format_rate(self.call.rate_bps)}"
+        elif self.bulk is not None and self.bulk.connections > 1:
+            what += f" of {self.bulk.connections} connections"
+        words = f"{what} {self.direction} {self.link}"
+        if self.from_s:
+            words += f" from {units.format_duration(self.from_s)}"
+        return words if self.to_s is None else f"{words} to {units.format_duration(self.to_s)}"
+
+    @property
     def end_s(self) -> float:
         """The time of its end, infinite if it lasts until the run's end."""
         return math.inf if self.to_s is None else self.to_s

@@ -50,6 +50,18 @@ def test_a_flow_tells_its_kind_its_control_and_its_end() -> None:
     assert call.call.interval_s == pytest.approx(0.0096)
 
 
+def test_a_flow_is_described_in_words() -> None:
+    flows = parsed(
+        "[{link: wifi, bulk: {connections: 4}, from: 2 s}, {link: wifi, call: {rate: 64 kbit/s}}, "
+        "{link: wifi, direction: up, web: {}, from: 1 s, to: 3 s}]"
+    ).traffic
+    assert [flow.words for flow in flows] == [
+        "bulk of 4 connections down wifi from 2 s",
+        "call of 64 kbit/s down wifi",
+        "web up wifi from 1 s to 3 s",
+    ]
+
+
 def test_a_scenario_without_traffic_is_written_as_ever() -> None:
     read = parsed("[]")
     assert read.shared_links == frozenset()
