@@ -7,7 +7,7 @@ import json
 
 from linklab import scenario
 from linklab.commands.options import add_json
-from linklab.scenario import ScenarioError
+from linklab.runs import clients
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -21,9 +21,9 @@ def run(options: argparse.Namespace) -> int:
     results = []
     for file in options.files:
         try:
-            scenario.find(file)
+            clients.further(scenario.find(file), None)
             results.append({"file": file, "valid": True, "error": None})
-        except (ScenarioError, OSError) as error:
+        except (ValueError, OSError) as error:
             results.append({"file": file, "valid": False, "error": str(error)})
     if options.json:
         print(json.dumps(results, indent=2))

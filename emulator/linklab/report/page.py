@@ -26,7 +26,6 @@ from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.one_window import in_one_window
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures, RunFigures
-from linklab.runs.shares import ShareFigures
 from linklab.runs.time_series import Range, TimeSeries
 from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
@@ -405,28 +404,29 @@ def _traffic_rows(group: Group) -> list[dict[str, Any]]:
 
 
 def _share_rows(group: Group) -> list[dict[str, Any]]:
-    """Returns how those who use a link share it, medians over runs."""
-    found: dict[tuple[str, str], list[ShareFigures]] = {}
-    for client, runs in group.runs.items():
-        for run in runs:
-            for link, one in ((run.figures and run.figures.shares) or {}).items():
-                found.setdefault((client, link), []).append(one)
-    return [
-        {
-            "client": client,
-            "link": link,
-            "jain": statistics.median(one.jain for one in known),
-            "parts": [
-                (
-                    who,
-                    statistics.median(one.rates_bps[who] for one in known if who in one.rates_bps),
-                    statistics.median(one.shares[who] for one in known if who in one.rates_bps),
-                )
+    """Returns how those who use a link share it, and clients' times; medians over runs."""
+    rows = []
+    for client, loaded in group.runs.items():
+        runs = [run.figures for run in loaded if run.figures is not None]
+        for link in dict.fromkeys(link for run in runs for link in run.shares or {}):
+            known = [run.shares[link] for run in runs if run.shares and link in run.shares]
+            parts = [
+                {
+                    "who": who,
+                    "time": _median(
+                        one.download_s
+                        for run in runs
+                        for one in run.clients or ()
+                        if one.title == who
+                    ),
+                    "rate": _median(one.rates_bps.get(who) for one in known),
+                    "share": _median(one.shares.get(who) for one in known),
+                }
                 for who in dict.fromkeys(who for one in known for who in one.rates_bps)
-            ],
-        }
-        for (client, link), known in found.items()
-    ]
+            ]
+            jain = _median(one.jain for one in known)
+            rows.append({"client": client, "link": link, "jain": jain, "parts": parts})
+    return rows
 
 
 def _loads(group: Group) -> Chart | None:
