@@ -1,5 +1,4 @@
-"""Section `fairness`: measures the share that one connection gets of a link beside a whole
-download.
+"""Section `fairness`: measures how downloads share a link with the long TCP connections of others.
 
 A download with many connections takes a larger share of a full link than one with a single
 connection. If random losses keep the link from filling, no connection needs to get less.
@@ -10,81 +9,121 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import split
+from typing import Any
 
-from linklab.core.paths import MULTILINK
-from linklab.runs.clients import aria2
+from bench.common import Bench, Result, target
 
-from bench.common import PROBES, Bench, Result, check_installed, table, target
-
+LINK = "down: 50 Mbit/s, up: 12 Mbit/s, rtt: 40 ms, queue: 250 kB"
+"""The queue holds a round trip."""
 LOSSES = (0.0, 0.001, 0.01)
-PACKAGES = {"curl": "curl", "aria2c": "aria2"}
-SECONDS = 15
-"""The duration of curl's download."""
-SEEDS = 5
+SEEDS = 3
+ONE, FOUR = 1, 4
+"""The numbers of flows of others."""
+SHARED = ("curl-wifi", "adaptive", "alg3", "mptcp", "aria2-8")
+"""The clients beside four flows; one connection first, for comparison."""
+BESIDE = ("curl-wifi", "aria2-8", "aria2-16", "alg3", "adaptive")
+"""The clients beside one flow."""
 REPLACED = "aria2-8"
 """The usual program for links on which one connection is not enough."""
-SIZE = "400 MB"
-"""More than the link carries in that time."""
-MULTILINK_GET = (
-    str(MULTILINK),
-    *split("get {url} --link wifi=wlan0 --link lte=rmnet0 --ca-file {ca} -o beside"),
-)
-BESIDE: dict[str, Sequence[str]] = {
-    "nothing": (),
-    "curl": ("curl", "-s", "--cacert", "{ca}", "-o", "beside", "--interface", "wlan0", "{url}"),
-    **{
-        f"aria2-{n}": aria2.command(
-            "{url}", connections=n, devices=["wlan0"], ca_file="{ca}", output="beside"
-        )
-        for n in (8, 16)
-    },
-    "alg3": (*MULTILINK_GET, "--algorithm", "alg3"),
-    "adaptive": MULTILINK_GET,
-    "adaptive -c 6": (*MULTILINK_GET, "--connections", "6"),
-}
-"""Programs under test. Those of multilink also use another link."""
+NEARLY = 0.9
+"""At 1 % loss the link is not full, so rates differ by chance alone."""
+SIZES = {False: "30 MB", True: "60 MB"}
+"""The payload without and with a free link: a download takes 10 s or more."""
 
 
-def _shared(bench: Bench, loss_ratio: float) -> Path:
-    """Writes a scenario of two links with this loss, whose queues hold a round trip."""
-    link = (
-        f"down: 50 Mbit/s, up: 12 Mbit/s, rtt: 40 ms, queue: 250 kB, loss: {loss_ratio * 100:g} %"
+def _file(bench: Bench, flows: int, *, has_free: bool, loss: float = 0.0) -> Path:
+    """Writes a scenario of a link with cubic flows of others, and maybe a free link."""
+    name = f"shared-{flows}-{'free' if has_free else 'only'}-{loss * 1e4:.0f}"
+    names = ("wifi", "lte") if has_free else ("wifi",)
+    links = "".join(f"  {one}: {{{LINK}, loss: {loss * 100:g} %}}\n" for one in names)
+    others = "  - {link: wifi, bulk: {congestion_control: cubic}}\n" * flows
+    path = bench.work / f"{name}.yaml"
+    path.write_text(
+        f"name: {name}\npayload: {{size: {SIZES[has_free]}}}\nlinks:\n{links}traffic:\n{others}"
     )
-    return bench.links(f"shared-{loss_ratio * 1e4:.0f}", wifi=link, lte=link, size=SIZE)
+    return path
+
+
+def _call(file: Path, client: str, seed: int) -> list[object]:
+    return ["run", file, "-a", client, "--seed", seed]
 
 
 def fairness(bench: Bench) -> Result:
-    """What one curl gets of a link beside other downloads, with and without random loss."""
-    check_installed(PACKAGES)
+    """How a download and others' connections share a link: shares, Jain's index, random loss."""
     seeds = range(1, 2 if bench.quick else SEEDS + 1)
-    files = {loss: _shared(bench, loss) for loss in LOSSES}
-    cases = [(loss, name, seed) for loss in LOSSES for name in BESIDE for seed in seeds]
-    calls = [_call(files[loss], BESIDE[name], seed) for loss, name, seed in cases]
-    came: dict[tuple[float, str], list[float]] = {}
-    for (loss, name, _), done in zip(cases, bench.all("fairness", calls), strict=True):
-        received_bytes = int((done.run_dir / "client.out").read_text())
-        came.setdefault((loss, name), []).append(received_bytes * 8 / SECONDS)
-    rates_bps = {case: statistics.median(values) for case, values in came.items()}
-    shown = table("curl beside", *(_titled(loss) for loss in LOSSES))
-    for name in BESIDE:
-        shown.add_row(name, *(f"{rates_bps[loss, name] / 1e6:.2f}" for loss in LOSSES))
-    bench.say(f"Mbit/s of a link of 50 in {SECONDS} s, medians of {len(seeds)} seeds")
-    bench.console.print(shown)
-    is_fair = all(rates_bps[loss, "adaptive"] >= rates_bps[loss, REPLACED] for loss in LOSSES)
-    bench.say(target(f"no less beside adaptive than beside {REPLACED}", is_fair))
+    four = [(has_free, client) for has_free in (False, True) for client in SHARED]
+    one = [(loss, client) for loss in LOSSES for client in BESIDE]
+    files = {has_free: _file(bench, FOUR, has_free=has_free) for has_free in (False, True)}
+    lossy = {loss: _file(bench, ONE, has_free=False, loss=loss) for loss in LOSSES}
+    calls = [
+        *(_call(files[has_free], client, seed) for has_free, client in four for seed in seeds),
+        *(_call(lossy[loss], client, seed) for loss, client in one for seed in seeds),
+    ]
+    done = iter([one.json["figures"]["shares"]["wifi"] for one in bench.all("fairness", calls)])
+    shares = {case: [next(done) for _ in seeds] for case in four}
+    rates = {case: [next(done) for _ in seeds] for case in one}
+    bench.say(
+        f"Shares of a link of 50 Mbit/s and 40 ms with four cubic flows; medians over {len(seeds)} seeds"
+    )
     return {
-        "rates_bps": {
-            name: {str(loss): rates_bps[loss, name] for loss in LOSSES} for name in BESIDE
-        },
+        "four": [_shared(bench, files[has_free], has_free, shares) for has_free in (False, True)],
+        "rates_bps": _beside_one(bench, rates),
     }
 
 
-def _titled(loss_ratio: float) -> str:
-    return f"{loss_ratio * 100:g} % loss" if loss_ratio else "no loss"
+def _parts(shared: Any) -> tuple[float, list[float]]:
+    """Returns the client's part of the link, and those of the flows."""
+    client, *flows = shared["rates_bps"].values()
+    total = client + sum(flows)
+    return client / total, [flow / total for flow in flows]
 
 
-def _call(file: Path, command: Sequence[str], seed: int) -> list[object]:
-    probe = PROBES / "beside.py"
-    words = ["exec", file, "--seed", seed, "--", "python3", probe, "wlan0", SECONDS, *command]
-    return list(words)
+def _shared(
+    bench: Bench, file: Path, has_free: bool, found: dict[tuple[bool, str], list[Any]]
+) -> dict[str, Any]:
+    """Prints and returns the shares of each client on one kind of scenario."""
+    bench.say()
+    bench.say(f"{'with a free link besides' if has_free else 'the only link'} ({file.name})")
+    bench.say()
+    heads = ("client", "client's share %", "flows' shares %, least to most", "Jain's index")
+    rows, result = [], {}
+    for client in SHARED:
+        runs = found[has_free, client]
+        own = statistics.median(_parts(one)[0] for one in runs)
+        ranks = zip(*(sorted(_parts(one)[1]) for one in runs), strict=True)
+        flows = [statistics.median(rank) for rank in ranks]
+        index = statistics.median(one["jain"] for one in runs)
+        shown = ", ".join(f"{flow * 100:.1f}" for flow in flows)
+        rows.append((f"`{client}`", f"{own * 100:.1f}", shown, f"{index:.3f}"))
+        result[client] = {"share": own, "flows": flows, "jain": index}
+    _print(bench, heads, rows)
+    return result
+
+
+def _beside_one(bench: Bench, found: dict[tuple[float, str], list[Any]]) -> dict[str, Any]:
+    """Prints and returns what one connection gets beside each client, without and with loss."""
+    rates = {
+        case: statistics.median(list(one["rates_bps"].values())[1] for one in runs)
+        for case, runs in found.items()
+    }
+    bench.say()
+    bench.say("Mbit/s of one cubic flow beside a client, on the only link")
+    bench.say()
+    _print(
+        bench,
+        ("beside", *(f"{loss * 100:g} % loss" if loss else "no loss" for loss in LOSSES)),
+        [
+            (f"`{client}`", *(f"{rates[loss, client] / 1e6:.2f}" for loss in LOSSES))
+            for client in BESIDE
+        ],
+    )
+    is_fair = all(rates[loss, "adaptive"] >= NEARLY * rates[loss, REPLACED] for loss in LOSSES)
+    bench.say()
+    bench.say(target(f"at least {NEARLY} of that beside {REPLACED} beside adaptive", is_fair))
+    return {client: {str(loss): rates[loss, client] for loss in LOSSES} for client in BESIDE}
+
+
+def _print(bench: Bench, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Prints a table in Markdown."""
+    for row in (heads, ["---"] * len(heads), *rows):
+        bench.say(f"| {' | '.join(row)} |")
