@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 from conftest import Called, Linklab, lines, queue
-from linklab.core.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES, goodput_ratio
+from linklab.core.frames import (
+    ETHERNET_BYTES,
+    IPV4_BYTES,
+    IPV6_BYTES,
+    UDP_BYTES,
+    goodput_ratio,
+)
 
 ScenarioFile = Callable[..., Path]
 
@@ -193,6 +199,23 @@ def test_traffic_passes_a_nat_and_roams_with_the_client(
     bulk, call = flows_of(run_dir)
     assert rate_bps(bulk) > 5e6
     assert call["received_bytes"] > 0.8 * 8 * 40e3
+
+
+def test_traffic_flows_over_links_of_ipv6(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """A call's frames have 20 bytes more than over IPv4."""
+    more = (
+        "network: {ip: both}\ntraffic:\n  - {link: wifi, bulk: {}}\n"
+        "  - {link: lte, direction: up, call: {rate: 800 kbit/s, packet: 1000 B}, to: 3 s}\n"
+        "  - {link: lte, web: {page: 100 kB, pause: 1 s}, from: 3 s}\n"
+    )
+    file = scenario("six", wifi=f"{WIFI}, ip: 4", lte=f"{LTE}, ip: 6", more=more)
+    run_dir = idle(linklab, file, 6)
+    bulk, call, web = flows_of(run_dir)
+    assert rate_bps(bulk) > 0.8 * 20e6
+    assert (call["sent_packets"], call["lost_packets"]) == (300, 0)
+    at_3_s = next(one for one in queue(run_dir, "lte", "up") if one["t_s"] >= 3)
+    assert at_3_s["sent_bytes"] == 300 * (1000 + UDP_BYTES + IPV6_BYTES + ETHERNET_BYTES)
+    assert web["pages"] > 0
 
 
 def test_a_flow_that_cannot_start_is_said(linklab: Linklab, scenario: ScenarioFile) -> None:
