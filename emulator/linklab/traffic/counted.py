@@ -16,7 +16,7 @@ Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class RunTimes:
     """Holds the start of the scenario, in nanoseconds of the monotonic clock, and the run's end in
     seconds after it."""
 
@@ -25,7 +25,7 @@ class Times:
 
 
 def record(
-    flow: TrafficFlow, number: int, times: Times, server: Counts, other: Counts
+    flow: TrafficFlow, number: int, times: RunTimes, server: Counts, other: Counts
 ) -> TrafficRecord:
     """Returns the record of a flow, by the counts of the server's end and of the other end."""
     sender, receiver = (server, other) if flow.direction == "down" else (other, server)

@@ -1,10 +1,10 @@
 import pytest
 
 from linklab.scenario.traffic import Bulk, Call, TrafficFlow, Web
-from linklab.traffic.counted import Times, record
+from linklab.traffic.counted import RunTimes, record
 
 SECOND = 1_000_000_000
-TIMES = Times(3 * SECOND, 20.0)
+TIMES = RunTimes(3 * SECOND, 20.0)
 CALL = Call(80_000, 100)
 """100 packets a second."""
 

@@ -19,7 +19,7 @@ from linklab.lab.network.lab import Lab
 from linklab.lab.network.topology import OTHER, SERVER_ADDRESS
 from linklab.scenario import Scenario
 from linklab.scenario.traffic import TrafficFlow
-from linklab.traffic.counted import Times, record
+from linklab.traffic.counted import RunTimes, record
 from linklab.traffic.task import PROGRAM, EndTask, tasks
 
 ERRORS: Final = "traffic.err"
@@ -84,7 +84,7 @@ class Traffic:
         found = []
         for number, (flow, pair) in enumerate(zip(self._flows, self._ends, strict=True), 1):
             server, other = (one.counts() for one in pair)
-            times = Times(self._start_ns, t_s)
+            times = RunTimes(self._start_ns, t_s)
             found.append(record(flow, number, times, server, other))
         (run_dir / FILES[TrafficRecord]).write_bytes(b"".join(map(line, found)))
 
