@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from msgspec import UNSET
 
 from linklab.core.impairments import Impairments
+from linklab.core.ip_family import Families
 from linklab.core.link_state import Direction
 from linklab.models import impairments
 from linklab.schema.document import ScenarioError, compose
@@ -34,10 +35,12 @@ def parse(direction: Direction, text: str) -> Impairments:
         raise _without_place(error) from None
 
 
-def require_fit(changes: Iterable[impairments.Impairing], names: Collection[str]) -> None:
+def require_fit(
+    changes: Iterable[impairments.Impairing], names: Collection[str], families: Families
+) -> None:
     """Raises ValueError if the last change has a value that is not allowed, or does not fit those before.
 
-    `names` are the scenario's distributions.
+    `names` are the scenario's distributions, `families` those of the link's addresses.
     """
     stacked = list(changes)
     written = {
@@ -49,7 +52,7 @@ def require_fit(changes: Iterable[impairments.Impairing], names: Collection[str]
         where = Mapping("", compose(json.dumps(written), "", ""), "", keys(impairments.ROWS))
         for key in written:
             impairments.TABLE.read(where, key)
-        impairments.check(where, stacked, names)
+        impairments.check(where, stacked, names, families)
     except ScenarioError as error:
         raise _without_place(error) from None
 

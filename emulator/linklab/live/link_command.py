@@ -174,7 +174,8 @@ def feasible(scenario: Scenario, command: Command, standing: Command | None = No
     _require_fitting_jitter(scenario, command, standing)
     if impairments.impairs(command):
         changes = (command,) if standing is None else (standing, command)
-        impairing.require_fit((scenario.links[command.link], *changes), scenario.distributions)
+        link = scenario.links[command.link]
+        impairing.require_fit((link, *changes), scenario.distributions, link.families)
     if command.handover is None:
         return command
     points = scenario.links[command.link].access_points

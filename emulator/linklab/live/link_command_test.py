@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -143,6 +144,18 @@ def test_words_that_are_none(words: tuple[str, str, str | None, str | None], sai
 def test_what_the_scenarios_links_cannot_do(small: Scenario, command: Command, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         feasible(small, command)
+
+
+def test_impairments_fit_the_families_of_the_link(small: Scenario) -> None:
+    links = {name: replace(link, families=(6,)) for name, link in small.links.items()}
+    six = replace(small, links=links)
+    narrow = Command(link="wifi", impair_down=Impairments(mtu_bytes=1200))
+    forgetful = Command(link="wifi", impair_up=Impairments(nat_udp_s=1.0))
+    assert [feasible(small, one) for one in (narrow, forgetful)] == [narrow, forgetful]
+    with pytest.raises(ValueError, match=r"^impair_down.mtu: 1200 B are too little for IPv6"):
+        feasible(six, narrow)
+    with pytest.raises(ValueError, match=r"^impair_up.nat_udp: a NAT translates IPv4 only"):
+        feasible(six, forgetful)
 
 
 def test_a_handover_without_access_points_is_a_short_outage(small: Scenario) -> None:
