@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from conftest import PROBES, Linklab, lines
 from linklab.core.paths import PROFILES
-from linklab.field.packet_file import PacketFile
 from linklab.regression import suite
+from linklab.traces.packet_file import PacketFile
 
 ETHERTYPES = {"4": 0x0800, "6": 0x86DD}
 PROTOCOL_AT = {0x0800: 14 + 9, 0x86DD: 14 + 6}
@@ -175,6 +175,22 @@ def test_a_server_of_one_s_own_listens_for_both(
         words = (lab(families), "-a", "adaptive", "--server", nginx, "--share", tmp_path)
         figures, _ = run(linklab, *words)
         assert all(one["share"] > 0.2 for one in figures["links"].values())
+
+
+def test_a_family_that_the_server_refuses_costs_a_round_trip(
+    linklab: Linklab, lab: Lab, nginx: str, tmp_path: Path
+) -> None:
+    """The server has an IPv6 address on which nothing listens. Each connection goes on by IPv4."""
+    script = Path(nginx)
+    script.write_text(script.read_text().replace("$LINKLAB_ADDRESS", "0.0.0.0"))
+    words = ("-a", "adaptive", "--share", tmp_path, "--server", nginx, "--pcap", "all")
+    tried, run_dir = run(linklab, lab(BOTH), *words)
+    for link in ("wifi", "lte"):
+        found = packets(run_dir, link)
+        assert set(found) == {(0x0800, TCP), (0x86DD, TCP)}
+        assert found[0x0800, TCP] > 100 * found[0x86DD, TCP]
+    alone, _ = run(linklab, lab(("4", "4", "4")), *words)
+    assert alone["download_s"] < tried["download_s"] < alone["download_s"] + 2 * 0.06
 
 
 def test_a_server_of_ipv4_alone_is_refused_where_a_link_has_ipv6_alone(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from linklab.core import units
+from linklab.core.ip_family import ONLY_IPV4, in_words
 from linklab.core.link_kinds import link_title
 from linklab.core.link_state import DIRECTIONS
 from linklab.links import oracle
@@ -135,6 +136,7 @@ def to_json(
                     "up_rate_bps": link.up_rate_bps,
                     "rtt_s": link.rtt_s,
                     "loss_ratio": link.loss_ratio,
+                    "ip": list(link.families),
                     "models": [word for word, _ in _models(link)],
                     "plays_generated_trace": _plays_generated([link]),
                 }
@@ -173,6 +175,8 @@ def _link(name: str, link: LinkSettings) -> str:
         f"{units.format_rate(link.down_rate_bps)} down, {units.format_rate(link.up_rate_bps)} up",
         f"RTT {units.format_duration(link.rtt_s)}",
     ]
+    if link.ip is not None or link.families != ONLY_IPV4:
+        parts.append(in_words(link.families))
     if link.loss_ratio:
         parts.append(f"loss {units.format_ratio(link.loss_ratio)}")
     parts += _queues(link)

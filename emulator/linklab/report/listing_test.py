@@ -184,6 +184,7 @@ def test_json_is_complete_and_stable(small: Scenario) -> None:
         "up_rate_bps": 1_000_000,
         "rtt_s": 0.0,
         "loss_ratio": 0.01,
+        "ip": [4],
         "models": ["on_off", "radio", "stations"],
         "plays_generated_trace": False,
     }
@@ -229,6 +230,15 @@ def test_a_link_of_another_name_says_its_kind(small: Scenario) -> None:
     assert "  home       Wi-Fi, 8 Mbit/s down" in said
     assert "home alone" in said
     assert "  LTE        LTE" not in said
+
+
+def test_a_link_says_its_family_unless_all_is_ipv4(small: Scenario) -> None:
+    lte = replace(small.links["lte"], families=(4, 6))
+    wifi = replace(small.links["wifi"], families=(4,), ip=(4,))
+    said = " ".join(listing.details(replace(small, links={"wifi": wifi, "lte": lte})).split())
+    assert "RTT 0 s, IPv4, " in said
+    assert "RTT 50 ms, IPv4 and IPv6, " in said
+    assert "IPv" not in listing.details(small)
 
 
 def test_a_link_says_its_impairments(small: Scenario) -> None:
