@@ -144,6 +144,22 @@ def test_addresses_survive_a_lost_carrier_and_change_with_a_lease(
     assert served == {"2001:db8:1::2", "2001:db8:1::3", "2001:db8:2::2"}
 
 
+def test_traffic_and_further_clients_use_the_families_too(linklab: Linklab, lab: Lab) -> None:
+    more = (
+        "clients: 2\ntraffic:\n  - {link: wifi, bulk: {}}\n"
+        "  - {link: lte, direction: up, call: {rate: 1 Mbit/s}}\n"
+    )
+    for families in (ALONE, MIXED):
+        _, run_dir = run(linklab, lab(families, more=more), "-a", "adaptive", "--pcap", "all")
+        bulk, call = lines(run_dir / "traffic.jsonl")
+        assert bulk["received_bytes"] > 1_000_000
+        assert (call["sent_packets"] > 10, call["lost_packets"]) == (True, 0)
+        served = {line["client"] for line in lines(run_dir / "h2o-access.jsonl")}
+        assert len(served) == 4, "an address of each client on each link"
+        for link, family in zip(("wifi", "lte"), families[1:], strict=True):
+            assert list(packets(run_dir, link)) == [(ETHERTYPES[family], TCP)]
+
+
 def probed(linklab: Linklab, file: Path) -> Any:
     """Returns what `probes/ipv6.py` tells of LTE."""
     done = told(linklab, "exec", file, "--", "python3", PROBES / "ipv6.py", "rmnet0")
