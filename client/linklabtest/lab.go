@@ -46,7 +46,7 @@ func Origin(url string) Option {
 	return func(o *options) { o.words = append(o.words, "--origin", url) }
 }
 
-// Outside lets the lab reach everything that this machine reaches, by TCP.
+// Outside lets the lab reach everything that this machine reaches, by TCP and UDP.
 func Outside() Option {
 	return func(o *options) { o.words = append(o.words, "--outside") }
 }
