@@ -17,7 +17,7 @@ import numpy as np
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces import plain
-from linklab.traces.lines import Lines
+from linklab.traces.lines import MAX_LINE_BYTES, Lines
 from linklab.traces.opening import opened
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
@@ -66,6 +66,8 @@ def read(path: Path, bin_ns: int) -> TraceFile | None:
                     tail += file.read(_TAIL_BYTES)
                     return means.trace(comments, plain.end_ns(lines, f"#{tail.decode()}".strip()))
                 whole, newline, rest = text.rpartition(b"\n")
+                if len(rest) > MAX_LINE_BYTES:
+                    raise _IrregularError
                 means.add(whole + newline)
             means.add(rest + b"\n" if rest else b"")
             return means.trace(comments, None)

@@ -1,4 +1,7 @@
+import gzip
 import io
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,6 +145,23 @@ def test_any_file_is_read_alike_or_left(tmp_path: Path, body: str) -> None:
     expected = plain.read(io.BytesIO((tmp_path / "x.csv").read_bytes()), "x.csv")
     assert all(map(close, found.samples, binned(expected.samples, 500 * NS_PER_MS)))
     assert expected.notes == []
+
+
+def test_a_line_without_end_is_left_before_it_fills_the_memory(tmp_path: Path) -> None:
+    """300 MB of one line, packed to 300 kB, in a process that may take 60 MB more."""
+    file = tmp_path / "x.csv"
+    file.write_bytes(gzip.compress(b"t,down_mbit\n" + b"1" * 300_000_000, compresslevel=1))
+    program = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from linklab.traces import block_means\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "assert block_means.read(Path(sys.argv[1]), 10**9) is None\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    command = [sys.executable, "-c", program, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 60_000
 
 
 def test_an_import_with_bins_reads_more_lines_than_one_by_one(

@@ -92,7 +92,8 @@ class _Opened:
         self.format = _format(file, options, str(source))
         _check(options, self.format, str(source))
         self._options = options
-        recording = self._means(source) or self.format.read(file, str(source), options, False)
+        means = self._means(source)
+        recording = means or self.format.read(file, str(source), options, False)
         self.samples = recording.samples
         self.notes = recording.notes
         self.has_rates = recording.has_rates
@@ -112,7 +113,8 @@ class _Opened:
             self.samples = _with_rtts_in_limits(self.samples, str(source))
         if options.bin_s is not None and "bin_s" not in self.format.takes:
             recording.comments.append(f"means over {options.bin_s:g} s")
-            self.samples = binned(self.samples, round(options.bin_s * NS_PER_S))
+            if means is None:
+                self.samples = binned(self.samples, round(options.bin_s * NS_PER_S))
         self.samples = limited(self.samples, str(source))
         self.comments = self._comments(source, recording.comments)
 

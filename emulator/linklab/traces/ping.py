@@ -102,6 +102,7 @@ class _Numbered:
         self._notes = notes
         self._found: dict[int, Probe] = {}
         self._next: int | None = None
+        self._has_released = False
         self._newest = 0
         self._begin_ns: int | None = None
         self._has_times: bool | None = None
@@ -123,7 +124,7 @@ class _Numbered:
                 self._check_distance(int(took[1]), int(took[2]))
         yield from self._released(0)
         if self._twice:
-            self._notes.append(f"{self._twice} replies came twice: the first counts")
+            self._notes.append(f"{self._twice} replies came twice, or very late: they are left out")
         if self._has_times is False:
             _assumed(self._notes, self._every_s)
 
@@ -139,6 +140,8 @@ class _Numbered:
             if " ttl=" in text or " hlim=" in text:
                 self._lines.fail("a reply has no time; allowed: pings of at least 16 bytes (-s 16)")
             return True
+        if self._next is not None and number < self._next and not self._has_released:
+            self._next = number
         if number in self._found or (self._next is not None and number < self._next):
             self._twice += 1
             return True
@@ -171,6 +174,7 @@ class _Numbered:
     def _released(self, window: int) -> Iterator[Probe]:
         """Yields the probes that no later line can tell about."""
         while self._next is not None and self._next <= self._newest - window:
+            self._has_released = True
             one = self._found.pop(self._next, None)
             if one is None:
                 self._missing.append(self._next)

@@ -12,7 +12,8 @@ from typing import Final
 
 import pytest
 
-from linklab.traces import iperf3_test, ucc_test
+from linklab.traces import iperf3_test, irtt_test, ping_test, plain, ucc_test
+from linklab.traces.cells import PAYLOAD
 from linklab.traces.importing import import_file
 from linklab.traces.trace import TraceError
 
@@ -56,8 +57,55 @@ def iperf3_events() -> str:
     return iperf3_test.as_events(_iperf3()).decode()
 
 
+def _payload(rate_mbit: float) -> float:
+    """What a download counts on a link of this rate."""
+    return rate_mbit / PAYLOAD
+
+
+def five_gophers() -> str:
+    rows = [f"TCP,8,1,{t},{_payload(rate)}\n" for t, rate in enumerate(RATES_MBIT)]
+    return "protocol,num_tcp_conn,run_num,seq_num,throughput_mbps\n" + "".join(rows)
+
+
+def lumos5g() -> str:
+    rows = [f"1,{t},2,{_payload(rate)},walking,CW\n" for t, rate in enumerate(RATES_MBIT)]
+    head = "run_num,seq_num,abstractSignalStr,Throughput,mobility_mode,trajectory_direction\n"
+    return head + "".join(rows)
+
+
+def motorway() -> str:
+    rows = [
+        f"2024-04-19 16:{20 + t // 60}:{t % 60:02}.001039872,"
+        f"2024-04-19 16:{20 + (t + 1) // 60}:{(t + 1) % 60:02}.001039872,{_payload(rate)}\n"
+        for t, rate in enumerate(RATES_MBIT)
+    ]
+    return "timestamp_start_dl,timestamp_end_dl,download\n" + "".join(rows)
+
+
+def wetlinks() -> str:
+    rows = [
+        f"a,2023-09-01T00:00:{t:02}+00:00,x,TCP,{round(_payload(rate) * 1e6)},\n"
+        for t, rate in enumerate(RATES_MBIT)
+    ]
+    return "site_name,timestamp_start,server,transport_protocol,download,upload\n" + "".join(rows)
+
+
+def mba() -> str:
+    steps = [sum(RATES_MBIT[begin : begin + 5]) / 5 for begin in range(0, 60, 5)]
+    rows = [
+        f"386,2020-09-01 02:00:00,sp1.example.com,{round(_payload(rate) * 1e6 / 8)},{k},1,0\n"
+        for k, rate in enumerate(steps)
+    ]
+    return "unit_id,dtime,target,bytes_sec_interval,sequence,successes,failures\n" + "".join(rows)
+
+
 FORMATS: Final[dict[str, Callable[[], str]]] = {
     "csv": csv,
+    "5gophers": five_gophers,
+    "lumos5g": lumos5g,
+    "starlink": motorway,
+    "wetlinks": wetlinks,
+    "mba": mba,
     "ucc": ucc,
     "mahimahi": mahimahi,
     "iperf3": iperf3,
@@ -155,4 +203,60 @@ def test_a_damaged_recording_has_its_rate_or_is_refused(
             assert "allowed: " in str(error) or "needed: " in str(error)
         else:
             assert report.down.mean_bps == pytest.approx(MEAN_BPS, rel=0.05), (seed, report.notes)
-            assert report.down.duration_s == pytest.approx(60, abs=31 if damage is cut else 2)
+            lost_s = (31 if damage is cut else 2) + 5 * (format == "mba")  # A line of it is 5 s.
+            assert report.down.duration_s == pytest.approx(60, abs=lost_s)
+
+
+def ping() -> str:
+    """20 ms, then 60 ms, in turn for 10 s."""
+    return ping_test.delays(count=3000, lost=0.05)
+
+
+def ping_without_times() -> str:
+    lines = [
+        f"64 bytes from 192.0.2.1: icmp_seq={k + 1} ttl=9 time={20 + 40 * (k // 10 % 2)} ms\n"
+        for k in range(60)
+    ]
+    head = "PING 192.0.2.1 (192.0.2.1) 56(84) bytes of data.\n"
+    end = "\n--- 192.0.2.1 ping statistics ---\n60 packets transmitted, 60 received, 0% packet loss, time 59012ms\n"
+    return head + "".join(lines) + end
+
+
+def irtt() -> str:
+    trips = [
+        irtt_test.trip(k, None if k % 20 == 7 else 20 + 40 * (k // 1000 % 2)) for k in range(6000)
+    ]
+    return irtt_test.document(trips).decode()
+
+
+DELAYS: Final[dict[str, tuple[Callable[[], str], float]]] = {
+    "ping": (ping, 0.055),
+    "ping without times": (ping_without_times, 0.04),
+    "irtt": (irtt, 0.04),
+}
+"""A recording of 60 s of each kind, and its mean round trip."""
+
+
+@pytest.mark.parametrize(
+    "damage", [None, *DAMAGES], ids=lambda one: getattr(one, "__name__", "none")
+)
+@pytest.mark.parametrize("name", DELAYS)
+def test_recorded_delays_have_their_mean_or_are_refused(
+    tmp_path: Path, name: str, damage: Callable[[str, random.Random], str] | None
+) -> None:
+    file = tmp_path / "recorded"
+    made, mean_s = DELAYS[name]
+    for seed in range(4 if damage else 1):
+        file.write_text(damage(made(), random.Random(seed)) if damage else made())
+        try:
+            report = import_file(file, tmp_path / "x.csv", overwrite=True)
+        except TraceError as error:
+            assert damage is not None
+            assert re.match(rf"{re.escape(str(file))}:\d+: ", str(error)), error
+            assert "allowed: " in str(error) or "needed: " in str(error)
+        else:
+            trace = plain.load(tmp_path / "x.csv")
+            length_ns = sum(one.length_ns for one in trace)
+            found_s = sum((one.rtt_s or 0) * one.length_ns for one in trace) / length_ns
+            assert found_s == pytest.approx(mean_s, rel=0.35 if damage is cut else 0.1), report
+            assert length_ns == pytest.approx(60e9, abs=31e9 if damage is cut else 2e9), report
