@@ -22,6 +22,8 @@ examples:
   linklab import drive.json -o drive.csv     iperf3 -R --json on the phone
   linklab import ATT-LTE-driving.down --uplink ATT-LTE-driving.up -o att.csv
   linklab import B_2018.01.29_13.30.05.csv -o static.csv --keep up
+  linklab import ping.log -o delays.csv
+  linklab import Lumos5G-v1.0.csv --only run_num=3 -o walk.csv
 
   linklab import results/1 --scenario drive.yaml   of multilink get --run-dir
   linklab import results/1 results/2 results/3 --scenario drive.yaml

@@ -165,6 +165,7 @@ RECORDED: Final[dict[str, str | bytes]] = {
     "curr_httpgetmt.csv": data_sets_test.MBA,
     "curr_httppostmt.csv": data_sets_test.MBA,
     "curr_ping.csv": data_sets_test.MBA_PING,
+    "irtt-10ms.csv": data_sets_test.LENS,
     "call.json.gz": gzip.compress(irtt_test.document(irtt_test.TRIPS)),
     "ping-d.log": ping_test.delays(),
     "wlan0.pcapng": capture_test.pcapng(capture_test.download()),

@@ -56,8 +56,11 @@ class Cells:
         """Tells whether the table has an optional column."""
         return column in self._at
 
-    def rows(self, convert: Callable[[], T]) -> Iterator[T]:
-        """Yields what `convert` makes of each line of the chosen recording. Raises TraceError."""
+    def rows(self, convert: Callable[[], T | None]) -> Iterator[T]:
+        """Yields what `convert` makes of each line of the chosen recording, unless it is None.
+
+        Raises TraceError.
+        """
 
         def convert_if_chosen(fields: list[str]) -> T | None:
             return convert() if self._take(fields) else None

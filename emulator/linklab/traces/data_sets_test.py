@@ -71,6 +71,13 @@ Osnabrueck,2023-09-01T00:00:00Z,2023-09-01T00:00:10Z,1.1.1.1,IPv4,10.0,10,40.5,6
 Osnabrueck,2023-09-01T00:00:10Z,2023-09-01T00:00:20Z,1.1.1.1,IPv4,0.0,10,50.5,60,30,5
 Osnabrueck,2023-09-01T02:00:20+02:00,2023-09-01T02:00:30+02:00,1.1.1.1,IPv4,100.0,10,,,,
 """
+LENS = "timestamp,rtt,uplink,downlink\n" + "".join(
+    f"{1_705_744_800_616_897_349 + k * 10_000_000},"
+    + ("0,0,-1" if k % 10 == 3 else "0,-1,0" if k % 10 == 4 else "30.5,10,20.5")
+    + "\n"
+    for k in range(300)
+)
+LENS_PING = "timestamp,rtt\n1705744800.533641,91.8\n1705744801.55492,96.5\n1705744802.6,111.0\n"
 # FCC MBA: curr_httpgetmt, curr_httppostmt, curr_ping.
 MBA_HEAD = "unit_id,dtime,target,address,fetch_time,bytes_total,bytes_sec,bytes_sec_interval,warmup_time,warmup_bytes,sequence,threads,successes,failures,location_id\n"
 MBA = MBA_HEAD + "".join(
@@ -165,6 +172,16 @@ def test_starlink(tmp_path: Path) -> None:
         (0.0505, 1.0),
     ]
     assert seconds(trace) == [10, 10, 10]
+
+
+def test_lens(tmp_path: Path) -> None:
+    report, trace = imported(tmp_path, LENS)
+    assert report.format == "starlink"
+    assert {one.rtt_s for one in trace} == {0.0305}
+    assert all(one.loss_ratio == pytest.approx(1 / 9, abs=0.01) for one in trace)
+    assert seconds(trace) == pytest.approx([1, 1, 1], abs=0.01)
+    report, trace = imported(tmp_path, LENS_PING)
+    assert [one.rtt_s for one in trace] == pytest.approx([0.09415, 0.09415, 0.111])
 
 
 def test_mba(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
-"""Reads two sets of Starlink: *Starlink on the Autobahn* (OJCOMS 2025) and *WetLinks* (TMA 2024).
+"""Reads sets of Starlink: *Starlink on the Autobahn* (OJCOMS 2025), *WetLinks* (TMA 2024), *LENS* (MMSys
+2024).
 
-Four kinds of tables are read, by their columns:
+Five kinds of tables are read, by their columns:
 
 - `timestamp_start_dl`, `download`, `upload` in Mbit/s: the motorway's throughput.
 - `timestamp_start`, `download`, `upload` in bit/s: throughput of a dish that stands.
 - `timestamp_start`, `ping_avg` in ms, `packet_loss` in percent: a line for several pings.
 - `timestamp`, `icmp_seq`, `time` in ms: a line for every ping. A negative time, or `lost`, is a loss.
+- `timestamp`, `rtt` in ms, perhaps `uplink`, `downlink`: a line for every probe of LENS. Where a
+  probe was lost, the way that lost it is -1. What the uplink lost does not count.
 
 Lines are a second long in tests of 15 s or more. The time between two tests is left out. iperf3 measured
 the rates, so they are those of payload. If a file tells no zone, only differences of its times count.
@@ -33,14 +36,15 @@ _MOTORWAY: Final = {"timestamp_start_dl", "download"}
 _STANDING: Final = {"timestamp_start", "download"}
 _PINGS: Final = {"timestamp_start", "ping_avg"}
 _PROBES: Final = {"timestamp", "icmp_seq", "time"}
+_LENS: Final = {"timestamp", "rtt"}
 
 
 def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     notes: list[str] = []
     table = Table.of(Lines(file, name), ("timestamp_start", "download"), notes)
     names = set(table.names)
-    if names >= _PROBES:
-        return _of_probes(table, options)
+    if names >= _PROBES or names >= _LENS:
+        return _of_probes(table, options, "time" if names >= _PROBES else "rtt")
     if names >= _MOTORWAY:
         return _of_rates(table, options, "_dl", 10**6)
     if names >= _STANDING:
@@ -95,27 +99,33 @@ def _of_pings(table: Table, options: Options) -> TraceFile:
     )
 
 
-def _of_probes(table: Table, options: Options) -> TraceFile:
-    cells = Cells(table, ("timestamp", "time"), ("lost",), _APART, options.only)
+def _of_probes(table: Table, options: Options, column: str) -> TraceFile:
+    ways = ("uplink", "downlink")
+    cells = Cells(table, ("timestamp", column), ("lost", *ways), _APART, options.only)
     times = Times(table, "timestamp")
 
-    def convert() -> Probe:
+    def is_lost_by(way: str) -> bool:
+        return cells.has(way) and cells.text(way).startswith("-")
+
+    def convert() -> Probe | None:
         t_ns = times.ns(cells.text("timestamp"))
+        if is_lost_by("uplink"):
+            return None
         is_lost = cells.has("lost") and cells.text("lost").casefold() in ("true", "1", "1.0")
-        is_lost = is_lost or cells.text("time").startswith("-")
-        return Probe(t_ns, None if is_lost else cells.seconds("time"))
+        is_lost = is_lost or is_lost_by("downlink") or cells.text(column).startswith("-")
+        return Probe(t_ns, None if is_lost else cells.seconds(column))
 
     return probes.trace(cells.rows(convert), options.bin_s, table.lines.fail, table.notes)
 
 
 def _begins(line: str, where: str) -> bool:
     names = set(names_of(line))
-    return any(names >= kind for kind in (_MOTORWAY, _STANDING, _PINGS, _PROBES))
+    return any(names >= kind for kind in (_MOTORWAY, _STANDING, _PINGS, _PROBES, _LENS))
 
 
 FORMAT: Final = Format(
     name="starlink",
-    looks="CSV of Starlink on the Autobahn or WetLinks",
+    looks="CSV of Starlink on the Autobahn, WetLinks or LENS",
     begins=_begins,
     read=_read,
     keeps=frozenset({"up", "rtt", "loss"}),
