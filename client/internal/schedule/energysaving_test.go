@@ -137,6 +137,9 @@ func TestEnergySavingWaits(t *testing.T) {
 		if got := plan.(Waiter).Waits(s); got < test.want-0.01 || got > test.want+0.01 {
 			t.Errorf("a player that %s can wait for %.2f s, want %.2f", name, got, test.want)
 		}
+		if s.Payload = 0; plan.(Waiter).Waits(s) != 0 {
+			t.Errorf("a player that %s waits, while the size is unknown", name)
+		}
 	}
 }
 
