@@ -1,5 +1,6 @@
 """Tests players, pages and other workloads over emulated links: figures, repetition and failures."""
 
+import itertools
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -162,6 +163,25 @@ def test_the_round_trips_of_tcp_are_those_of_the_links(
         assert means[who] == pytest.approx(statistics.mean(one["rtt_s"] for one in trips))
     assert means["direct-wifi"] == pytest.approx(0.013, abs=0.003)
     assert means["mptcp"] > means["direct-wifi"]
+
+
+def test_pauses_between_messages_do_not_count_in_the_energy_of_bursts(
+    linklab: Linklab, scenario: Scenario
+) -> None:
+    more = "workload: {rounds: {request: 20 kB, answer: 100 kB, think: 2 s}}\nenergy: galaxy-s7\n"
+    path = scenario("pauses", size="300 kB", more=more)
+    done = linklab("run", path, "-a", "direct-wifi", "--json")
+    bursts = lines(Path(done.json["run_dir"]) / "bursts.jsonl")
+    assert len(bursts) == 3
+    for before, after in itertools.pairwise(bursts):
+        assert after["t_s"] - before["t_s"] - before["length_s"] == pytest.approx(2, abs=0.06)
+    # 20 kB are 14 packets or more, 100 kB 70.
+    assert all(one["packets"] > 84 and 0.02 < one["length_s"] < 0.3 for one in bursts)
+    energy = done.json["figures"]["energy"]
+    assert energy["bursts_s"] == pytest.approx(sum(one["length_s"] for one in bursts), rel=0.01)
+    bytes_j = energy["links"]["wifi"]["transfer_j"]
+    assert energy["bursts_j"] == pytest.approx(energy["bursts_s"] * 1.163 + bytes_j, rel=0.05)
+    assert energy["joules"] > 5 * energy["bursts_j"]
 
 
 def test_the_largest_messages_find_room_in_a_guest(linklab: Linklab, scenario: Scenario) -> None:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from linklab.core.records import (
+    BurstRecord,
     LinkRecord,
     QueueRecord,
     RoundTripRecord,
@@ -38,6 +39,7 @@ def fields(kind: Any) -> list[str]:
         ("| field of a queue | meaning |\n", QueueFigures),
         ("## Fields of queues.jsonl\n", QueueRecord),
         ("## Fields of sojourns.jsonl\n", SojournRecord),
+        ("## Fields of bursts.jsonl\n", BurstRecord),
         ("## Fields of round-trips.jsonl\n", RoundTripRecord),
         ("| field of a client | meaning |\n", ClientFigures),
         ("| field of a share | meaning |\n", ShareFigures),

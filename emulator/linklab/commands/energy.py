@@ -162,6 +162,10 @@ def in_words(cost: EnergyFigures) -> str:
         f"  {'all':<{longest}} {common:7.1f} J: base {cost.base_j:.1f}{phone}, shared "
         f"{cost.shared_j:.1f}, both links {cost.both_j:.1f}{processor}"
     )
+    if cost.bursts_j is not None:
+        lines.append(
+            f"  in bursts of packets {cost.bursts_j:.1f} J, {cost.bursts_s or 0:.1f} s long"
+        )
     return "\n".join(lines)
 
 

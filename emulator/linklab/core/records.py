@@ -231,6 +231,20 @@ class RoundTripRecord(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: Seconds
 
 
+class BurstRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `bursts.jsonl`, which only runs of a workload have: the TCP packets of all links with
+    no long pause between them (`core/bursts.py`).
+
+    Attributes:
+        t_s: time of the first packet.
+        length_s: time from the first packet to the last.
+    """
+
+    t_s: Seconds
+    length_s: Seconds
+    packets: Count
+
+
 Record = (
     LinkRecord
     | QueueRecord
@@ -242,6 +256,7 @@ Record = (
     | ProcessRecord
     | SubflowRecord
     | RoundTripRecord
+    | BurstRecord
 )
 R = TypeVar("R", bound=Record)
 
@@ -256,6 +271,7 @@ FILES: Final[dict[type[Any], str]] = {
     ProcessRecord: "processes.jsonl",
     SubflowRecord: "subflows.jsonl",
     RoundTripRecord: "round-trips.jsonl",
+    BurstRecord: "bursts.jsonl",
 }
 """The file of the run directory for each type of record."""
 

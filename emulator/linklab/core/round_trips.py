@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-_IP: Final = struct.Struct("!BxH5xB2x4s4s")
+_IPV4: Final = struct.Struct("!BxH5xB2x4s4s")
+_IPV6: Final = struct.Struct("!4xHBx16s16s")
 _TCP: Final = struct.Struct("!HHIIBB")
 _TCP_PROTOCOL: Final = 6
 _FIN, _SYN, _ACK = 0x01, 0x02, 0x10
@@ -70,8 +71,8 @@ def _after(one: int, other: int) -> int:
 def measured(packets: Iterable[tuple[int, bool, bytes]]) -> Iterator[RoundTrip]:
     """Yields the round trips of a host's segments.
 
-    `packets` has the time in nanoseconds, whether the packet leaves the host, and the header from
-    IPv4 on. Packets of other protocols, and cut ones, do not count.
+    `packets` has the time in nanoseconds, whether the packet leaves the host, and the header from IP
+    on. Packets of other protocols, and cut ones, do not count.
     """
     connections: dict[tuple[bytes, int, bytes, int], _Connection] = {}
     for t_ns, leaves, header in packets:
@@ -94,11 +95,17 @@ _End = tuple[bytes, int]
 
 def _segment(header: bytes) -> tuple[tuple[_End, _End], int, int, int | None] | None:
     """Returns both ends of a segment, its sequence number and length, and what it acknowledges."""
-    if len(header) < _IP.size:
+    version = header[0] >> 4 if header else 0
+    if version == 4 and len(header) >= _IPV4.size:
+        first_byte, total_bytes, protocol, source, target = _IPV4.unpack_from(header)
+        ip_bytes = (first_byte & 0xF) * 4
+    elif version == 6 and len(header) >= _IPV6.size:
+        payload_bytes, protocol, source, target = _IPV6.unpack_from(header)
+        ip_bytes = _IPV6.size
+        total_bytes = ip_bytes + payload_bytes
+    else:
         return None
-    version, total_bytes, protocol, source, target = _IP.unpack_from(header)
-    ip_bytes = (version & 0xF) * 4
-    if version >> 4 != 4 or protocol != _TCP_PROTOCOL or len(header) < ip_bytes + _TCP.size:
+    if protocol != _TCP_PROTOCOL or len(header) < ip_bytes + _TCP.size:
         return None
     from_port, to_port, first, acknowledged, offset, flags = _TCP.unpack_from(header, ip_bytes)
     length = total_bytes - ip_bytes - (offset >> 4) * 4

@@ -106,9 +106,25 @@ def test_connections_are_told_apart() -> None:
     assert [(one.port, one.length_ns / MS) for one in measured(packets)] == [(6, 29), (5, 60)]
 
 
+def test_ipv6_counts_too() -> None:
+    def as_ipv6(packet: tuple[int, bool, bytes]) -> tuple[int, bool, bytes]:
+        t_ns, leaves, old = packet
+        payload_bytes = int.from_bytes(old[2:4]) - 20
+        addresses = old[12:16] * 4 + old[16:20] * 4
+        ip = struct.pack("!IHBB", 6 << 28, payload_bytes, 6, 64) + addresses
+        return t_ns, leaves, ip + old[20:]
+
+    begun = sent(0, 1, 100), sent(1, 101, 100), sent(9, 101, 100), heard(21, 101), heard(30, 201)
+    assert lengths_ms(*map(as_ipv6, begun)) == lengths_ms(*begun) == [21]
+    t_ns, leaves, whole = as_ipv6(sent(0, 1, 100))
+    cut = (t_ns, leaves, whole[:53])
+    udp = (t_ns, leaves, whole[:6] + bytes([17]) + whole[7:])
+    assert lengths_ms(cut, udp, as_ipv6(heard(20, 101))) == []
+
+
 def test_other_packets_and_cut_ones_do_not_count() -> None:
     whole = header(True, 1, 100)
     udp = whole[:9] + bytes([17]) + whole[10:]
-    strange = [b"", whole[:19], whole[:33], udp, b"\x60" + whole[1:]]
+    strange = [b"", whole[:19], whole[:33], udp, b"\x50" + whole[1:]]
     packets = [(n, True, one) for n, one in enumerate(strange)]
     assert lengths_ms(*packets, heard(20, 101)) == []

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from linklab.core.bounded import ByName, Count, Figure, Name
+from linklab.core.bursts import grown
 from linklab.energy.activity import Activity
 from linklab.energy.model import EnergyModel
 from linklab.energy.phases import Phase, Radio
@@ -62,6 +63,10 @@ class EnergyFigures:
         base_j, phone_j, shared_j, both_j: energy that belongs to no single link.
         window_s: the time for which `phone_j` counts: from the client's start until all radios are
             idle, or the longer time of `over`. 0 in figures of an earlier linklab.
+        bursts_j: energy while packets came or went (E_na of the MPTCP study, 2.3.1). None if their
+            times are not known.
+        bursts_processor_j: `processor_j` of these times (E_cpu), with the samples that they touch.
+        bursts_s: how long they last together.
         processor_j: None if the model has no such term, or in virtual time.
         mean_w, p90_w, peak_w: powers of the download. For 90 % of the download the device drew
             at most `p90_w`.
@@ -82,6 +87,9 @@ class EnergyFigures:
     processor_j: Figure | None = None
     phone_j: Figure = 0.0
     window_s: Figure = 0.0
+    bursts_j: Figure | None = None
+    bursts_processor_j: Figure | None = None
+    bursts_s: Figure | None = None
 
     def over(self, window_s: float) -> EnergyFigures:
         """Counts the phone's share for a longer time; the download itself stays as it is."""
@@ -139,11 +147,13 @@ def account(
     end_s: float,
     payload_bytes: int,
     processor: Sequence[tuple[float, float]] = (),
+    bursts: Sequence[tuple[float, float]] | None = None,
 ) -> Account:
     """Computes the energy of a download of `payload_bytes` from `start_s` to `end_s`.
 
     `processor` holds pairs of a time and the processor seconds that the client used until then. It
-    is empty if they are not known.
+    is empty if they are not known. `bursts` holds the beginning and end of each burst, in their
+    order. It is None if they are not known.
 
     Raises ValueError if no time passed, nothing was downloaded, or the model lacks a link kind.
     """
@@ -154,15 +164,59 @@ def account(
     radios = {
         name: Radio(one, model.link(one.kind), start_s, end_s) for name, one in activities.items()
     }
-    sums = _Sums(model, radios, end_s, processor if model.processor_mw else ())
+    used = processor if model.processor_mw else ()
+    sums = _Sums(model, radios, end_s, used)
     marks = sorted({t_s for radio in radios.values() for t_s in radio.marks})
     idle_s = max([end_s, *marks[-1:]])
     steps = _steps(start_s, end_s) + _steps(end_s, idle_s)
     power = []
     for from_s, to_s in steps:
-        inside = marks[bisect_right(marks, from_s) : bisect_left(marks, to_s)]
-        power.append(sums.step(list(itertools.pairwise([from_s, *inside, to_s]))))
-    return Account(_figures(sums, power, start_s, end_s, payload_bytes, idle_s), tuple(power))
+        power.append(sums.step(_stretches(marks, from_s, to_s)))
+    figures = _figures(sums, power, start_s, end_s, payload_bytes, idle_s)
+    if bursts is not None:
+        inside = [(max(one, start_s), min(other, end_s)) for one, other in bursts]
+        inside = [(one, other) for one, other in inside if one < other]
+        figures = _with_bursts(figures, _Sums(model, radios, end_s, ()), marks, inside)
+        if used:
+            busy_s, _ = grown(used, inside)
+            figures = _with_processor(figures, model.processor_mw * busy_s * _J_PER_MJ)
+    return Account(figures, tuple(power))
+
+
+def _stretches(marks: Sequence[float], from_s: float, to_s: float) -> list[tuple[float, float]]:
+    """Divides a time at the marks, so that power is constant in each stretch."""
+    inside = marks[bisect_right(marks, from_s) : bisect_left(marks, to_s)]
+    return list(itertools.pairwise([from_s, *inside, to_s]))
+
+
+def _with_bursts(
+    figures: EnergyFigures,
+    sums: _Sums,
+    marks: Sequence[float],
+    bursts: Sequence[tuple[float, float]],
+) -> EnergyFigures:
+    """Adds the energy of the bursts to a run's figures.
+
+    The bytes of the whole download count: all came and went in bursts, while samples tell their
+    times less precisely.
+    """
+    for from_s, to_s in bursts:
+        sums.step(_stretches(marks, from_s, to_s))
+    common_mj = sums.base_mj + sums.phone_mj + sums.shared_mj + sums.both_mj
+    links_mj = sum(sum(one.phases_mj.values()) for one in sums.links.values())
+    bytes_j = sum(one.transfer_j for one in figures.links.values())
+    return replace(
+        figures,
+        bursts_j=(common_mj + links_mj) * _J_PER_MJ + bytes_j,
+        bursts_s=sum(to_s - from_s for from_s, to_s in bursts),
+    )
+
+
+def _with_processor(figures: EnergyFigures, processor_j: float) -> EnergyFigures:
+    """Adds the processor's energy to that of the bursts."""
+    return replace(
+        figures, bursts_j=(figures.bursts_j or 0.0) + processor_j, bursts_processor_j=processor_j
+    )
 
 
 def _steps(from_s: float, to_s: float) -> list[tuple[float, float]]:

@@ -144,6 +144,38 @@ def test_each_active_link_after_the_first_counts() -> None:
     assert figures.shared_j == pytest.approx(4 * 0.05)
 
 
+def test_only_bursts_count_in_the_energy_of_bursts() -> None:
+    """Wi-Fi is active from 0 to 1 s and from 3 to 4 s, LTE from 3 to 4 s."""
+    links = {
+        "wifi": Activity(WIFI, carried((1, 4, 0), (3, 4, 0), (4, 8, 1))),
+        "lte": Activity(LTE, carried((3, 0, 0), (4, 5, 0))),
+    }
+    bursts = [(-1.0, 0.25), (3.5, 9.0)]
+    model = replace(MODEL, processor_mw=500.0)
+    used = [(0.0, 0.0), (0.5, 0.1), (3.0, 1.5), (4.0, 2.0)]
+    one = account(
+        model, links, start_s=0, end_s=4, payload_bytes=1, processor=used, bursts=bursts
+    ).figures
+    assert one.bursts_s == pytest.approx(0.25 + 0.5)
+    assert one.bursts_processor_j == pytest.approx(0.5 * (0.1 + 0.5))
+    bytes_j = 8 * 0.010 + 1 * 0.100 + 5 * 0.020
+    wifi_j, both_j = 0.25 * (0.7 + 0.05 + 0.4 + 0.010), 0.5 * (0.7 + 0.05 - 0.03 + 0.4 + 1.0)
+    assert one.bursts_j == pytest.approx(wifi_j + both_j + bytes_j + 0.5 * 0.6)
+    without = account(model, links, start_s=0, end_s=4, payload_bytes=1, processor=used).figures
+    assert (without.bursts_j, without.bursts_processor_j, without.bursts_s) == (None, None, None)
+    assert replace(one, bursts_j=None, bursts_processor_j=None, bursts_s=None) == without
+
+
+def test_a_burst_as_long_as_the_download_has_all_but_the_tail() -> None:
+    late = {"lte": Activity(LTE, carried((4, 5, 0)))}
+    one = account(MODEL, late, start_s=0, end_s=4, payload_bytes=1, bursts=[(0.0, 4.0)]).figures
+    assert one.tail_j > 0
+    assert one.bursts_j == pytest.approx(one.main_j)
+    assert one.bursts_processor_j is None
+    none = account(MODEL, late, start_s=0, end_s=4, payload_bytes=1, bursts=[]).figures
+    assert none.bursts_s == 0
+
+
 def test_a_gap_is_part_of_the_tail_and_a_long_one_ends_in_sleep_and_promotion() -> None:
     lte = Activity(LTE, carried((1, 5, 0), (2.5, 5, 0), (3, 6, 0), (9, 6, 0), (10, 7, 0)))
     figures = of(end_s=10, lte=lte).figures

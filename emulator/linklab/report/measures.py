@@ -136,17 +136,19 @@ def _energy(
     words: str,
     quantity: Quantity,
     unit: str,
-    of: Callable[[EnergyFigures], float],
+    of: Callable[[EnergyFigures], float | None],
     *,
     near_zero: bool = False,
+    real_clock: bool = False,
 ) -> Measure:
     """Returns a measure of energy. Runs without an energy model have none."""
 
     def columns(run: LoadedRun, _: str) -> Columns | None:
         energy = None if run.figures is None else run.figures.energy
-        return None if energy is None else (of(energy),)
+        value = None if energy is None else of(energy)
+        return None if value is None else (value,)
 
-    return Measure(words, quantity, _in(unit), columns, near_zero=near_zero)
+    return Measure(words, quantity, _in(unit), columns, near_zero=near_zero, real_clock=real_clock)
 
 
 def _processor(
@@ -161,6 +163,11 @@ def _processor(
         return None if value is None else (value,)
 
     return Measure(words, quantity, _in(unit), columns, real_clock=True)
+
+
+def _burst_load(run: LoadedRun) -> Columns | None:
+    load = None if run.figures is None else run.figures.burst_load
+    return None if load is None else (100 * load,)
 
 
 def _scaled(value: float | None, factor: float) -> float | None:
@@ -208,6 +215,14 @@ MEASURES: Final[dict[str, Measure]] = {
     "energy-tail": _energy(
         "energy of the tail", _JOULES, "J", lambda one: one.tail_j, near_zero=True
     ),
+    "energy-bursts": _energy("energy of the bursts (E_na)", _JOULES, "J", lambda one: one.bursts_j),
+    "energy-processor": _energy(
+        "energy of the processor in the bursts (E_cpu)",
+        _JOULES,
+        "J",
+        lambda one: one.bursts_processor_j,
+        real_clock=True,
+    ),
     "energy-per-byte": _energy(
         "energy per byte",
         measure("µJ/B", 0, 1e6),
@@ -238,6 +253,13 @@ MEASURES: Final[dict[str, Measure]] = {
         _PERCENT,
         "%",
         lambda one: _scaled(one.load_variation, 100),
+    ),
+    "cpu-bursts": Measure(
+        "processor load in the bursts",
+        _PERCENT,
+        _in("%"),
+        lambda run, _: _burst_load(run),
+        real_clock=True,
     ),
     "cpu-integral": _processor(
         "processor time", measure("% s", 0, 1e9), "% s", lambda one: 100 * one.cpu_s

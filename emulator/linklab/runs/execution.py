@@ -28,6 +28,7 @@ from linklab.lab.shaping.rate_queue import TIMER_SLACK_S
 from linklab.links.stack import ScenarioLink, models
 from linklab.places.guest import gateway, reproducible_start
 from linklab.runs import execution_programs, names, outcome
+from linklab.runs.applications import APPLICATIONS
 from linklab.runs.clients import preparations
 from linklab.runs.clients.preparations import ReadyLab
 from linklab.runs.execution_plan import Plan
@@ -64,7 +65,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         further = [_further(one, number, lab) for number, one in enumerate(plan.further(), 2)]
         start_server = execution_programs.server_starter(plan, lab, [one.plan for one in further])
         enter(_packets_recorded(plan, lab))
-        enter(_round_trips_recorded(plan, lab, player))
+        enter(_bursts_recorded(plan, lab, player))
         use = plan.path_use
         multipath = None if use is None else enter(preparations.multipath_tcp(ready, use))
         recorders = [_multipath(one, player, stack) for one in further]
@@ -165,15 +166,17 @@ def _packets_recorded(plan: Plan, lab: Lab) -> Iterator[None]:
         yield
 
 
-def _round_trips_recorded(
+def _bursts_recorded(
     plan: Plan, lab: Lab, player: Player
 ) -> contextlib.AbstractContextManager[None]:
-    """Returns what records round trips, for a workload whose figures have them."""
-    if plan.scenario.workload.name != "rounds":
+    """Returns what records bursts of packets, and round trips for a workload whose figures have them.
+    A file's download or upload is one burst. Packets of several clients cannot be told apart."""
+    name = plan.scenario.workload.name
+    if name not in APPLICATIONS or len(plan.scenario.clients) > 1:
         return contextlib.nullcontext()
-    from linklab.lab.network import round_trips  # Few runs need it.
+    from linklab.lab.network import seen_packets  # Few runs need it.
 
-    return round_trips.recorded(lab, plan.run_dir, player.now_s)
+    return seen_packets.recorded(lab, plan.run_dir, player.now_s, with_round_trips=name == "rounds")
 
 
 def _even(plan: Plan) -> None:

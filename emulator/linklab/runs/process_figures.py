@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from linklab.core import statistics
+from linklab.core.bursts import grown
 from linklab.core.records import ProcessRecord
 from linklab.runs.run_figures import ProcessFigures
 from linklab.runs.time_series import TimeSeries
@@ -49,6 +50,16 @@ def of_records(records: Iterable[ProcessRecord]) -> dict[str, dict[str, ProcessF
                 cpu_s = samples[-1].cpu_s - samples[0].cpu_s
                 found.setdefault(process, {})[title] = _figures(chosen, cpu_s)
     return found
+
+
+def load_in(
+    records: Iterable[ProcessRecord], process: str, bursts: Sequence[tuple[float, float]]
+) -> float | None:
+    """Returns a process's mean load in the samples that touch one of these times. None if there are
+    none."""
+    samples = [(one.t_s, one.cpu_s) for one in records if one.process == process]
+    busy_s, length_s = grown(samples, bursts)
+    return busy_s / length_s if length_s else None
 
 
 def over_time(records: Iterable[ProcessRecord], every_s: float) -> dict[str, Usage]:

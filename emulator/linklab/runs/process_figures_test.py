@@ -78,3 +78,15 @@ def test_idle_has_no_variation_and_too_short_no_figures() -> None:
     short = process_figures.of_records(sampled([0.5]))
     assert set(short["client"]) == {"10 Hz"}
     assert process_figures.of_records(sampled([0.5])[:2]) == {}
+
+
+def test_the_load_of_bursts_is_that_of_the_samples_that_they_touch() -> None:
+    samples = sampled([0.2, 1.0, 0.4])
+    first = samples[0].t_s
+    assert process_figures.load_in(
+        samples, "client", [(first + 1.2, first + 1.3)]
+    ) == pytest.approx(1.0, abs=0.01)
+    both = [(first + 0.5, first + 0.52), (first + 1.5, first + 1.52)]
+    assert process_figures.load_in(samples, "client", both) == pytest.approx(0.6, abs=0.01)
+    assert process_figures.load_in(samples, "client", []) is None
+    assert process_figures.load_in(samples, "server", both) is None

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from linklab.core.records import LinkRecord, ProcessRecord, QueueRecord, Tail
+from linklab.core.records import FILES, BurstRecord, LinkRecord, ProcessRecord, QueueRecord, Tail
 from linklab.energy import activity, library
 from linklab.energy.account import Account, account
 from linklab.energy.activity import Activity
@@ -18,6 +18,7 @@ from linklab.energy.model import EnergyModel, to_yaml
 from linklab.runs import job
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.scenario import Scenario, ScenarioError
+from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 
 
 def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
@@ -63,7 +64,20 @@ def of_lab(
     kinds = {name: link.kind for name, link in scenario.links.items()}
     activities = activity.of_lab(queues, states, kinds)
     processor = [(one.t_s, one.cpu_s) for one in processes if one.process == "client"]
-    return of_activities(model, activities, start_s, download_s, payload_bytes, processor)
+    times = bursts(scenario, run_dir, start_s, start_s + download_s)
+    return of_activities(model, activities, start_s, download_s, payload_bytes, processor, times)
+
+
+def bursts(
+    scenario: Scenario, run_dir: Path, start_s: float, end_s: float
+) -> list[tuple[float, float]] | None:
+    """Returns the times in which packets came or went. None if the run did not record them. A file's
+    download or upload is one burst."""
+    if scenario.workload.name in (WHOLE_FILE, UPLOAD):
+        return [(start_s, end_s)]
+    if not os.path.lexists(run_dir / FILES[BurstRecord]):
+        return None
+    return [(one.t_s, one.t_s + one.length_s) for one in Tail(run_dir, BurstRecord).read()]
 
 
 def of_download(
@@ -93,10 +107,11 @@ def of_activities(
     download_s: float,
     payload_bytes: int,
     processor: Sequence[tuple[float, float]] = (),
+    bursts: Sequence[tuple[float, float]] | None = None,
 ) -> Account:
     """Computes the energy from the links' activities. `processor` has pairs of a time and the
-    client's processor seconds until then. Raises FigureError if the model does not cover such a
-    download."""
+    client's processor seconds until then, `bursts` the times of packets, None if unknown. Raises
+    FigureError if the model does not cover such a download."""
     try:
         return account(
             model,
@@ -105,6 +120,7 @@ def of_activities(
             end_s=start_s + download_s,
             payload_bytes=payload_bytes,
             processor=processor,
+            bursts=bursts,
         )
     except ValueError as error:
         raise FigureError(str(error)) from error

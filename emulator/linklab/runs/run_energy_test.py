@@ -9,12 +9,14 @@ import pytest
 
 from linklab import scenario
 from linklab.core.paths import REPOSITORY
-from linklab.core.records import FILES, ProcessRecord, line
+from linklab.core.records import FILES, BurstRecord, ProcessRecord, line
 from linklab.energy import library
 from linklab.runs import job, outcome, run_energy, summary
 from linklab.runs.directory_energy import of_directory
 from linklab.runs.job_test import JOB
 from linklab.runs.run_figures import FigureError
+from linklab.runs.workload_figures import of_workload
+from linklab.scenario.workload import Rounds, Workload
 from linklab.schema.document import ScenarioError
 
 S7 = replace(library.get("galaxy-s7"), fitted_to=())
@@ -119,6 +121,32 @@ def test_the_summary_has_the_energy(tmp_path: Path) -> None:
     assert account.figures == written.energy
     assert account.power[0].power_w == pytest.approx(WIFI_J / 2)
     assert of_directory(run_dir, library.get("galaxy-s3")).figures.model == "galaxy-s3"
+
+
+def test_a_file_is_one_burst_and_a_workload_has_those_that_were_recorded(tmp_path: Path) -> None:
+    run_dir = lab_run(tmp_path / "run", energy=True)
+    energy = summary.write(run_dir).energy
+    assert energy is not None
+    assert energy.bursts_j == pytest.approx(WIFI_J)
+    assert energy.bursts_s == pytest.approx(2.0)
+
+    scenario_file = run_dir / job.SCENARIO_FILE
+    one = scenario.load(scenario_file, any_name=True)
+    talks = replace(one, workload=Workload(rounds=Rounds(100_000, 5_000)))
+    scenario_file.write_text(scenario.to_yaml(talks))
+    done = {"workload": "rounds", "outcome": "complete", "bytes": 1_900_000}
+    figures = {key: 0.1 for key, one in of_workload("rounds").items() if not one.by_lab}
+    done |= {"duration_ns": 2_000_000_000, "figures": figures}
+    (run_dir / "workload.json").write_bytes(msgspec.json.encode(done))
+    energy = summary.write(run_dir).energy
+    assert energy is not None
+    assert energy.bursts_j is None, "an earlier linklab recorded none"
+    with (run_dir / FILES[BurstRecord]).open("wb") as file:
+        file.write(line(BurstRecord(t_s=0.2, length_s=0.1, packets=20)))
+        file.write(line(BurstRecord(t_s=1.8, length_s=0.7, packets=20)))
+    energy = summary.write(run_dir).energy
+    assert energy is not None
+    assert energy.bursts_j == pytest.approx(0.3 * (0.7 + 0.463) + 16 * 0.01215, rel=1e-5)
 
 
 def test_a_program_that_brought_no_file_has_joules_by_what_it_received(tmp_path: Path) -> None:

@@ -140,11 +140,12 @@ class RunFigures:
 
     `energy` is None without an energy model. `processes` has client and server by sampling rate, "1
     Hz" and "10 Hz". It is None in virtual time, where computing takes no time. `workload` has a
-    workload's own figures by key (`workload_figures.py`), None for a file download. `queues` has
-    those of each link's queues by link and direction, None without samples. `traffic` has those of
-    each flow of other hosts, None without any. `clients` has those of each client, None of a single one.
-    `shares` says how clients and bulk flows share each link. On links that other hosts use, `stalled_s` and `energy`
-    are None, because the links' counters hold their packets too.
+    workload's own figures by key (`workload_figures.py`), None for a file download. `burst_load` is
+    the number of cores that the client kept busy while packets came or went, None in virtual time.
+    `queues` has those of each link's queues by link and direction, None without samples. `traffic`
+    has those of each flow of other hosts, None without any. `clients` has those of each client, None
+    of a single one. `shares` says how clients and bulk flows share each link. On links that other
+    hosts use, `stalled_s` and `energy` are None, because the links' counters hold their packets too.
     """
 
     download_s: SomeSeconds
@@ -157,6 +158,7 @@ class RunFigures:
     energy: EnergyFigures | None = None
     processes: ByName[ByName[ProcessFigures]] | None = None
     workload: ByName[Figure] | None = None
+    burst_load: Figure | None = None
     queues: ByName[ByName[QueueFigures]] | None = None
     traffic: Annotated[list[TrafficFigures], Few] | None = None
     clients: Annotated[list[ClientFigures], Few] | None = None

@@ -173,7 +173,10 @@ def _with_samples(
     if processes:
         from linklab.runs import process_figures  # numpy is slow to load.
 
-        figures = replace(figures, processes=process_figures.of_records(processes))
+        bursts = run_energy.bursts(scenario, run_dir, shift_s, shift_s + figures.download_s)
+        load = process_figures.load_in(processes, "client", bursts or [])
+        used = process_figures.of_records(processes)
+        figures = replace(figures, processes=used, burst_load=load)
     flows = Tail(run_dir, TrafficRecord).read()
     if flows:
         figures = replace(figures, traffic=traffic_figures.of_records(flows))

@@ -15,8 +15,8 @@ from typing import Final
 
 from linklab.lab.kernel import socket_options
 
-HEADER_BYTES: Final = 80
-"""The most bytes of a packet: the longest header of IPv4 without options, and of TCP."""
+HEADER_BYTES: Final = 100
+"""The most bytes of a packet: the header of IPv6, and the longest one of TCP."""
 
 _SOL_PACKET: Final = 263
 _RX_RING, _STATISTICS, _VERSION = 5, 6, 10
@@ -34,7 +34,7 @@ _OUTGOING: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SeenPacket:
-    """A packet's header, from IPv4 on, and the kernel's time in nanoseconds since 1970. `leaves`
+    """A packet's header, from IP on, and the kernel's time in nanoseconds since 1970. `leaves`
     tells outgoing packets from incoming ones."""
 
     t_ns: int

@@ -16,11 +16,14 @@ def ring(loopback: contextlib.ExitStack) -> PacketRing:
     return loopback.enter_context(contextlib.closing(PacketRing("lo")))
 
 
-def exchange(messages: int, size: int = 1000) -> tuple[int, int]:
+_FAMILIES = {"127.0.0.1": socket.AF_INET, "::1": socket.AF_INET6}
+
+
+def exchange(messages: int, size: int = 1000, host: str = "127.0.0.1") -> tuple[int, int]:
     """Sends messages one after another over TCP. Returns both ports."""
     with (
-        socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_connection(server.getsockname()) as client,
+        socket.create_server((host, 0), family=_FAMILIES[host]) as server,
+        socket.create_connection(server.getsockname()[:2]) as client,
     ):
         accepted, _ = server.accept()
         with accepted:
@@ -32,14 +35,17 @@ def exchange(messages: int, size: int = 1000) -> tuple[int, int]:
             return client.getsockname()[1], server.getsockname()[1]
 
 
-def test_headers_and_times_of_all_tcp_packets_in_both_directions(ring: PacketRing) -> None:
+@pytest.mark.parametrize(("host", "protocol"), [("127.0.0.1", 9), ("::1", 6)])
+def test_headers_and_times_of_all_tcp_packets_in_both_directions(
+    ring: PacketRing, host: str, protocol: int
+) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.sendto(bytes(100), ("127.0.0.1", 9))
     before_ns = time.time_ns()
-    client, server = exchange(20)
+    client, server = exchange(20, host=host)
     seen = ring.seen()
     assert seen is not None
-    assert {one.header[9] for one in seen} == {socket.IPPROTO_TCP}
+    assert {one.header[protocol] for one in seen} == {socket.IPPROTO_TCP}
     assert max(len(one.header) for one in seen) <= packet_ring.HEADER_BYTES
     times_ns = [one.t_ns for one in seen]
     assert before_ns <= min(times_ns) <= max(times_ns) <= time.time_ns()

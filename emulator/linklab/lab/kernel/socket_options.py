@@ -48,17 +48,21 @@ def take_leaving(sock: socket.socket, most_bytes: int) -> None:
 
 
 def take_tcp(sock: socket.socket, most_bytes: int) -> None:
-    """Makes a packet socket of SOCK_DGRAM receive only the first bytes of TCP packets over IPv4."""
+    """Makes a packet socket of SOCK_DGRAM receive only the first bytes of TCP packets. Packets of
+    IPv6 with extension headers do not come."""
     _attach(
         sock,
         [
             (_LOAD_BYTE, 0, 0, 0),
             (_MASK, 0, 0, 0xF0),
-            (_IS_EQUAL, 0, 3, 0x40),
+            (_IS_EQUAL, 0, 2, 0x40),
             (_LOAD_BYTE, 0, 0, 9),
-            (_IS_EQUAL, 0, 1, socket.IPPROTO_TCP),
-            (_TAKE, 0, 0, most_bytes),
+            (_IS_EQUAL, 4, 3, socket.IPPROTO_TCP),
+            (_IS_EQUAL, 0, 2, 0x60),
+            (_LOAD_BYTE, 0, 0, 6),
+            (_IS_EQUAL, 1, 0, socket.IPPROTO_TCP),
             (_TAKE, 0, 0, 0),
+            (_TAKE, 0, 0, most_bytes),
         ],
     )
 
