@@ -56,8 +56,9 @@ def standard_error(cell: RunGroup, statements: Iterable[Statement], runs: int) -
     deviations: dict[str, float] = {}
     for one in statements:
         found = {"link-rate": rates, "link-deviation": deviations}.get(one.metric)
-        if found is not None and one.form == "value" and one.of == (cell,):
-            found[one.link] = one.expected.value or 0.0
+        value = one.expected.value
+        if found is not None and one.form == "value" and one.of == (cell,) and value is not None:
+            found[one.link] = value
     if not rates or rates.keys() != deviations.keys():
         raise NoSpread(
             f"{cell.scenario} {cell.client}: standard_errors needs link-rate and link-deviation of "

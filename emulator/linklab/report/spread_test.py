@@ -38,6 +38,15 @@ def test_a_tolerance_is_at_most_so_many_standard_errors() -> None:
     assert wide.expected.published == (20, 20)
 
 
+def test_a_ratio_of_rates_is_no_rate() -> None:
+    ratio = (
+        "  - {metric: link-rate, link: lte, source: a, each: [ts], of: alg3, to: [naive],"
+        " ratio: 50 %, within: 1 %}\n"
+    )
+    text = TEXT.replace("WITHIN", "90 %")
+    assert limits(text + ratio).expected == limits(text).expected
+
+
 def test_half_as_far_for_four_times_the_runs() -> None:
     few, many = (
         limits(TEXT.replace("WITHIN", "90 %").replace("runs: 9", f"runs: {n}")) for n in (9, 36)
@@ -64,6 +73,7 @@ def test_the_error_is_that_of_the_difference_of_two_medians() -> None:
     ("old", "new", "message"),
     [
         ("link-deviation, link: lte", "link-rate, link: lte", "ts alg3: standard_errors needs link-rate and"),
+        ("alg3: 4 Mbit/s", "alg3: 4 Mbit/s to 5 Mbit/s", "ts alg3: standard_errors needs link-rate and"),
         ("alg3: 20 s", "alg3: 20 s to 21 s", "line 6: standard_errors needs single values"),
     ],
 )  # fmt: skip
