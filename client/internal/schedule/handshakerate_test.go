@@ -22,3 +22,14 @@ func TestHandshakeRate(t *testing.T) {
 		t.Errorf("at most %v bit/s, want four times as much", float64(got))
 	}
 }
+
+// What counts is the time since the connection before, not since the program's start.
+func TestHandshakeRateOfALateLink(t *testing.T) {
+	const start = 10 * time.Second
+	var s Shown
+	s.Add(start, 1500)
+	s.Add(start+longestGap, 62_500)
+	if got := s.Rate(); got != 1e6 {
+		t.Errorf("62500 bytes in half a second show %v bit/s", float64(got))
+	}
+}
