@@ -24,6 +24,7 @@ from linklab.core.records import (
     ProcessRecord,
     QueueRecord,
     SubflowRecord,
+    TrafficRecord,
     line,
 )
 from linklab.runs import beside_baseline, summary
@@ -111,6 +112,16 @@ def whole_run(path: Path) -> Path:
             SubflowRecord(
                 t_s=t_s, link=link, connection=1, endpoint=1, port=443, state="open", rtt_s=0.1
             )
+        )
+    flow: dict[str, Any] = {"t_s": 2.5, "direction": "up", "from_s": 0.5, "to_s": 2.0}
+    delays: dict[str, Any] = {f"delay_p{n}_s": n / 1e3 for n in (50, 95, 99)}
+    calls = {"sent_packets": 100, "lost_packets": 1, **delays}
+    pages = {"pages": 2, **{f"page_p{n}_s": n / 1e2 for n in (50, 95, 99)}}
+    for number, (link, sends, own) in enumerate(
+        (("wifi", "call", calls), ("lte", "web", pages)), 1
+    ):
+        made.append(
+            TrafficRecord(flow=number, link=link, kind=sends, received_bytes=9000, **flow, **own)
         )
     for t_s in times:
         made.append(MachineRecord(t_s, 0.5))

@@ -23,7 +23,16 @@ from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
 from linklab.runs import figures, workload_figures
 from linklab.runs.comparison import Comparison, ComparisonRow, EnergyRow, LinkRow, Spread
-from linklab.runs.figures import DOWNLOAD, EFFICIENCY, ORACLE, PHONE, RUN_FIGURES, TAIL, WASTED
+from linklab.runs.figures import (
+    DOWNLOAD,
+    EFFICIENCY,
+    GOODPUT,
+    ORACLE,
+    PHONE,
+    RUN_FIGURES,
+    TAIL,
+    WASTED,
+)
 from linklab.scenario.workload import WHOLE_FILE
 
 _UNITS = {"done": "end s", "MB": "MB"}
@@ -268,8 +277,20 @@ def _notes(comparison: Comparison) -> list[RenderableType]:
 
 
 def _shared(row: ComparisonRow) -> list[str]:
-    """Describes the time of each of several clients, and how all share each link."""
+    """Describes the flows of others, the time of each of several clients, and how all share each
+    link."""
     lines = []
+    for unit, base, name in (
+        ("Mbit/s", 1e6, GOODPUT.key),
+        ("95 % of delays, ms", 1e-3, "delay_p95_s"),
+    ):
+        flows = [
+            f"{title} {one[name].median / base:.2f}"
+            for title, one in row.traffic.items()
+            if name in one
+        ]
+        if flows:
+            lines.append(f"{unit}: {', '.join(flows)}")
     if row.clients:
         times = (f"{who} {_median(one.get(DOWNLOAD.key))}" for who, one in row.clients.items())
         lines.append(f"s: {', '.join(times)}")
