@@ -423,8 +423,8 @@ def run_all(
 
     Calls `tell` with each run when it starts, and every second with its share of the payload.
     Runs fewer at a time if the guests would not find enough memory. A guest takes memory as it uses
-    it, and dies if there is none. Raises ProgramError or ShareError if a user's program or a shared
-    path is missing. If the caller stops early (exception, Ctrl-C), running executions are ended.
+    it, and dies if there is none. Raises ProgramError, ShareError or RunError if a user's program, a
+    shared path, or the program of a further client is missing. If the caller stops early (exception, Ctrl-C), running executions are ended.
     """
     for command in {command for one in requests for command in one.commands}:
         located = programs.located(command)  # Fails before the first run begins.
@@ -432,6 +432,10 @@ def run_all(
             programs.require_x86_64(located)
     for path in {path for one in requests for path in one.share}:
         visible_paths.require(path)
+    others = {name for one in requests for name in clients.further(one.scenario, one.client)}
+    missing = clients.obstacle(sorted(name for name in others if name is not None), place.name)
+    if missing is not None:
+        raise RunError(missing)
     if place.name == "guest":
         most = fitting([one.scenario for one in requests], is_emulated=place.is_emulated)
         parallel = min(parallel, most)

@@ -25,6 +25,7 @@ from linklab.runs.programs import ProgramError
 from linklab.runs.runner import RunError, RunRequest
 from linklab.runs.visible_paths import ShareError
 from linklab.scenario import Payload, Scenario, default_queue_bytes, list_all, load, parse
+from linklab.scenario.traffic import Bulk, TrafficFlow
 from linklab.scenario.workload import MediaPlayer, Paced, Rounds, Upload, Workload
 
 HOST = Environment("host", "real", "as asked")
@@ -94,6 +95,18 @@ def test_the_watchdog_leaves_time_for_who_plays_thinks_or_starts_later(
     assert runner.watchdog_s(asked(small, shift_s=1800.0), GUEST) == 1800 + at_once
 
 
+def test_others_on_the_links_get_time_and_memory(small: Scenario) -> None:
+    alone_s = runner.watchdog_s(asked(small), HOST) - runner.MIN_WATCHDOG_S
+    flow = TrafficFlow(link="wifi", bulk=Bulk(connections=3))
+    both = replace(small, traffic=(flow,), clients=("tested",) * 2)
+    assert both.rivals == 4
+    assert runner.watchdog_s(asked(both), HOST) - runner.MIN_WATCHDOG_S == pytest.approx(
+        5 * alone_s
+    )
+    size_bytes = 2 * small.payload.size_bytes
+    assert runner.memory_of(both) == boot.memory_bytes(size_bytes)
+
+
 def test_an_upload_gets_room_for_what_h2o_makes_of_it(small: Scenario) -> None:
     large = replace(small, payload=Payload(300_000_000))
     download, upload = runner.memory_of(large), replace(large, workload=Workload(upload=Upload()))
@@ -150,6 +163,16 @@ def test_nothing_begins_where_a_program_of_the_user_s_is_missing(
     with pytest.raises(ProgramError, match="mytool: no such program; looked in /"):
         next(runner.run_all(requests, HOST, tmp_path / "runs", parallel=1))
     assert not (tmp_path / "runs").exists()
+
+
+def test_nothing_begins_where_a_further_client_s_program_is_missing(
+    small: Scenario, begun: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    request = RunRequest(replace(small, clients=("tested", "aria2-8")), "alg3", 1)
+    with pytest.raises(RunError, match="missing programs: apt-get install aria2"):
+        list(runner.run_all([request], HOST, tmp_path, parallel=1))
+    assert begun == []
 
 
 def test_nothing_begins_where_what_is_to_be_shared_is_missing(
