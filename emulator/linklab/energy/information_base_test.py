@@ -82,6 +82,18 @@ def test_thresholds_are_where_costs_are_equal(name: str, lte_bps: float) -> None
         assert better == (alone is LTE)
 
 
+@pytest.mark.parametrize(("wifi_mj", "finite"), [(99.5, True), (100.0, False), (100.5, False)])
+def test_a_link_that_costs_more_per_bit_is_never_worth_it(wifi_mj: float, finite: bool) -> None:
+    """LTE costs 100 mJ/Mbit at any rate, and Wi-Fi as much as stated and 10 mW."""
+    links = {
+        "wifi": LinkEnergy(active_mw=10, down_mj_per_mbit=wifi_mj),
+        "lte": LinkEnergy(down_mj_per_mbit=100),
+    }
+    row = thresholds(EnergyModel("x", "x", "x", links), 1e6)
+    assert row.lte_only_below_bps == (pytest.approx(20e6) if finite else math.inf)
+    assert row.wifi_only_from_bps == (pytest.approx(20e6) if finite else math.inf)
+
+
 @pytest.mark.parametrize(("links", "further"), [(1, 0), (2, 1), (3, 2), (4, 3)])
 def test_both_counts_for_each_link_after_the_first(links: int, further: int) -> None:
     kinds = list(KINDS.values())[:links]
