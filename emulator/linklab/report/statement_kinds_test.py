@@ -165,7 +165,7 @@ def kinds(name: str, metric: str, source: str = "", clients: str = "") -> set[st
         ("thesis", "efficiency", "section 2.3.1", "booster"),
         ("thesis", "link-delta", "table 5.12", "alg2|alg3"),
         ("greenbag", "goodput", "table II", ""),
-        ("mptcp", "energy", "table 4", "mptcp to curl-lte|mptcp to curl-wifi|mptcp-lte to curl-lte"),
+        ("mptcp", "energy-bursts", "table 4", "mptcp to curl-lte|mptcp to curl-wifi|mptcp-lte to curl-lte"),
         ("emptcp", "download", "figure 10", ""),
         ("emptcp", "download", "5.3", "curl-wifi to mptcp"),
         ("super-aggregation", "goodput", "appendix 1.5", ""),
