@@ -76,6 +76,14 @@ def _of(figure: RunFigure) -> Callable[[LoadedRun, str], Columns | None]:
     return columns
 
 
+def _burst_goodput(run: LoadedRun, _: str) -> Columns | None:
+    """Returns the payload by the length of the bursts (MPTCP study 2.3.2)."""
+    energy = None if run.figures is None else run.figures.energy
+    if run.figures is None or energy is None or not energy.bursts_s:
+        return None
+    return (run.figures.carried_bytes * 8 / energy.bursts_s,)
+
+
 def _ends(run: LoadedRun, _: str) -> Columns | None:
     """Returns when each link finished, in the scenario's order. None unless several links did."""
     if run.figures is None:
@@ -177,6 +185,9 @@ def _scaled(value: float | None, factor: float) -> float | None:
 MEASURES: Final[dict[str, Measure]] = {
     "download": Measure("download", _TIME, _time, _of(DOWNLOAD)),
     "goodput": Measure("goodput", _RATE, _rate, _of(GOODPUT), more_is_better=True),
+    "burst-goodput": Measure(
+        "goodput of the bursts", _RATE, _rate, _burst_goodput, more_is_better=True
+    ),
     "efficiency": Measure(
         "share of what all links could carry", ratio(), _share, _of(EFFICIENCY), more_is_better=True
     ),

@@ -139,6 +139,25 @@ def test_compared_clients_pay_the_phone_for_the_same_time() -> None:
     assert alone.measured == pytest.approx(2 + 5), "nothing is compared"
 
 
+def test_the_goodput_of_bursts_is_the_payload_by_their_length() -> None:
+    stated = publication.parse(
+        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+        "  - {metric: burst-goodput, source: s, each: [ts], of: alg3, to: [naive], ratio: 50 %,"
+        " within: 1 %}\n",
+        "x.yaml",
+    )
+    both = [costing(run("alg3", 1, 4.0), 2.0, 5.0), costing(run("naive", 1, 5.0), 2.0, 5.0)]
+    assert [one.verdict for one in checked(stated, both)] == ["no runs"], "no times of packets"
+    known = [
+        replace(one, figures=replace(one.figures, energy=replace(one.figures.energy, bursts_s=s)))
+        for one, s in zip(both, (2.0, 1.0), strict=True)
+        if one.figures is not None and one.figures.energy is not None
+    ]
+    (found,) = checked(stated, known)
+    assert found.verdict == "holds"
+    assert found.measured == pytest.approx(0.5)
+
+
 def test_of_a_range_there_is_no_error() -> None:
     (found,) = checked(
         publication.parse(
