@@ -66,15 +66,21 @@ def test_json_has_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("monroe-4g.dist", "monroe-4g.dist:2: this is netem's table of a delay distribution; allowed"),
+        (
+            "monroe-4g.dist",
+            "monroe-4g.dist:2: this is netem's table of a delay distribution; allowed",
+        ),
         ("ping-d.log --distribution a.csv", "--distribution a.csv: allowed is a name with .dist"),
         ("ping-d.log --distribution A.dist", "--distribution A.dist: 'A' is"),
-        ("ping-d.log --distribution monroe-4g.dist", "monroe-4g.dist: exists; allowed: another name"),
+        (
+            "ping-d.log --distribution monroe-4g.dist",
+            "monroe-4g.dist: exists; allowed: another name",
+        ),
         ("ping-d.log --distribution a.dist -o b", "--output: does not go with --distribution"),
         ("none --distribution a.dist", "none: No such file or directory"),
         ("ping-d.log --distribution none/a.dist", "none/a.dist: No such file or directory"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_possible_is_refused(
     capsys: pytest.CaptureFixture[str], here: Path, words: str, said: str
 ) -> None:

@@ -60,7 +60,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help="the trace (default: FILE's name .csv)"
     )
     parser.add_argument(
-        "--format", choices=FORMATS, help="format of the recording (default: detected)"
+        "--format",
+        choices=FORMATS,
+        metavar="NAME",
+        help=f"format of the recording (default: detected): {', '.join(FORMATS)}",
     )
     parser.add_argument("--uplink", type=Path, metavar="FILE", help="the uplink's recording")
     parser.add_argument("--light", type=Path, metavar="FILE", help="CellReplay's light trace")

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from linklab import LinklabError
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces import plain
 from linklab.traces.lines import MAX_LINE_BYTES, Lines
@@ -45,7 +46,7 @@ _MOST: Final = {
 }
 
 
-class _IrregularError(Exception):
+class _IrregularError(LinklabError):
     """The file needs judgement."""
 
 

@@ -64,9 +64,11 @@ def close(one: TraceSample, other: TraceSample) -> bool:
         strict=True,
     )
     return all(
-        (a is None) == (b is None) and (a or 0) == pytest.approx(b or 0, rel=1e-9, abs=1.01e-6 if isinstance(a, float) else 1.01)
+        (a is None) == (b is None)
+        and (a or 0)
+        == pytest.approx(b or 0, rel=1e-9, abs=1.01e-6 if isinstance(a, float) else 1.01)
         for a, b in pairs
-    )  # fmt: skip
+    )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -17,9 +17,18 @@ BEGIN_NS = 1_700_000_000 * 10**9 + 123_456_789
 def ip(source: str, destination: str, size: int, *, syn: bool = False, protocol: int = 6) -> bytes:
     """An IP packet of `size` bytes with a header of TCP, or of UDP."""
     head = struct.pack(
-        ">BBHHHBBH4s4s", 0x45, 0, size, 1, 0, 64, protocol, 0,
-        socket.inet_aton(source), socket.inet_aton(destination),
-    )  # fmt: skip
+        ">BBHHHBBH4s4s",
+        0x45,
+        0,
+        size,
+        1,
+        0,
+        64,
+        protocol,
+        0,
+        socket.inet_aton(source),
+        socket.inet_aton(destination),
+    )
     tcp = struct.pack(">HHIIBBHHH", 443, 5000, 1, 1, 0x50, 0x02 if syn else 0x10, 99, 0, 0)
     return (head + tcp).ljust(size, b"x")
 
@@ -171,17 +180,37 @@ TWO = [(t_ns, content, number % 2) for number, (t_ns, content, _) in enumerate(d
 @pytest.mark.parametrize(
     ("content", "only", "message"),
     [
-        (pcapng(TWO, ("wlan0", "rmnet0")), None, "x.pcap: packets of 'wlan0' and 'rmnet0' are in the file; allowed: --only device=wlan0"),
-        (pcap(download()[1:]), None, "x.pcap: no handshake tells which end is the client; allowed: --only client=1"),
+        (
+            pcapng(TWO, ("wlan0", "rmnet0")),
+            None,
+            "x.pcap: packets of 'wlan0' and 'rmnet0' are in the file; allowed: --only device=wlan0",
+        ),
+        (
+            pcap(download()[1:]),
+            None,
+            "x.pcap: no handshake tells which end is the client; allowed: --only client=1",
+        ),
         (pcap(download()), {"end": "x"}, "x.pcap: 'end' chooses nothing; allowed: client, device"),
         (pcap(download()), {"client": "me"}, "x.pcap: --only client=me: allowed is an IP address"),
-        (pcap(download()[:1]), None, "x.pcap: there are no packets that last for some time; allowed"),
+        (
+            pcap(download()[:1]),
+            None,
+            "x.pcap: there are no packets that last for some time; allowed",
+        ),
         (pcap(download(), 105), None, "x.pcap: 802.11 of a monitor is not read; allowed: Ethernet"),
-        (pcap([one for one in download() if one[1][26:30] == socket.inet_aton(CLIENT)]), None, "x.pcap: only packets of the uplink are captured; allowed: both directions"),
-        (pcap(list(reversed(download()))), {"client": CLIENT}, "x.pcap: a packet is 1 s earlier than the one before"),
+        (
+            pcap([one for one in download() if one[1][26:30] == socket.inet_aton(CLIENT)]),
+            None,
+            "x.pcap: only packets of the uplink are captured; allowed: both directions",
+        ),
+        (
+            pcap(list(reversed(download()))),
+            {"client": CLIENT},
+            "x.pcap: a packet is 1 s earlier than the one before",
+        ),
         (pcap(download())[:-9] + b"y" * 99, None, "x.pcap: byte "),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_clear_is_refused(
     content: bytes, only: dict[str, str] | None, message: str
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from linklab.core.frames import FRAME_BYTES, SEGMENT_BYTES
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.lines import quoted
-from linklab.traces.tables import Table
+from linklab.traces.tables import RecordedTable
 
 PAYLOAD: Final = FRAME_BYTES / SEGMENT_BYTES
 """The bytes of frames per byte that a download over TCP counts."""
@@ -31,7 +31,7 @@ class Cells:
 
     def __init__(
         self,
-        table: Table,
+        table: RecordedTable,
         needed: Collection[str],
         optional: Collection[str],
         apart: Collection[str],

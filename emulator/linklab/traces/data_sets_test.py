@@ -215,12 +215,27 @@ def test_mba(tmp_path: Path) -> None:
         (DRIVE, "x.csv", {}, "x.csv:1: each operator has a column; needed: one of --only carrier"),
         (LUMOS, "x.csv", {}, "x.csv:4: run_num: '2', and '1' in line 2: several recordings are in"),
         (MBA, "curr_httppostmt.csv", {}, "curr_httppostmt.csv: is not of the downlink; allowed"),
-        (MBA + MBA[len(MBA_HEAD):].replace("386,", "9,"), "x.csv", {}, "x.csv:6: unit_id: '9', and"),
-        (WET_RATES.replace("00:00:01+00:00,a", "00:09:01+00:00,a"), "x.csv", {}, "x.csv:3: timestamp_start: begins long before the line above ends"),
+        (
+            MBA + MBA[len(MBA_HEAD) :].replace("386,", "9,"),
+            "x.csv",
+            {},
+            "x.csv:6: unit_id: '9', and",
+        ),
+        (
+            WET_RATES.replace("00:00:01+00:00,a", "00:09:01+00:00,a"),
+            "x.csv",
+            {},
+            "x.csv:3: timestamp_start: begins long before the line above ends",
+        ),
         (LUMOS.replace(",1400,", ",1.4e6,"), "x.csv", {}, "x.csv:3: Throughput: '1.4e6' is too mu"),
-        ("t,down_mbit\n0,1\n1,1\n", "x.csv", {"only": {"t": "0"}}, "x.csv: csv has one recording in"),
+        (
+            "t,down_mbit\n0,1\n1,1\n",
+            "x.csv",
+            {"only": {"t": "0"}},
+            "x.csv: csv has one recording in",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_clear_is_refused(
     tmp_path: Path, content: str, name: str, options: dict[str, object], message: str
 ) -> None:

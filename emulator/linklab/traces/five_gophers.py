@@ -15,9 +15,9 @@ from typing import BinaryIO, Final
 from linklab.traces import intervals
 from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
 from linklab.traces.format import Format, Options
-from linklab.traces.intervals import Interval, Spacing
+from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
-from linklab.traces.tables import Table, names_of
+from linklab.traces.tables import RecordedTable, names_of
 from linklab.traces.trace import NS_PER_S, TraceFile
 
 _RATE: Final = "throughput_mbps"
@@ -29,7 +29,7 @@ _MOST_S: Final = 1_000_000
 
 def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     notes: list[str] = []
-    table = Table.of(Lines(file, name), ("seq_num", _RATE), notes)
+    table = RecordedTable.of(Lines(file, name), ("seq_num", _RATE), notes)
     only = dict(options.only or {})
     rate: str | None = _RATE
     if _RATE not in table.names and _RTT not in table.names:
@@ -47,8 +47,8 @@ def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFi
         only,
     )
 
-    def convert() -> Interval:
-        return Interval(
+    def convert() -> MeasuredLine:
+        return MeasuredLine(
             cells.text(count),
             cells.count(count, _MOST_S) * NS_PER_S,
             down_bps=None if rate is None else cells.bps(rate, 10**6, PAYLOAD),
@@ -64,7 +64,7 @@ def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFi
     )
 
 
-def _of_carrier(table: Table, only: dict[str, str]) -> str:
+def _of_carrier(table: RecordedTable, only: dict[str, str]) -> str:
     """Returns the column of the chosen operator, and takes the choice out of `only`."""
     suffix = f"_{_RATE}"
     columns = {one.removesuffix(suffix): one for one in table.names if one.endswith(suffix)}

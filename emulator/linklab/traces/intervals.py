@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from linklab.traces.lines import InTime
-from linklab.traces.tables import Table
+from linklab.traces.tables import RecordedTable
 from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, NS_PER_S, TraceSample
 
 _LIMIT_S: Final = MAX_LENGTH_NS // NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class MeasuredLine:
     """What a line says.
 
     Attributes:
@@ -58,16 +58,16 @@ class Spacing:
 class _Samples:
     """One pass over the intervals."""
 
-    def __init__(self, table: Table, spacing: Spacing) -> None:
+    def __init__(self, table: RecordedTable, spacing: Spacing) -> None:
         self._lines = table.lines
         self._notes = table.notes
         self._spacing = spacing
         self._rows = self._missing = self._repeated = self._silences = 0
         self._longest_ns = self._total_ns = 0
 
-    def of(self, intervals: Iterable[Interval]) -> Iterator[TraceSample]:
+    def of(self, intervals: Iterable[MeasuredLine]) -> Iterator[TraceSample]:
         in_time = InTime(self._lines, self._spacing.time, self._notes)
-        current: Interval | None = None
+        current: MeasuredLine | None = None
         for one in intervals:
             is_behind = current is not None and one.t_ns < current.t_ns
             if not in_time.passes(one.text, is_behind=is_behind):
@@ -91,11 +91,11 @@ class _Samples:
         yield self._sample(current, None)
         self._tell()
 
-    def _is_known(self, one: Interval) -> bool:
+    def _is_known(self, one: MeasuredLine) -> bool:
         """Tells whether a sample can be made. A delay may be unknown: then all packets were lost."""
         return one.down_bps is not None or self._spacing.rate is None
 
-    def _sample(self, one: Interval, passed_ns: int | None) -> TraceSample:
+    def _sample(self, one: MeasuredLine, passed_ns: int | None) -> TraceSample:
         own_ns = self._spacing.usual_ns if one.end_ns is None else one.end_ns - one.t_ns
         length_ns = own_ns if passed_ns is None else passed_ns
         if passed_ns is not None and one.end_ns is not None and 2 * passed_ns < own_ns:
@@ -146,7 +146,7 @@ class _Samples:
             )
 
 
-def _filled(one: Interval, before: Interval, *, same_time: bool) -> Interval:
+def _filled(one: MeasuredLine, before: MeasuredLine, *, same_time: bool) -> MeasuredLine:
     """Returns the interval with what it does not tell taken from the one before."""
     return replace(
         one,
@@ -157,6 +157,8 @@ def _filled(one: Interval, before: Interval, *, same_time: bool) -> Interval:
     )
 
 
-def samples(table: Table, spacing: Spacing, intervals: Iterable[Interval]) -> Iterator[TraceSample]:
+def samples(
+    table: RecordedTable, spacing: Spacing, intervals: Iterable[MeasuredLine]
+) -> Iterator[TraceSample]:
     """Yields the samples. The table's notes get what was assumed. Raises TraceError."""
     yield from _Samples(table, spacing).of(intervals)

@@ -11,9 +11,9 @@ from typing import BinaryIO, Final
 from linklab.traces import intervals
 from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
 from linklab.traces.format import Format, Options
-from linklab.traces.intervals import Interval, Spacing
+from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
-from linklab.traces.tables import Table, names_of
+from linklab.traces.tables import RecordedTable, names_of
 from linklab.traces.trace import NS_PER_S, TraceFile
 
 _NEEDED: Final = ("seq_num", "Throughput")
@@ -23,11 +23,11 @@ _MOST_S: Final = 1_000_000
 
 def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     notes: list[str] = []
-    table = Table.of(Lines(file, name), _NEEDED, notes)
+    table = RecordedTable.of(Lines(file, name), _NEEDED, notes)
     cells = Cells(table, _NEEDED, (), _APART, options.only)
 
-    def convert() -> Interval:
-        return Interval(
+    def convert() -> MeasuredLine:
+        return MeasuredLine(
             cells.text("seq_num"),
             cells.count("seq_num", _MOST_S) * NS_PER_S,
             down_bps=cells.bps("Throughput", 10**6, PAYLOAD),

@@ -19,10 +19,10 @@ from typing import BinaryIO, Final
 from linklab.traces import intervals
 from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
 from linklab.traces.format import Format, Options
-from linklab.traces.intervals import Interval, Spacing
+from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
-from linklab.traces.tables import Table, names_of
-from linklab.traces.times import Times
+from linklab.traces.tables import RecordedTable, names_of
+from linklab.traces.times import TimeColumn
 from linklab.traces.trace import NS_PER_S, TraceError, TraceFile
 
 STEP_NS: Final = 5 * NS_PER_S
@@ -38,7 +38,7 @@ _HOUR_NS: Final = 3600 * NS_PER_S
 
 def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     notes: list[str] = []
-    table = Table.of(Lines(file, name), _RATES, notes)
+    table = RecordedTable.of(Lines(file, name), _RATES, notes)
     if "rtt_avg" in table.names:
         return _of_pings(table, options)
     wrong, right = ("httpget", "httppost") if only_up else ("httppost", "httpget")
@@ -48,16 +48,16 @@ def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFi
     return _of_rates(table, options)
 
 
-def _of_rates(table: Table, options: Options) -> TraceFile:
+def _of_rates(table: RecordedTable, options: Options) -> TraceFile:
     cells = Cells(table, _RATES, _RESULTS, _APART, options.only)
-    times = Times(table, "dtime")
+    times = TimeColumn(table, "dtime")
 
-    def convert() -> Interval:
+    def convert() -> MeasuredLine:
         text = cells.text("dtime")
         t_ns = times.ns(text) + cells.count("sequence", _MOST) * STEP_NS
         has_failed = _has_failed(cells)
         rate_bps = None if has_failed else cells.bps("bytes_sec_interval", 8, PAYLOAD)
-        return Interval(text, t_ns, t_ns + STEP_NS, rate_bps)
+        return MeasuredLine(text, t_ns, t_ns + STEP_NS, rate_bps)
 
     spacing = Spacing("dtime", "bytes_sec_interval", STEP_NS, leaves_out=True)
     return TraceFile(
@@ -68,7 +68,9 @@ def _of_rates(table: Table, options: Options) -> TraceFile:
     )
 
 
-def _with_values(cells: Cells, table: Table, found: Iterator[Interval]) -> Iterator[Interval]:
+def _with_values(
+    cells: Cells, table: RecordedTable, found: Iterator[MeasuredLine]
+) -> Iterator[MeasuredLine]:
     """Yields the intervals of tests that did not fail."""
     failed = 0
     for one in found:
@@ -84,19 +86,19 @@ def _has_failed(cells: Cells) -> bool:
     return cells.has("successes") and cells.count("successes", _MOST) == 0
 
 
-def _of_pings(table: Table, options: Options) -> TraceFile:
+def _of_pings(table: RecordedTable, options: Options) -> TraceFile:
     cells = Cells(table, _PINGS, _RESULTS, _APART, options.only)
-    times = Times(table, "dtime")
+    times = TimeColumn(table, "dtime")
     has_loss = all(cells.has(one) for one in _RESULTS)
 
-    def convert() -> Interval:
+    def convert() -> MeasuredLine:
         text = cells.text("dtime")
         loss = None
         if has_loss:
             came, lost = (cells.count(one, _MOST) for one in _RESULTS)
             loss = lost / (came + lost) if came + lost else None
         rtt_s = None if _has_failed(cells) else cells.seconds("rtt_avg", 10**6)
-        return Interval(text, times.ns(text), rtt_s=rtt_s, loss_ratio=loss)
+        return MeasuredLine(text, times.ns(text), rtt_s=rtt_s, loss_ratio=loss)
 
     spacing = Spacing("dtime", None, _HOUR_NS, 2 * _HOUR_NS)
     return TraceFile(

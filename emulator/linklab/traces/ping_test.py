@@ -97,15 +97,36 @@ def test_linux_macos_and_windows_tell_the_same_kind_of_thing() -> None:
 @pytest.mark.parametrize(
     ("header", "replies"),
     [
-        ("PING 1.1.1.1 (1.1.1.1) 56(84) Bytes an Daten.", "64 Bytes von 1.1.1.1: icmp_seq={} ttl=5 Zeit=12,5 ms"),
-        ("PING 1.1.1.1 (1.1.1.1) 56(84) octets de données.", "64 octets de 1.1.1.1 : icmp_seq={} ttl=5 temps=12.5 ms"),
-        ("PING 1.1.1.1 (1.1.1.1): 56 data bytes", "64 bytes from 1.1.1.1: seq={} ttl=56 time=12.500 ms"),
-        ("Ping wird ausgeführt für 1.1.1.1 mit 32 Bytes Daten:", "Antwort von 1.1.1.1: Bytes=32 Zeit=12,5ms TTL=56"),
-        ("Disparando 1.1.1.1 com 32 bytes de dados:", "Resposta de 1.1.1.1: bytes=32 tempo=12,5ms TTL=56"),
-        ("正在 Ping 1.1.1.1 具有 32 字节的数据:", "来自 1.1.1.1 的回复: 字节=32 时间=12,5ms TTL=56"),
-        ("Pinging 2606:4700::1111 with 32 bytes of data:", "Reply from 2606:4700::1111: time=12,5ms"),
+        (
+            "PING 1.1.1.1 (1.1.1.1) 56(84) Bytes an Daten.",
+            "64 Bytes von 1.1.1.1: icmp_seq={} ttl=5 Zeit=12,5 ms",
+        ),
+        (
+            "PING 1.1.1.1 (1.1.1.1) 56(84) octets de données.",
+            "64 octets de 1.1.1.1 : icmp_seq={} ttl=5 temps=12.5 ms",
+        ),
+        (
+            "PING 1.1.1.1 (1.1.1.1): 56 data bytes",
+            "64 bytes from 1.1.1.1: seq={} ttl=56 time=12.500 ms",
+        ),
+        (
+            "Ping wird ausgeführt für 1.1.1.1 mit 32 Bytes Daten:",
+            "Antwort von 1.1.1.1: Bytes=32 Zeit=12,5ms TTL=56",
+        ),
+        (
+            "Disparando 1.1.1.1 com 32 bytes de dados:",
+            "Resposta de 1.1.1.1: bytes=32 tempo=12,5ms TTL=56",
+        ),
+        (
+            "正在 Ping 1.1.1.1 具有 32 字节的数据:",
+            "来自 1.1.1.1 的回复: 字节=32 时间=12,5ms TTL=56",
+        ),
+        (
+            "Pinging 2606:4700::1111 with 32 bytes of data:",
+            "Reply from 2606:4700::1111: time=12,5ms",
+        ),
     ],
-)  # fmt: skip
+)
 def test_any_language_is_read(header: str, replies: str) -> None:
     log = "\n".join([header, *(replies.format(number) for number in range(1, 4)), "", "x"])
     assert rtts_ms(list(recording(log).samples)) == [12.5] * 3
@@ -187,7 +208,7 @@ def test_a_silence_is_noted() -> None:
             "x.log:2: all probes were lost; needed: at least one round trip",
         ),
     ],
-)  # fmt: skip
+)
 def test_errors_say_line_reason_and_what_is_allowed(content: str, message: str) -> None:
     with pytest.raises(TraceError) as caught:
         list(recording(content).samples)

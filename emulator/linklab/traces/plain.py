@@ -31,8 +31,8 @@ from typing import BinaryIO, Final, TextIO
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.format import Format, Options
 from linklab.traces.lines import InTime, Lines, quoted
-from linklab.traces.tables import Table
-from linklab.traces.times import MAX_S, Times
+from linklab.traces.tables import RecordedTable
+from linklab.traces.times import MAX_S, TimeColumn
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MIN_SAMPLE_NS,
@@ -84,7 +84,7 @@ def read(file: BinaryIO, name: str) -> TraceFile:
     return TraceFile(_samples(table, at), columns, comments, table.notes, "down_mbit" in at)
 
 
-def begin(lines: Lines) -> tuple[Table, list[str]]:
+def begin(lines: Lines) -> tuple[RecordedTable, list[str]]:
     """Reads the comments and the line of names, checks it, and returns both. Raises TraceError."""
     comments: list[str] = []
     for line in lines:
@@ -92,7 +92,7 @@ def begin(lines: Lines) -> tuple[Table, list[str]]:
         if text.startswith("#"):
             comments.append(text[1:].strip())
         elif text:
-            table = Table(lines, line, [])
+            table = RecordedTable(lines, line, [])
             break
     else:
         lines.fail(f"the file is empty; needed: a line that names the columns, {_FORM}")
@@ -116,8 +116,8 @@ def end_ns(lines: Lines, comment: str) -> int:
     return _end_ns(lines, end[1])
 
 
-def _samples(table: Table, at: dict[str, int]) -> Iterator[TraceSample]:
-    lines, times = table.lines, Times(table, "t")
+def _samples(table: RecordedTable, at: dict[str, int]) -> Iterator[TraceSample]:
+    lines, times = table.lines, TimeColumn(table, "t")
     in_time = InTime(lines, "t", table.notes)
     first_ns = before_ns = length_ns = 0
     before: TraceSample | None = None
@@ -179,7 +179,7 @@ def _end_ns(lines: Lines, text: str) -> int:
     return _scaled(lines.decimal("end", text[:-1], 0, MAX_S, "s"), 9)
 
 
-def _sample(table: Table, at: dict[str, int], fields: list[str]) -> TraceSample:
+def _sample(table: RecordedTable, at: dict[str, int], fields: list[str]) -> TraceSample:
     """Returns a line's sample, whose length is not known yet."""
 
     def known(column: str, high: int, unit: str) -> Decimal | None:

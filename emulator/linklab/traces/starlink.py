@@ -21,11 +21,11 @@ from typing import BinaryIO, Final
 from linklab.traces import intervals, probes
 from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
 from linklab.traces.format import Format, Options
-from linklab.traces.intervals import Interval, Spacing
+from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
 from linklab.traces.probes import Probe
-from linklab.traces.tables import Table, names_of
-from linklab.traces.times import Times
+from linklab.traces.tables import RecordedTable, names_of
+from linklab.traces.times import TimeColumn
 from linklab.traces.trace import TraceFile
 
 _APART: Final = (
@@ -41,7 +41,7 @@ _LENS: Final = {"timestamp", "rtt"}
 
 def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     notes: list[str] = []
-    table = Table.of(Lines(file, name), ("timestamp_start", "download"), notes)
+    table = RecordedTable.of(Lines(file, name), ("timestamp_start", "download"), notes)
     names = set(table.names)
     if names >= _PROBES or names >= _LENS:
         return _of_probes(table, options, "time" if names >= _PROBES else "rtt")
@@ -52,14 +52,14 @@ def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFi
     return _of_pings(table, options)
 
 
-def _of_rates(table: Table, options: Options, suffix: str, unit_bps: int) -> TraceFile:
+def _of_rates(table: RecordedTable, options: Options, suffix: str, unit_bps: int) -> TraceFile:
     begin, end = f"timestamp_start{suffix}", f"timestamp_end{suffix}"
     optional = (end, "upload", "ping_avg")
     cells = Cells(table, (begin, "download"), optional, _APART, options.only)
-    begins, ends = Times(table, begin), Times(table, end)
+    begins, ends = TimeColumn(table, begin), TimeColumn(table, end)
 
-    def convert() -> Interval:
-        return Interval(
+    def convert() -> MeasuredLine:
+        return MeasuredLine(
             cells.text(begin),
             begins.ns(cells.text(begin)),
             ends.ns(cells.text(end)) if cells.has(end) else None,
@@ -77,13 +77,13 @@ def _of_rates(table: Table, options: Options, suffix: str, unit_bps: int) -> Tra
     )
 
 
-def _of_pings(table: Table, options: Options) -> TraceFile:
+def _of_pings(table: RecordedTable, options: Options) -> TraceFile:
     begin, end = "timestamp_start", "timestamp_end"
     cells = Cells(table, (begin, "ping_avg"), (end, "packet_loss"), _APART, options.only)
-    begins, ends = Times(table, begin), Times(table, end)
+    begins, ends = TimeColumn(table, begin), TimeColumn(table, end)
 
-    def convert() -> Interval:
-        return Interval(
+    def convert() -> MeasuredLine:
+        return MeasuredLine(
             cells.text(begin),
             begins.ns(cells.text(begin)),
             ends.ns(cells.text(end)) if cells.has(end) else None,
@@ -99,10 +99,10 @@ def _of_pings(table: Table, options: Options) -> TraceFile:
     )
 
 
-def _of_probes(table: Table, options: Options, column: str) -> TraceFile:
+def _of_probes(table: RecordedTable, options: Options, column: str) -> TraceFile:
     ways = ("uplink", "downlink")
     cells = Cells(table, ("timestamp", column), ("lost", *ways), _APART, options.only)
-    times = Times(table, "timestamp")
+    times = TimeColumn(table, "timestamp")
 
     def is_lost_by(way: str) -> bool:
         return cells.has(way) and cells.text(way).startswith("-")

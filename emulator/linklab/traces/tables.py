@@ -47,7 +47,7 @@ def _separator(header: str) -> str:
     return max(_SEPARATORS, key=count)
 
 
-class Table:
+class RecordedTable:
     """A table that is being read.
 
     Attributes:
@@ -66,7 +66,7 @@ class Table:
         self._noted: set[str] = set()
 
     @classmethod
-    def of(cls, lines: Lines, needed: Collection[str], notes: list[str]) -> Table:
+    def of(cls, lines: Lines, needed: Collection[str], notes: list[str]) -> RecordedTable:
         """Reads the line of names, which comes first except for comments. Raises TraceError."""
         header = next((one for one in lines if one.strip() and not one.startswith("#")), None)
         if header is None:

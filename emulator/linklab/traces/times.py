@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, NoReturn
 
 from linklab.traces.lines import quoted
-from linklab.traces.tables import Table
+from linklab.traces.tables import RecordedTable
 from linklab.traces.trace import NS_PER_S
 
 MAX_S: Final = 100_000_000_000
@@ -30,10 +30,10 @@ _DATE: Final = re.compile(
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
-class Times:
+class TimeColumn:
     """Reads the times of a column, one after another."""
 
-    def __init__(self, table: Table, column: str) -> None:
+    def __init__(self, table: RecordedTable, column: str) -> None:
         self._table = table
         self._column = column
         self._digits: int | None = None

@@ -16,10 +16,10 @@ from typing import BinaryIO, Final
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces import intervals
 from linklab.traces.format import Format, Options
-from linklab.traces.intervals import Interval, Spacing
+from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
-from linklab.traces.tables import Table
-from linklab.traces.times import Times
+from linklab.traces.tables import RecordedTable
+from linklab.traces.times import TimeColumn
 from linklab.traces.trace import TraceFile, TraceSample
 
 NEEDED: Final = ("Timestamp", "DL_bitrate", "UL_bitrate")
@@ -30,26 +30,26 @@ _SPACING: Final = Spacing("Timestamp", "DL_bitrate")
 def read(file: BinaryIO, name: str) -> TraceFile:
     """Reads the trace, one sample per logged second. Raises TraceError."""
     notes: list[str] = []
-    table = Table.of(Lines(file, name), NEEDED, notes)
+    table = RecordedTable.of(Lines(file, name), NEEDED, notes)
     at = table.indices(NEEDED, ("PINGAVG", "State"))
     columns = {"up", "rtt"} if "PINGAVG" in at else {"up"}
     return TraceFile(_samples(table, at), frozenset(columns), notes=notes)
 
 
-def _samples(table: Table, at: dict[str, int]) -> Iterator[TraceSample]:
-    times = Times(table, "Timestamp")
+def _samples(table: RecordedTable, at: dict[str, int]) -> Iterator[TraceSample]:
+    times = TimeColumn(table, "Timestamp")
     rows = idle = 0
 
     def rate(column: str, fields: list[str]) -> int | None:
         kbit = table.known(column, fields[at[column]], 0, MAX_RATE_BPS // 1000, "kbit/s")
         return None if kbit is None else round(kbit * 1000)
 
-    def convert(fields: list[str]) -> Interval:
+    def convert(fields: list[str]) -> MeasuredLine:
         nonlocal rows, idle
         text, ms = fields[at["Timestamp"]], None
         if "PINGAVG" in at:
             ms = table.known("PINGAVG", fields[at["PINGAVG"]], 0, int(MAX_RTT_S * 1000), "ms")
-        one = Interval(
+        one = MeasuredLine(
             text,
             times.ns(text),
             down_bps=rate("DL_bitrate", fields),
