@@ -65,6 +65,11 @@ class ScenarioLink(LinkModel):
         self._by_hand.append(happening)
         return happening
 
+    def take_back(self, event: Event) -> None:
+        """Ends an event that `change` has applied."""
+        self._events.end((event,))
+        self._by_hand.remove(event)
+
     def restore(self) -> None:
         """Ends all events that `change` has applied; the link is as the scenario says."""
         self._events.end(frozenset(self._by_hand))

@@ -55,7 +55,8 @@ class Impairer:
             if direction in self._paths:
                 self._paths[direction].set(impairments)
             elif impairments != NO_IMPAIRMENTS:
-                self._impair(direction, impairments)
+                self._impair(direction, NO_IMPAIRMENTS)  # If a filter fails, the path is there.
+                self._paths[direction].set(impairments)
             mtu_bytes = None if impairments.black_hole else impairments.mtu_bytes or None
             if mtu_bytes != self._mtus_bytes[direction]:
                 route_middlebox(self._host, self._path, direction, mtu_bytes)

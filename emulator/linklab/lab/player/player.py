@@ -39,6 +39,7 @@ from linklab.lab.player import control
 from linklab.lab.player.connections import OpenConnections
 from linklab.lab.player.control import Command, Inbox
 from linklab.lab.player.signal_file import SignalFile
+from linklab.lab.shaping.tc import ShapingError
 from linklab.links.stack import ScenarioLink
 from linklab.models import events, registry
 from linklab.models.events import Event
@@ -183,12 +184,19 @@ class Player:
         if asked == self._asked[name]:
             self._advance(name, due_s)
 
-    def _advance(self, name: str, due_s: float) -> None:
-        """Asks the model for its link's state at `due_s` and applies it."""
+    def _advance(self, name: str, due_s: float, by_hand: Happening | None = None) -> None:
+        """Asks the model for its link's state at `due_s` and applies it. `by_hand` is the user's change."""
         model, link = self._models[name], self._lab.links[name]
-        state = model.at(due_s, self._load(name) if model.wants_load else NO_LOAD)
-        if state != link.state:
-            self._apply(name, link, state, due_s)
+        state, before = (
+            model.at(due_s, self._load(name) if model.wants_load else NO_LOAD),
+            link.state,
+        )
+        if state != before:
+            link.apply(state)
+        if by_hand is not None:
+            self.write_event(due_s, name, by_hand, self._commands)
+        if state != before:
+            self._note(name, before, state, due_s)
         ended = model.ended()
         for happening in events.noted(model.begun(), ended):
             self.write_event(due_s, name, happening)
@@ -198,9 +206,8 @@ class Player:
                 self.write_event(due_s, name, Happening(events.BY_HAND_END, words))
         self._ask_again(name)
 
-    def _apply(self, name: str, link: ShapedLink, state: LinkState, due_s: float) -> None:
-        before = link.state
-        link.apply(state)
+    def _note(self, name: str, before: LinkState, state: LinkState, due_s: float) -> None:
+        """Records that a link has another state since `due_s`."""
         late_s = self.now_s() - due_s
         self._record(name, state, due_s, late_s)
         if late_s > MAX_LATE_S and not self._may_be_late:
@@ -208,7 +215,7 @@ class Player:
                 f"this machine cannot keep up: {name} changed {late_s:.3f} s late at {due_s:.3f} s "
                 f"(allowed: {MAX_LATE_S} s); use the virtual clock, or fewer runs side by side"
             )
-        self._show_signal(link, state)
+        self._show_signal(self._lab.links[name], state)
         for happening in registry.transitions(before, state):
             self.write_event(due_s, name, happening)
 
@@ -259,13 +266,25 @@ class Player:
                 self.write_event(due_s, command.link, Happening("refused", str(error)))
 
     def _change(self, command: Command, due_s: float) -> None:
+        """Changes a link as a user asks. Raises ValueError if the scenario or the kernel cannot do it."""
         model, words = self._models[command.link], command.in_words()
+        event = None
         if command.restore:
             model.restore()
         else:
-            self._by_hand[model.change(command.event(), due_s)] = words
-        self.write_event(due_s, command.link, Happening(events.BY_HAND, words), self._commands)
-        self._advance(command.link, due_s)
+            event = model.change(command.event(), due_s)
+            self._by_hand[event] = words
+        try:
+            self._advance(command.link, due_s, Happening(events.BY_HAND, words))
+        except ShapingError as error:
+            if event is None:
+                raise
+            model.take_back(event)
+            del self._by_hand[event]
+            link = self._lab.links[command.link]
+            link.apply(link.state)
+            self._ask_again(command.link)
+            raise ValueError(str(error)) from error
         for file in (self._links, self._events):
             file.flush()  # After the change: a reader of the event finds the link changed.
 

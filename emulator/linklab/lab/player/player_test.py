@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from msgspec import UNSET
 
+from linklab.core.impairments import Impairments
 from linklab.core.link_state import Direction, LinkState
 from linklab.lab.kernel.rtnetlink import Interface
 from linklab.lab.network.hosts import LabError
@@ -20,7 +21,7 @@ from linklab.lab.player import control, player
 from linklab.lab.player.control import Command, Inbox
 from linklab.lab.player.player import Player
 from linklab.lab.player.signal_file import SignalFile
-from linklab.lab.shaping.tc import Counters
+from linklab.lab.shaping.tc import Counters, ShapingError
 from linklab.links.stack import ScenarioLink
 from linklab.models.events import Event, Events
 from linklab.models.layer import NO_LOAD, Layer, Load, Steps
@@ -372,6 +373,36 @@ def test_the_end_of_what_somebody_did_is_written_down_and_not_that_of_the_scenar
         ("lte", "live", "loss 50 %"),
         ("wifi", "live-end", "RTT 50 ms for 20 ms"),
     ]
+
+
+def test_a_change_that_the_kernel_lacks_is_refused_and_the_lab_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "PERIOD_S", 0.01)
+    control.send(stage.run_dir, Command(link="wifi", impair_up=Impairments(bleach_ecn=True)))
+    control.send(stage.run_dir, Command(link="wifi", rtt_s=0.05))
+
+    def apply(_: Link, state: LinkState) -> None:
+        if state.impairments("up").bleach_ecn:
+            raise ShapingError("this kernel lacks header filters")
+        if state.delay_s == 0.025:
+            stage.end_client()
+
+    stage.on_apply = apply
+    stage.play(inbox=Inbox(stage.run_dir))
+    assert stage.links["wifi"].applied[1:] == [FAST, replace(FAST, delay_s=0.025)]
+    said = [(one["kind"], one["detail"]) for one in stage.lines("events.jsonl")]
+    assert said[0] == ("refused", "this kernel lacks header filters")
+    assert [one for one in said if one[0].startswith("live")] == [("live", "RTT 50 ms")]
+
+
+def test_what_the_kernel_lacks_of_the_scenario_ends_the_lab(stage: Stage) -> None:
+    def apply(_: Link, state: LinkState) -> None:
+        raise ShapingError("this kernel lacks header filters")
+
+    stage.on_apply = apply
+    with pytest.raises(ShapingError):
+        stage.play(Event("wifi", at_s=0.01, impair_up=Impairments(bleach_ecn=True)))
 
 
 def test_a_restored_link_is_as_the_scenario_says_and_no_other_link_is(

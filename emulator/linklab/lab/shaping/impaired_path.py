@@ -6,11 +6,11 @@ Filters drop and change packets first. netem then loses, delays and copies what 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from linklab.core.frames import ETHERNET_BYTES
-from linklab.core.impairments import NO_IMPAIRMENTS, NORMAL, Impairments
+from linklab.core.impairments import NORMAL, Impairments
 from linklab.core.ip_family import IPV4, IPV6
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import filters, netem, tc
@@ -47,34 +47,38 @@ class ImpairedPath:
         self._send(new=True)
         netem.check_seed(channel.request(self._get), seed)
         self._has_filters = False
-        self._filter(NO_IMPAIRMENTS, impairments)
+        self._filters: dict[int, bytes] = {}
+        self._filter()
 
     def set(self, impairments: Impairments) -> None:
         """Changes the impairments for packets from now on. Equal ones change nothing."""
         if impairments == self._impairments:
             return
-        before, self._impairments = self._impairments, impairments
+        self._impairments = impairments
         self._seed = netem.next_seed(self._seed)
         self._send()
-        self._filter(before, impairments)
+        self._filter()
 
-    def _filter(self, before: Impairments, now: Impairments) -> None:
+    def _filter(self) -> None:
         """Adds and removes filters. One that stays the same keeps its state."""
         for priority, filter_of in enumerate(_FILTERS, 1):
-            old, new = (filter_of(one, self._index, priority) for one in (before, now))
+            old = self._filters.get(priority)
+            new = filter_of(self._impairments, self._index, priority)
             if old == new:
                 continue
-            changes = [filters.remove(self._index, priority)] if old is not None else []
-            changes += [new] if new is not None else []
-            if not self._has_filters:
-                changes.insert(0, filters.add_clsact(self._index))
-                self._has_filters = True
-            self._request(changes)
+            if old is not None:
+                self._request(filters.remove(self._index, priority))
+                del self._filters[priority]
+            if new is not None:
+                if not self._has_filters:
+                    self._request(filters.add_clsact(self._index))
+                    self._has_filters = True
+                self._request(new)
+                self._filters[priority] = new
 
-    def _request(self, changes: Iterable[bytes]) -> None:
+    def _request(self, change: bytes) -> None:
         try:
-            for message in changes:
-                self._channel.request(message)
+            self._channel.request(change)
         except NetlinkError as error:
             if error.errno != errno.ENOENT:
                 raise

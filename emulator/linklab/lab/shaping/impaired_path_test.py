@@ -1,3 +1,4 @@
+import errno
 import struct
 from typing import Any
 
@@ -5,6 +6,7 @@ import pytest
 
 from linklab.core.impairments import NO_IMPAIRMENTS, Impairments
 from linklab.core.netlink_messages import attributes
+from linklab.lab.kernel.netlink import NetlinkError
 from linklab.lab.shaping.conftest import INDEX, Recorder, seed_of
 from linklab.lab.shaping.impaired_path import ImpairedPath
 from linklab.lab.shaping.tc import ShapingError
@@ -110,6 +112,28 @@ def test_filters_come_and_go_and_what_stays_the_same_is_not_touched(netlink: Rec
     assert kinds(netlink) == ["netem", "removed"]
     built.set(NO_IMPAIRMENTS)
     assert kinds(netlink) == ["netem", "removed", "removed", "removed"]
+
+
+class WithoutPolicers(Recorder):
+    """A kernel that has header filters and no policers."""
+
+    def request(self, message: bytes | bytearray) -> bytes:
+        if b"matchall" in message:
+            raise NetlinkError(errno.ENOENT, "no such module")
+        return super().request(message)
+
+
+def test_what_the_kernel_lacks_leaves_the_rest_as_it_was() -> None:
+    netlink = WithoutPolicers()
+    built = path(netlink)
+    dropping = Impairments(mtu_bytes=1200, black_hole=True)
+    with pytest.raises(ShapingError, match="this kernel lacks policers"):
+        built.set(dropping.changed(Impairments(police_bps=8_000_000, police_burst_bytes=10_000)))
+    added = kinds(netlink)
+    built.set(NO_IMPAIRMENTS)
+    assert kinds(netlink).count("removed") == len(added) - len(["netem", "netem", "clsact"])
+    built.set(Impairments(loss_ratio=0.1))
+    assert kinds(netlink) == ["netem"]
 
 
 def test_an_mtu_without_a_black_hole_needs_no_filter(netlink: Recorder) -> None:
