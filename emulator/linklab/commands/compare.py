@@ -32,9 +32,9 @@ examples:
   linklab compare hs-s7 --server './my-server --port {port} {directory}'
   linklab compare results/1 --report r.html    of multilink get --run-dir
 
-`ener. J` is the energy until a run's radios sleep. A model's share for the phone
-itself counts for all clients, until the last radio sleeps. So the column depends
-on the clients compared. `linklab energy RUN` shows a run by itself."""
+`ener. J` is the energy until a run's radios sleep. A model's share for the
+phone itself counts for all clients, until the last radio sleeps. So the column
+depends on the clients compared. `linklab energy RUN` shows a run by itself."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

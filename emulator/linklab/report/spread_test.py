@@ -72,11 +72,19 @@ def test_the_error_is_that_of_the_difference_of_two_medians() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("link-deviation, link: lte", "link-rate, link: lte", "ts alg3: standard_errors needs link-rate and"),
-        ("alg3: 4 Mbit/s", "alg3: 4 Mbit/s to 5 Mbit/s", "ts alg3: standard_errors needs link-rate and"),
+        (
+            "link-deviation, link: lte",
+            "link-rate, link: lte",
+            "ts alg3: standard_errors needs link-rate and",
+        ),
+        (
+            "alg3: 4 Mbit/s",
+            "alg3: 4 Mbit/s to 5 Mbit/s",
+            "ts alg3: standard_errors needs link-rate and",
+        ),
         ("alg3: 20 s", "alg3: 20 s to 21 s", "line 6: standard_errors needs single values"),
     ],
-)  # fmt: skip
+)
 def test_without_deviations_there_is_no_spread(old: str, new: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         publication.parse(TEXT.replace("WITHIN", "90 %").replace(old, new), "x.yaml")

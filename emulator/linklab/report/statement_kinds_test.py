@@ -39,13 +39,22 @@ def read(*statements: str, constants: str = CONSTANTS, more: str = "") -> tuple[
         ("metric: download, each: [ts], of: alg1, to: [naive], is: less", "outcome"),
         ("metric: download, over: [ts, tm], of: alg1, to: [single-lte], is: more", "outcome"),
         ("metric: goodput, each: [ts], of: alg1, to: [single-lte], is: less", "outcome"),
-        ("metric: energy-main, each: [ts], of: alg1, to: [alg3], ratio: 180 %, within: 1 %", "calibration"),
+        (
+            "metric: energy-main, each: [ts], of: alg1, to: [alg3], ratio: 180 %, within: 1 %",
+            "calibration",
+        ),
         ("metric: download, values: {ts: {alg1: 31 s}}, within: 1 %", "calibration"),
         ("metric: download, values: {ts: {naive: 31 s}}, within: 1 %", "outcome"),
-        ("metric: download, with: energy-main, correlation: 0, within: 1, cells: {ts: [alg1, alg3, single-lte]}", "outcome"),
-        ("metric: download, kind: does not follow, why: w, values: {ts: {alg1: 1 s}}, within: 1 %", "does not follow"),
+        (
+            "metric: download, with: energy-main, correlation: 0, within: 1, cells: {ts: [alg1, alg3, single-lte]}",
+            "outcome",
+        ),
+        (
+            "metric: download, kind: does not follow, why: w, values: {ts: {alg1: 1 s}}, within: 1 %",
+            "does not follow",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_about_fitted_figures_alone_is_calibration(stated: str, kind: str) -> None:
     (made,) = read(f"{stated}, source: b")
     assert made.kind == kind
@@ -67,17 +76,30 @@ def test_a_fit_of_one_link_is_no_fit_of_another() -> None:
 @pytest.mark.parametrize(
     ("constant", "message"),
     [
-        ("{what: w, fitted_to: [{metrics: [downlod], cells: {ts: [alg1]}}]}", "unknown value 'downlod'"),
-        ("{what: w, fitted_to: [{metrics: [download], cells: {tz: [alg1]}}]}", "unknown value 'tz'"),
-        ("{what: w, fitted_to: [{metrics: [download], cells: {ts: [algo]}}]}", "unknown value 'algo'"),
-        ("{what: w, fitted_to: [{metrics: [download], cells: {ts: [alg1], tm: [alg1]}}]}",
-         "constants: w: no statement is about tm alg1"),
-        ("{what: w, fitted_to: [{metrics: [download, memory], cells: {ts: [alg1]}}]}",
-         "constants: w: no statement is about memory"),
+        (
+            "{what: w, fitted_to: [{metrics: [downlod], cells: {ts: [alg1]}}]}",
+            "unknown value 'downlod'",
+        ),
+        (
+            "{what: w, fitted_to: [{metrics: [download], cells: {tz: [alg1]}}]}",
+            "unknown value 'tz'",
+        ),
+        (
+            "{what: w, fitted_to: [{metrics: [download], cells: {ts: [algo]}}]}",
+            "unknown value 'algo'",
+        ),
+        (
+            "{what: w, fitted_to: [{metrics: [download], cells: {ts: [alg1], tm: [alg1]}}]}",
+            "constants: w: no statement is about tm alg1",
+        ),
+        (
+            "{what: w, fitted_to: [{metrics: [download, memory], cells: {ts: [alg1]}}]}",
+            "constants: w: no statement is about memory",
+        ),
         ("{what: w}", "'fitted_to' is missing"),
         ("{what: w, fitted_to: []}", "fitted_to: there is none"),
     ],
-)  # fmt: skip
+)
 def test_a_fit_to_nothing_is_refused(constant: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=re.escape(message)):
         read(constants=f"constants: [{constant}]\n")
@@ -136,8 +158,10 @@ def test_ratios_of_a_table_are_told_apart_like_its_values() -> None:
     of = "metric: download, source: b, each: [ts], of: {}, to: [naive], ratio: {} %, within: 10 %"
     alg2, alg3, alg1 = read(of.format("alg2", 50), of.format("alg3", 59), of.format("alg1", 70))
     assert [one.also_accepts for one in (alg2, alg3, alg1)] == [
-        ("alg3",), ("alg2",), (),
-    ]  # fmt: skip
+        ("alg3",),
+        ("alg2",),
+        (),
+    ]
 
 
 # --- What ships
@@ -166,12 +190,17 @@ def kinds(name: str, metric: str, source: str = "", clients: str = "") -> set[st
         ("thesis", "efficiency", "section 2.3.1", "booster"),
         ("thesis", "link-delta", "table 5.12", "alg2|alg3"),
         ("greenbag", "goodput", "table II", ""),
-        ("mptcp", "energy-bursts", "table 4", "mptcp to curl-lte|mptcp to curl-wifi|mptcp-lte to curl-lte"),
+        (
+            "mptcp",
+            "energy-bursts",
+            "table 4",
+            "mptcp to curl-lte|mptcp to curl-wifi|mptcp-lte to curl-lte",
+        ),
         ("emptcp", "download", "figure 10", ""),
         ("emptcp", "download", "5.3", "curl-wifi to mptcp"),
         ("super-aggregation", "goodput", "appendix 1.5", ""),
     ],
-)  # fmt: skip
+)
 def test_known_fits_are_calibration(name: str, metric: str, source: str, clients: str) -> None:
     assert kinds(name, metric, source, clients) == {"calibration"}
 
