@@ -252,6 +252,14 @@ def test_where_nothing_was_recorded_nothing_is_drawn(
     assert refused(run, capsys) == nothing
 
 
+def test_counters_of_a_link_that_has_no_states_are_refused(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(run / "queues.jsonl", [sample(1.0, 9), sample(1.0, 9, "x")])
+    said = f"{run}: queues.jsonl has the link 'x', which links.jsonl lacks"
+    assert refused(run, capsys) == said
+
+
 def test_a_name_with_dollars_is_no_formula(run: Path, tmp_path: Path) -> None:
     named = run.rename(tmp_path / r"a$\b$c")
     picture = tmp_path / "plot.png"

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from linklab.core.link_kinds import KINDS, LinkKind
-from linklab.core.records import LinkRecord, QueueRecord, Tail
+from linklab.core.records import FILES, LinkRecord, QueueRecord, Tail
 from linklab.report import plotting
 from linklab.report.plotting import Plot
 from linklab.runs import job, summary
@@ -23,6 +23,12 @@ def of_run(directory: Path) -> Plot:
     for record in Tail(directory, QueueRecord).read():
         if record.direction == direction:
             sent.setdefault(record.link, []).append((record.t_s, record.sent_bytes))
+    strangers = sent.keys() - {link for _, link, _ in states}
+    if states and strangers:
+        raise ValueError(
+            f"{directory}: {FILES[QueueRecord]} has the link {min(strangers)!r}, which "
+            f"{FILES[LinkRecord]} lacks"
+        )
     has_figures = os.path.lexists(directory / summary.FILE)
     end_s = _shift_s(directory) + summary.read(directory).download_s if has_figures else None
     name = directory.resolve().name
