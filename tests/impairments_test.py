@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dpkt
 import pytest
 from both_ends import Way, digest, read
 from conftest import PROBES, Linklab, lines
@@ -21,6 +22,7 @@ Crossed = Callable[..., tuple[Path, dict[Direction, Way]]]
 
 PACKETS = 2000
 LOST_DOWN, LOST_UP = 61, 86
+HEADERS_BYTES = 14 + 20 + 8
 
 
 @pytest.fixture
@@ -28,17 +30,45 @@ def crossed(linklab: Linklab, scenario: Callable[..., Path]) -> Crossed:
     """Sends 2000 packets both ways in 2 s. Returns the run directory, and both directions."""
 
     def cross(
-        impaired: str, more: str = "", size: int = 32, packets: int = PACKETS
+        impaired: str,
+        more: str = "",
+        size: int = 32,
+        packets: int = PACKETS,
+        before: tuple[str | Path, ...] = (),
     ) -> tuple[Path, dict[Direction, Way]]:
         wifi = f"down: 80 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, {impaired}"
         file = scenario("impaired", wifi=wifi, more=more)
         probe = (PROBES / "both_ways.py", "wlan0", "server-isp", packets, 0.001, size)
-        done = linklab("exec", file, "--json", "--", "python3", *probe)
+        done = linklab("exec", file, "--json", "--", *before, "python3", *probe)
         assert done.code == 0, done.err
         run_dir = Path(done.json["run_dir"])
         return run_dir, read(run_dir)
 
     return cross
+
+
+def wrong_bits(run_dir: Path) -> list[tuple[int, int]]:
+    """Returns byte and value of the wrong bits in what the client sent as zeros, in the order of
+    arrival."""
+    found = []
+    with (run_dir / "server.pcap").open("rb") as file:
+        for _, frame in dpkt.pcap.Reader(file):
+            zeros = frame[HEADERS_BYTES + 8 :]
+            if frame[26:30] == bytes((10, 1, 0, 2)) and any(zeros):
+                found += [(at, value) for at, value in enumerate(zeros) if value]
+    return found
+
+
+def test_which_bits_are_wrong_follows_from_the_seed_alone(crossed: Crossed) -> None:
+    """Ten times, and also after a process that takes random numbers of the guest's kernel."""
+    impaired = "impair_up: {corrupt: 20 %}"
+    processes = ("sh", "-c", 'true | true; exec "$@"', "sh")
+    runs = [
+        wrong_bits(crossed(impaired, size=1000, packets=200, before=before)[0])
+        for before in ((),) * 9 + (processes,)
+    ]
+    assert 20 < len(runs[0]) < 60
+    assert all(one == runs[0] for one in runs[1:])
 
 
 def test_losses_of_both_directions_are_those_of_the_scenario(crossed: Crossed) -> None:

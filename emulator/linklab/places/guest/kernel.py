@@ -3,8 +3,8 @@
 The kernel of the emulated machine is built in the same way (RECIPES).
 
 Source and compiler are in an image (image.py), so the kernel is the same to the byte on every
-machine. The cache keeps it. The cache key is a hash of configuration, patch and image. Only a
-change of one of them builds the kernel again.
+machine. The cache keeps it. The cache key is a hash of configuration, patch, own sources and image.
+Only a change of one of them builds the kernel again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class KernelRecipe:
     Attributes:
         called: the kernel's name in messages.
         prefix: the start of its file name.
-        folder: the directory of its kernel.config and kernel.patch.
+        folder: the directory of its kernel.config, its kernel.patch and, if it has any, its own
+            sources.
         architecture: make's ARCH.
         product: the file that make builds.
         needed: the patterns of what is unpacked of the source. The patch takes the other folders out
@@ -67,6 +68,11 @@ class KernelRecipe:
     def patch(self) -> Path:
         """The changes of the source."""
         return self.folder / "kernel.patch"
+
+    @property
+    def sources(self) -> Path:
+        """The directory of our own files, at their paths in the source. It may not exist."""
+        return self.folder / "kernel_sources"
 
 
 _HERE = Path(__file__).parent
@@ -122,7 +128,10 @@ def key(recipe: KernelRecipe = GUEST) -> str:
     """Returns the cache key of the kernel that the recipe's files and the image make."""
     digest = hashlib.sha256()
     image_name = image.path("kernel").name.encode()
-    for part in (recipe.config.read_bytes(), recipe.patch.read_bytes(), image_name):
+    parts = [recipe.config.read_bytes(), recipe.patch.read_bytes(), image_name]
+    for path in sorted(recipe.sources.rglob("*.[ch]")):
+        parts += [path.relative_to(recipe.sources).as_posix().encode(), path.read_bytes()]
+    for part in parts:
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()[:16]
 
@@ -244,6 +253,8 @@ def _build(directory: Path, work: Path, progress: Progress, recipe: KernelRecipe
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         for file in (recipe.patch, recipe.config):
             shutil.copyfile(file, work / file.name)
+        if recipe.sources.exists():
+            shutil.copytree(recipe.sources, work / SOURCE_PACKAGE)
         jobs = f"-j{len(os.sched_getaffinity(0))}"
         make = ["make", "-C", SOURCE_PACKAGE, f"ARCH={recipe.architecture}", "RUSTC=false", jobs]
         with log_path.open("wb") as log:

@@ -74,6 +74,16 @@ def test_the_key_changes_with_everything_that_makes_the_kernel(
     config.write_text("anothera")
     patch.write_text("nother")
     keys.append(kernel.key())
+    sources = config.with_name("kernel_sources")
+    monkeypatch.setattr(kernel.KernelRecipe, "sources", sources)
+    keys.append(kernel.key())
+    (sources / "net").mkdir(parents=True)
+    (sources / "net/one.c").write_text("")
+    keys.append(kernel.key())
+    (sources / "net/one.c").write_text("another")
+    keys.append(kernel.key())
+    (sources / "net/one.c").rename(sources / "net/two.c")
+    keys.append(kernel.key())
     monkeypatch.setattr(image, "path", lambda name: Path(f"/{name}-of-another-lock"))
     keys.append(kernel.key())
     assert len(set(keys)) == len(keys)
@@ -321,12 +331,12 @@ def test_a_build_step_by_step(
     calls = tmp_path / "calls"
     note = f'echo "$(basename "$0") $*" >> {calls}'
     program(tools, "xz", note)
-    program(tools, "tar", f"cat > /dev/null; {note}; mkdir {kernel.SOURCE_PACKAGE}")
+    program(tools, "tar", f"cat > /dev/null; {note}; mkdir -p {kernel.SOURCE_PACKAGE}")
     program(tools, "patch", note)
     program(
         tools,
         "make",
-        f"{note}; [ -z \"$ARCH\" ] || exit 1; cd $2; printf 'CONFIG_NET=y\\n' > .config;"
+        f"{note}; [ -z \"$ARCH\" ] || exit 1; cd $2; [ -f net/mptcp/coupled.c ] || exit 1; printf 'CONFIG_NET=y\\n' > .config;"
         " echo '  CC one'; echo '  CC two'; echo binary > linux",
     )
     program(tools, "strip", f'{note}; cp "$3" "$2"')

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What protocol.c needs of the schedulers in schedulers.c. */
+#ifndef LINKLAB_MPTCP_SCHEDULERS_H
+#define LINKLAB_MPTCP_SCHEDULERS_H
+
+#include "protocol.h"
+
+u32 mptcp_subflow_room(const struct sock *ssk);
+u32 mptcp_subflow_segment(const struct sock *ssk);
+
+/*
+ * Returns how many of the next `bytes` the subflow gets before the scheduler is asked again. The
+ * kernel's own scheduler is asked again after a whole fragment.
+ */
+static inline u32 mptcp_scheduled_bytes(const struct mptcp_sock *msk, const struct sock *ssk,
+					u32 bytes)
+{
+	u32 burst = msk->snd_burst > 0 ? msk->snd_burst : mptcp_subflow_segment(ssk);
+
+	return msk->sched && msk->sched->by_burst ? min(bytes, burst) : bytes;
+}
+
+/* Returns the sequence number of the first byte that the subflow has not sent. */
+static inline u64 redundant_next(const struct mptcp_sock *msk,
+				 const struct mptcp_subflow_context *subflow)
+{
+	u64 acknowledged = msk->snd_una;
+
+	/* Sequence numbers begin at random, so zero stands for none. */
+	if (!subflow->redundant_next || !after64(subflow->redundant_next, acknowledged))
+		return acknowledged;
+	return subflow->redundant_next;
+}
+
+/* Tells whether there are bytes that the subflow has not sent. */
+static inline bool redundant_lags(struct mptcp_sock *msk, const struct sock *ssk)
+{
+	return msk->sched && msk->sched->redundant &&
+	       after64(msk->snd_nxt, redundant_next(msk, mptcp_subflow_ctx(ssk)));
+}
+
+#endif
