@@ -378,7 +378,7 @@ links:
             "name: small\ntcp: {congestion_control: cubik}\n",
             (
                 "x.yaml:2: tcp.congestion_control: unknown value 'cubik' (did you mean 'cubic'?); "
-                "allowed: reno, cubic, bbr, dctcp, vegas, westwood"
+                "allowed: reno, cubic, bbr, dctcp, vegas, westwood, lia, olia, balia"
             ),
         ),
         (

@@ -1,10 +1,11 @@
 """What connections with their own congestion controls get of a link.
 
-usage: flows.py serve PORT
+usage: flows.py serve PORT [mptcp]
        flows.py fetch DEVICE SECONDS CONTROL…
 
 The server sends without end to everybody, by the congestion control that the client names first. It
-prints each connection's control and round-trip time in µs, as TCP smooths it. The
+prints each connection's control and round-trip time in µs, as TCP smooths it. With `mptcp` it also
+speaks Multipath TCP, which the client does for controls such as mptcp/lia. The
 client fetches by one connection for each control, 0.1 s after the other. It prints the bytes that
 each got in the second half of the time, as JSON.
 """
@@ -32,7 +33,7 @@ def choose(sock: socket.socket, control: str) -> None:
 
 
 def feed(connection: socket.socket) -> None:
-    control = connection.recv(NAME_BYTES, socket.MSG_WAITALL).decode().strip()
+    control = connection.recv(NAME_BYTES, socket.MSG_WAITALL).decode().strip().split("/")[-1]
     choose(connection, control)
     block = bytes(1 << 18)
     try:
@@ -44,11 +45,12 @@ def feed(connection: socket.socket) -> None:
         connection.close()
 
 
-def serve(port: int) -> None:
-    listener = socket.socket()
+def serve(port: int, *, mptcp: bool) -> None:
+    listener = socket.socket(proto=socket.IPPROTO_MPTCP if mptcp else 0)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # A listener without dctcp refuses ECN to clients with it (tcp_ecn_create_request).
-    choose(listener, "dctcp")
+    if not mptcp:
+        # A listener without dctcp refuses ECN to clients with it (tcp_ecn_create_request).
+        choose(listener, "dctcp")
     listener.bind(("", port))
     listener.listen(64)
     while True:
@@ -62,10 +64,12 @@ def fetch(device: str, seconds: float, controls: list[str]) -> list[int]:
 
     def one(number: int) -> None:
         time.sleep(number / 10)
-        with socket.socket() as sock:
+        mptcp = "/" in controls[number]
+        with socket.socket(proto=socket.IPPROTO_MPTCP if mptcp else 0) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, LEAST_BYTES)
-            choose(sock, controls[number])
+            if not mptcp:
+                choose(sock, controls[number])
             sock.connect((url.hostname, url.port or 443))
             sock.sendall(controls[number].ljust(NAME_BYTES).encode())
             block = bytearray(1 << 20)
@@ -84,6 +88,6 @@ def fetch(device: str, seconds: float, controls: list[str]) -> list[int]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(int(sys.argv[2]))
+        serve(int(sys.argv[2]), mptcp="mptcp" in sys.argv[3:])
     else:
         print(json.dumps(fetch(sys.argv[2], float(sys.argv[3]), sys.argv[4:])))

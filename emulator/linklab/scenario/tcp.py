@@ -11,7 +11,19 @@ from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import BOOLEAN, choice, size
 from linklab.schema.rows import Row, Table
 
-CONGESTION_CONTROLS: Final = ("reno", "cubic", "bbr", "dctcp", "vegas", "westwood")
+COUPLED_CONTROLS: Final = ("lia", "olia", "balia")
+"""Congestion controls that couple the subflows of Multipath TCP. Only the guest's kernel has them. For
+plain TCP they are Reno."""
+
+CONGESTION_CONTROLS: Final = (
+    *("reno", "cubic", "bbr", "dctcp", "vegas", "westwood"),
+    *COUPLED_CONTROLS,
+)
+
+_KERNEL_SCHEDULER: Final = "default"
+MPTCP_SCHEDULERS: Final = (_KERNEL_SCHEDULER, "lowest-rtt", "round-robin", "redundant", "blest")
+"""Schedulers of Multipath TCP (net.mptcp.scheduler). Only the guest's kernel has more than one
+(`places/guest/kernel_sources/net/mptcp/schedulers.c`)."""
 
 ECN: Final = {"off": 0, "passive": 2, "on": 1, "accurate": 3}
 """What `ecn` means as the sysctl net.ipv4.tcp_ecn (Linux ip-sysctl.rst). `accurate` is AccECN."""
@@ -42,16 +54,19 @@ class TcpSettings:
     wmem_max_bytes: int = 16 << 20
     metrics_save: bool = False
     mptcp: bool = False
+    mptcp_scheduler: str = _KERNEL_SCHEDULER
 
     def sysctls(self, congestion_control: str) -> dict[str, str]:
         """Returns an end host's sysctls. Multipath TCP is set on its sockets instead."""
         ecn = {} if self.ecn == _KERNEL_ECN else {"net.ipv4.tcp_ecn": str(ECN[self.ecn])}
+        scheduler = {"net.mptcp.scheduler": self.mptcp_scheduler}
         return {
             "net.ipv4.tcp_congestion_control": congestion_control,
             "net.ipv4.tcp_rmem": f"4096 131072 {self.rmem_max_bytes}",
             "net.ipv4.tcp_wmem": f"4096 65536 {self.wmem_max_bytes}",
             "net.ipv4.tcp_no_metrics_save": "0" if self.metrics_save else "1",
             **ecn,
+            **({} if self.mptcp_scheduler == _KERNEL_SCHEDULER else scheduler),
         }
 
 
@@ -102,5 +117,13 @@ TABLE: Final = Table(
         Row("wmem_max", "wmem_max_bytes", _BUFFER, "the largest send buffer"),
         Row("metrics_save", "metrics_save", BOOLEAN, "connections learn from earlier ones"),
         Row("mptcp", "mptcp", BOOLEAN, "both ends use Multipath TCP"),
+        Row(
+            "mptcp_scheduler",
+            "mptcp_scheduler",
+            choice(*MPTCP_SCHEDULERS),
+            "chooses the subflow that Multipath TCP sends over; `default` is the kernel's own",
+            unset=_KERNEL_SCHEDULER,
+            default=_KERNEL_SCHEDULER,
+        ),
     ),
 )

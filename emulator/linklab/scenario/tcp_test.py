@@ -2,7 +2,7 @@ import pytest
 
 from linklab import scenario
 from linklab.scenario import Scenario, ScenarioError, to_yaml
-from linklab.scenario.tcp import ECN, Ends
+from linklab.scenario.tcp import ECN, MPTCP_SCHEDULERS, Ends
 
 
 def parsed(tcp: str) -> Scenario:
@@ -42,11 +42,21 @@ def test_ecn_is_a_sysctl_unless_it_is_the_kernels_default(ecn: str) -> None:
     assert read.tcp.sysctls("bbr")["net.ipv4.tcp_congestion_control"] == "bbr"
 
 
+@pytest.mark.parametrize("scheduler", MPTCP_SCHEDULERS)
+def test_the_scheduler_is_a_sysctl_unless_it_is_the_kernels_default(scheduler: str) -> None:
+    read = parsed(f"{{mptcp_scheduler: {scheduler}}}")
+    assert scenario.parse(to_yaml(read), "again.yaml") == read
+    assert ("mptcp_scheduler" in to_yaml(read)) is (scheduler != "default")
+    wanted = None if scheduler == "default" else scheduler
+    assert read.tcp.sysctls("lia").get("net.mptcp.scheduler") == wanted
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ("{ecn: always}", "tcp.ecn: unknown value 'always'; allowed: off, passive, on, accurate"),
         ("{congestion_control: prague}", "tcp.congestion_control: unknown value 'prague'"),
+        ("{mptcp_scheduler: minrtt}", "tcp.mptcp_scheduler: unknown value 'minrtt'; allowed: def"),
         (
             "{congestion_control: {sender: bbr}}",
             "tcp.congestion_control: unknown key 'sender'",

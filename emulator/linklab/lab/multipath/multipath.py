@@ -26,6 +26,7 @@ from linklab.lab.multipath.sock_diag import Carried, Subflow
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.lab import Lab
 from linklab.lab.network.topology import SERVER_ADDRESS
+from linklab.scenario.tcp import COUPLED_CONTROLS
 
 FILE: Final = "mptcp.json"
 """The file of a run directory with the kernels' settings and counters of Multipath TCP."""
@@ -177,7 +178,9 @@ class Multipath:
                     key = opened.address, opened.port
                     file.write(line(self._record(t_s, opened, alive.get(key), gone.get(key))))
         told = {host.name: _kernel_report(host) for host in (self._lab.client, self._lab.server)}
-        text = msgspec.json.format(msgspec.json.encode({"note": NO_COUPLING, **told}), indent=2)
+        controls = {one["settings"]["net/ipv4/tcp_congestion_control"] for one in told.values()}
+        note = {} if controls <= {*COUPLED_CONTROLS} else {"note": NO_COUPLING}
+        text = msgspec.json.format(msgspec.json.encode({**note, **told}), indent=2)
         (run_dir / FILE).write_bytes(text + b"\n")
 
     def _record(

@@ -10,10 +10,10 @@ from linklab.core.link_kinds import LTE, WIFI, LinkKind
 from linklab.scenario import LinkSettings
 
 NO_COUPLING: Final = (
-    "every subflow has a congestion control of its own: Linux' mainline has no coupled one, LIA nor "
-    "another"
+    "every subflow has a congestion control of its own, as in mainline Linux; mptcp-2016 has the "
+    "publications' LIA"
 )
-"""The note beside figures of Multipath TCP. The publications' kernels had LIA."""
+"""The note beside figures of Multipath TCP without coupled congestion control."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,22 @@ class PathUse:
     (None: the scenario's first link). The other links are open at once. As `backups` they carry
     data only while the first one cannot. If `control` is set, it decides during the run
     (`lab/multipath/path_control.py`): eMPTCP by energy, a schedule of least energy, or one link at
-    a time."""
+    a time. `scheduler` and `congestion_control` replace the scenario's at both ends."""
 
     first: str | None = None
     backups: bool = False
     control: Literal["", "energy", "schedule", "single-path"] = ""
+    scheduler: str | None = None
+    congestion_control: str | None = None
+
+    @property
+    def sysctls(self) -> dict[str, str]:
+        """The sysctls of both end hosts that replace the scenario's."""
+        asked = {
+            "net.mptcp.scheduler": self.scheduler,
+            "net.ipv4.tcp_congestion_control": self.congestion_control,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
 
     @property
     def needs_energy(self) -> bool:

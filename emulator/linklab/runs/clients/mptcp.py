@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from linklab.lab.multipath.path_use import PathUse
@@ -26,6 +27,15 @@ def _application(task: Task) -> list[str]:
     return [*multilink.application(task), "--mptcp"]
 
 
+_LOWEST_RTT, _LIA = "lowest-rtt", "lia"
+"""The scheduler and the congestion control of the publications' kernels (MPTCP study 2, eMPTCP 4.3)."""
+
+
+def _of_2016(name: str, use: PathUse) -> ClientUnderTest:
+    """Defines a client over Multipath TCP as the publications had it."""
+    return _client(name, replace(use, scheduler=_LOWEST_RTT, congestion_control=_LIA))
+
+
 def _client(name: str, use: PathUse) -> ClientUnderTest:
     applications = dict.fromkeys(APPLICATIONS, _application)
     commands = {WHOLE_FILE: _download, UPLOAD: _upload, **applications}
@@ -35,10 +45,15 @@ def _client(name: str, use: PathUse) -> ClientUnderTest:
 FAMILY: Final = ClientFamily(
     (
         _client("mptcp", PathUse()),
+        _of_2016("mptcp-2016", PathUse()),
         _client("mptcp-backup", PathUse(backups=True)),
         _client("mptcp-single-path", PathUse(control="single-path")),
         _client("mptcp-mdp", PathUse(control="schedule")),
         _client("emptcp-kernel", PathUse(control="energy")),
+        _of_2016("emptcp-kernel-2016", PathUse(control="energy")),
     ),
-    {"mptcp": lambda link: _client(f"mptcp-{link}", PathUse(first=link))},
+    {
+        "mptcp": lambda link: _client(f"mptcp-{link}", PathUse(first=link)),
+        "mptcp-2016": lambda link: _of_2016(f"mptcp-2016-{link}", PathUse(first=link)),
+    },
 )

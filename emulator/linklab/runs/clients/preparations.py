@@ -101,6 +101,8 @@ def multipath_tcp(ready: ReadyLab, use: PathUse) -> Iterator[Multipath]:
     from linklab.lab.multipath import path_control  # Loads Mininet.
     from linklab.lab.multipath.multipath import Multipath
 
+    for host in (ready.lab.client, ready.lab.server):
+        write_sysctls(host.node.namespace, use.sysctls)
     with contextlib.closing(Multipath(ready.lab)) as multipath:
         if use.control:
             path_control.follow(_control(ready, multipath, use), ready.player)

@@ -65,7 +65,7 @@ def peers(links: Iterable[str]) -> tuple[str, ...]:
 def multipath(links: Iterable[str]) -> tuple[str, ...]:
     """Returns the clients that use links by Multipath TCP."""
     return (
-        *(f"mptcp-{link}" for link in links),
+        *(f"{who}-{link}" for who in mptcp.FAMILY.on_one for link in links),
         *(name for name, one in _ON_ALL.items() if one.multipath not in (None, PathUse())),
     )
 
@@ -190,15 +190,17 @@ def further(scenario: Scenario, client: str | None) -> list[str | None]:
 def notes(wanted: Iterable[str]) -> list[str]:
     """Returns the notes to show beside figures of these clients. Names of the user's own programs
     have none."""
-    over_mptcp = [name for name in wanted if _speaks_mptcp(name)]
-    return [f"{', '.join(over_mptcp)}: {NO_COUPLING}"] if over_mptcp else []
+    uncoupled = [name for name in wanted if _is_uncoupled(name)]
+    return [f"{', '.join(uncoupled)}: {NO_COUPLING}"] if uncoupled else []
 
 
-def _speaks_mptcp(name: str) -> bool:
+def _is_uncoupled(name: str) -> bool:
+    """Tells whether a client uses Multipath TCP without coupled congestion control."""
     try:
-        return client_of(name).multipath is not None
+        use = client_of(name).multipath
     except KeyError:
         return False
+    return use is not None and use.congestion_control is None
 
 
 def is_taken(name: str) -> bool:

@@ -248,6 +248,7 @@ def test_every_link_has_clients_of_its_own() -> None:
         "single-lte2",
         "curl-lte2",
         "mptcp-lte2",
+        "mptcp-2016-lte2",
     }
     over_mptcp = {name for name in names(THREE) if client_of(name).multipath}
     assert over_mptcp == {"mptcp", *clients.multipath(THREE)}
@@ -261,7 +262,10 @@ def test_groups() -> None:
     assert clients.published(LINKS) == thesis
     assert clients.published(THREE)[:3] == ("single-wifi", "single-lte", "single-lte2")
     assert clients.peers(["b"]) == ("direct-b", "curl-b", "mptcp", "aria2-2", "aria2-8", "aria2-16")
-    assert clients.multipath(["a", "b"])[:3] == ("mptcp-a", "mptcp-b", "mptcp-backup")
+    assert clients.multipath(["a", "b"])[:6] == (
+        *("mptcp-a", "mptcp-b", "mptcp-2016-a", "mptcp-2016-b"),
+        *("mptcp-2016", "mptcp-backup"),
+    )
     for group in clients.GROUPS.values():
         assert set(group(THREE)) <= set(names(THREE))
 
@@ -390,9 +394,24 @@ def test_ways_to_use_links_by_multipath_tcp() -> None:
     }
 
 
+def test_multipath_tcp_as_the_publications_had_it() -> None:
+    """MPTCP study 2: the scheduler by round trip times, and LIA."""
+    assert PathUse().sysctls == {}
+    for name, first in (("mptcp-2016", None), ("mptcp-2016-lte", "lte")):
+        use = client_of(name).multipath
+        assert use is not None
+        assert use.first == first
+        assert use.sysctls == {
+            "net.mptcp.scheduler": "lowest-rtt",
+            "net.ipv4.tcp_congestion_control": "lia",
+        }
+        assert not client_of(name).is_peer
+
+
 def test_no_figure_of_multipath_tcp_without_what_it_lacks() -> None:
     assert clients.notes(["alg3", "curl-wifi", "my-own"]) == []
-    (note,) = clients.notes(["mptcp", "alg3", "mptcp-north", "my-mptcp"])
+    assert clients.notes(["mptcp-2016", "mptcp-2016-lte"]) == []
+    (note,) = clients.notes(["mptcp", "alg3", "mptcp-north", "my-mptcp", "mptcp-2016"])
     assert note.startswith("mptcp, mptcp-north: every subflow has a congestion control of its own")
     assert "LIA" in note
 

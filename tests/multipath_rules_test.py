@@ -1,0 +1,198 @@
+"""Tests schedulers and coupled congestion controls of the guest's Multipath TCP against their rules.
+
+`kernel_sources_test.py` checks the arithmetic alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PROBES, Linklab, lines, program
+from linklab.scenario.tcp import COUPLED_CONTROLS
+
+ScenarioFile = Callable[..., Path]
+
+FLOWS, SUBFLOWS = PROBES / "flows.py", PROBES / "subflows.py"
+NEAR = "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue: 400 kB"
+FAR = "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 60 ms, queue: 400 kB"
+BURST_BYTES, BURSTS = 14_000, 100
+SECONDS, TCPS = 120, 4
+
+
+def observed(
+    linklab: Linklab, file: Path, order: str
+) -> tuple[dict[str, int], list[list[dict[str, int]]]]:
+    """Has the server send by `order` (probes/subflows.py). Returns the bytes that each link carried
+    to the client, and the server's notes."""
+    serve = f"python3 {SUBFLOWS} serve {{port}}"
+    done = linklab(
+        *("exec", file, "--json", "--server", serve, "--", "python3", SUBFLOWS, "fetch", order)
+    )
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    carried = {one["link"]: one["received_bytes"] for one in lines(run_dir / "subflows.jsonl")}
+    return carried, lines(run_dir / "server.out")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "near", "far"),
+    [
+        ("default", (0, 0), (1, 1)),
+        ("lowest-rtt", (1, 1), (0, 0)),
+        ("blest", (1, 1), (0, 0)),
+        ("round-robin", (0.49, 0.51), (0.49, 0.51)),
+        ("redundant", (1, 1), (1, 1)),
+    ],
+)
+def test_bursts_that_fit_into_a_window_go_where_the_scheduler_says(
+    linklab: Linklab,
+    scenario: ScenarioFile,
+    scheduler: str,
+    near: tuple[float, float],
+    far: tuple[float, float],
+) -> None:
+    """The first subflow is on the link with the longer round trip. The kernel's own scheduler stays
+    there."""
+    file = scenario(
+        "bursts", wifi=FAR, lte=NEAR, more=f"tcp: {{mptcp: true, mptcp_scheduler: {scheduler}}}\n"
+    )
+    carried, _ = observed(linklab, file, f"cubic {BURST_BYTES} 0.2 {0.2 * BURSTS}")
+    sent = BURST_BYTES * BURSTS
+    for link, (least, most) in (("lte", near), ("wifi", far)):
+        # The server begins before there is a second subflow.
+        slack = 2 * BURST_BYTES / sent
+        assert least - slack <= carried[link] / sent <= most + slack, carried
+
+
+@pytest.mark.parametrize("scheduler", ["lowest-rtt", "round-robin", "blest", "redundant"])
+def test_a_scheduler_fills_both_links_but_redundant_as_the_faster_one(
+    linklab: Linklab, scenario: ScenarioFile, scheduler: str
+) -> None:
+    file = scenario(
+        "full",
+        size="20 MB",
+        wifi=NEAR,
+        lte=FAR.replace("20 Mbit/s", "10 Mbit/s"),
+        more=f"tcp: {{mptcp_scheduler: {scheduler}}}\n",
+    )
+    done = linklab("run", file, "-a", "mptcp", "--json")
+    assert done.code == 0, done.err
+    rate = 20e6 * 8 / done.json["figures"]["download_s"]
+    least, most = (0.85, 1.0) if scheduler == "redundant" else (1.1, 1.5)
+    assert least * 20e6 < rate < most * 20e6
+
+
+def alpha_of(paths: Sequence[dict[str, int]]) -> float:
+    """RFC 6356, 3, with windows in segments."""
+    rates = [one["window"] / one["rtt_us"] for one in paths]
+    best = max(one["window"] / one["rtt_us"] ** 2 for one in paths)
+    return sum(one["window"] for one in paths) * best / sum(rates) ** 2
+
+
+def test_lia_s_windows_grow_by_the_formula(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """Between two losses, for each acknowledged segment by min(alpha / total, 1 / window)."""
+    file = scenario(
+        "grow",
+        wifi=NEAR,
+        lte=FAR.replace("20 Mbit/s", "8 Mbit/s"),
+        more="tcp: {mptcp: true, mptcp_scheduler: lowest-rtt}\n",
+    )
+    _, notes = observed(linklab, file, "lia 1000000 0 60")
+    notes = [paths for paths in notes if len(paths) == 2]
+    checked = 0
+    for own in (0, 1):
+        grown = expected = 0.0
+        for before, after in itertools.pairwise(notes):
+            one, then = before[own], after[own]
+            avoids = one["state"] == then["state"] == 0 and one["window"] >= one["threshold"]
+            if not avoids or one["threshold"] != then["threshold"]:
+                continue
+            segments = (then["acked"] - one["acked"]) / one["mss"]
+            total = sum(path["window"] for path in before)
+            expected += segments * min(alpha_of(before) / total, 1 / one["window"])
+            grown += then["window"] - one["window"]
+            checked += 1
+        assert grown > 20
+        assert grown == pytest.approx(expected, rel=0.1)
+    assert checked > 2000
+
+
+def share_of(linklab: Linklab, tmp_path: Path, control: str) -> float:
+    """Returns what a connection with two subflows gets of a link beside four TCPs, in shares of what
+    one of them gets. The queue PIE drops packets at random, as the formulas assume."""
+    file = tmp_path / "shared.yaml"
+    file.write_text(
+        "name: shared\npayload: {size: 1 MB}\nlinks:\n"
+        "  wifi: {down: 40 Mbit/s, up: 40 Mbit/s, rtt: 40 ms, queue: {discipline: pie}}\n"
+        "tcp: {mptcp: true, mptcp_scheduler: lowest-rtt}\n"
+    )
+    ip = program("ip")
+    second = (
+        f"{ip} address add 10.1.0.77/24 dev wlan0 && "
+        f"{ip} mptcp endpoint add 10.1.0.77 id 2 subflow dev wlan0 && "
+    )
+    fetch = f"exec python3 {FLOWS} fetch wlan0 {SECONDS} mptcp/{control}{' reno' * TCPS}"
+    serve = f"python3 {FLOWS} serve {{port}} mptcp"
+    done = linklab("exec", file, "--json", "--server", serve, "--", "sh", "-c", second + fetch)
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    assert len(lines(run_dir / "subflows.jsonl")) == 2
+    multipath, *tcp = json.loads((run_dir / "client.out").read_text())
+    assert len(tcp) == TCPS
+    return float(multipath) / statistics.fmean(tcp)
+
+
+@pytest.mark.parametrize("control", COUPLED_CONTROLS)
+def test_two_coupled_subflows_take_no_more_than_one_tcp(
+    linklab: Linklab, tmp_path: Path, control: str
+) -> None:
+    """RFC 6356, goal 2."""
+    assert 0.8 < share_of(linklab, tmp_path, control) < 1.2
+
+
+def test_two_subflows_that_are_not_coupled_take_as_much_as_two(
+    linklab: Linklab, tmp_path: Path
+) -> None:
+    assert 1.6 < share_of(linklab, tmp_path, "reno") < 2.4
+
+
+def run(linklab: Linklab, file: Path, who: str) -> tuple[Any, Path]:
+    done = linklab("run", file, "-a", who, "--json")
+    assert done.code == 0, done.err
+    return done.json["figures"], Path(done.json["run_dir"])
+
+
+def test_on_two_links_it_is_ahead_of_one_tcp_as_the_papers_had_it(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """RFC 6356, goal 1. Ten runs are the same to the digit."""
+    file = scenario("two", size="20 MB", wifi=NEAR, lte=FAR)
+    runs = [run(linklab, file, "mptcp-2016") for _ in range(10)]
+    figures, run_dir = runs[0]
+    alone, _ = run(linklab, file, "curl-wifi")
+    assert figures["download_s"] < 0.65 * alone["download_s"]
+    told = json.loads((run_dir / "mptcp.json").read_bytes())
+    assert "note" not in told
+    for host in ("client", "server"):
+        settings = told[host]["settings"]
+        assert settings["net/mptcp/scheduler"] == "lowest-rtt"
+        assert settings["net/ipv4/tcp_congestion_control"] == "lia"
+    for other, directory in runs[1:]:
+        assert other == figures
+        for name in ("subflows.jsonl", "mptcp.json", "queues.jsonl"):
+            assert (directory / name).read_bytes() == (run_dir / name).read_bytes(), name
+
+
+def test_its_first_subflow_takes_the_link_that_it_is_told(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    file = scenario("first", size="2 MB", wifi=NEAR, lte=FAR)
+    _, run_dir = run(linklab, file, "mptcp-2016-lte")
+    (first,) = (one for one in lines(run_dir / "subflows.jsonl") if not one["endpoint"])
+    assert first["link"] == "lte"
