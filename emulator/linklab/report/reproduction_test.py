@@ -158,6 +158,19 @@ def test_the_goodput_of_bursts_is_the_payload_by_their_length() -> None:
     assert found.measured == pytest.approx(0.5)
 
 
+def test_a_difference_is_of_the_best_of_the_others() -> None:
+    (found,) = checked(
+        publication.parse(
+            "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+            "  - {metric: download, source: s, each: [ts], of: naive, to: [alg3, single-lte],"
+            " difference: 41 s, within: 2 s}\n",
+            "x.yaml",
+        ),
+        runs(),
+    )
+    assert (found.verdict, found.measured, found.error) == ("holds", 51 - 11, -1)
+
+
 def test_of_a_range_there_is_no_error() -> None:
     (found,) = checked(
         publication.parse(
