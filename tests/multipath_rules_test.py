@@ -37,7 +37,8 @@ def observed(
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
     carried = {one["link"]: one["received_bytes"] for one in lines(run_dir / "subflows.jsonl")}
-    return carried, lines(run_dir / "server.out")
+    notes = (run_dir / "server.out").read_text().splitlines()
+    return carried, [json.loads(note) for note in notes]
 
 
 @pytest.mark.parametrize(
