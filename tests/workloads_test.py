@@ -99,7 +99,7 @@ def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab) -> None:
         film = done.json["figures"]["workload"]
         interruptions.append(film["interruptions"])
         interrupted_s.append(film["interrupted_s"])
-    assert statistics.median(interruptions) == 2
+    assert statistics.median_low(interruptions) == 2
     assert max(interruptions) <= 3
     assert statistics.median(interrupted_s) == pytest.approx(16.4, abs=1.0)
     sent = {

@@ -143,7 +143,9 @@ def measured(delays: Iterable[tuple[float, int]], most_jitter_s: float) -> Measu
     if not total or ordered[0][0] == ordered[-1][0]:
         raise ValueError("has no delays that differ; needed: at least two")
     mean_s = sum(delay_s * weight for delay_s, weight in ordered) / total
-    variance = sum((delay_s - mean_s) ** 2 * weight for delay_s, weight in ordered) / total
+    variance = (
+        sum((delay_s - mean_s) * (delay_s - mean_s) * weight for delay_s, weight in ordered) / total
+    )
     farthest_s = max(mean_s - ordered[0][0], ordered[-1][0] - mean_s)
     jitter_s = min(max(math.sqrt(variance), farthest_s * UNIT / _HIGH), most_jitter_s)
     entries = [
