@@ -77,7 +77,8 @@ def test_nobody_who_uses_several_links_is_left_out() -> None:
     names = clients.names(clients.USUAL_LINKS)
     others = [one for one in names if clients.client_of(one).program or one in SUPER_AGGREGATION]
     one_link = {"curl-wifi", "curl-lte"}
-    same = {"mptcp-wifi"}  # As mptcp.
+    # As mptcp and emptcp-kernel.
+    same = {"mptcp-wifi", "mptcp-2016", "mptcp-2016-wifi", "mptcp-2016-lte", "emptcp-kernel-2016"}
     assert set(others) - tried == one_link | same
     changing = [one for one in names if clients.client_of(one).changes_tcp]
     assert sorted(changing) == sorted(SUPER_AGGREGATION)
