@@ -106,8 +106,8 @@ def _moves_to_a_link_that_is_up(lab: ProxiedLab, port: int) -> None:
     with contextlib.closing(Association(lab.ports[""])) as association:
         assert association.ask("10.0.1.1", port, b"before") is not None
         lab.linklab("link", "wifi", "down")
-        asked = (association.ask("10.0.1.1", port, b"after") for _ in range(10))
-        assert any(answer is not None for answer in asked), "over LTE"
+        answers = [association.ask("10.0.1.1", port, b"after") for _ in range(6)]
+        assert answers[-1] is not None, "over LTE"
         assert association.rtt_s("10.0.1.1", port) > RTT_S["lte"]
         lab.linklab("link", "wifi", "up")
 
