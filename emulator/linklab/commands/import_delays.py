@@ -23,7 +23,7 @@ from linklab.traces.trace import TraceError
 _FINE_S: Final = 0.001
 """The length of a sample, so that every probe of ping has its own."""
 
-_NUMBER: Final = re.compile(r"\s*-?\d+\b")
+_NUMBERS: Final = re.compile(r"-?\d+(?:\s+-?\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,14 @@ def run(arguments: argparse.Namespace, options: Options) -> int:
 
 
 def _is_table(file: Path) -> bool:
-    """Tells whether a file is a table already: numbers apart by spaces, below comments."""
+    """Tells whether a file is a table already: numbers apart by spaces, and some of them negative.
+
+    Mahimahi's traces are numbers, too. Lines of ping begin with a number.
+    """
     with file.open("rb") as opened:
         head = opened.read(1 << 12).decode("utf-8", "replace")
-    lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")]
-    return (
-        bool(lines) and _NUMBER.match(lines[0]) is not None and "-" in head and "," not in lines[0]
-    )
+    lines = [text for line in head.splitlines() if (text := line.partition("#")[0].strip())]
+    return bool(lines) and _NUMBERS.fullmatch(lines[0]) is not None and "-" in "".join(lines)
 
 
 def _copied(file: Path, options: Options) -> _Made:

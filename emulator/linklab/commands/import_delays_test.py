@@ -90,6 +90,18 @@ def test_what_is_not_possible_is_refused(
     assert sorted(here.iterdir()) == before
 
 
+def test_what_begins_with_a_number_is_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    replies = "".join(
+        f"64 bytes from a-b (10.0.0.1): icmp_seq={k} ttl=64 time={k}.5 ms\n" for k in range(1, 9)
+    )
+    Path("replies.log").write_text(replies)
+    assert imported("replies.log", "--distribution", "a.dist") == 0
+    assert "rtt: 1.5 ms\n" in capsys.readouterr().out
+    Path("down").write_text("# e-mail\n1\n2\n5\n")
+    assert imported("down", "--distribution", "b.dist") == 2
+    assert "'# e-mail' is not a whole number of milliseconds" in capsys.readouterr().err
+
+
 def test_a_wrong_table_is_refused_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     Path("wrong.dist").write_text("-8192 0\n99999\n")
     assert imported("wrong.dist", "--distribution", "a.dist") == 2
