@@ -148,15 +148,12 @@ def measured(delays: Iterable[tuple[float, int]], most_jitter_s: float) -> Measu
     )
     farthest_s = max(mean_s - ordered[0][0], ordered[-1][0] - mean_s)
     jitter_s = min(max(math.sqrt(variance), farthest_s * UNIT / _HIGH), most_jitter_s)
-    entries = [
-        min(max(round((delay_s - mean_s) / jitter_s * UNIT), _LOW), _HIGH)
-        for delay_s in _quantiles(ordered, total)
-    ]
-    cut = sum(
-        weight
-        for delay_s, weight in ordered
-        if not _LOW <= round((delay_s - mean_s) / jitter_s * UNIT) <= _HIGH
-    )
+
+    def entry(delay_s: float) -> int:
+        return round((delay_s - mean_s) / jitter_s * UNIT)
+
+    entries = [min(max(entry(one), _LOW), _HIGH) for one in _quantiles(ordered, total)]
+    cut = sum(weight for delay_s, weight in ordered if not _LOW <= entry(delay_s) <= _HIGH)
     least_s = ordered[0][0]
     return MeasuredDelays(
         least_s, mean_s - least_s, jitter_s, DelayTable(tuple(entries)), cut / total
@@ -176,7 +173,7 @@ def _quantiles(ordered: list[tuple[float, int]], total: int) -> Iterator[float]:
 
 def written(table: DelayTable, comments: Iterable[str]) -> str:
     """Returns the text of a table's file, which `parse` reads back."""
-    lines = [f"# {comment}" for comment in comments]
+    lines = [f"# {line}" for comment in comments for line in comment.splitlines() or [""]]
     for begin in range(0, len(table.entries), 8):
         lines.append(" ".join(str(entry) for entry in table.entries[begin : begin + 8]))
     return "\n".join(lines) + "\n"

@@ -86,8 +86,8 @@ def test_a_table_of_measured_delays_has_their_quantiles(found: list[tuple[float,
 
 def test_a_table_that_is_written_reads_back_as_the_same() -> None:
     table = delay_tables.measured([(0.02, 10), (0.03, 5), (0.5, 1)], 0.25).table
-    text = delay_tables.written(table, ["licence: CC0"])
-    assert text.startswith("# licence: CC0\n")
+    text = delay_tables.written(table, ["licence: CC0\nas told", "of me"])
+    assert text.startswith("# licence: CC0\n# as told\n# of me\n")
     assert delay_tables.parse(text, "x.dist") == table
 
 
