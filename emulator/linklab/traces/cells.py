@@ -66,7 +66,7 @@ class Cells:
             return convert() if self._take(fields) else None
 
         yield from (one for one in self._table.rows(convert_if_chosen) if one is not None)
-        if not self._first_line:
+        if self._only and not self._first_line:
             self._table.lines.fail("no line is of the chosen recording; needed: another --only")
 
     def _take(self, fields: list[str]) -> bool:

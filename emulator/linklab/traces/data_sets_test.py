@@ -212,6 +212,13 @@ def test_mba(tmp_path: Path) -> None:
         (CARRIERS, "x.csv", {}, "x.csv:5: carrier: 'VERIZON', and 'SPRINT' in line 2: several"),
         (CARRIERS, "x.csv", {"only": {"carrier": "ATT"}}, "x.csv:6: no line is of the chosen rec"),
         (CARRIERS, "x.csv", {"only": {"oper": "X"}}, "x.csv:1: has no column 'oper' to choose by"),
+        (
+            LUMOS.partition("\n")[0],
+            "x.csv",
+            {},
+            "x.csv:1: Throughput: no line has a rate; needed: at least one",
+        ),
+        ("a,b\n1,2\n", "x.csv", {"format": "5gophers"}, "x.csv:1: the column 'seq_num' is missing"),
         (DRIVE, "x.csv", {}, "x.csv:1: each operator has a column; needed: one of --only carrier"),
         (LUMOS, "x.csv", {}, "x.csv:4: run_num: '2', and '1' in line 2: several recordings are in"),
         (MBA, "curr_httppostmt.csv", {}, "curr_httppostmt.csv: is not of the downlink; allowed"),

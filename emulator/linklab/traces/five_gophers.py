@@ -68,6 +68,8 @@ def _of_carrier(table: RecordedTable, only: dict[str, str]) -> str:
     """Returns the column of the chosen operator, and takes the choice out of `only`."""
     suffix = f"_{_RATE}"
     columns = {one.removesuffix(suffix): one for one in table.names if one.endswith(suffix)}
+    if not columns:
+        return _RATE  # It is missing, and is refused as such.
     chosen = only.pop(_CARRIER, "")
     fitting = [
         column
