@@ -65,6 +65,7 @@ def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None 
         groups.setdefault(_heading(one), []).append(one)
     names = max((len(one.name) for one in listed), default=0)
     blocks = []
+    has_generated = False
     for heading in sorted(groups, key=lambda one: (one[0], one[1].casefold())):
         lines = [heading[1]]
         for one in groups[heading]:
@@ -73,10 +74,12 @@ def overview(scenarios: Iterable[Scenario], oracles: Mapping[str, float] | None 
                 line += f" {_seconds(oracles[one.name]):>9}"
             title = re.sub(rf"^{re.escape(publication(one))}, ", "", one.title, flags=re.IGNORECASE)
             title = textwrap.shorten(title, WIDTH - len(line) - 2, placeholder="…")
-            mark = _GENERATED if _plays_generated(one.links.values()) else " "
+            is_generated = _plays_generated(one.links.values())
+            has_generated |= is_generated
+            mark = _GENERATED if is_generated else " "
             lines.append(f"{line} {mark}{title[:1].upper()}{title[1:]}".rstrip())
         blocks.append("\n".join(lines))
-    if any(_plays_generated(one.links.values()) for one in listed):
+    if has_generated:
         blocks.append(_GENERATED_MEANS)
     return "\n\n".join(blocks)
 
