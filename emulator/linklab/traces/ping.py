@@ -98,7 +98,6 @@ class _Numbered:
     def __init__(self, lines: Lines, every_s: float | None, notes: list[str]) -> None:
         self._lines = lines
         self._every_s = EVERY_S if every_s is None else every_s
-        self._is_told = every_s is not None
         self._notes = notes
         self._found: dict[int, Probe] = {}
         self._next: int | None = None
@@ -192,8 +191,8 @@ class _Numbered:
         """Yields the lost probes before one with this number and time, evenly apart."""
         if self._missing and self._before is None:
             every_ns = round(self._every_s * NS_PER_S)
-            self._before = (number - len(self._missing) - 1, t_ns)
-            self._before = (self._before[0], t_ns - (len(self._missing) + 1) * every_ns)
+            steps = len(self._missing) + 1
+            self._before = (number - steps, t_ns - steps * every_ns)
         if self._missing and self._before is not None:
             before, begin_ns = self._before
             every_ns = (t_ns - begin_ns) // (number - before)
