@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from linklab import LinklabError
+from linklab.traces.trace import NS_PER_S
 
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 10**6),
@@ -20,8 +21,6 @@ _PCAP: Final = {
     b"\xa1\xb2\x3c\x4d": (">", 10**9),
 }
 """Byte order and ticks per second, by a file's first bytes."""
-
-_NS_PER_S: Final = 10**9
 
 _SECTION: Final = b"\x0a\x0d\x0d\x0a"
 _ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
@@ -60,7 +59,7 @@ class Packet:
     @property
     def t_s(self) -> float:
         """The time in seconds since 1970, which floats tell to about 0.2 µs."""
-        return self.t_ns / _NS_PER_S
+        return self.t_ns / NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ class PacketFile:
                 raise self._error("a second capture begins", "one in a file (mergecap joins them)")
             if parts > ticks or kept > _MAX_BYTES:
                 raise self._error("this is no packet")
-            t_ns = (seconds * ticks + parts) * _NS_PER_S // ticks
+            t_ns = (seconds * ticks + parts) * NS_PER_S // ticks
             yield Packet(t_ns, "", link_type, self._read(kept), length)
 
     def _pcapng(self) -> Iterator[Packet]:
@@ -181,7 +180,7 @@ class PacketFile:
         if len(content) < kept:
             raise self._error("this is no packet")
         ticks = (high << 32 | low) + interface.offset_s * interface.ticks
-        t_ns = ticks * _NS_PER_S // interface.ticks
+        t_ns = ticks * NS_PER_S // interface.ticks
         return Packet(t_ns, interface.name, interface.link_type, content, length)
 
 
