@@ -21,6 +21,7 @@ from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces import encapsulation
 from linklab.traces.encapsulation import CUT, TCP, InnerPacket, UnreadableError
 from linklab.traces.format import Format, Options
+from linklab.traces.merging import joined
 from linklab.traces.packet_file import MAGIC, CaptureError, Packet, PacketFile
 from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, TraceError, TraceFile, TraceSample
 
@@ -78,7 +79,7 @@ class _Reading:
         before: TraceSample | None = None
         for one in self._bins(bin_ns):
             if before is not None and 2 * one.length_ns < bin_ns:
-                one = _joined(before, one)
+                one = joined(before, one)
                 before = None
             if before is not None:
                 yield before
@@ -88,7 +89,8 @@ class _Reading:
 
     def _bins(self, bin_ns: int) -> Iterator[TraceSample]:
         begin_ns = last_ns = None
-        down = up = total_down = total_up = 0
+        down = up = 0
+        has_down = has_up = False
         for frame, is_up in self._with_way():
             if begin_ns is None or last_ns is None:
                 begin_ns = first_ns = last_ns = frame.t_ns
@@ -106,25 +108,23 @@ class _Reading:
                 if passed > 1:
                     yield self._sample((passed - 1) * bin_ns, 0, 0)
                 begin_ns, down, up = begin_ns + passed * bin_ns, 0, 0
-            down, up = (down, up + frame.size) if is_up else (down + frame.size, up)
-            total_down, total_up = (
-                (total_down, total_up + frame.size)
-                if is_up
-                else (total_down + frame.size, total_up)
-            )
+            if is_up:
+                up, has_up = up + frame.size, True
+            else:
+                down, has_down = down + frame.size, True
         if begin_ns is None or last_ns is None or last_ns == first_ns:
             raise self._error("there are no packets that last for some time", "two or more of IP")
-        if not total_down:
+        if not has_down:
             raise self._error("only packets of the uplink are captured", "both directions")
         if last_ns > begin_ns:
             yield self._sample(last_ns - begin_ns, down, up)
-        self._tell(total_up)
+        self._tell(has_up=has_up)
 
-    def _tell(self, total_up: int) -> None:
+    def _tell(self, *, has_up: bool) -> None:
         self.notes.append(
             "the rates are what the link carried: its capacity only while it was used up"
         )
-        if not total_up:
+        if not has_up:
             self.notes.append("only packets of the downlink are captured: the uplink's rate is 0")
         if self._others:
             self.notes.append(
@@ -175,19 +175,17 @@ class _Reading:
         try:
             for packet in self._packets:
                 self._is_of_any |= packet.link_type == encapsulation.SLL
-                if self._is_of_device(packet):
+                link = encapsulation.linked(packet.link_type, packet.content)
+                if self._is_of_device(packet, link.number):
                     inner = encapsulation.carried(packet.link_type, packet.content, packet.length)
                     if inner.source:
-                        yield _frame(packet, inner)
+                        yield _frame(packet, inner, link.went_out)
                     else:
                         self._others += inner.name != CUT
-        except UnreadableError as error:
-            raise TraceError(f"{self._name}: {error}") from error
-        except CaptureError as error:
+        except (UnreadableError, CaptureError) as error:
             raise TraceError(f"{self._name}: {error}") from error
 
-    def _is_of_device(self, packet: Packet) -> bool:
-        number = encapsulation.linked(packet.link_type, packet.content).number
+    def _is_of_device(self, packet: Packet, number: int) -> bool:
         device = packet.device or (f"dev{number}" if number else "")
         if self._device is not None:
             return device == self._device
@@ -204,13 +202,12 @@ class _Reading:
         return TraceError(f"{self._name}: {reason}; allowed: {allowed}")
 
 
-def _frame(packet: Packet, inner: InnerPacket) -> _Frame:
+def _frame(packet: Packet, inner: InnerPacket, went_out: bool | None) -> _Frame:
     is_first = False
     if inner.name == TCP:
         flags = inner.packet[inner.segment_at + 13]
         is_first = bool(flags & _SYN) and not flags & _ACK
     size = encapsulation.frame_bytes(packet.link_type, packet.content, packet.length)
-    went_out = encapsulation.linked(packet.link_type, packet.content).went_out
     return _Frame(packet.t_ns, size, inner.source, inner.destination, went_out, is_first)
 
 
@@ -219,17 +216,6 @@ def _address(text: str, name: str) -> bytes:
         return ipaddress.ip_address(text).packed
     except ValueError as error:
         raise TraceError(f"{name}: --only client={text}: allowed is an IP address") from error
-
-
-def _joined(one: TraceSample, other: TraceSample) -> TraceSample:
-    length_ns = one.length_ns + other.length_ns
-
-    def mean(first: int | None, second: int | None) -> int:
-        return round(((first or 0) * one.length_ns + (second or 0) * other.length_ns) / length_ns)
-
-    return TraceSample(
-        length_ns, mean(one.down_bps, other.down_bps), mean(one.up_bps, other.up_bps)
-    )
 
 
 FORMAT: Final = Format(

@@ -41,6 +41,7 @@ from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces import json_feed
 from linklab.traces.format import Format, Options
 from linklab.traces.json_feed import Feed
+from linklab.traces.merging import joined
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MIN_SAMPLE_NS,
@@ -392,23 +393,9 @@ def _joined(samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
                 yield before
             before = sample
         else:
-            before = _together(before, sample)
+            before = joined(before, sample)
     if before is not None and before.length_ns >= MIN_SAMPLE_NS:
         yield before
-
-
-def _together(one: TraceSample, other: TraceSample) -> TraceSample:
-    length_ns = one.length_ns + other.length_ns
-
-    def mean(first_bps: int, second_bps: int) -> int:
-        bits_ns = first_bps * one.length_ns + second_bps * other.length_ns
-        return min(round(bits_ns / length_ns), MAX_RATE_BPS) if length_ns else first_bps
-
-    up = one.up_bps
-    if up is not None and other.up_bps is not None:
-        up = mean(up, other.up_bps)
-    down = mean(one.down_bps or 0, other.down_bps or 0)
-    return TraceSample(length_ns, down, up, one.rtt_s, one.loss_ratio)
 
 
 def _begins(line: str, where: str) -> bool:

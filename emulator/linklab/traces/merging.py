@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, TraceSample
 
 Series = Callable[[], Iterator[tuple[int, int]]]
@@ -73,6 +74,21 @@ def _repeated(series: Callable[[], Iterator[tuple[int, float]]]) -> Iterator[tup
         if last_ns == 0:
             yield MAX_LENGTH_NS + 1, rtt_s
             return
+
+
+def joined(one: TraceSample, other: TraceSample) -> TraceSample:
+    """Returns both samples as one, with the mean rates. Delay and loss are those of the first."""
+    length_ns = one.length_ns + other.length_ns
+
+    def mean(first_bps: int, second_bps: int) -> int:
+        bits_ns = first_bps * one.length_ns + second_bps * other.length_ns
+        return min(round(bits_ns / length_ns), MAX_RATE_BPS) if length_ns else first_bps
+
+    up = one.up_bps
+    if up is not None and other.up_bps is not None:
+        up = mean(up, other.up_bps)
+    down = mean(one.down_bps or 0, other.down_bps or 0)
+    return TraceSample(length_ns, down, up, one.rtt_s, one.loss_ratio)
 
 
 def binned(samples: Iterable[TraceSample], bin_ns: int) -> Iterator[TraceSample]:
