@@ -14,10 +14,10 @@ from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces.lines import quoted
 from linklab.traces.tables import RecordedTable
 
-PAYLOAD: Final = FRAME_BYTES / SEGMENT_BYTES
+FRAMES_PER_PAYLOAD: Final = FRAME_BYTES / SEGMENT_BYTES
 """The bytes of frames per byte that a download over TCP counts."""
 
-PAYLOAD_TOLD: Final = f"payload x {PAYLOAD:.4f} for whole frames"
+PAYLOAD_TOLD: Final = f"payload x {FRAMES_PER_PAYLOAD:.4f} for whole frames"
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from linklab.traces import plain
-from linklab.traces.cells import PAYLOAD
+from linklab.traces.cells import FRAMES_PER_PAYLOAD
 from linklab.traces.format import Options
 from linklab.traces.importing import ImportReport, import_file
 from linklab.traces.trace import TraceError, TraceSample
@@ -103,7 +103,7 @@ def imported(
 
 
 def mbit(*rates: float) -> list[int]:
-    return [round(rate * 1e6 * PAYLOAD) for rate in rates]
+    return [round(rate * 1e6 * FRAMES_PER_PAYLOAD) for rate in rates]
 
 
 def down(trace: tuple[TraceSample, ...]) -> list[int | None]:

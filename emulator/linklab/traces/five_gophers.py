@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import BinaryIO, Final
 
 from linklab.traces import intervals
-from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
+from linklab.traces.cells import FRAMES_PER_PAYLOAD, PAYLOAD_TOLD, Cells
 from linklab.traces.format import Format, Options
 from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
@@ -51,7 +51,7 @@ def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFi
         return MeasuredLine(
             cells.text(count),
             cells.count(count, _MOST_S) * NS_PER_S,
-            down_bps=None if rate is None else cells.bps(rate, 10**6, PAYLOAD),
+            down_bps=None if rate is None else cells.bps(rate, 10**6, FRAMES_PER_PAYLOAD),
             rtt_s=cells.seconds(_RTT) if has_rtt else None,
         )
 

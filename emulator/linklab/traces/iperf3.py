@@ -31,14 +31,13 @@ from ijson.common import ObjectBuilder
 
 from linklab.core.frames import (
     ETHERNET_BYTES,
-    FRAME_BYTES,
     IPV4_BYTES,
     MTU_BYTES,
-    SEGMENT_BYTES,
     UDP_BYTES,
 )
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces import json_feed
+from linklab.traces.cells import FRAMES_PER_PAYLOAD
 from linklab.traces.format import Format, Options
 from linklab.traces.json_feed import Feed
 from linklab.traces.merging import joined
@@ -113,6 +112,10 @@ class _Reader:
     def error(self, reason: str) -> TraceError:
         """Returns the error for the last line read."""
         return self._feed.error(reason)
+
+    def converted(self, value: Any, kind: type[T]) -> T:
+        """Converts a part to the type `kind`. Raises TraceError."""
+        return json_feed.converted(self._feed, value, kind, "iperf3", _ALLOWED)
 
     def parts(self) -> Iterator[tuple[str, Any]]:
         return self._events() if self._streamed else self._document()
@@ -231,7 +234,7 @@ class _Reading:
             if kind == "error":
                 self._failed(value)
             if kind == "start":
-                return _as(self._reader, value, _Start)
+                return self._reader.converted(value, _Start)
             break
         raise self._reader.error("'start' is missing; needed: the output of iperf3 -J")
 
@@ -253,7 +256,7 @@ class _Reading:
             self._has_ended |= kind == "end"
             if kind != "interval":
                 continue
-            streams = list(map(_in_measured_time, _as(self._reader, value, _Interval).streams))
+            streams = list(map(_in_measured_time, self._reader.converted(value, _Interval).streams))
             if not streams or any(stream.omitted for stream in streams):
                 continue
             sample = self._sample(streams)
@@ -339,16 +342,6 @@ class _Reading:
         return payload * self._frames
 
 
-def _as(reader: _Reader, value: Any, kind: type[T]) -> T:
-    """Converts a part to the type `kind`. Raises TraceError."""
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise reader.error(
-            f"not what iperf3 writes: {error}; allowed: the output of iperf3 -J"
-        ) from error
-
-
 def _in_measured_time(stream: _Stream) -> _Stream:
     """Returns the stream without omitted time that ended within the interval.
 
@@ -364,7 +357,7 @@ def _in_measured_time(stream: _Stream) -> _Stream:
 def _frames_per_payload(reader: _Reader, test: _TestStart) -> float:
     """Returns the bytes of Ethernet frames per byte that iperf3 counts."""
     if test.protocol == "TCP":
-        return FRAME_BYTES / SEGMENT_BYTES
+        return FRAMES_PER_PAYLOAD
     if test.protocol == "UDP" and test.blksize > 0:
         fragments = math.ceil((test.blksize + UDP_BYTES) / (MTU_BYTES - IPV4_BYTES))
         headers = UDP_BYTES + fragments * (IPV4_BYTES + ETHERNET_BYTES)

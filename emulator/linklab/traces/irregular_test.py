@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linklab.traces import plain, starlink, ucc
-from linklab.traces.cells import PAYLOAD
+from linklab.traces.cells import FRAMES_PER_PAYLOAD
 from linklab.traces.format import Options
 from linklab.traces.opening import opened
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
@@ -59,7 +59,7 @@ KINDS: Final = {
         lambda file, name: starlink.FORMAT.read(file, name, Options(), False),  # type: ignore[arg-type]
         ["", "timestamp_start_dl", "download", "ping_avg"],
         lambda time, mbit, kbit, rtt: ["7", time, mbit, rtt],
-        PAYLOAD,
+        FRAMES_PER_PAYLOAD,
     ),
 }
 

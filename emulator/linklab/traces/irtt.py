@@ -8,7 +8,7 @@ has the downlink's loss. One-way delays are not used: clocks of two machines dif
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import BinaryIO, Final, NoReturn
 
 import ijson
 import msgspec
@@ -85,7 +85,7 @@ def _round_trips(feed: Feed, notes: list[str]) -> Iterator[_RoundTrip]:
     has_any = False
     try:
         for item in ijson.items(ijson.parse(feed.events(_ALLOWED)), "round_trips.item"):
-            yield _as_round_trip(feed, item)
+            yield json_feed.converted(feed, item, _RoundTrip, "irtt", _ALLOWED)
             has_any = True
     except (ijson.JSONError, UnicodeDecodeError) as error:
         reason = json_feed.reason(error)
@@ -94,13 +94,6 @@ def _round_trips(feed: Feed, notes: list[str]) -> Iterator[_RoundTrip]:
         notes.append("the file is cut off: it is read up to its last whole round trip")
     if not has_any:
         raise feed.error(f"'round_trips' is missing or empty; needed: {_ALLOWED}")
-
-
-def _as_round_trip(feed: Feed, item: Any) -> _RoundTrip:
-    try:
-        return msgspec.convert(item, _RoundTrip)
-    except msgspec.ValidationError as error:
-        raise feed.error(f"not what irtt writes: {error}; allowed: {_ALLOWED}") from error
 
 
 def _has_head(head: bytes) -> bool:

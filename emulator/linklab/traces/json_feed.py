@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import ijson
+import msgspec
 
 from linklab.traces.lines import MAX_LINE_BYTES
 from linklab.traces.trace import TraceError
 
 _MAX_DEPTH: Final = 64
 """Measurements nest some levels. The parser's memory grows with the square of the depth."""
+
+T = TypeVar("T")
 
 
 class Feed:
@@ -69,6 +72,14 @@ class Feed:
             elif event in ("end_map", "end_array"):
                 depth -= 1
             yield event, value
+
+
+def converted(feed: Feed, value: Any, kind: type[T], tool: str, allowed: str) -> T:
+    """Converts a parsed value to the type `kind`. Raises TraceError if `tool` does not write that."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise feed.error(f"not what {tool} writes: {error}; allowed: {allowed}") from error
 
 
 def reason(error: Exception) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import BinaryIO, Final
 
 from linklab.traces import intervals
-from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
+from linklab.traces.cells import FRAMES_PER_PAYLOAD, PAYLOAD_TOLD, Cells
 from linklab.traces.format import Format, Options
 from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
@@ -30,7 +30,7 @@ def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFi
         return MeasuredLine(
             cells.text("seq_num"),
             cells.count("seq_num", _MOST_S) * NS_PER_S,
-            down_bps=cells.bps("Throughput", 10**6, PAYLOAD),
+            down_bps=cells.bps("Throughput", 10**6, FRAMES_PER_PAYLOAD),
         )
 
     spacing = Spacing("seq_num", "Throughput")

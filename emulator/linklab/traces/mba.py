@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from linklab.traces import intervals
-from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
+from linklab.traces.cells import FRAMES_PER_PAYLOAD, PAYLOAD_TOLD, Cells
 from linklab.traces.format import Format, Options
 from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
@@ -56,7 +56,7 @@ def _of_rates(table: RecordedTable, options: Options) -> TraceFile:
         text = cells.text("dtime")
         t_ns = times.ns(text) + cells.count("sequence", _MOST) * STEP_NS
         has_failed = _has_failed(cells)
-        rate_bps = None if has_failed else cells.bps("bytes_sec_interval", 8, PAYLOAD)
+        rate_bps = None if has_failed else cells.bps("bytes_sec_interval", 8, FRAMES_PER_PAYLOAD)
         return MeasuredLine(text, t_ns, t_ns + STEP_NS, rate_bps)
 
     spacing = Spacing("dtime", "bytes_sec_interval", STEP_NS, leaves_out=True)

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from linklab.traces import iperf3_test, irtt_test, ping_test, plain, ucc_test
-from linklab.traces.cells import PAYLOAD
+from linklab.traces.cells import FRAMES_PER_PAYLOAD
 from linklab.traces.importing import import_file
 from linklab.traces.trace import TraceError
 
@@ -59,7 +59,7 @@ def iperf3_events() -> str:
 
 def _payload(rate_mbit: float) -> float:
     """What a download counts on a link of this rate."""
-    return rate_mbit / PAYLOAD
+    return rate_mbit / FRAMES_PER_PAYLOAD
 
 
 def five_gophers() -> str:

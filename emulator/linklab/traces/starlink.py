@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import BinaryIO, Final
 
 from linklab.traces import intervals, probes
-from linklab.traces.cells import PAYLOAD, PAYLOAD_TOLD, Cells
+from linklab.traces.cells import FRAMES_PER_PAYLOAD, PAYLOAD_TOLD, Cells
 from linklab.traces.format import Format, Options
 from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
@@ -63,8 +63,8 @@ def _of_rates(table: RecordedTable, options: Options, suffix: str, unit_bps: int
             cells.text(begin),
             begins.ns(cells.text(begin)),
             ends.ns(cells.text(end)) if cells.has(end) else None,
-            cells.bps("download", unit_bps, PAYLOAD),
-            cells.bps("upload", unit_bps, PAYLOAD),
+            cells.bps("download", unit_bps, FRAMES_PER_PAYLOAD),
+            cells.bps("upload", unit_bps, FRAMES_PER_PAYLOAD),
             cells.seconds("ping_avg"),
         )
 
