@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces import intervals
+from linklab.traces.cells import Cells
 from linklab.traces.format import Format, Options
 from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
@@ -31,36 +31,30 @@ def read(file: BinaryIO, name: str) -> TraceFile:
     """Reads the trace, one sample per logged second. Raises TraceError."""
     notes: list[str] = []
     table = RecordedTable.of(Lines(file, name), NEEDED, notes)
-    at = table.indices(NEEDED, ("PINGAVG", "State"))
-    columns = {"up", "rtt"} if "PINGAVG" in at else {"up"}
-    return TraceFile(_samples(table, at), frozenset(columns), notes=notes)
+    cells = Cells(table, NEEDED, ("PINGAVG", "State"), (), None)
+    columns = {"up", "rtt"} if cells.has("PINGAVG") else {"up"}
+    return TraceFile(_samples(table, cells), frozenset(columns), notes=notes)
 
 
-def _samples(table: RecordedTable, at: dict[str, int]) -> Iterator[TraceSample]:
+def _samples(table: RecordedTable, cells: Cells) -> Iterator[TraceSample]:
     times = TimeColumn(table, "Timestamp")
     rows = idle = 0
 
-    def rate(column: str, fields: list[str]) -> int | None:
-        kbit = table.known(column, fields[at[column]], 0, MAX_RATE_BPS // 1000, "kbit/s")
-        return None if kbit is None else round(kbit * 1000)
-
-    def convert(fields: list[str]) -> MeasuredLine:
+    def convert() -> MeasuredLine:
         nonlocal rows, idle
-        text, ms = fields[at["Timestamp"]], None
-        if "PINGAVG" in at:
-            ms = table.known("PINGAVG", fields[at["PINGAVG"]], 0, int(MAX_RTT_S * 1000), "ms")
+        text = cells.text("Timestamp")
         one = MeasuredLine(
             text,
             times.ns(text),
-            down_bps=rate("DL_bitrate", fields),
-            up_bps=rate("UL_bitrate", fields),
-            rtt_s=None if ms is None else float(ms / 1000),
+            down_bps=cells.bps("DL_bitrate", 1000),
+            up_bps=cells.bps("UL_bitrate", 1000),
+            rtt_s=cells.seconds("PINGAVG"),
         )
         rows += 1
-        idle += "State" in at and fields[at["State"]] == "I"
+        idle += cells.has("State") and cells.text("State") == "I"
         return one
 
-    yield from intervals.samples(table, _SPACING, table.rows(convert))
+    yield from intervals.samples(table, _SPACING, cells.rows(convert))
     if idle:
         table.notes.append(f"in {idle} of {rows} lines the phone was idle: the link may carry more")
 
