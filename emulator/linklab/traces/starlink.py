@@ -16,6 +16,7 @@ the rates, so they are those of payload. If a file tells no zone, only differenc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import BinaryIO, Final
 
 from linklab.traces import intervals, probes
@@ -56,13 +57,11 @@ def _of_rates(table: RecordedTable, options: Options, suffix: str, unit_bps: int
     begin, end = f"timestamp_start{suffix}", f"timestamp_end{suffix}"
     optional = (end, "upload", "ping_avg")
     cells = Cells(table, (begin, "download"), optional, _APART, options.only)
-    begins, ends = TimeColumn(table, begin), TimeColumn(table, end)
+    interval = _interval_of(table, cells, begin, end)
 
     def convert() -> MeasuredLine:
         return MeasuredLine(
-            cells.text(begin),
-            begins.ns(cells.text(begin)),
-            ends.ns(cells.text(end)) if cells.has(end) else None,
+            *interval(),
             cells.bps("download", unit_bps, FRAMES_PER_PAYLOAD),
             cells.bps("upload", unit_bps, FRAMES_PER_PAYLOAD),
             cells.seconds("ping_avg"),
@@ -80,13 +79,11 @@ def _of_rates(table: RecordedTable, options: Options, suffix: str, unit_bps: int
 def _of_pings(table: RecordedTable, options: Options) -> TraceFile:
     begin, end = "timestamp_start", "timestamp_end"
     cells = Cells(table, (begin, "ping_avg"), (end, "packet_loss"), _APART, options.only)
-    begins, ends = TimeColumn(table, begin), TimeColumn(table, end)
+    interval = _interval_of(table, cells, begin, end)
 
     def convert() -> MeasuredLine:
         return MeasuredLine(
-            cells.text(begin),
-            begins.ns(cells.text(begin)),
-            ends.ns(cells.text(end)) if cells.has(end) else None,
+            *interval(),
             rtt_s=cells.seconds("ping_avg"),
             loss_ratio=cells.percent("packet_loss"),
         )
@@ -97,6 +94,19 @@ def _of_pings(table: RecordedTable, options: Options) -> TraceFile:
         notes=table.notes,
         has_rates=False,
     )
+
+
+def _interval_of(
+    table: RecordedTable, cells: Cells, begin: str, end: str
+) -> Callable[[], tuple[str, int, int | None]]:
+    """Returns a function that reads a line's begin as written, and its begin and end in ns."""
+    begins, ends = TimeColumn(table, begin), TimeColumn(table, end)
+
+    def interval() -> tuple[str, int, int | None]:
+        text = cells.text(begin)
+        return text, begins.ns(text), ends.ns(cells.text(end)) if cells.has(end) else None
+
+    return interval
 
 
 def _of_probes(table: RecordedTable, options: Options, column: str) -> TraceFile:
