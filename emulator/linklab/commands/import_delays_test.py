@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from linklab import scenario
-from linklab.commands import cli
+from linklab.commands.import_trace_test import imported
 from linklab.traces import ping_test
 
 MONROE = (
@@ -26,14 +26,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("ping-d.log").write_text(ping_test.delays())
     Path("monroe-4g.dist").write_text(MONROE)
     return tmp_path
-
-
-def imported(*words: str) -> int:
-    try:
-        return cli.main(["import", *words])
-    except SystemExit as end:
-        assert isinstance(end.code, int)
-        return end.code
 
 
 @pytest.mark.parametrize("command", COMMANDS)

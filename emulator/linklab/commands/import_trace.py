@@ -134,8 +134,10 @@ def _of_traces(options: argparse.Namespace) -> list[str]:
         "opportunity_bytes",
         "device",
         "keep",
+        "licence",
+        "distribution",
     )
-    return given(options, *names, "licence", "distribution")
+    return given(options, *names)
 
 
 def _import(options: argparse.Namespace) -> ImportReport:
