@@ -23,7 +23,14 @@ from linklab.traces.encapsulation import CUT, TCP, InnerPacket, UnreadableError
 from linklab.traces.format import Format, Options
 from linklab.traces.merging import joined
 from linklab.traces.packet_file import MAGIC, CaptureError, Packet, PacketFile
-from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, TraceError, TraceFile, TraceSample
+from linklab.traces.trace import (
+    MAX_LENGTH_NS,
+    MAX_LENGTH_S,
+    NS_PER_S,
+    TraceError,
+    TraceFile,
+    TraceSample,
+)
 
 BIN_S: Final = 0.1
 
@@ -101,7 +108,7 @@ class _Reading:
                 )
             last_ns = max(last_ns, frame.t_ns)
             if last_ns - first_ns > MAX_LENGTH_NS:
-                raise self._error("is too long", f"up to {MAX_LENGTH_NS // NS_PER_S} s")
+                raise self._error("is too long", f"up to {MAX_LENGTH_S} s")
             passed = (last_ns - begin_ns) // bin_ns
             if passed:
                 yield self._sample(bin_ns, down, up)

@@ -84,7 +84,7 @@ class InnerPacket:
         packet: for TCP, the innermost IP packet.
         length: for TCP, the length of that packet before truncation.
         segment_at: for TCP, the offset of TCP's header in `packet`.
-        source, destination: for other IP packets, the outermost addresses.
+        source, destination: addresses of an IP packet: for TCP the innermost, else the outermost.
     """
 
     name: str

@@ -30,7 +30,7 @@ from typing import Final
 from linklab.core.bit_exact_math import exp, expm1, normal_quantile
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
-from linklab.traces.trace import MAX_LENGTH_NS, NS_PER_S, TraceSample
+from linklab.traces.trace import MAX_LENGTH_NS, MAX_LENGTH_S, NS_PER_S, TraceSample
 
 TICK_S: Final = 0.02
 SPROUT_VOLATILITY: Final = 0.2
@@ -115,9 +115,7 @@ def _check(recipe: TraceRecipe) -> None:
     if not 0 <= recipe.coupling <= 1:
         raise ValueError(f"a coupling of {recipe.coupling}; allowed: 0 to 1")
     if not 0 < recipe.duration_s * NS_PER_S <= MAX_LENGTH_NS:
-        raise ValueError(
-            f"a duration of {recipe.duration_s} s; allowed: 1 s to {MAX_LENGTH_NS // NS_PER_S} s"
-        )
+        raise ValueError(f"a duration of {recipe.duration_s} s; allowed: 1 s to {MAX_LENGTH_S} s")
 
 
 class _Wandering:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 from linklab.traces.lines import InTime
 from linklab.traces.tables import RecordedTable
-from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, NS_PER_S, TraceSample
-
-_LIMIT_S: Final = MAX_LENGTH_NS // NS_PER_S
+from linklab.traces.trace import MAX_LENGTH_NS, MAX_LENGTH_S, MIN_SAMPLE_NS, NS_PER_S, TraceSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +113,7 @@ class _Samples:
         if length_ns > MAX_LENGTH_NS:
             self._lines.fail(
                 f"the log was silent for {length_ns / NS_PER_S:.0f} s before; allowed: up to "
-                f"{_LIMIT_S} s",
+                f"{MAX_LENGTH_S} s",
                 column,
             )
         if length_ns < MIN_SAMPLE_NS:
@@ -125,7 +122,7 @@ class _Samples:
             )
         self._total_ns += length_ns
         if self._total_ns > MAX_LENGTH_NS:
-            self._lines.fail(f"the log is too long; allowed: up to {_LIMIT_S} s", column)
+            self._lines.fail(f"the log is too long; allowed: up to {MAX_LENGTH_S} s", column)
 
     def _tell(self) -> None:
         if self._missing and self._spacing.rate:

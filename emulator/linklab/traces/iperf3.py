@@ -43,14 +43,13 @@ from linklab.traces.json_feed import Feed
 from linklab.traces.merging import joined
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
+    MAX_LENGTH_S,
     MIN_SAMPLE_NS,
     NS_PER_S,
     TraceError,
     TraceFile,
     TraceSample,
 )
-
-_MAX_LENGTH_S = MAX_LENGTH_NS // NS_PER_S
 
 _ALLOWED: Final = "the output of iperf3 -J"
 
@@ -304,7 +303,7 @@ class _Reading:
                     f"an interval of {stream.bytes} bytes in {stream.seconds} s; "
                     "allowed: not negative"
                 )
-            if stream.seconds > _MAX_LENGTH_S:
+            if stream.seconds > MAX_LENGTH_S:
                 raise self._too_long()
         down = [stream for stream in streams if self._sent(stream) != self._down_is_received]
         up = [stream for stream in streams if self._sent(stream) == self._down_is_received]
@@ -335,7 +334,7 @@ class _Reading:
         )
 
     def _too_long(self) -> TraceError:
-        return self._reader.error(f"the recording is too long; allowed: up to {_MAX_LENGTH_S} s")
+        return self._reader.error(f"the recording is too long; allowed: up to {MAX_LENGTH_S} s")
 
     def _rate_bps(self, streams: list[_Stream]) -> float:
         payload = sum(stream.bytes * 8 / stream.seconds for stream in streams if stream.seconds)

@@ -35,8 +35,8 @@ from linklab.traces.tables import RecordedTable
 from linklab.traces.times import MAX_S, TimeColumn
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
+    MAX_LENGTH_S,
     MIN_SAMPLE_NS,
-    NS_PER_S,
     OPTIONAL,
     TraceError,
     TraceFile,
@@ -167,7 +167,7 @@ def _length_ns(lines: Lines, column: str, from_ns: int, to_ns: int, first_ns: in
     if to_ns - first_ns > MAX_LENGTH_NS:
         lines.fail(
             f"{_decimal(to_ns, 9)} s is too long after the first sample; "
-            f"allowed: up to {MAX_LENGTH_NS // NS_PER_S} s",
+            f"allowed: up to {MAX_LENGTH_S} s",
             column,
         )
     return to_ns - from_ns

@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, NS_PER_S, TraceFile, TraceSample
+from linklab.traces.trace import (
+    MAX_LENGTH_NS,
+    MAX_LENGTH_S,
+    MIN_SAMPLE_NS,
+    NS_PER_S,
+    TraceFile,
+    TraceSample,
+)
 
 SAMPLE_S: Final = 1.0
 """The usual length of a sample."""
@@ -90,7 +97,7 @@ class _Reading:
             self._silences += one.t_ns - last_ns > _SILENCE_NS
             last_ns = max(last_ns, one.t_ns)
             if last_ns - first_ns > MAX_LENGTH_NS:
-                self._fail(f"is too long; allowed: up to {MAX_LENGTH_NS // NS_PER_S} s")
+                self._fail(f"is too long; allowed: up to {MAX_LENGTH_S} s")
             passed = (last_ns - begin_ns) // self._bin_ns
             if passed:
                 yield self._sample(self._bin_ns, rtts, count)

@@ -16,8 +16,10 @@ MIN_SAMPLE_NS: Final = 1_000_000
 MAX_SAMPLES: Final = 2_000_000
 """The most samples of a trace: 24 h in steps of 44 ms. A run keeps all of them in memory."""
 
-MAX_LENGTH_NS: Final = 1_000_000 * NS_PER_S
+MAX_LENGTH_S: Final = 1_000_000
 """The longest trace, 11.5 days. Up to here floats in seconds distinguish nanoseconds."""
+
+MAX_LENGTH_NS: Final = MAX_LENGTH_S * NS_PER_S
 
 
 class TraceError(LinklabError, ValueError):
