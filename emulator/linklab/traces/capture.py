@@ -15,17 +15,16 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NoReturn
 
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces import encapsulation
+from linklab.traces.bins import Bins
 from linklab.traces.encapsulation import CUT, TCP, InnerPacket, UnreadableError
 from linklab.traces.format import Format, Options
 from linklab.traces.merging import joined
 from linklab.traces.packet_file import MAGIC, CaptureError, Packet, PacketFile
 from linklab.traces.trace import (
-    MAX_LENGTH_NS,
-    MAX_LENGTH_S,
     NS_PER_S,
     TraceError,
     TraceFile,
@@ -41,7 +40,7 @@ _LOOKED_AT: Final = 2000
 _MOST: Final = 0.9
 """The share of packets that the client's address is in, if no SYN tells it."""
 
-_SET_BACK_NS: Final = NS_PER_S
+_ORDER: Final = "packets in order of time (reordercap puts them in order)"
 _SYN, _ACK = 0x02, 0x10
 
 
@@ -95,36 +94,23 @@ class _Reading:
             yield before
 
     def _bins(self, bin_ns: int) -> Iterator[TraceSample]:
-        begin_ns = last_ns = None
+        bins = Bins(bin_ns, "packet", _ORDER, self._fail)
         down = up = 0
         has_down = has_up = False
         for frame, is_up in self._with_way():
-            if begin_ns is None or last_ns is None:
-                begin_ns = first_ns = last_ns = frame.t_ns
-            if frame.t_ns < last_ns - _SET_BACK_NS:
-                raise self._error(
-                    f"a packet is {(last_ns - frame.t_ns) / NS_PER_S:.3g} s earlier than the one before",
-                    "packets in order of time (reordercap puts them in order)",
-                )
-            last_ns = max(last_ns, frame.t_ns)
-            if last_ns - first_ns > MAX_LENGTH_NS:
-                raise self._error("is too long", f"up to {MAX_LENGTH_S} s")
-            passed = (last_ns - begin_ns) // bin_ns
-            if passed:
-                yield self._sample(bin_ns, down, up)
-                if passed > 1:
-                    yield self._sample((passed - 1) * bin_ns, 0, 0)
-                begin_ns, down, up = begin_ns + passed * bin_ns, 0, 0
+            for length_ns in bins.ended(frame.t_ns):
+                yield self._sample(length_ns, down, up)
+                down = up = 0
             if is_up:
                 up, has_up = up + frame.size, True
             else:
                 down, has_down = down + frame.size, True
-        if begin_ns is None or last_ns is None or last_ns == first_ns:
+        if not bins.total_ns:
             raise self._error("there are no packets that last for some time", "two or more of IP")
         if not has_down:
             raise self._error("only packets of the uplink are captured", "both directions")
-        if last_ns > begin_ns:
-            yield self._sample(last_ns - begin_ns, down, up)
+        if bins.rest_ns:
+            yield self._sample(bins.rest_ns, down, up)
         self._tell(has_up=has_up)
 
     def _tell(self, *, has_up: bool) -> None:
@@ -207,6 +193,9 @@ class _Reading:
 
     def _error(self, reason: str, allowed: str) -> TraceError:
         return TraceError(f"{self._name}: {reason}; allowed: {allowed}")
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise TraceError(f"{self._name}: {reason}")
 
 
 def _frame(packet: Packet, inner: InnerPacket, went_out: bool | None) -> _Frame:

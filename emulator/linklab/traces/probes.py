@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from linklab.traces.bins import Bins
 from linklab.traces.trace import (
-    MAX_LENGTH_NS,
-    MAX_LENGTH_S,
     MIN_SAMPLE_NS,
     NS_PER_S,
     TraceFile,
@@ -28,7 +27,6 @@ _ENOUGH: Final = 10
 """Fewer probes tell no share."""
 
 _SILENCE_NS: Final = 10 * NS_PER_S
-_SET_BACK_NS: Final = NS_PER_S
 _LOOKED_AT: Final = 32
 
 
@@ -82,28 +80,15 @@ class _Reading:
         self._rtt_s: float | None = None
 
     def samples(self, probes: Iterator[Probe]) -> Iterator[TraceSample]:
-        begin_ns = last_ns = None
+        bins = Bins(self._bin_ns, "probe", "probes in order of time", self._fail)
         rtts: list[float] = []
         count = 0
         was_lost = False
         for one in probes:
-            if begin_ns is None or last_ns is None:
-                begin_ns = first_ns = last_ns = one.t_ns
-            if one.t_ns < last_ns - _SET_BACK_NS:
-                self._fail(
-                    f"a probe is {(last_ns - one.t_ns) / NS_PER_S:.3g} s earlier than the one before; "
-                    "allowed: probes in order of time"
-                )
-            self._silences += one.t_ns - last_ns > _SILENCE_NS
-            last_ns = max(last_ns, one.t_ns)
-            if last_ns - first_ns > MAX_LENGTH_NS:
-                self._fail(f"is too long; allowed: up to {MAX_LENGTH_S} s")
-            passed = (last_ns - begin_ns) // self._bin_ns
-            if passed:
-                yield self._sample(self._bin_ns, rtts, count)
-                if passed > 1:
-                    yield self._sample((passed - 1) * self._bin_ns, [], 0)
-                begin_ns, rtts, count = begin_ns + passed * self._bin_ns, [], 0
+            self._silences += bins.last_ns is not None and one.t_ns - bins.last_ns > _SILENCE_NS
+            for length_ns in bins.ended(one.t_ns):
+                yield self._sample(length_ns, rtts, count)
+                rtts, count = [], 0
             count += 1
             self._sent += 1
             if one.rtt_s is None:
@@ -112,9 +97,7 @@ class _Reading:
             else:
                 rtts.append(one.rtt_s)
             was_lost = one.rtt_s is None
-        if begin_ns is not None and last_ns is not None:
-            length_ns = min(self._bin_ns, last_ns - begin_ns + self._every_ns)
-            yield self._sample(length_ns, rtts, count)
+        yield self._sample(min(self._bin_ns, bins.rest_ns + self._every_ns), rtts, count)
         self._tell()
 
     def _sample(self, length_ns: int, rtts: list[float], count: int) -> TraceSample:
