@@ -74,8 +74,11 @@ def run(arguments: argparse.Namespace, options: Options) -> int:
 def _is_table(file: Path) -> bool:
     """Tells whether a file is a table already: numbers apart by spaces, and some of them negative.
 
-    Mahimahi's traces are numbers, too. Lines of ping begin with a number.
+    Mahimahi's traces are numbers, too. Lines of ping begin with a number. A pipe cannot be read twice,
+    so it counts as a recording.
     """
+    if file.exists() and not file.is_file():
+        return False
     with file.open("rb") as opened:
         head = opened.read(1 << 12).decode("utf-8", "replace")
     lines = [text for line in head.splitlines() if (text := line.partition("#")[0].strip())]
@@ -92,7 +95,8 @@ def _copied(file: Path, options: Options) -> _Made:
 
 
 def _measured(file: Path, options: Options) -> _Made:
-    fine = replace(options, bin_s=options.bin_s or _FINE_S, keep=("rtt",))
+    bin_s = _FINE_S if options.bin_s is None else options.bin_s
+    fine = replace(options, bin_s=bin_s, keep=("rtt",))
     samples = importing.samples(file, fine)
     delays = [(one.rtt_s, one.length_ns) for one in samples if one.rtt_s is not None]
     try:

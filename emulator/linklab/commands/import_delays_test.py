@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,7 @@ def test_json_has_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
             "ping-d.log --distribution monroe-4g.dist",
             "monroe-4g.dist: exists; allowed: another name",
         ),
+        ("ping-d.log --distribution a.dist --bin 0", "ping-d.log: bins of 0.0 s; allowed: whole"),
         ("ping-d.log --distribution a.dist -o b", "--output: does not go with --distribution"),
         ("none --distribution a.dist", "none: No such file or directory"),
         ("ping-d.log --distribution none/a.dist", "none/a.dist: No such file or directory"),
@@ -92,6 +95,14 @@ def test_what_begins_with_a_number_is_no_table(capsys: pytest.CaptureFixture[str
     Path("down").write_text("# e-mail\n1\n2\n5\n")
     assert imported("down", "--distribution", "b.dist") == 2
     assert "'# e-mail' is not a whole number of milliseconds" in capsys.readouterr().err
+
+
+def test_a_pipe_is_read_once() -> None:
+    os.mkfifo("pipe")
+    with subprocess.Popen(["timeout", "60", "sh", "-c", "cat ping-d.log >pipe"]):
+        assert imported("pipe", "--distribution", "a.dist") == 0
+    assert imported("ping-d.log", "--distribution", "b.dist") == 0
+    assert Path("a.dist").read_text() == Path("b.dist").read_text().replace("ping-d.log", "pipe")
 
 
 def test_a_wrong_table_is_refused_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
