@@ -25,8 +25,9 @@ from linklab.report import publication, vega
 from linklab.report.page import all_charts
 from linklab.runs import job, loaded_runs, loaded_runs_test, summary
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
+from linklab.runs.workload_figures import ROUND_TRIP
 from linklab.scenario import Scenario
-from linklab.scenario.workload import Page, Upload, Workload
+from linklab.scenario.workload import Page, Rounds, Upload, Workload
 
 HOSTILE = "</script><script>alert('1')</script><img src=x onerror=alert(2)>"
 
@@ -146,6 +147,21 @@ def test_a_workload_s_own_figures_are_shown(tmp_path: Path, small: Scenario) -> 
     text = words(page(tmp_path / "runs"))
     assert "time to load the page time to load its document median time of an object" in text
     assert "1.750 0.125 0.062" in text
+
+
+def test_runs_without_a_figure_that_the_lab_measures_are_shown(
+    tmp_path: Path, small: Scenario
+) -> None:
+    """Runs of an earlier linklab, and of several clients, have no round trips of TCP."""
+    rounds = replace(small, workload=Workload(rounds=Rounds(20_000, 200)))
+    own = {"latency_s": 0.25, "latency_p90_s": 0.5, "latency_p99_s": 0.75, "latency_max_s": 1.0}
+    for seed, more in ((1, {}), (2, {ROUND_TRIP: 0.125}), (3, {ROUND_TRIP: 0.375})):
+        run_dir = made(tmp_path / "runs", "alg3", seed, rounds, 2.0)
+        figures = replace(summary.read(run_dir), workload={**own, **more})
+        (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
+    said = words(page(tmp_path / "runs"))
+    assert "mean round trip of TCP" in said
+    assert "0.250 0.500 0.750 1.000 0.250" in said
 
 
 def test_processor_and_memory_are_of_the_real_clock(tmp_path: Path, small: Scenario) -> None:

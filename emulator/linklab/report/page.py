@@ -506,7 +506,7 @@ def _row(group: Group, client: str, interval: Interval | None) -> dict[str, Any]
         "figures": [_cell(figure, column, figures) for figure, column in _COLUMNS],
         "energy": _median(energies if len(_models(group)) == 1 else []),
         "own": [
-            _median(one.workload[key] for one in figures if one.workload)
+            _median(one.workload.get(key) for one in figures if one.workload)
             for key in of_workload(group.scenario.workload.name)
         ],
     }
