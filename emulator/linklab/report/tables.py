@@ -350,13 +350,7 @@ def _row_json(row: ComparisonRow) -> dict[str, object]:
         "error_ratio": row.error_ratio,
         "energy": None if row.energy is None else _energy_json(row.energy),
         "workload": {name: one.median for name, one in row.workload.items()},
-        "queues": {
-            link: {
-                direction: {name: one.median for name, one in found.items()}
-                for direction, found in queues.items()
-            }
-            for link, queues in row.queues.items()
-        },
+        "queues": {link: _medians_by_title(queues) for link, queues in row.queues.items()},
         "traffic": _medians_by_title(row.traffic),
         "clients": _medians_by_title(row.clients),
         "shares": _medians_by_title(row.shares),

@@ -216,19 +216,11 @@ def _row(
 def _queue_rows(
     runs: list[dict[str, dict[str, QueueFigures]]],
 ) -> dict[str, dict[str, dict[str, Spread]]]:
-    values: dict[str, dict[str, dict[str, list[float]]]] = {}
-    for run in runs:
-        for link, queues in run.items():
-            for direction, one in queues.items():
-                found = values.setdefault(link, {}).setdefault(direction, {})
-                for name, value in one.flat().items():
-                    found.setdefault(name, []).append(value)
     return {
-        link: {
-            direction: {name: spread(every) for name, every in found.items()}
-            for direction, found in queues.items()
-        }
-        for link, queues in values.items()
+        link: _by_title(
+            (direction, one.flat()) for run in runs for direction, one in run.get(link, {}).items()
+        )
+        for link in dict.fromkeys(link for run in runs for link in run)
     }
 
 
