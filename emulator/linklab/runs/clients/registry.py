@@ -184,7 +184,25 @@ def further(scenario: Scenario, client: str | None) -> list[str | None]:
                 "clients that leave it as it is"
             )
         found.append(one)
+    _refuse_mixed_sysctls(scenario, found)
     return found[1:]
+
+
+def _refuse_mixed_sysctls(scenario: Scenario, found: Sequence[str | None]) -> None:
+    """Raises ValueError unless all known clients ask for the same sysctls. Those of the server hold
+    for its connections with all of them."""
+    asked = {}
+    for number, one in enumerate(found):
+        if one is not None:
+            use = client_of(one).multipath
+            asked[number] = {} if use is None else use.sysctls
+    for number, sysctls in asked.items():
+        if sysctls and any(others != sysctls for others in asked.values()):
+            said = ", ".join(f"{name}={value}" for name, value in sysctls.items())
+            raise ValueError(
+                f"{scenario.name}: clients[{number}]: {found[number]} sets {said} on the server, for "
+                "the other clients too; allowed: clients that all set the same"
+            )
 
 
 def notes(wanted: Iterable[str]) -> list[str]:

@@ -439,6 +439,8 @@ def test_emptcp_in_the_kernel_needs_an_energy_model(small: Scenario) -> None:
         (("tested",) * 3, "alg3", ["alg3", "alg3"]),
         (("tested", "throughput-aware", "aria2-8"), None, ["alg1", "aria2-8"]),
         (("tested", "tested"), None, [None]),
+        (("tested", "mptcp-2016-lte"), "mptcp-2016", ["mptcp-2016-lte"]),
+        (("tested", "mptcp-2016-lte"), None, ["mptcp-2016-lte"]),
     ],
 )
 def test_further_clients_have_their_algorithm_or_the_tested_one(
@@ -461,6 +463,18 @@ def test_further_clients_have_their_algorithm_or_the_tested_one(
             "it is",
         ),
         (("tested", "alg3"), "emptcp-kernel", "small: clients[0]: emptcp-kernel changes the lab"),
+        (
+            ("tested", "mptcp"),
+            "mptcp-2016",
+            "small: clients[0]: mptcp-2016 sets net.mptcp.scheduler=lowest-rtt, "
+            "net.ipv4.tcp_congestion_control=lia on the server, for the other clients too; allowed: "
+            "clients that all set the same",
+        ),
+        (
+            ("tested", "mptcp-2016-lte"),
+            "alg3",
+            "small: clients[1]: mptcp-2016-lte sets net.mptcp.scheduler",
+        ),
     ],
 )
 def test_a_client_that_cannot_be_one_of_several_is_said(
