@@ -66,9 +66,10 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         start_server = execution_programs.server_starter(plan, lab, [one.plan for one in further])
         enter(_packets_recorded(plan, lab))
         enter(_bursts_recorded(plan, lab, player))
-        use = plan.path_use
-        multipath = None if use is None else enter(preparations.multipath_tcp(ready, use))
-        recorders = [_multipath(one, player, stack) for one in further]
+        multipath = _multipath(plan, ready, stack)
+        recorders = [
+            _multipath(one.plan, ReadyLab(one.lab, player, one.plan.task), stack) for one in further
+        ]
         _even(plan)
         serving = start_server()
         stack.callback(serving.stop)
@@ -189,12 +190,10 @@ def _further(plan: Plan, number: int, lab: Lab) -> FurtherClient:
     return FurtherClient(plan, own, execution_programs.client_command(plan, own))
 
 
-def _multipath(one: FurtherClient, player: Player, stack: contextlib.ExitStack) -> Multipath | None:
-    """Makes Multipath TCP use the links of a further client, if it speaks it."""
-    if one.plan.path_use is None:
-        return None
-    ready = ReadyLab(one.lab, player, one.plan.task)
-    return stack.enter_context(preparations.multipath_tcp(ready, one.plan.path_use))
+def _multipath(plan: Plan, ready: ReadyLab, stack: contextlib.ExitStack) -> Multipath | None:
+    """Makes Multipath TCP use the links of a client that speaks it, until the stack is left."""
+    use = plan.path_use
+    return None if use is None else stack.enter_context(preparations.multipath_tcp(ready, use))
 
 
 def _write_further(
