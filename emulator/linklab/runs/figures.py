@@ -3,6 +3,10 @@
 Comparison tables, JSON, reports, exported tables, Prometheus and regression baselines iterate over
 these rows. A *new figure* is a row of this file. If a run directory has to keep the figure, it is
 also an attribute of `RunFigures`.
+
+A row is one number for a run. Figures of each queue, flow, or client and of each shared link have
+names of their own in `queue_figures.py`, `traffic_figures.py` and `shares.py`. Those of a workload
+are rows of `workload_figures.py`.
 """
 
 from __future__ import annotations

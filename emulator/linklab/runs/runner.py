@@ -424,7 +424,8 @@ def run_all(
     Calls `tell` with each run when it starts, and every second with its share of the payload.
     Runs fewer at a time if the guests would not find enough memory. A guest takes memory as it uses
     it, and dies if there is none. Raises ProgramError, ShareError or RunError if a user's program, a
-    shared path, or the program of a further client is missing. If the caller stops early (exception, Ctrl-C), running executions are ended.
+    shared path, or the program of a further client is missing. If the caller stops early (exception,
+    Ctrl-C), running executions are ended.
     """
     for command in {command for one in requests for command in one.commands}:
         located = programs.located(command)  # Fails before the first run begins.

@@ -166,8 +166,7 @@ def _of_workload(scenario: Scenario, manifest: Job, run_dir: Path, ended: Outcom
 def _with_samples(
     figures: RunFigures, scenario: Scenario, run_dir: Path, shift_s: float
 ) -> RunFigures:
-    """Adds what was sampled, if there is any: stalls, energy, processes, queues,
-    traffic."""
+    """Adds what was sampled, if there is any: stalls, energy, processes, queues, traffic."""
     queues = Tail(run_dir, QueueRecord).read()
     processes = Tail(run_dir, ProcessRecord).read()
     if processes:
