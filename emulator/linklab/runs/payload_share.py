@@ -19,17 +19,18 @@ class PayloadShare:
         self._ratios = {
             name: frames.goodput_ratio(link.families) for name, link in scenario.links.items()
         }
-        self._whole_bytes = scenario.payload.size_bytes
+        self._whole_bytes = scenario.payload.size_bytes * len(scenario.clients)
         self._sent_bytes: dict[str, int] = {}
 
     def now(self) -> float:
-        """Returns the share from 0 to 1. What is sent twice counts twice, so 1 may come early.
+        """Returns the share from 0 to 1, of all clients together. What is sent twice counts twice, and
+        traffic of others counts, too. So 1 may come early.
 
         Files that cannot be read change nothing: their error is reported when the run has ended.
         """
         with contextlib.suppress(OSError):
             for one in self._samples.read():
-                if one.direction == self._direction:
+                if one.direction == self._direction and one.link in self._ratios:
                     self._sent_bytes[one.link] = one.sent_bytes
         carried = sum(count * self._ratios[link] for link, count in self._sent_bytes.items())
         return min(1.0, carried / self._whole_bytes)

@@ -46,7 +46,16 @@ def test_an_upload_goes_up(scenario: Scenario, tmp_path: Path) -> None:
     assert share.now() == pytest.approx(0.477, abs=0.001)
 
 
-@pytest.mark.parametrize("line", ["no record\n", sample("wifi", -1), sample("wifi", "many")])
+def test_several_clients_have_a_payload_each(scenario: Scenario, tmp_path: Path) -> None:
+    share = PayloadShare(tmp_path, replace(scenario, clients=("tested",) * 2))
+    (tmp_path / FILE).write_text(sample("wifi", scenario.payload.size_bytes))
+    assert share.now() == pytest.approx(0.477, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["no record\n", sample("wifi", -1), sample("wifi", "many"), sample("no-link", 1_000_000)],
+)
 def test_what_a_program_in_the_guest_writes_there_changes_nothing(
     scenario: Scenario, tmp_path: Path, line: str
 ) -> None:
