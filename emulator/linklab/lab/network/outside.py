@@ -2,13 +2,12 @@
 
     client ═ links ═ server ──── outside ┄┄ relay ┄┄ this machine, and what it reaches
 
-The node `outside` accepts connections to every address. A relay (`relay/relay.py`) joins each of them
-to a connection of the machine's. So the kernel's TCP carries the data over the emulated links, and a
-lossless connection carries it beyond. UDP is forwarded datagram by datagram (`relay/flows.py`). In the
-other direction ports of the machine lead to `multilink proxy` on the client host. Nothing else is open to
-the lab's hosts. But a program that is
-root in the guest can enter the namespace of the guest's device. From there it reaches everything that
-slirp4netns reaches (SECURITY.md).
+The node `outside` accepts connections to every address. A relay (`relay/connections.py`) joins each of
+them to a connection of the machine's. So the kernel's TCP carries the data over the emulated links, and
+a lossless connection carries it beyond. UDP is forwarded datagram by datagram (`relay/flows.py`). In
+the other direction ports of the machine lead to `multilink proxy` on the client host. Nothing else is
+open to the lab's hosts. But a program that is root in the guest can enter the namespace of the guest's
+device. From there it reaches everything that slirp4netns reaches (SECURITY.md).
 """
 
 from __future__ import annotations
