@@ -106,6 +106,28 @@ def test_every_impairment_is_felt_at_once(tmp_path: Path, scenario: ScenarioFile
         _what_is_shown(lab)
 
 
+QDISCS = (
+    "for one in /proc/1/fd/*; do nsenter --net=$one tc qdisc show 2> /dev/null; done"
+    ' | grep -o "qdisc .* dev mid-[a-z]*"'
+)
+"""Shows the queue disciplines of the middleboxes. Only the first process holds their namespaces."""
+
+
+def test_a_middlebox_without_impairments_passes_packets_at_once(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    file = scenario("plain", size="1 MB", wifi=WIFI, lte=f"{LTE}, impair_up: {{loss: 1 %}}")
+    done = linklab("exec", file, "--clock", "real", "--", "bash", "-c", QDISCS)
+    assert done.code == 0, done.err
+    shown = [line.split() for line in done.out.splitlines() if line.startswith("qdisc")]
+    assert sorted((device, kind) for _, kind, *_, device in shown) == [
+        ("mid-epc", "netem"),
+        ("mid-isp", "noqueue"),
+        ("mid-server", "netem"),
+        ("mid-server", "noqueue"),
+    ]
+
+
 def _what_is_refused(lab: ProxiedLab) -> None:
     for words, said in (
         (("impair_up", "loss: 1"), "impair_up.loss: '1' has no unit; allowed: a ratio"),

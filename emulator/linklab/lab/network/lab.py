@@ -74,8 +74,8 @@ def built(
     `takes_commands`, these may impair any link.
     """
     others = topology.others_of(scenario)
-    impaired = scenario.links if takes_commands else scenario.impaired_links
-    paths = topology.link_paths(scenario.links, first, impaired, others)
+    may_be_impaired = scenario.links if takes_commands else scenario.impaired_links
+    paths = topology.link_paths(scenario.links, first, may_be_impaired, others)
     stations = sorted({host for hosts in others.values() for host in hosts})
     families = scenario.network.families
     with contextlib.ExitStack() as stack:
@@ -114,7 +114,7 @@ def built(
                 seed,
                 slack_s,
                 scenario.delay_tables,
-                is_impaired=name in impaired,
+                is_impaired=name in scenario.impaired_links,
             )
             stack.callback(links[name].close)
         yield Lab(hosts, links)
