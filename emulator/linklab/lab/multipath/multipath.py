@@ -59,7 +59,6 @@ class Multipath:
             for name, path in paths.items()
             for family in path.families
         }
-        self._families = sorted({one for path in paths.values() for one in path.families})
         self._identifiers = {name: number for number, name in enumerate(lab.links, 1)}
         self._commands = {host.name: _generic(host) for host in (lab.client, lab.server)}
         try:
@@ -91,7 +90,7 @@ class Multipath:
             )
         self._left: dict[tuple[str, int], Carried] = {}
         self._events.join(self._family.events)
-        for one in self._families:
+        for one in lab.families:
             self._gone.join(sock_diag.DESTROYED[one])
 
     def close(self) -> None:
@@ -154,7 +153,7 @@ class Multipath:
     def _connections(self) -> list[bytes]:
         return [
             answer
-            for family in self._families
+            for family in self._lab.families
             for answer in self._sockets.dump(sock_diag.all_connections(family))
         ]
 

@@ -14,7 +14,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from linklab.core.ip_family import IPV6, in_family
+from linklab.core.ip_family import IPV6, Families, in_family
 from linklab.core.link_state import LinkState
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import write_sysctls
@@ -45,6 +45,11 @@ class Lab:
             (own,) = (port for port in link.path.hosts if port.node == client_name)
             links[name].path = replace(link.path, client=own)
         return replace(self, links=links, client_name=client_name)
+
+    @property
+    def families(self) -> Families:
+        """Returns the families of addresses that any of its links carries."""
+        return tuple(sorted({one for link in self.links.values() for one in link.path.families}))
 
     @property
     def client(self) -> Host:

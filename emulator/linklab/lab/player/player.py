@@ -87,9 +87,8 @@ class Player:
         self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = itertools.count()
         self._asked = dict.fromkeys(models, 0)
-        families = {one for link in lab.links.values() for one in link.path.families}
         self._connections = (
-            OpenConnections(lab.client.pid, sorted(families)) if self._wants_connections else None
+            OpenConnections(lab.client.pid, lab.families) if self._wants_connections else None
         )
         self._run_dir = run_dir
         self._links: IO[bytes] = (run_dir / FILES[LinkRecord]).open("wb")

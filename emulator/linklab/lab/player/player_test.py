@@ -92,7 +92,7 @@ class Stage:
     def player(self, *events: Event, layers: dict[str, Layer] | None = None, **more: Any) -> Player:
         """A player of events, and of a further layer for each link that has one."""
         client = SimpleNamespace(pid=os.getpid(), interface=self.client_interface)
-        lab = SimpleNamespace(links=self.links, client=client)
+        lab = SimpleNamespace(links=self.links, client=client, families=(4,))
         own = layers or {}
         models = {
             name: ScenarioLink(
