@@ -186,10 +186,8 @@ class Player:
     def _advance(self, name: str, due_s: float, by_hand: Happening | None = None) -> None:
         """Asks the model for its link's state at `due_s` and applies it. `by_hand` is the user's change."""
         model, link = self._models[name], self._lab.links[name]
-        state, before = (
-            model.at(due_s, self._load(name) if model.wants_load else NO_LOAD),
-            link.state,
-        )
+        before = link.state
+        state = model.at(due_s, self._load(name) if model.wants_load else NO_LOAD)
         if state != before:
             link.apply(state)
         if by_hand is not None:
