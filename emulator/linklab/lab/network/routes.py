@@ -17,12 +17,19 @@ _SERVICE_PORTS, _ASKING_PORTS = (1, 32767), (32768, 60999)
 
 
 def add_route(
-    host: Host, own: Port, gateway: Port, network: str, families: Families | None = None
+    host: Host,
+    own: Port,
+    gateway: Port,
+    network: str,
+    families: Families | None = None,
+    mtu_bytes: int | None = None,
 ) -> None:
-    """Sets a host's route to a network of the plan, in `families`, or in those of its port."""
+    """Sets a host's route to a network of the plan, in `families`, or in those of its port. The host
+    tells the senders of packets larger than `mtu_bytes`."""
+    index = host.indices[own.interface]
     for family in own.families if families is None else families:
         there, by = in_family(network, family), in_family(gateway.address, family)
-        host.channel.request(rtnetlink.set_route(there, by, host.indices[own.interface]))
+        host.channel.request(rtnetlink.set_route(there, by, index, mtu_bytes=mtu_bytes))
 
 
 def route_host(host: Host, path: LinkPath) -> None:
@@ -76,10 +83,7 @@ def route_middlebox(
         network, port, gateway = EVERYWHERE, path.middlebox.up, path.server
     else:
         network, port, gateway = path.client_network, path.middlebox.down, path.core_up
-    for family in path.families:
-        there, by = in_family(network, family), in_family(gateway.address, family)
-        index = host.indices[port.interface]
-        host.channel.request(rtnetlink.set_route(there, by, index, mtu_bytes=mtu_bytes))
+    add_route(host, port, gateway, network, mtu_bytes=mtu_bytes)
 
 
 def route(hosts: dict[str, Host], path: LinkPath) -> None:
