@@ -110,19 +110,19 @@ def _start_relay(
     sockets: Sequence[tuple[socket.socket, tuple[str, int] | None]],
     host: Host | None = None,
     *,
-    proxies: bool = False,
-    in_guest: bool = False,
+    greets: bool = False,
+    associates: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Starts a relay that connects from `host`, or from this namespace. The sockets may lead to
-    `proxies`, in a guest from its gateway."""
+    """Starts a relay that connects from `host`, or from this namespace. `greets` and `associates`
+    are those of a `Rule`."""
     rules = [
         Rule(
             descriptor=one.fileno(),
             to=to,
             udp=one.type == socket.SOCK_DGRAM,
-            greets=in_guest,
+            greets=greets,
             lanes=[],
-            associates=proxies and not in_guest,
+            associates=associates,
         )
         for one, to in sockets
     ]
@@ -193,4 +193,6 @@ def _start_proxies(
         sock = listening("0.0.0.0" if in_guest else wanted.listen, port, socket.SOCK_STREAM)
         stack.callback(sock.close)
         ways.append((sock, ("127.0.0.1", port)))
-    stack.callback(ended, _start_relay(ways, lab.client, proxies=True, in_guest=in_guest))
+    # In a guest, its gateway opens the sockets of associations: it is nearer to the clients.
+    relay = _start_relay(ways, lab.client, greets=in_guest, associates=not in_guest)
+    stack.callback(ended, relay)
