@@ -33,7 +33,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from linklab.core.ip_family import IPV6, ONLY_IPV4, Families, in_family, in_url
+from linklab.core.ip_family import IPV6, ONLY_IPV4, Families, in_family
 from linklab.core.link_kinds import WIFI
 from linklab.scenario import LinkSettings, Scenario
 
@@ -190,7 +190,7 @@ def server_addresses(families: Families) -> tuple[str, ...]:
 def server_in_url(families: Families) -> str:
     """Returns the server as a URL has it: its IPv4 address, or with IPv6 its name, which the
     certificate has too."""
-    return SERVER_NAME if IPV6 in families else in_url(SERVER_ADDRESS)
+    return SERVER_NAME if IPV6 in families else SERVER_ADDRESS
 
 
 def client_host(number: int) -> str:
