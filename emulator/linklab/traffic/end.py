@@ -113,8 +113,8 @@ class Connections:
         with self._lock:
             self.received_bytes += came_bytes
 
-    def end(self) -> None:
-        """Counts what has arrived and was not read, and aborts all connections."""
+    def counts(self) -> Counts:
+        """Returns the bytes received, with those that were not read. Aborts all connections."""
         for sock in self._open.copy():
             with contextlib.suppress(OSError):
                 sock.setblocking(False)
@@ -122,6 +122,7 @@ class Connections:
                     self._count(len(came))
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
+        return {"bytes": self.received_bytes}
 
 
 def _send(sock: socket.socket, size_bytes: float = math.inf) -> None:
@@ -188,8 +189,7 @@ class Listener:
         sock.recv(1)  # The other end closes.
 
     def counts(self) -> Counts:
-        self.connections.end()
-        return {"bytes": self.connections.received_bytes}
+        return self.connections.counts()
 
 
 class BulkClient:
@@ -218,8 +218,7 @@ class BulkClient:
             time.sleep(RETRY_S)
 
     def counts(self) -> Counts:
-        self.connections.end()
-        return {"bytes": self.connections.received_bytes}
+        return self.connections.counts()
 
 
 class WebClient(BulkClient):
