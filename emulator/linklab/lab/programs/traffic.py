@@ -82,9 +82,9 @@ class Traffic:
             for one in pair:
                 one.process.terminate()
         found = []
+        times = RunTimes(self._start_ns, t_s)
         for number, (flow, pair) in enumerate(zip(self._flows, self._ends, strict=True), 1):
             server, other = (one.counts() for one in pair)
-            times = RunTimes(self._start_ns, t_s)
             found.append(record(flow, number, times, server, other))
         (run_dir / FILES[TrafficRecord]).write_bytes(b"".join(map(line, found)))
 
