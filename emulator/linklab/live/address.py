@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 
+from linklab.core.ip_family import in_url
+
 DEFAULT = ("127.0.0.1", 9464)
 """OpenTelemetry's specification also gives port 9464 to Prometheus exporters."""
 
@@ -49,7 +51,7 @@ def from_here(address: tuple[str, int]) -> tuple[str, int]:
 def to_text(address: tuple[str, int]) -> str:
     """Writes an address as in a URL."""
     host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return f"{in_url(host)}:{port}"
 
 
 def is_loopback(host: str) -> bool:
