@@ -11,7 +11,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from linklab.core.ip_family import IPV4, IPV6, family_of
+from linklab.core.ip_family import IPV4, family_of
 from linklab.core.netlink_messages import (
     ACK,
     CREATE,
@@ -26,6 +26,7 @@ from linklab.core.netlink_messages import (
     of_answer,
     text,
 )
+from linklab.lab.kernel.socket_options import SOCKET_FAMILIES
 
 MAIN_TABLE = 254
 
@@ -181,11 +182,7 @@ def interface(answer: bytes) -> Interface:
 
 
 def _family(address: str) -> int:
-    return _number(family_of(address))
-
-
-def _number(family: int) -> int:
-    return socket.AF_INET6 if family == IPV6 else socket.AF_INET
+    return SOCKET_FAMILIES[family_of(address)]
 
 
 def _packed(address: str) -> bytes:
@@ -281,7 +278,7 @@ def delete_rule_by_source(network: str, table: int, priority: int) -> bytes:
 
 def add_rule_by_device(device: str, table: int, priority: int, family: int = IPV4) -> bytes:
     """Routes a family's packets of sockets bound to `device` by a table of 1 to 255."""
-    rule = _rule(_number(family), table, priority, text(_FRA_OIFNAME, device))
+    rule = _rule(SOCKET_FAMILIES[family], table, priority, text(_FRA_OIFNAME, device))
     return message(_NEWRULE, _NEW, rule)
 
 

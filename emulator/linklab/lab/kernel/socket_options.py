@@ -11,6 +11,11 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from linklab.core.ip_family import IPV4, IPV6
+
+SOCKET_FAMILIES: Final = {IPV4: socket.AF_INET, IPV6: socket.AF_INET6}
+"""The kernel's number of each family of addresses."""
+
 ALL_PROTOCOLS: Final = 3
 """The protocol of a packet socket that receives all packets (linux/if_ether.h ETH_P_ALL)."""
 

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntFlag
 
-from linklab.core.ip_family import IPV6, family_of
+from linklab.core.ip_family import family_of
 from linklab.core.netlink_messages import (
     ACK,
     HEADER_BYTES,
@@ -22,6 +22,7 @@ from linklab.core.netlink_messages import (
     of_answer,
     text,
 )
+from linklab.lab.kernel.socket_options import SOCKET_FAMILIES
 
 
 class Endpoint(IntFlag):
@@ -98,9 +99,8 @@ def set_limits(family: Family, *, subflows: int, accepted: int) -> bytes:
 
 
 def _endpoint(identifier: int, address: str, flags: Endpoint, index: int | None) -> bytes:
-    family, kind = socket.AF_INET, _ADDRESS
-    if family_of(address) == IPV6:
-        family, kind = socket.AF_INET6, _ADDRESS_6
+    family = SOCKET_FAMILIES[family_of(address)]
+    kind = _ADDRESS_6 if family == socket.AF_INET6 else _ADDRESS
     body = attribute(_FAMILY, struct.pack("=H", family))
     body += attribute(_ID, struct.pack("=B", identifier))
     body += attribute(kind, socket.inet_pton(family, address)) + number(_FLAGS, flags)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from linklab.core.ip_family import IPV4, IPV6
 from linklab.core.netlink_messages import DUMP, HEADER_BYTES, attributes, message, of_answer
+from linklab.lab.kernel.socket_options import SOCKET_FAMILIES
 
 DESTROYED = {IPV4: 1, IPV6: 3}
 """The groups for events about closed TCP sockets (SKNLGRP_INET_TCP_DESTROY and that of INET6)."""
@@ -71,8 +72,7 @@ def all_connections(family: int = IPV4) -> bytes:
     """Asks for all TCP connections of a network namespace in a family, except listening and waiting
     ones."""
     wanted = 0xFFF & ~_NOT_WANTED
-    number = socket.AF_INET6 if family == IPV6 else socket.AF_INET
-    request = _REQUEST.pack(number, socket.IPPROTO_TCP, 1 << (_INFO - 1), wanted)
+    request = _REQUEST.pack(SOCKET_FAMILIES[family], socket.IPPROTO_TCP, 1 << (_INFO - 1), wanted)
     return message(_BY_FAMILY, DUMP, request)
 
 

@@ -26,6 +26,7 @@ from linklab.core.ip_family import IPV4, IPV6, family_of, in_family
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside, write_sysctls
 from linklab.lab.kernel.netlink import Channel
+from linklab.lab.kernel.socket_options import SOCKET_FAMILIES
 from linklab.lab.network import nat
 from linklab.lab.network.cables import connect
 from linklab.lab.network.hosts import LOOPBACK, Host, start_host
@@ -90,13 +91,13 @@ def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host
 
 def listening(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
     """Opens a socket in this namespace, also for an address that is not local."""
-    is_6 = family_of(address) == IPV6
-    sock = socket.socket(socket.AF_INET6 if is_6 else socket.AF_INET, kind)
+    family = family_of(address)
+    sock = socket.socket(SOCKET_FAMILIES[family], kind)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # An origin's address and the wildcard may share a port. The more specific one gets the
     # connection.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    if is_6:
+    if family == IPV6:
         sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_TRANSPARENT, 1)
     else:
         sock.setsockopt(socket.SOL_IP, socket.IP_TRANSPARENT, 1)

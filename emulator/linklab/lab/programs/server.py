@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab.core.ip_family import IPV6, ONLY_IPV4, Families, family_of
+from linklab.core.ip_family import ONLY_IPV4, Families, family_of
 from linklab.lab.kernel.namespace import inside
+from linklab.lab.kernel.socket_options import SOCKET_FAMILIES
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.services import HTTP_PORT, HTTPS_PORT
 from linklab.lab.network.topology import server_addresses
@@ -131,6 +132,6 @@ def start(
 
 
 def _listens(host: Host, address: str) -> bool:
-    family = socket.AF_INET6 if family_of(address) == IPV6 else socket.AF_INET
+    family = SOCKET_FAMILIES[family_of(address)]
     with inside(host.node.namespace), socket.socket(family) as probe:
         return probe.connect_ex((address, HTTPS_PORT)) == 0
