@@ -143,12 +143,12 @@ def _samples(file: Path, _changed_ns: int) -> tuple[TraceSample, ...]:
 
 
 def _traffic(top: Mapping, links: dict[str, LinkSettings]) -> tuple[TrafficFlow, ...]:
-    found = [
-        (item, traffic.TABLE.of(item, link=item.get("link", one_of(*links))))
+    flows = tuple(
+        traffic.TABLE.of(item, link=item.get("link", one_of(*links)))
         for item in top.items("traffic", traffic.TABLE.keys)
-    ]
-    traffic.check_all(top, found)
-    return tuple(flow for _, flow in found)
+    )
+    traffic.check_all(top, flows)
+    return flows
 
 
 def _events(

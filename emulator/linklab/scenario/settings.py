@@ -122,7 +122,7 @@ TABLE: Final = Table(
         Row(
             "traffic",
             "traffic",
-            Listed(traffic.TABLE, traffic.check_all),
+            Listed(traffic.TABLE),
             "traffic of another host on the links",
             unset=(),
             default="none",

@@ -138,7 +138,7 @@ def _check_flow(mapping: Mapping, flow: TrafficFlow) -> None:
         )
 
 
-def check_all(mapping: Mapping, flows: list[tuple[Mapping, TrafficFlow]]) -> None:
+def check_all(mapping: Mapping, flows: tuple[TrafficFlow, ...]) -> None:
     """Refuses more flows than a scenario may have."""
     if len(flows) > MOST_FLOWS:
         mapping.fail("traffic", f"{len(flows)} flows; allowed: up to {MOST_FLOWS}")
