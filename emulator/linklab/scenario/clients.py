@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from yaml.nodes import SequenceNode
 
-from linklab.schema.mapping import Mapping, integer, within
+from linklab.schema.mapping import Mapping
+from linklab.schema.quantities import count
 
 TESTED: Final = "tested"
 """The algorithm of the run: that of `-a`, or a user's program."""
@@ -15,21 +16,22 @@ MOST: Final = 8
 
 ALONE: Final = (TESTED,)
 
-_count = within(integer, 1, MOST, f"1 to {MOST}")
+_NUMBER: Final = count(1, MOST)
 
 
 class EachClient:
     """Reads and writes a number of clients, or a list of their algorithms."""
 
-    allowed: Final = f"1 to {MOST}; or a list of algorithms, first `{TESTED}`, the run's own"
+    allowed: Final = f"{_NUMBER.allowed}; or a list of algorithms, first `{TESTED}`, the run's own"
 
     def read(self, mapping: Mapping, key: str) -> tuple[str, ...]:
         """Reads the algorithm of each client. Whether it is known, a run checks."""
         if not isinstance(mapping.values[key], SequenceNode):
-            return (TESTED,) * mapping.get(key, _count)
+            number: int = _NUMBER.read(mapping, key)
+            return (TESTED,) * number
         names = tuple(mapping.each(key, str.strip))
         if not 1 <= len(names) <= MOST:
-            mapping.fail(key, f"{len(names)} clients; allowed: 1 to {MOST}")
+            mapping.fail(key, f"{len(names)} clients; allowed: {_NUMBER.allowed}")
         if names[0] != TESTED:
             mapping.fail(key, f"the first client is {names[0]!r}; needed: {TESTED}, the run's own")
         return names
