@@ -29,7 +29,6 @@ _FRAME: Final = struct.Struct("@IIIHHII")
 _ADDRESS_OFFSET: Final = 32
 _KIND_OFFSET: Final = _ADDRESS_OFFSET + 10
 _IN_USE: Final = 1
-_OUTGOING: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class PacketRing:
             status, _, kept, _, header, seconds, nanoseconds = _FRAME.unpack_from(self._ring, begin)
             if not status & _IN_USE:
                 return
-            leaves = self._ring[begin + _KIND_OFFSET] == _OUTGOING
+            leaves = self._ring[begin + _KIND_OFFSET] == socket.PACKET_OUTGOING
             content = self._ring[begin + header : begin + header + kept]
             yield SeenPacket(seconds * 1_000_000_000 + nanoseconds, leaves, content)
 
