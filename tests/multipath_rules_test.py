@@ -22,7 +22,9 @@ FLOWS, SUBFLOWS = PROBES / "flows.py", PROBES / "subflows.py"
 NEAR = "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue: 400 kB"
 FAR = "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 60 ms, queue: 400 kB"
 BURST_BYTES, BURSTS = 14_000, 100
-SECONDS, TCPS = 120, 4
+# A share varies by 0.05 from draw to draw in 480 s, more than LIA is away from its bound. So a mean of
+# several draws is judged.
+SECONDS, TCPS, SEEDS = 480, 4, (1, 2, 3)
 
 
 def observed(
@@ -126,11 +128,12 @@ def test_lia_s_windows_grow_by_the_formula(linklab: Linklab, scenario: ScenarioF
 
 def share_of(linklab: Linklab, tmp_path: Path, control: str) -> float:
     """Returns what a connection with two subflows gets of a link beside four TCPs, in shares of what
-    one of them gets. The queue PIE drops packets at random, as the formulas assume."""
+    one of them gets, as the mean over seeds. The queue PIE drops packets at random, as the formulas
+    assume."""
     file = tmp_path / "shared.yaml"
     file.write_text(
         "name: shared\npayload: {size: 1 MB}\nlinks:\n"
-        "  wifi: {down: 40 Mbit/s, up: 40 Mbit/s, rtt: 40 ms, queue: {discipline: pie}}\n"
+        "  wifi: {down: 20 Mbit/s, up: 20 Mbit/s, rtt: 40 ms, queue: {discipline: pie}}\n"
         "tcp: {mptcp: true, mptcp_scheduler: lowest-rtt}\n"
     )
     ip = program("ip")
@@ -140,13 +143,17 @@ def share_of(linklab: Linklab, tmp_path: Path, control: str) -> float:
     )
     fetch = f"exec python3 {FLOWS} fetch wlan0 {SECONDS} mptcp/{control}{' reno' * TCPS}"
     serve = f"python3 {FLOWS} serve {{port}} mptcp"
-    done = linklab("exec", file, "--json", "--server", serve, "--", "sh", "-c", second + fetch)
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
-    assert len(lines(run_dir / "subflows.jsonl")) == 2
-    multipath, *tcp = json.loads((run_dir / "client.out").read_text())
-    assert len(tcp) == TCPS
-    return float(multipath) / statistics.fmean(tcp)
+    shares = []
+    for seed in SEEDS:
+        words = ("--seed", str(seed), "--server", serve, "--", "sh", "-c", second + fetch)
+        done = linklab("exec", file, "--json", *words)
+        assert done.code == 0, done.err
+        run_dir = Path(done.json["run_dir"])
+        assert len(lines(run_dir / "subflows.jsonl")) == 2
+        multipath, *tcp = json.loads((run_dir / "client.out").read_text())
+        assert len(tcp) == TCPS
+        shares.append(multipath / statistics.fmean(tcp))
+    return statistics.fmean(shares)
 
 
 @pytest.mark.parametrize("control", COUPLED_CONTROLS)
