@@ -53,10 +53,10 @@ func startChild(program string, words []string, variable string) (*child, error)
 	return &child{command.Process, said, ended}, nil
 }
 
-// await waits until a lab is ready. It fails if the lab ends, or says nothing new for a time.
-func (c *child) await(isReady func() bool, limit time.Duration) error {
+// await waits until a lab lacks nothing. It fails if the lab ends, or says nothing new for a time.
+func (c *child) await(lacks func() string, limit time.Duration) error {
 	length, since := int64(0), time.Now()
-	for !isReady() {
+	for missing := lacks(); missing != ""; missing = lacks() {
 		select {
 		case <-c.ended:
 			return fmt.Errorf("the lab did not start: %s", c.lastLine())
@@ -66,7 +66,7 @@ func (c *child) await(isReady func() bool, limit time.Duration) error {
 			length, since = info.Size(), time.Now()
 		}
 		if time.Since(since) > limit {
-			return fmt.Errorf("the lab did not start within %v: %s", limit, c.lastLine())
+			return fmt.Errorf("the lab did not start within %v (%s): %s", limit, missing, c.lastLine())
 		}
 	}
 	return nil

@@ -118,8 +118,16 @@ func Start(t testing.TB, scenario string, how ...Option) *Lab {
 		t.Fatalf("linklabtest: the lab did not start: %v", err)
 	}
 	t.Cleanup(child.end)
-	ready := func() bool { return control.hasLinks() && answers(first+1) }
-	if err := child.await(ready, chosen.start); err != nil {
+	lacks := func() string {
+		switch {
+		case !control.hasLinks():
+			return "no link has a state"
+		case !answers(first + 1):
+			return "its proxy does not answer"
+		}
+		return ""
+	}
+	if err := child.await(lacks, chosen.start); err != nil {
 		t.Fatalf("linklabtest: %v", err)
 	}
 	if lab.Proxies, lab.Origins, err = control.ways(); err != nil {
