@@ -70,7 +70,7 @@ class Connections:
 
     def prepare(self, sock: socket.socket) -> None:
         """Sets a socket's congestion control. A connection has that of its listening socket."""
-        if self._task["sends"] and self._task["congestion_control"]:
+        if self._task["sends"]:
             name = self._task["congestion_control"]
             try:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())

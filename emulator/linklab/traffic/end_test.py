@@ -49,7 +49,7 @@ def task(kind: str, direction: str, **more: Any) -> tuple[EndTask, EndTask]:
         "device": "lo",
         "from_ns": 0,
         "to_ns": None,
-        "congestion_control": "",
+        "congestion_control": "reno",
         "connections": 2,
         "pages": [],
         "packet_bytes": 100,

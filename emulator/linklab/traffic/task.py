@@ -9,6 +9,7 @@ from typing import Final, TypedDict
 from linklab.models import draws
 from linklab.models.seeds import random_for
 from linklab.scenario import Scenario
+from linklab.scenario.tcp import Ends
 from linklab.scenario.traffic import TrafficFlow
 
 PROGRAM: Final = Path(__file__).with_name("end.py")
@@ -28,8 +29,8 @@ class EndTask(TypedDict):
 
     The server's end `listens` on `address` and `port`, the other one connects to them over `device`.
     `sends` tells whether this end sends the data. Times are nanoseconds. `from_ns` and `to_ns` count
-    from the scenario's start; `to_ns` is None for the run's end. `congestion_control` is "" for the
-    host's. `pages` has each page's bytes and the pause behind it.
+    from the scenario's start; `to_ns` is None for the run's end. `congestion_control` is the sender's.
+    `pages` has each page's bytes and the pause behind it.
     """
 
     kind: str
@@ -54,7 +55,7 @@ def tasks(
     server's address for each link, `devices` the link's device on the other host."""
     found = []
     for number, flow in enumerate(scenario.traffic):
-        task = _task(flow, number, seed)
+        task = _task(flow, number, seed, scenario.tcp.congestion_control)
         task["address"], task["device"] = addresses[flow.link], devices[flow.link]
         task["port"] = FIRST_PORT + number
         is_down = flow.direction == "down"
@@ -64,8 +65,10 @@ def tasks(
     return found
 
 
-def _task(flow: TrafficFlow, number: int, seed: int) -> EndTask:
+def _task(flow: TrafficFlow, number: int, seed: int, controls: Ends) -> EndTask:
     """Returns what both ends of a flow have in common."""
+    # The host's own may be another: a client with Multipath TCP sets one for its connections.
+    control = controls.server if flow.direction == "down" else controls.client
     task = EndTask(
         kind=flow.kind,
         listens=False,
@@ -75,7 +78,7 @@ def _task(flow: TrafficFlow, number: int, seed: int) -> EndTask:
         device="",
         from_ns=_nanoseconds(flow.from_s),
         to_ns=None if flow.to_s is None else _nanoseconds(flow.to_s),
-        congestion_control=flow.congestion_control or "",
+        congestion_control=flow.congestion_control or control,
         connections=1,
         pages=[],
         packet_bytes=0,

@@ -7,10 +7,10 @@ LINK = "down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms"
 DEVICES = {"wifi": "wlan0", "lte": "rmnet0"}
 
 
-def of(traffic: str, seed: int = 1) -> list[tuple[EndTask, EndTask]]:
+def of(traffic: str, seed: int = 1, more: str = "") -> list[tuple[EndTask, EndTask]]:
     text = (
         f"name: a\npayload: {{size: 1 B}}\nlinks:\n  wifi: {{{LINK}}}\n  lte: {{{LINK}}}\n"
-        f"traffic: [{traffic}]\n"
+        f"traffic: [{traffic}]\n{more}"
     )
     return tasks(scenario.parse(text), seed, dict.fromkeys(DEVICES, "10.0.0.1"), DEVICES)
 
@@ -31,6 +31,24 @@ def test_times_are_whole_nanoseconds_and_the_end_may_be_open() -> None:
     assert (bounded["from_ns"], bounded["to_ns"]) == (100_000_000, 2_500_000_000)
     assert (open_["from_ns"], open_["to_ns"]) == (0, None)
     assert (open_["packet_bytes"], open_["rate_bps"]) == (1200, 1_000_000)
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_the_sender_s_congestion_control_is_the_scenario_s_unless_the_flow_has_one(
+    direction: str,
+) -> None:
+    """It is not the host's, which a client with Multipath TCP sets to its own."""
+    ends = {"down": "bbr", "up": "reno"}
+    flows = (
+        f"{{link: wifi, direction: {direction}, bulk: {{}}}}, "
+        f"{{link: wifi, direction: {direction}, bulk: {{congestion_control: vegas}}}}"
+    )
+    for more, wanted in (
+        ("", "cubic"),
+        ("tcp: {congestion_control: {server: bbr, client: reno}}\n", ends[direction]),
+    ):
+        both = of(flows, more=more)
+        assert [one["congestion_control"] for one, _ in both] == [wanted, "vegas"]
 
 
 WEB = "{link: wifi, web: {page: 1 MB, pause: 4 s}}"
