@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
 )
 
 // mostAnswer limits how much of a body Exchange reads, in bytes.
@@ -31,6 +32,21 @@ type Answer struct {
 	Size quantity.Bytes
 	// Body is the beginning of the body, at most mostAnswer bytes.
 	Body []byte
+}
+
+// Part returns the range of a file that the answer is about, and the file's size, -1 if unknown. It
+// fails if the answer is not about a file, or does not tell. The body may bring less of the range.
+func (a Answer) Part() (part ranges.Range, size quantity.Bytes, err error) {
+	if err := checkCoding(a.Header); err != nil {
+		return ranges.Range{}, 0, err
+	}
+	switch a.Code {
+	case http.StatusPartialContent:
+		return parseContentRange(a.Header.Get("Content-Range"))
+	case http.StatusOK:
+		return ranges.Range{Length: a.Size}, a.Size, nil
+	}
+	return ranges.Range{}, 0, doesNotSuit("the server answers %q", a.Status)
 }
 
 // IsSuccess reports whether the status is 2xx.

@@ -24,7 +24,7 @@ const (
 // Partial returns the resource of a 206 and the range that it brings, if the resource was
 // unknown before.
 func Partial(response *http.Response) (Resource, ranges.Range, error) {
-	if err := checkCoding(response); err != nil {
+	if err := checkCoding(response.Header); err != nil {
 		return Resource{}, ranges.Range{}, err
 	}
 	part, size, err := parseContentRange(response.Header.Get("Content-Range"))
@@ -84,7 +84,7 @@ func (r Resource) part(response *http.Response, want ranges.Range) (io.ReadClose
 	default:
 		return nil, ranges.Range{}, failure(response)
 	}
-	if err := checkCoding(response); err != nil {
+	if err := checkCoding(response.Header); err != nil {
 		return nil, ranges.Range{}, err
 	}
 	from, came, size, err := r.bodyRange(response)
@@ -148,7 +148,7 @@ func (r Resource) bodyRange(response *http.Response) (body io.ReadCloser, came r
 
 // Complete returns the resource of an answer to GET that brings the whole file with its size.
 func Complete(response *http.Response) (r Resource, ok bool) {
-	if response.StatusCode != http.StatusOK || response.Request.Method != http.MethodGet || response.ContentLength <= 0 || checkCoding(response) != nil {
+	if response.StatusCode != http.StatusOK || response.Request.Method != http.MethodGet || response.ContentLength <= 0 || checkCoding(response.Header) != nil {
 		return Resource{}, false
 	}
 	return partialResource(response, quantity.Bytes(response.ContentLength)), true

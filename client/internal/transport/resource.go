@@ -41,7 +41,7 @@ func (r Resource) isDated() bool { return r.ETag == "" && r.LastModified != "" }
 
 // newResource reads the header of a 200.
 func newResource(response *http.Response) (Resource, error) {
-	if err := checkCoding(response); err != nil {
+	if err := checkCoding(response.Header); err != nil {
 		return Resource{}, err
 	}
 	return Resource{
@@ -65,8 +65,8 @@ func strongETag(header http.Header) string {
 
 // checkCoding returns an error for a content coding: an encoded file has other bytes and
 // other ranges.
-func checkCoding(response *http.Response) error {
-	if coding := response.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+func checkCoding(header http.Header) error {
+	if coding := header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return mismatch("the server encodes the file as %q, though it was asked not to", coding)
 	}
 	return nil
@@ -99,7 +99,7 @@ func (r Resource) checkWhole(response *http.Response) error {
 	if response.StatusCode != http.StatusOK && !IsWhole(response) {
 		return failure(response)
 	}
-	if err := checkCoding(response); err != nil {
+	if err := checkCoding(response.Header); err != nil {
 		return err
 	}
 	if r.Size >= 0 && response.ContentLength >= 0 && quantity.Bytes(response.ContentLength) != r.Size {

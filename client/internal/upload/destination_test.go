@@ -40,6 +40,35 @@ func serveOdd(t *testing.T, s *odd, http2 bool) (o Options, notes *[]string) {
 // old is what is there before an upload.
 var old = []byte("the old film")
 
+// halfOfRange has a GET of a range answered with the first half of it.
+func halfOfRange(_ http.ResponseWriter, r *http.Request) bool {
+	var first, last int
+	if n, _ := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last); n == 2 && r.Method == http.MethodGet {
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", first, first+(last-first)/2))
+	}
+	return false
+}
+
+// noneOfRange answers a GET of a range with no bytes, though it says that they are there.
+func noneOfRange(w http.ResponseWriter, r *http.Request) bool {
+	span, isRange := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
+	if isRange {
+		w.Header().Set("Content-Range", fmt.Sprintf("bytes %s/%d", span, len(file)))
+		w.WriteHeader(http.StatusPartialContent)
+	}
+	return isRange
+}
+
+// differing has a server keep an old file that differs from the sent one at an offset.
+func differing(offset int, before func(http.ResponseWriter, *http.Request) bool) func(*odd) {
+	return func(s *odd) {
+		s.before, s.refuses = before, map[string]int{"PUT": 200}
+		kept := bytes.Clone(file)
+		kept[offset]++
+		s.files["/dir/film"] = kept
+	}
+}
+
 func TestNothingIsBelieved(t *testing.T) {
 	sum := sha256.Sum256(file)
 	other := sha256.Sum256(old)
@@ -66,10 +95,25 @@ func TestNothingIsBelieved(t *testing.T) {
 		"stores nothing":     {habit: func(s *odd) { s.stores = 0 }, fails: `has none there now: it answers "404 Not Found"`},
 		"keeps the old file": {habit: refusing(map[string]int{"PUT": 200}), fails: "has 12 bytes of the 3000000", isKept: true},
 		"keeps an old file of that size": {
+			habit: differing(0, nil), fails: "has other bytes at 0 than those that were sent",
+		},
+		"answers with half of a range": {habit: func(s *odd) { s.before = halfOfRange }},
+		"answers with half of a range of an old file": {
+			habit: differing(12_000, halfOfRange), fails: "has other bytes at 8192 than those that were sent",
+		},
+		"answers with none of a range": {
+			habit: func(s *odd) { s.before = noneOfRange },
+			noted: `sends no bytes at 0, though it answers "206 Partial Content". The upload is not verified`,
+		},
+		"answers with a shorter whole": {
 			habit: func(s *odd) {
-				s.refuses = map[string]int{"PUT": 200}
-				s.files["/dir/film"] = append([]byte("other"), file[5:]...)
-			}, fails: "has other bytes at 0 than those that were sent",
+				s.before = func(w http.ResponseWriter, r *http.Request) bool {
+					if r.Method == http.MethodGet {
+						w.Write(file[:10])
+					}
+					return r.Method == http.MethodGet
+				}
+			}, fails: "has 10 bytes of the 3000000 that were sent",
 		},
 		"DAV":                 {habit: func(s *odd) { s.dav = true }},
 		"DAV with ranges":     {habit: func(s *odd) { s.dav, s.ranged = true, keeps }},
