@@ -74,6 +74,8 @@ def test_the_old_estimate_counts_until_there_are_enough_samples_anew() -> None:
 def test_equation_1_gives_the_papers_time() -> None:
     # 10 Mbit/s and .19 s under load: 2.67 s (eMPTCP 4.1).
     assert settling_s(10e6, 0.19) == pytest.approx(2.67, abs=0.02)
+    # A first window of 14,600 B in 0.1 s: one doubling of the window, and PHI samples.
+    assert settling_s(14_600 * 8 / 0.1, 0.1) == pytest.approx(1.1)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +83,8 @@ def test_equation_1_gives_the_papers_time() -> None:
     [
         ({}, True),
         ({"most": KAPPA_BYTES - 1}, True),  # τ has passed.
-        ({"open_s": 2.9}, True),  # κ has come.
-        ({"most": KAPPA_BYTES - 1, "open_s": 2.9}, False),
+        ({"most": 1_000_000, "open_s": 2.9}, True),  # κ has come.
+        ({"most": 999_999, "open_s": 2.9}, False),
         ({"idle": True}, False),
     ],
 )
@@ -161,7 +163,7 @@ def test_links_that_carry_nothing() -> None:
     assert after(usage, *[seen(10e6, 8e6)] * 20) is False
     assert after(usage, *[seen(0.0)] * 20) is True
     usage.lte.known_bps = 0.0
-    assert after(usage, *[seen(0.0)] * 20) is True  # Wi-Fi alone is no better.
+    assert all(usage.look(seen(0.0)) for _ in range(20))  # Wi-Fi alone is no better.
     assert after(usage, *[seen(1e6)] * 20) is False  # LTE costs, and brings nothing.
     assert after(usage, *[seen(0.0)] * 20) is True
 
@@ -180,6 +182,16 @@ def test_an_lte_to_which_nothing_is_given_is_not_taken_for_slow() -> None:
     assert after(usage, *[seen(10e6, 2e6)] * 20) is False
     assert after(usage, *[seen(0.1e6, 2e6)] * 50) is True
     assert usage.lte.known_bps == pytest.approx(2e6, rel=0.01)
+
+
+def test_an_lte_sample_counts_between_two_others_in_use() -> None:
+    """A look without a new sample breaks no row, and samples while LTE is suspended count nothing."""
+    usage = PathUsage(S3)
+    assert after(usage, *[seen(1e6, 9e6)] * PHI) is True
+    after(usage, seen(1e6, 2e6), seen(1e6), seen(1e6, 8e6))
+    assert usage.lte.recent.samples == 0
+    usage.look(seen(1e6, 4e6))
+    assert (usage.lte.recent.samples, usage.lte.recent.level_bps) == (1, 8e6)
 
 
 def test_a_model_that_knows_no_lte_is_refused() -> None:
