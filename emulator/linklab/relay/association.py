@@ -112,8 +112,8 @@ class Association:
         return method + bytes((_VERSION, 0, 0, 1)) + socket.inet_aton(self._own) + port.to_bytes(2)
 
     def close(self) -> None:
-        """Closes the association's socket."""
-        if self._socket is not None:
+        """Closes the association's socket. Each of the two connections calls this at its end."""
+        if self._socket is not None and self._socket.fileno() >= 0:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
 
