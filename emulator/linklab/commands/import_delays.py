@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, options: Options) -> int:
         whole_file.write(output, made.text.encode())
     except OSError as error:
         raise UsageError(f"{error.filename}: {error.strerror}") from error
-    except (TraceError, ScenarioError, ValueError) as error:
+    except (TraceError, ScenarioError) as error:
         raise UsageError(str(error)) from error
     keys = _keys(made, name, output)
     if arguments.json:
@@ -87,7 +87,10 @@ def _is_table(file: Path) -> bool:
 
 def _copied(file: Path, options: Options) -> _Made:
     text = document.read(file, str(file), Limits(delay_tables.MOST_BYTES, 0))
-    table = delay_tables.parse(text, str(file))
+    try:
+        table = delay_tables.parse(text, str(file))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     said = [line[1:].strip() for line in text.splitlines() if line.startswith("#")]
     has_licence = not options.licence and any(line.startswith("licence:") for line in said)
     comments = [*_comments(file, options)[has_licence:], *said]
@@ -102,7 +105,7 @@ def _measured(file: Path, options: Options) -> _Made:
     try:
         found = delay_tables.measured(delays, MAX_JITTER_S)
     except ValueError as error:
-        raise ValueError(f"{file}: {error}") from error
+        raise UsageError(f"{file}: {error}") from error
     rtt_s, delay_s, jitter_s = (
         round(value, 6) for value in (found.least_s, found.delay_s, found.jitter_s)
     )

@@ -53,10 +53,7 @@ def run(options: argparse.Namespace) -> int:
     """Draws. Raises UsageError or ScenarioError if there is nothing to draw."""
     if options.figure is not None:
         return _figure(options)
-    try:
-        return _draw(options)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    return _draw(options)
 
 
 def _figure(options: argparse.Namespace) -> int:
@@ -87,16 +84,19 @@ def _figure(options: argparse.Namespace) -> int:
 
 
 def _draw(options: argparse.Namespace) -> int:
-    """Draws a plot. Raises ScenarioError for an unknown scenario, ValueError for an invalid time."""
+    """Draws a plot. Raises ScenarioError for an unknown scenario, UsageError for an invalid time or run."""
     if options.seconds is not None and not 0 < options.seconds <= plotting.MAX_SECONDS:
-        raise ValueError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
+        raise UsageError(f"--seconds {options.seconds:g}; allowed: up to {plotting.MAX_SECONDS:g}")
     if options.output is not None:
         extras.require("report", "a picture")
     directory = Path(options.what)
     if any((directory / name).is_file() for name in (job.FILE, FILES[LinkRecord])):
         if unused := given(options, "seed", "seconds"):
-            raise ValueError(f"{directory}: is a run, drawn as it was: leave out {unused[0]}")
-        plot = run_plot.of_run(directory)
+            raise UsageError(f"{directory}: is a run, drawn as it was: leave out {unused[0]}")
+        try:
+            plot = run_plot.of_run(directory)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
     else:
         seed = 1 if options.seed is None else options.seed
         plot = plotting.of_scenario(scenario.find(options.what), seed, options.seconds)

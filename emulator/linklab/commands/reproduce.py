@@ -97,9 +97,10 @@ def run(options: argparse.Namespace) -> int:
     used = _only_these(stated, found)
     begun = _first_seconds(stated, used, options.energy_model)
     try:
-        checked = reproduction.check(stated, reproduction.by_cell([*used, *begun]))
+        cells = reproduction.by_cell([*used, *begun])
     except ValueError as error:
         raise UsageError(str(error)) from None
+    checked = reproduction.check(stated, cells)
     notes = clients.notes(dict.fromkeys(one.client_name for one in used))
     if options.json:
         said = reproduction_showing.to_json(stated, checked)

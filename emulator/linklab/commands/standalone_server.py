@@ -68,8 +68,11 @@ def main() -> None:
     """Replaces this process by H2O. Raises SystemExit with one line of error if that fails."""
     try:
         address = address_of(os.environ.get("LINKLAB_FIELD_ADDRESS", ""))
+    except ValueError as error:
+        sys.exit(f"linklab: {error}")
+    try:
         conf = prepare(address, Path(tempfile.mkdtemp(prefix=scratch_prefix("field"))))
-    except (ValueError, AuthorityError, PayloadError, OSError) as error:
+    except (AuthorityError, PayloadError, OSError) as error:
         sys.exit(f"linklab: {error}")
     shown = f"[{address}]" if ":" in address else address
     for size_bytes in SIZES_BYTES:

@@ -8,6 +8,7 @@ import json
 from linklab import scenario
 from linklab.commands.options import add_json
 from linklab.runs import clients
+from linklab.schema.document import ScenarioError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             clients.further(scenario.find(file), None)
             results.append({"file": file, "valid": True, "error": None})
-        except (ValueError, OSError) as error:
+        except (ScenarioError, OSError) as error:
             results.append({"file": file, "valid": False, "error": str(error)})
     if options.json:
         print(json.dumps(results, indent=2))

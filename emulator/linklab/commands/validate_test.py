@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from linklab.commands import cli
+from linklab.runs import clients
 from linklab.scenario import Scenario, to_yaml
 
 
@@ -27,3 +28,16 @@ def test_the_algorithms_of_clients_have_to_be_known(
     assert cli.main(["validate", str(file)]) == (0 if error is None else 2)
     said = capsys.readouterr().out
     assert said.startswith(error or f"{file}: valid")
+
+
+def test_a_bug_of_linklab_is_not_an_invalid_file(
+    tmp_path: Path, small: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_a_bug(*_: object) -> list[str | None]:
+        raise ValueError("not enough values to unpack (expected 2, got 1)")
+
+    file = tmp_path / "small.yaml"
+    file.write_text(to_yaml(small))
+    monkeypatch.setattr(clients, "further", has_a_bug)
+    with pytest.raises(ValueError, match="not enough values"):
+        cli.main(["validate", str(file)])

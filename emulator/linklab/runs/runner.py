@@ -40,6 +40,7 @@ from linklab.runs.job import Job
 from linklab.runs.payload_share import PayloadShare
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.named_files import with_files
+from linklab.schema.document import ScenarioError
 
 MIN_WATCHDOG_S = 120.0
 """Wall-clock time that every run may take, however short its download."""
@@ -97,7 +98,7 @@ class RunRequest:
         has_energy = self.energy is not None or self.scenario.energy is not None
         try:
             others = clients.further(self.scenario, self.client)
-        except ValueError as error:
+        except ScenarioError as error:
             raise RunError(str(error)) from error
         for name in (self.client, *others):
             unfit = name and clients.misfit(name, self.scenario, has_energy=has_energy)

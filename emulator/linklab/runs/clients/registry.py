@@ -15,6 +15,7 @@ from linklab.runs.clients.client import ClientFamily, ClientUnderTest
 from linklab.runs.clients.multilink import ALIASES
 from linklab.scenario import Scenario
 from linklab.scenario.clients import TESTED
+from linklab.schema.document import ScenarioError
 from linklab.schema.mapping import guess
 
 FAMILIES: Final[tuple[ClientFamily, ...]] = (
@@ -166,20 +167,22 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
 
 def further(scenario: Scenario, client: str | None) -> list[str | None]:
     """Returns the further clients of a scenario with several; None stands for a user's program.
-    `client` is the first one. Raises ValueError for one that is unknown, or cannot be one of several.
+    `client` is the first one. Raises ScenarioError for one that is unknown, or cannot be one of several.
     """
     if len(scenario.clients) == 1:
         return []
     if scenario.workload.upload is not None:
-        raise ValueError(f"{scenario.name}: clients: an upload has one client; needed: clients: 1")
+        raise ScenarioError(
+            f"{scenario.name}: clients: an upload has one client; needed: clients: 1"
+        )
     found = []
     for number, name in enumerate(scenario.clients):
         try:
             one = client if name == TESTED else named(name, scenario)
         except ValueError as error:
-            raise ValueError(f"{scenario.name}: clients[{number}]: {error}") from error
+            raise ScenarioError(f"{scenario.name}: clients[{number}]: {error}") from error
         if one is not None and client_of(one).changes_lab:
-            raise ValueError(
+            raise ScenarioError(
                 f"{scenario.name}: clients[{number}]: {one} changes the lab for itself; allowed: "
                 "clients that leave it as it is"
             )
@@ -189,7 +192,7 @@ def further(scenario: Scenario, client: str | None) -> list[str | None]:
 
 
 def _refuse_mixed_sysctls(scenario: Scenario, found: Sequence[str | None]) -> None:
-    """Raises ValueError unless all known clients ask for the same sysctls. Those of the server hold
+    """Raises ScenarioError unless all known clients ask for the same sysctls. Those of the server hold
     for its connections with all of them."""
     asked = {}
     for number, one in enumerate(found):
@@ -199,7 +202,7 @@ def _refuse_mixed_sysctls(scenario: Scenario, found: Sequence[str | None]) -> No
     for number, sysctls in asked.items():
         if sysctls and any(others != sysctls for others in asked.values()):
             said = ", ".join(f"{name}={value}" for name, value in sysctls.items())
-            raise ValueError(
+            raise ScenarioError(
                 f"{scenario.name}: clients[{number}]: {found[number]} sets {said} on the server, for "
                 "the other clients too; allowed: clients that all set the same"
             )
