@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_json
-from linklab.core import extras, whole_file
+from linklab.core import extras, units, whole_file
 from linklab.display import printing
 from linklab.energy import library
 from linklab.energy.calibration import (
@@ -106,9 +106,9 @@ def _terms(
 def _named(found: Fit, options: argparse.Namespace, count: int) -> EnergyModel:
     model = rounded(found.model)
     source = (
-        f"fit to {options.rows.name}, {count} rows: rms {found.rms:.1%}, "
-        f"leave-one-out {found.left_out_rms:.1%}"
-    ).replace("%", " %")
+        f"fit to {options.rows.name}, {count} rows: rms {units.percent(found.rms, '.1')}, "
+        f"leave-one-out {units.percent(found.left_out_rms, '.1')}"
+    )
     return replace(
         model,
         name=options.out.stem if options.out else model.name,
@@ -132,8 +132,9 @@ def _show(found: Fit, model: EnergyModel, console: Console) -> None:
         )
     console.print(table)
     print(
-        f"\nrms {found.rms:.1%}, leave-one-out {found.left_out_rms:.1%}, "
-        f"{len(found.residuals)} rows; fitted: {', '.join(found.fitted)}\n".replace("%", " %")
+        f"\nrms {units.percent(found.rms, '.1')}, leave-one-out "
+        f"{units.percent(found.left_out_rms, '.1')}, "
+        f"{len(found.residuals)} rows; fitted: {', '.join(found.fitted)}\n"
     )
     print(to_yaml(model), end="")
 

@@ -126,7 +126,7 @@ def test_a_slower_program_is_named_with_how_much(
     based.elapsed_s = lambda request: 0.4 if request.name == "own" else 0.2
     assert regress("--junit", "out/j.xml", "--markdown", "out/m.md") == 1
     said = capsys.readouterr().out
-    assert "small own seed 1: download time 0.200 s -> 0.400 s (+100.0%," in said
+    assert "small own seed 1: download time 0.200 s -> 0.400 s (+100.0 %," in said
     assert "1 same, 1 worse" in said
     assert "<failure" in Path("out/j.xml").read_text()
     assert Path("out/m.md").read_text().startswith("### linklab: regression")
@@ -137,7 +137,7 @@ def test_a_faster_program_is_told_too(based: Runs, capsys: pytest.CaptureFixture
     assert regress() == 0
     said = capsys.readouterr().out
     assert "better:" in said
-    assert "small own seed 1: download time 0.200 s -> 0.100 s (-50.0%," in said
+    assert "small own seed 1: download time 0.200 s -> 0.100 s (-50.0 %," in said
 
 
 def test_a_program_that_fails_now_is_a_regression(

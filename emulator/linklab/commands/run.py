@@ -10,6 +10,7 @@ from dataclasses import asdict
 from linklab.api import requests, series
 from linklab.commands import running
 from linklab.commands.options import add_energy_model, add_pcap, add_run, add_server
+from linklab.core import units
 from linklab.core.error_report import report_error
 from linklab.runs import clients, workload_figures
 from linklab.scenario import find
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     longest = max(5, *map(len, figures.links))
     for name, link in figures.links.items():
         done = "" if link.finish_s is None else f", done at {link.finish_s:.3f} s"
-        carried = f"{link.bytes / 1e6:7.1f} MB ({link.share:.0%})"
+        carried = f"{link.bytes / 1e6:7.1f} MB ({units.percent(link.share)})"
         print(f"  {name:<{longest}} {carried}{done}")
     for name, queues in (figures.queues or {}).items():
         queue = queues.get(scenario.workload.direction)
@@ -83,8 +84,8 @@ def run(options: argparse.Namespace) -> int:
         one = looked.get("1 Hz", looked["10 Hz"])
         memory = "" if one.memory_bytes is None else f", {one.memory_bytes / 1e6:.1f} MB"
         print(
-            f"{who}: load {one.load_median:.0%} of a core (p05 {one.load_p05:.0%}, p90 "
-            f"{one.load_p90:.0%}), {one.cpu_s:.2f} s of processor time{memory}"
+            f"{who}: load {units.percent(one.load_median)} of a core (p05 {units.percent(one.load_p05)}, p90 "
+            f"{units.percent(one.load_p90)}), {one.cpu_s:.2f} s of processor time{memory}"
         )
     if figures.energy is not None:
         cost = figures.energy

@@ -211,6 +211,11 @@ def format_ratio(ratio: float) -> str:
     return f"{_plain(_shifted(_exact(ratio), 2))} %"
 
 
+def percent(ratio: float, form: str = ".0") -> str:
+    """Writes 0.5 as '50 %', rounded as `form` says: '50.0 %' for `.1`, '+50.0 %' for `+.1`."""
+    return f"{ratio:{form}%}".removesuffix("%") + " %"
+
+
 def _digits(value: int) -> tuple[int, ...]:
     return tuple(int(digit) for digit in str(value))
 

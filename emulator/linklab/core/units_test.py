@@ -1,9 +1,15 @@
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import linklab
 from linklab.core import units
 from linklab.core.units import UnitError
+
+PACKAGE = Path(linklab.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -131,6 +137,9 @@ def test_other_refusals(parse: object, text: str) -> None:
         (units.format_size(1514), "1514 B"),
         (units.format_ratio(0.003), "0.3 %"),
         (units.format_ratio(0), "0 %"),
+        (units.percent(0.5), "50 %"),
+        (units.percent(-0.0004, ".1"), "-0.0 %"),
+        (units.percent(1, "+.1"), "+100.0 %"),
     ],
 )
 def test_formats(text: str, expected: str) -> None:
@@ -170,3 +179,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             assert parse(text) >= 0
         except UnitError as error:
             assert "allowed: a " in str(error)
+
+
+def test_percent_writes_all_percentages() -> None:
+    """Python's own form, as in 50%, lacks the space."""
+    own = re.compile(r"\{[^{}\n]*:[^{}\s]*%\}")
+    modules = [one for one in PACKAGE.rglob("*.py") if not one.name.endswith("_test.py")]
+    assert len(modules) > 100
+    assert not [one.name for one in modules if own.search(one.read_text())]

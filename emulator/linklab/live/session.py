@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from linklab.core import plain_file
+from linklab.core import plain_file, units
 from linklab.core.error_report import report_error
 from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab.network.services import Outside
@@ -286,7 +286,7 @@ class LiveLab:
         if behind and not self._behind:
             print(
                 f"linklab: THIS MACHINE CANNOT KEEP UP: the emulator is late by "
-                f"{self.exporter.lateness_s * 1e3:.0f} ms, its core is {busy_ratio:.0%} busy. The links are not "
+                f"{self.exporter.lateness_s * 1e3:.0f} ms, its core is {units.percent(busy_ratio)} busy. The links are not "
                 "what the scenario says; take lower rates, or the virtual clock (linklab compare)",
                 file=sys.stderr,
             )

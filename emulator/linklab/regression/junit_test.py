@@ -57,7 +57,7 @@ def test_every_cell_is_a_case_and_every_scenario_a_suite(tmp_path: Path) -> None
     assert len(names) == 5
     (failure,) = root.iter("failure")
     assert failure.get("message") == (
-        "download time 10.000 s -> 12.000 s (+20.0%, allowed ±0.100 s)"
+        "download time 10.000 s -> 12.000 s (+20.0 %, allowed ±0.100 s)"
     )
     hung, unfounded = root.iter("error")
     assert hung.get("message") == "\\x1b[31mhung\\x00 <&\"' ]]>"

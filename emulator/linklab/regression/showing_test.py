@@ -26,11 +26,11 @@ def test_a_table_of_changes_and_what_deviates() -> None:
         "ls       +20.0!\n"
         "ao           -?\n"
         "worse:\n"
-        "  ls alg3 seed 2: download time 10.000 s -> 12.000 s (+20.0%, allowed ±0.100 s)\n"
+        "  ls alg3 seed 2: download time 10.000 s -> 12.000 s (+20.0 %, allowed ±0.100 s)\n"
         "no verdict:\n"
         "  ao alg3 seed 1: \\x1b[31mhung\\x00 <&\"' ]]>\n"
         "better:\n"
-        "  ao alg3 seed 2: download time 10.000 s -> 8.000 s (-20.0%, allowed ±0.100 s)\n"
+        "  ao alg3 seed 2: download time 10.000 s -> 8.000 s (-20.0 %, allowed ±0.100 s)\n"
         "linklab: ao alg3 seed 3 has no baseline: re-baseline"
     )
 
@@ -53,7 +53,7 @@ def test_markdown_for_a_pull_request() -> None:
     text = showing.markdown(REPORT)
     assert text.startswith("### linklab: regression\n")
     assert (
-        "| `ls alg3 seed 2` | download time 10.000 s -> 12.000 s (+20.0%, allowed ±0.100 s) |"
+        "| `ls alg3 seed 2` | download time 10.000 s -> 12.000 s (+20.0 %, allowed ±0.100 s) |"
         in text
     )
     assert "| `ao alg3 seed 1` | `\\x1b[31mhung\\x00 <&\"' ]]>` |" in text

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from linklab.core import units
 from linklab.core.printable import printable
 from linklab.regression.figures import FIGURES, Bound, Cell, Figure, Values
 from linklab.runs.beside_baseline import Movement
@@ -41,7 +42,7 @@ class Deviation:
             return words
         change = ""
         if self.baseline:
-            change = f"{(self.now - self.baseline) / self.baseline:+.1%}, "
+            change = f"{units.percent((self.now - self.baseline) / self.baseline, '+.1')}, "
         return f"{words} ({change}allowed ±{figure.form(self.allowed)})"
 
 

@@ -30,18 +30,22 @@ def words(now: Values, then: Values = THEN) -> list[str]:
         (
             {"download_s": 10.2},
             Status.WORSE,
-            ["download time 10.000 s -> 10.200 s (+2.0%, allowed ±0.100 s)"],
+            ["download time 10.000 s -> 10.200 s (+2.0 %, allowed ±0.100 s)"],
         ),
         (
             {"download_s": 9.0},
             Status.BETTER,
-            ["download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)"],
+            ["download time 10.000 s -> 9.000 s (-10.0 %, allowed ±0.100 s)"],
         ),
-        ({"efficiency": 0.85}, Status.WORSE, ["efficiency 0.900 -> 0.850 (-5.6%, allowed ±0.020)"]),
+        (
+            {"efficiency": 0.85},
+            Status.WORSE,
+            ["efficiency 0.900 -> 0.850 (-5.6 %, allowed ±0.020)"],
+        ),
         (
             {"efficiency": 0.95},
             Status.BETTER,
-            ["efficiency 0.900 -> 0.950 (+5.6%, allowed ±0.020)"],
+            ["efficiency 0.900 -> 0.950 (+5.6 %, allowed ±0.020)"],
         ),
         ({"link_delta_s": 0.19}, Status.SAME, []),
         ({"link_delta_s": 0.5}, Status.WORSE, ["link Δ 0.000 s -> 0.500 s (allowed ±0.200 s)"]),
@@ -57,7 +61,7 @@ def words(now: Values, then: Values = THEN) -> list[str]:
             {"download_s": 9.0, "stalled_s": 3.0},
             Status.WORSE,
             [
-                "download time 10.000 s -> 9.000 s (-10.0%, allowed ±0.100 s)",
+                "download time 10.000 s -> 9.000 s (-10.0 %, allowed ±0.100 s)",
                 "stalls 0.000 s -> 3.000 s (allowed ±0.600 s)",
             ],
         ),

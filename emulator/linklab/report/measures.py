@@ -59,7 +59,7 @@ def _rate(value: float) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{value:.1%}".replace("%", " %")
+    return units.percent(value, ".1")
 
 
 def _in(unit: str, digits: int = 2) -> Callable[[float], str]:

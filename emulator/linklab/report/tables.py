@@ -19,6 +19,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from linklab.core import units
 from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
 from linklab.runs import figures, workload_figures
@@ -295,7 +296,7 @@ def _shared(row: ComparisonRow) -> list[str]:
         times = (f"{who} {_median(one.get(DOWNLOAD.key))}" for who, one in row.clients.items())
         lines.append(f"s: {', '.join(times)}")
     for link, parts in row.shares.items():
-        shown = ", ".join(f"{who} {one.median:.1%}" for who, one in parts.items())
+        shown = ", ".join(f"{who} {units.percent(one.median, '.1')}" for who, one in parts.items())
         lines.append(f"shares of {link}: {shown}; Jain's index {row.jain[link].median:.3f}")
     return lines
 

@@ -52,8 +52,8 @@ def test_flows_clients_and_shares_stand_below_the_table() -> None:
     assert "alg3, 95 % of delays, ms: 2 call up lte 40.00" in joined
     assert "alg3, s: client 1 alg3 6.70, client 2 curl-wifi 9.00" in joined
     assert (
-        "alg3, shares of wifi: client 1 alg3 50.0%, client 2 curl-wifi 25.0%, "
-        "flow 1 bulk down wifi 25.0%; Jain's index 0.889"
+        "alg3, shares of wifi: client 1 alg3 50.0 %, client 2 curl-wifi 25.0 %, "
+        "flow 1 bulk down wifi 25.0 %; Jain's index 0.889"
     ) in joined
 
 

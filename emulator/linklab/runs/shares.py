@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
+from linklab.core import units
 from linklab.core.bounded import ByName, Bytes, Count, Name, Rate, Ratio, SomeSeconds
 from linklab.core.link_state import Direction
 from linklab.runs.traffic_figures import TrafficFigures
@@ -62,7 +63,9 @@ class ShareFigures:
     @property
     def words(self) -> str:
         """Describes shares and index."""
-        shown = ", ".join(f"{who} {share:.1%}" for who, share in self.shares.items())
+        shown = ", ".join(
+            f"{who} {units.percent(share, '.1')}" for who, share in self.shares.items()
+        )
         return f"{shown}; Jain's index {self.jain:.3f}"
 
 

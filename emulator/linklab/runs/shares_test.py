@@ -47,7 +47,7 @@ def test_a_client_and_flows_share_the_links_that_both_use() -> None:
     }
     assert found["wifi"].jain == pytest.approx(49 / (3 * 19))
     assert found["wifi"].words == (
-        "client 1 alg3 14.3%, flow 1 bulk down wifi 42.9%, flow 2 bulk down wifi 42.9%; "
+        "client 1 alg3 14.3 %, flow 1 bulk down wifi 42.9 %, flow 2 bulk down wifi 42.9 %; "
         "Jain's index 0.860"
     )
 

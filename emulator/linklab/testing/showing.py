@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from linklab.core import units
 from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
 from linklab.report import plot_terminal, run_plot
@@ -23,7 +24,7 @@ def in_words(run: Noted) -> str:
     link carried. Pure."""
     took = "failed" if run["lab_s"] is None else f"{run['lab_s']:.3f} s{run['goodput']}"
     links = ", ".join(
-        f"{link_title(name)} {carried / 1e6:.1f} MB ({share:.0%})"
+        f"{link_title(name)} {carried / 1e6:.1f} MB ({units.percent(share)})"
         for name, (carried, share) in run["links"].items()
     )
     said = f"{run['run']}: {took} (real {run['wall_s']:.1f} s)"

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Literal, cast
 
+from linklab.core import units
 from linklab.core.locks import locked
 from linklab.core.paths import GUEST_HOST_ROOT, in_cache
 from linklab.core.scratch import image_lock, image_prefix
@@ -227,7 +228,7 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
             archive_name(name),
             packed,
             most_bytes=needed_bytes(name),
-            progress=lambda of: progress(f"fetching, {of:.0%}", 0.8 * of),
+            progress=lambda of: progress(f"fetching, {units.percent(of)}", 0.8 * of),
         )
         root.mkdir(mode=0o755)
         size_bytes = packed.stat().st_size
@@ -243,7 +244,7 @@ def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -
                     raise ValueError(f"{member.name} is a hard link")
                 deb.extract(archive, member, root, _inside(member.name, root))
                 of = file.tell() / size_bytes
-                progress(f"unpacking, {of:.0%}", 0.8 + 0.19 * of)
+                progress(f"unpacking, {units.percent(of)}", 0.8 + 0.19 * of)
         _normalise(root)
         progress("checking its hash", 0.99)
         if tree_hash(root) != lock().trees.get(name):

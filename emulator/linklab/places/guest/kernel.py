@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from linklab import LinklabError
+from linklab.core import units
 from linklab.core.error_report import report_error
 from linklab.core.locks import locked
 from linklab.core.paths import DATA, INSTALLED, in_cache
@@ -236,7 +237,7 @@ def _fetch(directory: Path, work: Path, progress: Progress, recipe: KernelRecipe
             work / "linux",
             most_bytes=locked_one.size_bytes,
             sha256=locked_one.sha256,
-            progress=lambda of: progress(f"fetching, {of:.0%}", 0.99 * of),
+            progress=lambda of: progress(f"fetching, {units.percent(of)}", 0.99 * of),
         )
     except release.ReleaseError as error:
         image_root.report_making(recipe.called, error)
