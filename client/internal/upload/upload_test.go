@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -82,23 +83,25 @@ type meeting struct {
 	mu    sync.Mutex
 	count int
 	names map[string]bool
-	// met is closed when all are there.
-	met chan struct{}
+	// met is closed when all are there, or when somebody has not come for too long: a link whose
+	// connection breaks on a busy machine would wait for itself.
+	met  chan struct{}
+	open func()
 }
 
 func newMeeting(count int) *meeting {
-	return &meeting{count: count, names: map[string]bool{}, met: make(chan struct{})}
+	m := &meeting{count: count, names: map[string]bool{}, met: make(chan struct{})}
+	m.open = sync.OnceFunc(func() { close(m.met) })
+	time.AfterFunc(5*time.Second, m.open)
+	return m
 }
 
 func (m *meeting) join(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.names[name] {
-		return
-	}
 	m.names[name] = true
 	if len(m.names) == m.count {
-		close(m.met)
+		m.open()
 	}
 }
 
@@ -121,8 +124,13 @@ func serve(t *testing.T, s http.Handler, http2 bool) Options {
 	server := httptest.NewUnstartedServer(s)
 	server.EnableHTTP2 = http2
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	// Close waits for all handlers. By HTTP/1.1 a handler that has not read the body does not notice
+	// that the client is gone, so the end of the test ends the context of its request.
+	ctx, cancel := context.WithCancel(context.Background())
+	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	server.StartTLS()
 	t.Cleanup(server.Close)
+	t.Cleanup(cancel)
 	u, err := url.Parse(server.URL + "/file")
 	if err != nil {
 		t.Fatal(err)
@@ -218,20 +226,13 @@ func TestSeveralConnectionsOfALink(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		// Not before all have asked: on a busy machine others else send all before the
 		// last one is made.
-		from := make(map[string]bool)
-		all := make(chan struct{})
-		begun := sync.OnceFunc(func() { close(all) })
-		time.AfterFunc(5*time.Second, begun)
 		s := &store{}
 		o := several(serve(t, s, http2))
+		all := newMeeting(2 * o.Connections.Most)
 		s.first = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
-			s.mu.Lock()
-			if from[r.RemoteAddr] = true; len(from) >= 2*o.Connections.Most {
-				begun()
-			}
-			s.mu.Unlock()
+			all.join(r.RemoteAddr)
 			select {
-			case <-all:
+			case <-all.met:
 			case <-r.Context().Done():
 			}
 			r.Body = slowBody{r.Body}
@@ -239,9 +240,9 @@ func TestSeveralConnectionsOfALink(t *testing.T) {
 		}
 		summary, err := Run(context.Background(), o)
 		check(t, s, summary, err)
-		s.mu.Lock() // The server may still take what was sent twice.
-		connections := len(from)
-		s.mu.Unlock()
+		all.mu.Lock() // The server may still take what was sent twice.
+		connections := len(all.names)
+		all.mu.Unlock()
 		if summary.Links["wifi"].Bytes == 0 || summary.Links["lte"].Bytes == 0 || connections < 2*o.Connections.Most {
 			t.Errorf("HTTP/2 %v: %d connections sent %+v", http2, connections, summary.Links)
 		}
@@ -272,25 +273,16 @@ func TestAServerWithoutRangesGetsTheWhole(t *testing.T) {
 	}
 }
 
-// mute takes a request and leaves it unanswered.
-func mute(r *http.Request, released <-chan struct{}) {
-	_, _ = io.Copy(io.Discard, r.Body) // It ends when the client gives up.
-	await(r, released)
-}
-
-// await waits until the client gives a request up, or the test ends: a server by
-// HTTP/1.1 that reads no body does not see the former.
-func await(r *http.Request, released <-chan struct{}) {
-	select {
-	case <-r.Context().Done():
-	case <-released:
-	}
+// mute takes a request and leaves it unanswered until the client gives it up.
+func mute(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
 }
 
 func TestRescueMakesUpForFailures(t *testing.T) {
 	var dials atomic.Int32
-	tests := map[string]func(s *store, o *Options, released <-chan struct{}){
-		"busy": func(s *store, _ *Options, _ <-chan struct{}) {
+	tests := map[string]func(*store, *Options){
+		"busy": func(s *store, _ *Options) {
 			s.first = func(n int, w http.ResponseWriter, _ *http.Request) bool {
 				if n%3 == 1 {
 					w.WriteHeader(http.StatusServiceUnavailable)
@@ -298,7 +290,7 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 				return n%3 == 1
 			}
 		},
-		"cut": func(s *store, _ *Options, _ <-chan struct{}) {
+		"cut": func(s *store, _ *Options) {
 			s.first = func(n int, _ http.ResponseWriter, _ *http.Request) bool {
 				if n == 2 || n == 5 {
 					panic(http.ErrAbortHandler)
@@ -306,30 +298,30 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 				return false
 			}
 		},
-		"no way": func(_ *store, o *Options, _ <-chan struct{}) {
+		"no way": func(_ *store, o *Options) {
 			o.Links[0].Dial = func(context.Context, string) (link.Socket, error) {
 				dials.Add(1)
 				return nil, errors.New("no way")
 			}
 		},
-		"silent": func(s *store, _ *Options, released <-chan struct{}) {
+		"silent": func(s *store, _ *Options) {
 			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
 				if n == 1 {
-					await(r, released)
+					<-r.Context().Done()
 				}
 				return n == 1
 			}
 		},
-		"mute now and then": func(s *store, o *Options, released <-chan struct{}) {
+		"mute now and then": func(s *store, o *Options) {
 			o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 50_000}
 			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
 				if n%4 == 1 {
-					mute(r, released)
+					mute(r)
 				}
 				return n%4 == 1
 			}
 		},
-		"mute to the end at first": func(s *store, o *Options, released <-chan struct{}) {
+		"mute to the end at first": func(s *store, o *Options) {
 			o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 50_000}
 			asked := map[string]int{}
 			s.first = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
@@ -341,7 +333,7 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 				isMute := first > len(file)-150_000 && asked[said] <= 2
 				s.mu.Unlock()
 				if isMute {
-					mute(r, released)
+					mute(r)
 				}
 				return isMute
 			}
@@ -358,9 +350,7 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 						if o.Rescue = true; connections {
 							o = several(o)
 						}
-						released := make(chan struct{})
-						defer close(released)
-						harm(s, &o, released)
+						harm(s, &o)
 						summary, err := Run(context.Background(), o)
 						check(t, s, summary, err)
 					})
@@ -460,13 +450,15 @@ func TestAServerThatRefusesWhatGotThere(t *testing.T) {
 }
 
 func TestAnInterruptedUpload(t *testing.T) {
-	s := &store{first: func(_ int, _ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }}
-	o := serve(t, s, true)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	reason := errors.New("enough")
-	time.AfterFunc(50*time.Millisecond, func() { cancel(reason) })
-	if summary, err := Run(ctx, o); !errors.Is(err, reason) || summary.Outcome != rundir.Interrupted {
-		t.Errorf("%v, %+v", err, summary)
+	for _, http2 := range []bool{true, false} {
+		s := &store{first: func(_ int, _ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }}
+		o := serve(t, s, http2)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		reason := errors.New("enough")
+		time.AfterFunc(50*time.Millisecond, func() { cancel(reason) })
+		if summary, err := Run(ctx, o); !errors.Is(err, reason) || summary.Outcome != rundir.Interrupted {
+			t.Errorf("HTTP/2 %v: %v, %+v", http2, err, summary)
+		}
 	}
 }
 
