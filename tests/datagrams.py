@@ -59,16 +59,21 @@ class Association:
         self.udp.close()
 
     def ask(self, address: str, port: int, said: bytes, *, fragment: int = 0) -> bytes | None:
-        """Returns the answer to a datagram, with its header; None if there is none in 2 s."""
+        """Returns the answer to a datagram, without its header; None if there is none in 2 s. A late
+        answer to an earlier one, which said something else, is no answer to this one."""
         header = bytes((0, 0, fragment, 1)) + socket.inet_aton(address) + port.to_bytes(2)
-        self.udp.settimeout(2)
         self.udp.send(header + said)
-        try:
-            answer = self.udp.recv(1 << 16)
-        except TimeoutError:
-            return None
-        assert answer[:10] == bytes(3) + header[3:]
-        return answer[10:]
+        deadline = time.monotonic() + 2
+        while (left_s := deadline - time.monotonic()) > 0:
+            self.udp.settimeout(left_s)
+            try:
+                answer = self.udp.recv(1 << 16)
+            except TimeoutError:
+                break
+            assert answer[:10] == bytes(3) + header[3:]
+            if answer[10:].startswith(said):
+                return answer[10:]
+        return None
 
     def rtt_s(self, address: str, port: int) -> float:
         """Returns the shortest round trip of ten datagrams."""

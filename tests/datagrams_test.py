@@ -86,6 +86,7 @@ def test_datagrams_from_outside_take_the_links(tmp_path: Path, scenario: Scenari
             assert again is not None
             assert again.partition(b" from ")[2] == answer.rpartition(b" from ")[2], "one socket"
         _moves_to_a_link_that_is_up(lab, port)
+        assert "Traceback" not in lab.said()
 
 
 def _only_the_origin_is_reached(association: Association, port: int) -> None:
@@ -106,8 +107,10 @@ def _moves_to_a_link_that_is_up(lab: ProxiedLab, port: int) -> None:
     with contextlib.closing(Association(lab.ports[""])) as association:
         assert association.ask("10.0.1.1", port, b"before") is not None
         lab.linklab("link", "wifi", "down")
-        answers = [association.ask("10.0.1.1", port, b"after") for _ in range(6)]
-        assert answers[-1] is not None, "over LTE"
+        # The first datagram after the change takes LTE. A busy machine may answer late.
+        deadline = time.monotonic() + PATIENCE_S
+        while association.ask("10.0.1.1", port, b"after") is None:
+            assert time.monotonic() < deadline, "over LTE"
         assert association.rtt_s("10.0.1.1", port) > RTT_S["lte"]
         lab.linklab("link", "wifi", "up")
 
