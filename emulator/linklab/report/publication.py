@@ -20,7 +20,8 @@ The file (keys marked * are needed, the others show their defaults):
         kind: does not follow          # from the publication's own figures, which needs
         why: …                         # why runs come out otherwise than stated
         needs: [music]                 # of not_there
-        workload: video                # over the scenarios' links, in place of their own
+        workload: video                # over the scenarios' links, in place of their own; or
+                                       # several, a statement for each
         first: 250 s                   # of the runs' first so many seconds alone, without a tail
         within: 10 %                   # or 1 s, or '10 % or 1 s', whichever is more; or such a
                                        # one for each client. Of ratios it is in points

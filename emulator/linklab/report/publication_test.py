@@ -143,6 +143,19 @@ def test_a_statement_of_a_workload_over_a_scenario_s_links() -> None:
         one(f"metric: download, source: s, workload: cinema, {PAIR}, is: less")
 
 
+def test_several_workloads_have_a_statement_each() -> None:
+    several = "metric: playback, source: s, workload: [greenbag-40s-80, greenbag-40s-120]"
+    made = read(f"{several}, {PAIR}, is: less").statements[1:]
+    assert [statement.of[0].scenario for statement in made] == [
+        "ts+greenbag-40s-80",
+        "ts+greenbag-40s-120",
+    ]
+    with pytest.raises(ScenarioError, match="unknown value 'cinema'; allowed: "):
+        read(f"metric: playback, source: s, workload: [video, cinema], {PAIR}, is: less")
+    with pytest.raises(ScenarioError, match="workload: names none"):
+        read(f"metric: playback, source: s, workload: [], {PAIR}, is: less")
+
+
 def test_a_campaign_s_scenarios_may_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

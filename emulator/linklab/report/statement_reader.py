@@ -56,8 +56,6 @@ class StatementReader:
 
     def statements(self, item: Mapping) -> Iterator[Statement]:
         """Yields the statements of one item of the list. Raises ScenarioError."""
-        known = one_of(*workload_names())
-        self._workload = f"{JOINED}{item.get('workload', known)}" if item.has("workload") else ""
         self._first_s = item.get_or("first", LENGTH.parse, 0.0)
         metric = item.get("metric", one_of(*MEASURES))
         measure = MEASURES[metric]
@@ -82,27 +80,38 @@ class StatementReader:
             "comparison": self._comparison,
             "correlation": self._correlation,
         }[forms[0]]
-        for line, form, of, to, expected in read(item, metric):
-            missing = list(needs)
-            other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
-            for cell in (*of, *to):
-                if not _is_known(cell.client):
-                    missing.append(self._lacking[cell.client])
-            yield Statement(
-                line=line,
-                metric=metric,
-                link=item.get_or("link", TEXT.parse, ""),
-                form=form,
-                of=of,
-                to=to,
-                other=other,
-                expected=expected,
-                source=item.get("source", WORDS.parse),
-                follows=not item.has("kind"),
-                why=item.get_or("why", WORDS.parse, ""),
-                missing=tuple(dict.fromkeys(missing)),
-                standard_errors=item.get_or("standard_errors", _STANDARD_ERRORS, 0.0),
-            )
+        for workload in self._workloads(item):
+            self._workload = workload
+            for line, form, of, to, expected in read(item, metric):
+                missing = list(needs)
+                other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
+                for cell in (*of, *to):
+                    if not _is_known(cell.client):
+                        missing.append(self._lacking[cell.client])
+                yield Statement(
+                    line=line,
+                    metric=metric,
+                    link=item.get_or("link", TEXT.parse, ""),
+                    form=form,
+                    of=of,
+                    to=to,
+                    other=other,
+                    expected=expected,
+                    source=item.get("source", WORDS.parse),
+                    follows=not item.has("kind"),
+                    why=item.get_or("why", WORDS.parse, ""),
+                    missing=tuple(dict.fromkeys(missing)),
+                    standard_errors=item.get_or("standard_errors", _STANDARD_ERRORS, 0.0),
+                )
+
+    def _workloads(self, item: Mapping) -> list[str]:
+        """Returns what names of scenarios end with, for each workload of the item."""
+        if not item.has("workload"):
+            return [""]
+        names = item.one_or_each("workload", one_of(*workload_names()))
+        if not names:
+            item.fail("workload", "names none")
+        return [f"{JOINED}{name}" for name in names]
 
     def _needs(self, item: Mapping) -> list[str]:
         if not item.has("needs"):
