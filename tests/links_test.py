@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from conftest import PROBES, Linklab, command, environment, lines
 from linklab.core.frames import FRAME_BYTES
+from linklab.core.paths import PROFILES
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
 
@@ -165,6 +166,29 @@ def test_every_connection_has_its_own_ramp_if_that_is_the_key(
     assert ramps["device"] == ["2", "3"]
     assert ramps["connection"][:3] == ["2", "3", "1"]
     assert ramps["connection"][3:] == ["2", "3"]
+
+
+def test_who_opens_a_connection_for_each_piece_builds_up_carriers_each_time(
+    linklab: Linklab, tmp_path: Path
+) -> None:
+    """Thesis 4.4.3.3, in the shipped scenario. The key makes no difference, not even of a nanosecond,
+    to clients that keep one connection of the link."""
+    shipped = (PROFILES / "scenarios/publications/new-connections.yaml").read_text()
+    links = shipped[shipped.index("\nlinks:") :]
+    assert "key: connection" in links
+    took: dict[str, dict[str, float]] = {}
+    for key in ("device", "connection"):
+        file = tmp_path / f"key-{key}.yaml"
+        text = links.replace("key: connection", f"key: {key}")
+        file.write_text(f"name: {file.stem}\npayload: {{size: 30 MB}}\n{text}")
+        done = linklab("compare", file, "-a", "curl-lte,alg3,curl-pieces-lte", "--json")
+        assert done.code == 0, done.err
+        rows = done.json["comparisons"][0]["rows"]
+        took[key] = {row["algorithm"]: row["download_s"] for row in rows}
+    anew_s, once_s = (took[key].pop("curl-pieces-lte") for key in ("connection", "device"))
+    assert anew_s > 1.3 * once_s
+    assert took["connection"] == took["device"]
+    assert all(took["device"].values())
 
 
 def test_an_idle_radio_is_promoted_before_anything_passes(

@@ -39,7 +39,7 @@ EPILOG = """\
 Complete runs in --out are kept: after Ctrl-C call it once more.
 
 examples:
-  linklab reproduce thesis                  all of it: 440 runs
+  linklab reproduce thesis                  all of it: 510 runs
   linklab reproduce mptcp --runs 5
   linklab reproduce thesis --from runs/campaign-thesis   existing runs only
 

@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from linklab import scenario
-from linklab.commands import campaign
+from linklab.commands import campaign, reproduce
 from linklab.commands.cli import main
 from linklab.commands.conftest import printed
 from linklab.core import statistics
 from linklab.report import publication
+from linklab.report.publication import find as find_shipped
 from linklab.runs import job, loaded_runs_test
 from linklab.runs.matrix import Campaign
 from linklab.runs.runner import RunRequest
@@ -157,3 +158,8 @@ def test_what_statements_need_is_run_as_a_campaign(
     ]
     assert "6 runs, 1 of which were there already, in 12 s on 2 workers" in told.out
     assert f"static-80-50-naive-seed{first + 2}: hung" in told.err
+
+
+def test_the_help_says_how_many_runs_the_thesis_has() -> None:
+    thesis = find_shipped("thesis")
+    assert f"all of it: {len(thesis.cells) * thesis.runs} runs" in reproduce.EPILOG

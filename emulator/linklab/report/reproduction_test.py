@@ -459,5 +459,5 @@ def test_the_thesis_asks_for_its_35_cells_and_for_a_few_of_what_it_describes() -
     compared = clients.published(clients.USUAL_LINKS)
     own = {"hs-s6", "hs-s7", "ls", "ts", "tm", "ao"}
     assert sum(one.scenario in own and one.client in compared for one in cells) == 35
-    assert len(cells) == 44
+    assert len(cells) == 51
     assert RunGroup("ls", "single-lte") not in cells

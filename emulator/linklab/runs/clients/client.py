@@ -30,7 +30,7 @@ class ClientUnderTest:
     the client needs to decide. If `kinds` is not empty, the client only decides between links of
     these kinds. With `multipath`, the client and server hosts speak Multipath TCP and use links as
     it says. `prepare` changes the lab for the time of the run. With `plain_http` the server also
-    answers without TLS.
+    answers without TLS. A client that is `only_by_name` belongs to no group.
     """
 
     name: str
@@ -41,12 +41,14 @@ class ClientUnderTest:
     plain_http: bool = False
     inputs: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    only_by_name: bool = False
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is a foreign program that uses links as plain TCP or the kernel does."""
+        """Whether the group `peers` has it: a foreign program that uses links as plain TCP or the
+        kernel does."""
         usual = self.multipath in (None, PathUse()) and not self.changes_tcp
-        return self.program is not None and usual
+        return self.program is not None and usual and not self.only_by_name
 
     @property
     def changes_tcp(self) -> bool:

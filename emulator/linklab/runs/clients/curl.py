@@ -1,4 +1,4 @@
-"""Defines curl as a client on one link."""
+"""Defines curl as a client on one link, over one connection or over a new one for each piece."""
 
 from __future__ import annotations
 
@@ -45,4 +45,29 @@ def _alone(link: str) -> ClientUnderTest:
     return ClientUnderTest(f"curl-{link}", commands, program=PROGRAM)
 
 
-FAMILY: Final = ClientFamily(on_one={"curl": _alone})
+PIECE_BYTES: Final = 10_000_000
+"""The size of a piece of `curl-pieces`. At 40 Mbit/s it takes 2 s, as in thesis figure 4.17."""
+
+_IN_PIECES: Final = (
+    "size=$1; file=$2; shift 2; "
+    f"for from in $(seq 0 {PIECE_BYTES} $((size - 1))); do "
+    f'"$@" --range $from-$((from + {PIECE_BYTES - 1})); '
+    'done > "$file"'
+)
+"""A shell script. It starts curl once for each piece, so that each has a connection of its own."""
+
+
+def _in_pieces(link: str) -> ClientUnderTest:
+    def fetch(task: Task) -> list[str]:
+        return [
+            *("sh", "-ec", _IN_PIECES, "sh", str(task.scenario.payload.size_bytes), task.output),
+            *(*_CURL, "--cacert", task.ca_file),
+            *("--interface", task.scenario.links[link].device, task.url),
+        ]
+
+    return ClientUnderTest(
+        f"curl-pieces-{link}", {WHOLE_FILE: fetch}, program=PROGRAM, only_by_name=True
+    )
+
+
+FAMILY: Final = ClientFamily(on_one={"curl": _alone, "curl-pieces": _in_pieces})

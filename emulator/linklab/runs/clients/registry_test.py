@@ -32,6 +32,11 @@ TASK, RESCUE = (
 )
 CURL = ["curl", "--silent", "--show-error", "--fail"]
 CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
+IN_PIECES = (
+    "size=$1; file=$2; shift 2; for from in $(seq 0 10000000 $((size - 1))); do "
+    '"$@" --range $from-$((from + 9999999)); done > "$file"'
+)
+PIECES = ["sh", "-ec", IN_PIECES, "sh", "1000000", "/tmp/x/out", *CURL, *CURL_CA]
 
 FLAGS = {
     "upper-limit": "3000000B",
@@ -81,6 +86,8 @@ COMMANDS = {
     },
     "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
     "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
+    "curl-pieces-wifi": [*PIECES, "--interface", "wlan0", GET[2]],
+    "curl-pieces-lte": [*PIECES, "--interface", "rmnet0", GET[2]],
     "offloading-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     "freeze": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     "aggregating-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
@@ -123,6 +130,32 @@ def task(small: Scenario) -> Task:
         wireless="/wireless",
         energy="/run/energy.yaml",
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "ranges"),
+    [
+        (9_999_999, ["0-9999999"]),
+        (10_000_000, ["0-9999999"]),
+        (20_000_001, ["0-9999999", "10000000-19999999", "20000000-29999999"]),
+    ],
+)
+def test_curl_in_pieces_asks_for_each_byte_once(
+    task: Task, tmp_path: Path, size: int, ranges: list[str]
+) -> None:
+    file = tmp_path / "its file"
+    payload = replace(task.scenario.payload, size_bytes=size)
+    task = replace(task, scenario=replace(task.scenario, payload=payload), output=str(file))
+    words = client_of("curl-pieces-lte").command(task)
+    words[words.index("curl")] = "echo"  # It prints what curl would be called with.
+    subprocess.run(words, check=True)
+    asked = [line.split() for line in file.read_text().splitlines()]
+    assert [line[-2:] for line in asked] == [["--range", one] for one in ranges]
+    assert {tuple(line[:-2]) for line in asked} == {
+        (*CURL[1:], *CURL_CA, "--interface", "rmnet0", GET[2])
+    }
+    words[words.index("echo")] = "false"
+    assert subprocess.run(words, check=False).returncode != 0
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -210,7 +243,8 @@ def test_uploads(task: Task, name: str, words: list[str]) -> None:
 def test_who_can_do_a_workload(small: Scenario) -> None:
     player = playing(small)
     every = set(names(LINKS))
-    foreign = {"curl-wifi", "curl-lte", *CHANGES_TCP, "aria2-2", "aria2-8", "aria2-16"}
+    curl = {f"{who}-{link}" for who in ("curl", "curl-pieces") for link in LINKS}
+    foreign = {*curl, *CHANGES_TCP, "aria2-2", "aria2-8", "aria2-16"}
     assert every - set(clients.able(player)) == foreign
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
     assert clients.chosen("peers", player) == ["direct-wifi", "direct-lte", "mptcp"]
@@ -247,6 +281,7 @@ def test_every_link_has_clients_of_its_own() -> None:
         "direct-lte2",
         "single-lte2",
         "curl-lte2",
+        "curl-pieces-lte2",
         "mptcp-lte2",
         "mptcp-2016-lte2",
     }
