@@ -32,7 +32,8 @@ The file (keys marked * are needed, the others show their defaults):
         each: [ts, tm]                 # one statement for each scenario, or
         over: [ts, tm, ao]             # one for all: the mean of their ratios
         of: alg3                       # or several, a statement for each
-        to: [naive]                    # if several, the best of them
+        to: [naive]                    # if several, the best of them, or
+        to_sum: [curl-wifi, curl-lte]  # their sum: more than the sum of its parts
         ratio: 51 %                    # of / to: a value, '60 % to 99 %', or 'below 99 %'
         difference: 44 s to 70 s       # of - to
         is: less                       # or more, or same (within)

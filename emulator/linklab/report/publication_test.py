@@ -103,6 +103,31 @@ def test_each_is_one_for_a_scenario_and_over_one_for_all() -> None:
     assert len(over.cells) == 6
 
 
+def test_more_than_the_sum_of_its_parts() -> None:
+    asked = "metric: goodput, source: s, over: [ts, tm], of: alg3, {}, is: more"
+    parts = "[single-wifi, single-lte]"
+    made = one(asked.format(f"to_sum: {parts}"))
+    assert made.sums
+    assert made.words == "ts, tm: alg3 to single-wifi + single-lte"
+    assert len(made.cells) == 6
+    assert not one(asked.format(f"to: {parts}")).sums
+
+
+@pytest.mark.parametrize(
+    ("to", "where", "wrong"),
+    [
+        ("to_sum: [naive]", "to_sum: ", "a sum is of several clients; allowed: two or more"),
+        ("to_sum: [naive, naive]", "to_sum: ", "a sum is of several clients"),
+        ("to_sum: []", "to_sum: ", "names nobody"),
+        ("to_sum: [naive, nobody]", r"to_sum\[1\]: ", "unknown value 'nobody'"),
+        ("to_sum: [naive, alg1], to: [alg2]", "to_sum: ", "goes without 'to'"),
+    ],
+)
+def test_what_is_no_sum(to: str, where: str, wrong: str) -> None:
+    with pytest.raises(ScenarioError, match=f"x.yaml:7.*{where}{wrong}"):
+        one(f"metric: goodput, source: s, each: [ts], of: alg3, {to}, is: more")
+
+
 def test_several_clients_have_a_statement_each() -> None:
     asked = "metric: download, source: s, each: [ts, tm], of: [alg3, alg2], to: [naive], is: less"
     said = [statement.words for statement in read(asked).statements[1:]]

@@ -242,10 +242,11 @@ class _Table:
                 *(np.stack([one(m, cell) for cell in said.of]) for m in (said.metric, said.other))
             )
         best = np.max if said.measure.more_is_better else np.min
+        together = np.sum if said.sums else best
         pairs = [
             (
                 one(said.metric, cell),
-                best(
+                together(
                     np.stack([one(said.metric, c) for c in said.to if c.scenario == cell.scenario]),
                     axis=0,
                 ),

@@ -219,7 +219,7 @@ def to_json(publication: Publication, checked: Sequence[CheckedStatement]) -> di
     counts{kind}: holds, fails, clear, explained (of those that fail), metrics{metric}: holds, fails,
       and of them values: holds, fails, median_error, median_error_ratio, rms_error, rms_error_ratio
     not_there_yet{reason}: statements that need it
-    statements[]: line, metric, link, form, with, of[], to[] (scenario/client), source, kind,
+    statements[]: line, metric, link, form, with, of[], to[] (scenario/client), sums (of to[]), source, kind,
       fitted_by[], also_accepts[], why, published, low, high (limits, null where there is none), missing[], verdict, clear,
       measured, interval [low, high] (null where there are too few runs), runs, error_ratio
     """
@@ -271,6 +271,7 @@ def _statement(one: CheckedStatement) -> dict[str, Any]:
         "with": said.other or None,
         "of": _cells(said.of),
         "to": _cells(said.to),
+        "sums": said.sums,
         "source": said.source,
         "kind": said.kind,
         "fitted_by": list(said.fitted_by),

@@ -104,6 +104,27 @@ def test_each_statement_has_its_verdict(stated: Publication) -> None:
     assert [one.runs for one in found] == [5] * 8 + [0, 0]
 
 
+def test_a_sum_is_of_all_its_parts() -> None:
+    """The rates are 100, 20 and 50 Mbit/s."""
+    parts = "each: [ts], of: alg3, to_sum: [naive, single-lte]"
+    stated = publication.parse(
+        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+        f"  - {{metric: goodput, source: s, {parts}, is: more}}\n"
+        f"  - {{metric: goodput, source: s, {parts}, difference: 30 Mbit/s, within: 1 kbit/s}}\n"
+        f"  - {{metric: download, source: s, {parts}, ratio: 15 %, within: 1 %}}\n"
+        "  - {metric: goodput, source: s, each: [ts], of: single-lte, to_sum: [naive, alg3],\n"
+        "     is: more}\n",
+        "x.yaml",
+    )
+    found = checked(
+        stated, [run("alg3", 1, 10.0), run("naive", 1, 50.0), run("single-lte", 1, 20.0)]
+    )
+    assert [one.verdict for one in found] == ["holds", "holds", "holds", "fails"]
+    measured = [one.measured for one in found]
+    assert measured == pytest.approx([100 / 70, 30e6, 10 / 70, 50 / 120])
+    assert reproduction_showing.to_json(stated, found)["statements"][0]["sums"]
+
+
 def costing(run: LoadedRun, radios_j: float, window_s: float) -> LoadedRun:
     """The run by a model in which the phone itself draws 1 W, and radios sleep after `window_s`."""
     assert run.figures is not None
@@ -442,7 +463,7 @@ def test_json_is_whole_and_stable(stated: Publication) -> None:
     assert len(written["statements"]) == len(found)
     alg3 = written["statements"][1]
     assert " ".join(alg3) == (
-        "line metric link form with of to source kind fitted_by also_accepts why "
+        "line metric link form with of to sums source kind fitted_by also_accepts why "
         "published low high missing verdict clear measured interval runs error_ratio"
     )
     assert (alg3["of"], alg3["interval"], alg3["error_ratio"]) == (

@@ -54,9 +54,9 @@ class Statement:
     """Holds one statement of a publication.
 
     `of` and `to` are cells (RunGroup). A *value* has one `of`. A *ratio* or *difference* has one
-    `of` per scenario, and in `to` the cells of the same scenario, the best of which counts. A
-    *correlation* relates `metric` and `other` over all of `of`. `why` explains a known
-    disagreement, or is "". `missing` lists what linklab lacks to check the statement.
+    `of` per scenario, and in `to` the cells of the same scenario. The best of them counts, or their
+    sum if `sums`. A *correlation* relates `metric` and `other` over all of `of`. `why` explains a
+    known disagreement, or is "". `missing` lists what linklab lacks to check the statement.
 
     `follows` is False if the statement cannot follow from the publication's own figures.
     `fitted_by` names the models and constants that were fitted to its figures. `also_accepts` names
@@ -73,6 +73,7 @@ class Statement:
     source: str
     follows: bool = True
     to: tuple[RunGroup, ...] = ()
+    sums: bool = False
     other: str = ""
     why: str = ""
     missing: tuple[str, ...] = ()
@@ -120,11 +121,13 @@ class Statement:
 
     @property
     def compared_clients(self) -> str:
-        """The clients compared: `alg3`, `alg3 to naive`."""
+        """The clients compared: `alg3`, `alg3 to naive`, `alg3 to single-wifi + single-lte`."""
         client = ", ".join(dict.fromkeys(one.client for one in self.of))
         if not self.to:
             return client
         than = list(dict.fromkeys(one.client for one in self.to))
+        if self.sums:
+            return f"{client} to {' + '.join(than)}"
         return f"{client} to {'the best of ' if len(than) > 1 else ''}{', '.join(than)}"
 
     @property

@@ -90,7 +90,7 @@ def _others(
     expected = statement.expected
     if expected.published is None or statement.form == "correlation":
         return
-    if statement.to:
+    if statement.to and not statement.sums:
         equal = 1.0 if statement.form == "ratio" else 0.0
         if expected.accepts(equal, equal):
             yield from dict.fromkeys(one.client for one in statement.to)
@@ -107,7 +107,7 @@ def _others(
 def _row(one: Statement) -> tuple[object, ...]:
     """Identifies the row of a publication's table in which the figures of all clients stand."""
     where = tuple((cell.scenario, cell.first_s) for cell in one.of)
-    return one.form, one.metric, one.link, one.source, where, one.to
+    return one.form, one.metric, one.link, one.source, where, one.to, one.sums
 
 
 def _is_one_algorithm(

@@ -123,6 +123,16 @@ def test_a_tolerance_that_reaches_another_algorithm_cannot_discriminate(
     assert alg2.kind == ("cannot discriminate" if accepts else "outcome")
 
 
+@pytest.mark.parametrize(("key", "kind"), [("to", "cannot discriminate"), ("to_sum", "outcome")])
+def test_a_sum_is_nobody_s_figure(key: str, kind: str) -> None:
+    """100 % of the best of two is what the best has. 100 % of their sum is what none has."""
+    (made,) = read(
+        f"metric: goodput, source: b, each: [ts], of: alg3, {key}: [single-wifi, single-lte], "
+        "ratio: 100 %, within: 5 %"
+    )
+    assert made.kind == kind
+
+
 def test_of_another_table_and_of_the_same_algorithm_figures_may_agree() -> None:
     other = values("1 s").replace("table 1", "table 2").replace("alg3", "alg1")
     found = read(values("0.5 s"), other.replace("11 s", "10.1 s").replace("1 s", "50 ms"))

@@ -23,7 +23,7 @@ from linklab.schema.quantities import TEXT, WORDS
 _COMMON = ("link", "kind", "why", "needs", "within", "workload", "first", "standard_errors")
 _FORMS: dict[str, tuple[str, ...]] = {
     "values": ("values",),
-    "comparison": ("each", "over", "of", "to", "ratio", "difference", "is"),
+    "comparison": ("each", "over", "of", "to", "to_sum", "ratio", "difference", "is"),
     "correlation": ("correlation", "with", "cells"),
 }
 STATEMENT: Final = Keys(
@@ -73,7 +73,7 @@ class StatementReader:
             item.fail("standard_errors", "limits tolerances of the values of downloads alone")
         forms = [name for name, keys in _FORMS.items() if any(map(item.has, keys))]
         if len(forms) != 1:
-            item.fail(None, "needs either 'values', or 'of' and 'to', or 'correlation'")
+            item.fail(None, "needs either 'values', or 'of' and 'to' or 'to_sum', or 'correlation'")
         needs = self._needs(item)
         read = {
             "values": self._values,
@@ -95,6 +95,7 @@ class StatementReader:
                     form=form,
                     of=of,
                     to=to,
+                    sums=item.has("to_sum"),
                     other=other,
                     expected=expected,
                     source=item.get("source", WORDS.parse),
@@ -146,16 +147,21 @@ class StatementReader:
                 )
 
     def _comparison(self, item: Mapping, metric: str) -> Iterator[_Read]:
-        for key in ("of", "to"):
+        if item.has("to") and item.has("to_sum"):
+            item.fail("to_sum", "goes without 'to'")
+        to_key = "to_sum" if item.has("to_sum") else "to"
+        for key in ("of", to_key):
             if not item.has(key):
-                item.fail(None, f"{key!r} is missing; needed: of, to")
+                item.fail(None, f"{key!r} is missing; needed: of, and to or to_sum")
         if item.has("each") == item.has("over"):
             item.fail(None, "needs 'each' or 'over', a list of scenarios")
         scenarios = item.each("each" if item.has("each") else "over", self._scenario)
         of_clients = item.one_or_each("of", self._client)
-        to = item.each("to", self._client)
+        to = item.each(to_key, self._client)
         if not scenarios or not to:
-            item.fail("to" if scenarios else None, "names nobody" if scenarios else "no scenario")
+            item.fail(to_key if scenarios else None, "names nobody" if scenarios else "no scenario")
+        if to_key == "to_sum" and len(set(to)) < 2:
+            item.fail("to_sum", "a sum is of several clients; allowed: two or more different ones")
         if not of_clients:
             item.fail("of", "names nobody")
         line = item.node.start_mark.line + 1
