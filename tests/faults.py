@@ -109,8 +109,8 @@ HELPED = ("offloading-ack", "aggregating-ack", "freeze")
 """curl over Wi-Fi alone, whose TCP acknowledges with LTE's help, or less often (super-aggregation).
 """
 
-SUPER_AGGREGATION = (*HELPED, "loss-fetching")
-"""Also a program of the lab's that fetches over LTE what Wi-Fi loses."""
+SUPER_AGGREGATION = (*HELPED, "loss-fetching", "super-aggregation")
+"""Also a program of the lab's that fetches over LTE what Wi-Fi loses, and the same with LTE's help."""
 
 ARIA2 = ("aria2-2", "aria2-8", "aria2-16")
 

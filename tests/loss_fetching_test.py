@@ -1,5 +1,5 @@
-"""Tests hiding losses of Wi-Fi from its sender and fetching the data over LTE, in the guest in
-virtual time."""
+"""Tests hiding losses of Wi-Fi from its sender and fetching the data over LTE, alone and with the
+other principles of super-aggregation, in the guest in virtual time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import Linklab, lines, queue
 
 WIFI = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 60 ms, queue: 256 kB"
@@ -116,3 +117,59 @@ def test_what_was_hidden_comes_over_wifi_where_the_other_link_is_gone(
     asked = [e["client"] for e in lines(Path(run_dir, "h2o-access.jsonl")) if e["status"] == 206]
     assert asked[-1] == "10.1.0.2"
     assert len({*asked}) == 2
+
+
+BLACKOUTS = "events: [{at: 2 s, link: wifi, for: 2 s, outage: true}]\n"
+SHARED_AIR = (
+    "down: 54 Mbit/s, up: 54 Mbit/s, rtt: 60 ms, loss: 0.5 %, radio: {standard: g, cell: mixed, "
+    "access_points: [{name: ap1, signal: -60 dBm}], loss: 0 %}"
+)
+
+
+def test_all_principles_together_carry_more_than_the_sum_of_both_links(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    file = scenario("all", size="20 MB", wifi=SHARED_AIR, lte=LTE, more=BLACKOUTS)
+    who = "curl-wifi,curl-lte,offloading-ack,freeze,loss-fetching,super-aggregation"
+    done = linklab("compare", file, "-a", who, "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
+    rates = {name: row["goodput_bps"] for name, row in rows.items()}
+    assert rates["super-aggregation"] > 1.5 * (rates["curl-wifi"] + rates["curl-lte"])
+    assert max(rates, key=rates.__getitem__) == "super-aggregation"
+    (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*super-aggregation*"))
+    # Of 14,000 packets LTE acknowledges one in twelve, Wi-Fi those around a silence.
+    acknowledgements = {
+        link: queue(Path(run_dir), link, "up")[-1]["sent_bytes"] / 66 for link in ("wifi", "lte")
+    }
+    assert 14_000 / 12 < acknowledgements["lte"] < 14_000 / 3
+    assert acknowledgements["wifi"] < acknowledgements["lte"] / 2
+    assert fetched(run_dir) > 20
+    again = linklab("run", file, "-a", "super-aggregation", "--json")
+    assert outcome(again.json["run_dir"])["elapsed_ns"] == outcome(run_dir)["elapsed_ns"]
+
+
+def test_a_silent_sender_is_told_over_the_other_link_and_goes_on_soon(
+    linklab: Linklab, scenario: Callable[..., Path]
+) -> None:
+    """Linux' sender alone doubles its timeout with each try. It then sleeps for 6 s more."""
+    silence = "events: [{at: 2 s, link: wifi, for: 6 s, outage: true}]\n"
+    file = scenario("silent", size="10 MB", wifi=WIFI, lte=LTE, more=silence)
+    done = linklab("compare", file, "-a", "freeze,loss-fetching,super-aggregation", "--json")
+    assert done.code == 0, done.err
+    rows = {row["algorithm"]: row["download_s"] for row in done.json["comparisons"][0]["rows"]}
+    assert rows["super-aggregation"] < rows["loss-fetching"] - 5
+    assert rows["super-aggregation"] < 1.05 * rows["freeze"]
+
+
+@pytest.mark.parametrize("fault", ["carrier: down", "outage: true"])
+def test_without_the_other_link_wifi_acknowledges_itself(
+    linklab: Linklab, scenario: Callable[..., Path], fault: str
+) -> None:
+    gone = f"events: [{{at: 2 s, link: lte, {fault}}}]\n"
+    file = scenario("alone-all", size="20 MB", wifi=WIFI, lte=LTE, more=gone)
+    done = linklab("run", file, "-a", "super-aggregation", "--json")
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    assert queue(run_dir, "wifi", "up")[-1]["sent_bytes"] > 20_000
+    assert done.json["figures"]["download_s"] < 120

@@ -22,7 +22,7 @@ carries 75 kB in it. TCP's repeated tries carry less."""
 GIVE_UP_S, TCP_S = 300.0, 925.0 + 120.0
 """The times without a byte after which multilink gives up (`--give-up`), and Linux' TCP. TCP gives
 up after the first wait that ends after 925 s (tcp_retries2 is 15), and no wait exceeds two minutes.
-loss-fetching gives up as multilink does. So does aria2, which tries five times (`--max-tries`) for
+loss-fetching and super-aggregation give up as multilink does. So does aria2, which tries five times (`--max-tries`) for
 a minute each (`--timeout`)."""
 
 HUNG = "still running after"

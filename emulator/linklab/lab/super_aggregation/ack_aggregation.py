@@ -15,8 +15,7 @@ from linklab.core.frames import IPV4_BYTES, SEGMENT_BYTES, TCP_BYTES
 from linklab.lab.kernel import offload, rtnetlink
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.network.lab import Lab
-
-PACKETS: Final = 12
+from linklab.lab.super_aggregation.other_way import PACKETS
 
 _LONGEST_NS: Final = 20_000_000
 _MOST_LOOKS: Final = 1000

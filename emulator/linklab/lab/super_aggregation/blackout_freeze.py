@@ -20,15 +20,13 @@ from linklab.lab.multipath import sock_diag
 from linklab.lab.network.lab import Lab
 from linklab.lab.network.topology import SERVER_ADDRESS
 from linklab.lab.player.player import Player
-from linklab.lab.super_aggregation import tcp_segment
+from linklab.lab.super_aggregation import other_way, tcp_segment
+from linklab.lab.super_aggregation.other_way import TELLS_S
 from linklab.lab.super_aggregation.tcp_segment import ACK, Segment
 from linklab.models.model import Happening
 
 PERIOD_S: Final = 0.02
 """The interval in which it is checked whether something arrived."""
-
-TELLS_S: Final = 0.1
-"""The interval of messages to the sender. Linux' timeouts are at least twice that (TCP_RTO_MIN)."""
 
 LAST: Final = 4
 """The number of acknowledgements that messages quote. The sender only believes the last one that it
@@ -55,7 +53,12 @@ class BlackoutFreeze:
         with inside(lab.client.node.namespace):
             self._sockets = Channel(SOCK_DIAG)
             self._leaving = _leaving(self._path.device)
-            self._other = _way(lab.links[over].path.device, self._path.client.address)
+            self._other = other_way.raw_socket(
+                lab.links[over].path.device,
+                self._path.client.address,
+                SERVER_ADDRESS,
+                socket.IPPROTO_ICMP,
+            )
 
     def look(self, due_s: float) -> float:
         """Decides, and returns when to decide again (`path_control.Control`)."""
@@ -113,14 +116,3 @@ def _leaving(device: str) -> socket.socket:
     socket_options.give_room(packets, _ROOM_BYTES)
     packets.bind((device, socket_options.ALL_PROTOCOLS))
     return packets
-
-
-def _way(device: str, address: str) -> socket.socket:
-    """Opens a socket that sends ICMP by a device, from this address to the server (raw(7)). It is
-    never read."""
-    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
-    socket_options.drop_all(raw)
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
-    raw.bind((address, 0))
-    raw.connect((SERVER_ADDRESS, 0))
-    return raw

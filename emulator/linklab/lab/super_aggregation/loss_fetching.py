@@ -1,10 +1,11 @@
 """Downloads a file over one link, hides random losses from the sender, and fetches what was lost over
 another link (super-aggregation, mirroring-loss-fetching). It is a separate program that needs root:
 
-    python -m linklab.lab.super_aggregation.loss_fetching URL ADDRESS DEVICE OUTPUT SHA256
+    python -m linklab.lab.super_aggregation.loss_fetching URL ADDRESS DEVICE OUTPUT SHA256 [all]
 
 ADDRESS is this host's on the link of the TCP connection, DEVICE the other link's. The URL begins with
-http://, because bytes that TLS encrypts for one connection are useless on another.
+http://, because bytes that TLS encrypts for one connection are useless on another. With `all` the
+other link also helps in the ways of `other_way.py`: super-aggregation as a whole.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import select
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from linklab.lab.super_aggregation import http_ranges
 from linklab.lab.super_aggregation.http_ranges import AnswerError
@@ -23,13 +24,21 @@ from linklab.lab.super_aggregation.loss_hiding import Receiver
 from linklab.lab.super_aggregation.mirror import Mirror
 from linklab.lab.super_aggregation.raw_tcp import RawConnection
 
+if TYPE_CHECKING:
+    from linklab.lab.super_aggregation.other_way import OtherWay
+
 _HTTP_PORT: Final = 80
 
 GIVE_UP_S: Final = 300.0
 """The download fails after this time without a byte, as multilink's does."""
 
 
-def command(url: str, address: str, device: str, output: str, sha256: str) -> list[str]:
+_ALL: Final = "all"
+
+
+def command(
+    url: str, address: str, device: str, output: str, sha256: str, *, helps: bool = False
+) -> list[str]:
     """Returns the command of this program. Python neither looks for compiled modules nor writes
     them, so that every start behaves the same."""
     package = str(Path(__file__).parents[3])
@@ -42,6 +51,7 @@ def command(url: str, address: str, device: str, output: str, sha256: str) -> li
         device,
         output,
         sha256,
+        *([_ALL] if helps else []),
     ]
     return ["env", f"PYTHONPATH={package}", *python, *words]
 
@@ -49,7 +59,7 @@ def command(url: str, address: str, device: str, output: str, sha256: str) -> li
 class _Download:
     """Downloads a file. Each byte comes over one of two links."""
 
-    def __init__(self, url: str, address: str, device: str, output: int) -> None:
+    def __init__(self, url: str, address: str, device: str, output: int, *, helps: bool) -> None:
         host, _, path = url.removeprefix("http://").partition("/")
         server = (host, _HTTP_PORT)
         request = http_ranges.question(host, f"/{path}", {"Connection": "close"})
@@ -66,6 +76,7 @@ class _Download:
             self._arrived,
             lambda: self._receiver.acknowledged,
             lambda: self._receiver.beyond,
+            _other_way(device, address, host) if helps else None,
         )
 
     def run(self) -> None:
@@ -128,12 +139,18 @@ class _Download:
         self._receiver.fetched(begin, begin + len(content))
 
 
+def _other_way(device: str, address: str, host: str) -> OtherWay:
+    from linklab.lab.super_aggregation.other_way import OtherWay  # Not needed without `all`.
+
+    return OtherWay(device, address, host)
+
+
 def main(arguments: list[str]) -> int:
     """Downloads and checks the file. Returns 0, or prints one line of error and returns 1."""
-    url, address, device, output, sha256 = arguments
+    url, address, device, output, sha256, *more = arguments
     try:
         with Path(output).open("w+b") as file:
-            _Download(url, address, device, file.fileno()).run()
+            _Download(url, address, device, file.fileno(), helps=more == [_ALL]).run()
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
             raise AnswerError(f"the file's SHA-256 is {found} instead of {sha256}")

@@ -15,7 +15,7 @@ from linklab.lab.super_aggregation import loss_fetching
 class Fake:
     """A download that brings `abc`."""
 
-    def __init__(self, url: str, address: str, device: str, output: int) -> None:
+    def __init__(self, url: str, address: str, device: str, output: int, *, helps: bool) -> None:
         self.output = output
 
     def run(self) -> None:

@@ -7,6 +7,7 @@ import socket
 import time
 from contextlib import ExitStack
 
+from linklab.lab.super_aggregation.other_way import OtherWay
 from linklab.lab.super_aggregation.raw_tcp import RawConnection
 
 LOOPBACK = "127.0.0.1"
@@ -59,3 +60,37 @@ def test_it_asks_and_gets_an_answer_and_what_is_no_segment_is_nothing(loopback: 
         look_until_due(connection, 0.1)
     assert stream.content == b"answer" * 1000
     accepted.close()
+
+
+def test_where_nothing_arrives_the_other_way_tells_the_sender(loopback: ExitStack) -> None:
+    server = loopback.enter_context(socket.socket())
+    server.bind((LOOPBACK, 0))
+    server.listen()
+    server.settimeout(60)
+    told = loopback.enter_context(
+        socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    )
+    told.settimeout(0)
+    stream = Stream()
+    connection = RawConnection(
+        LOOPBACK,
+        server.getsockname(),
+        b"question",
+        stream.arrived,
+        lambda: len(stream.content),
+        lambda: (),
+        OtherWay("lo", LOOPBACK, LOOPBACK),
+    )
+    loopback.callback(connection.end)
+    ends_s = time.monotonic() + 60
+    while not select.select([server], [], [], 0)[0] and time.monotonic() < ends_s:
+        look_until_due(connection, 0.1)
+    accepted = loopback.enter_context(server.accept()[0])
+    assert not select.select([told], [], [], 0)[0], "nothing has begun"
+    accepted.sendall(b"answer")
+    while not select.select([told], [], [], 0)[0] and time.monotonic() < ends_s:
+        look_until_due(connection, 0.1)
+    assert stream.content == b"answer"
+    port, client_port = server.getsockname()[1], accepted.getpeername()[1]
+    quoted = told.recv(200)[20 + 8 + 20 :]
+    assert quoted[:4] == port.to_bytes(2) + client_port.to_bytes(2)

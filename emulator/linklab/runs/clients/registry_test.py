@@ -67,7 +67,13 @@ def multilink(name: str, *links: list[str], saved: list[str], plain: bool = Fals
 ON_ALL = [one.name for one in TABLE if not one.one_link]
 PUBLISHED = [one.name for one in TABLE if not one.one_link and not one.rescue]
 
-CHANGES_TCP = ("offloading-ack", "aggregating-ack", "freeze", "loss-fetching")
+CHANGES_TCP = (
+    "offloading-ack",
+    "aggregating-ack",
+    "freeze",
+    "loss-fetching",
+    "super-aggregation",
+)
 COMMANDS = {
     "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
     "single-lte": [*GET, "--algorithm", "single", *LTE, *TASK],
@@ -93,6 +99,9 @@ COMMANDS = {
     "aggregating-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
     "loss-fetching": loss_fetching.command(
         GET[2].replace("https", "http"), "10.1.0.2", "rmnet0", "/tmp/x/out", "abcd"
+    ),
+    "super-aggregation": loss_fetching.command(
+        GET[2].replace("https", "http"), "10.1.0.2", "rmnet0", "/tmp/x/out", "abcd", helps=True
     ),
     **{
         name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]

@@ -3,6 +3,7 @@ helps."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from linklab.core.link_kinds import LTE, WIFI
@@ -21,13 +22,15 @@ def _wifi_address(task: Task) -> str:
     return link_paths(links)[link_of_kind(links, WIFI)].client.address
 
 
-def _loss_fetching(task: Task) -> list[str]:
+def _loss_fetching(task: Task, *, helps: bool = False) -> list[str]:
     """Uses plain HTTP: bytes that TLS encrypts for one connection are useless on another."""
     from linklab.lab.super_aggregation import loss_fetching  # Few runs need it.
 
     url = f"http://{SERVER_ADDRESS}/{task.url.rpartition('/')[2]}"
     lte = task.scenario.links[link_of_kind(task.scenario.links, LTE)].device
-    return loss_fetching.command(url, _wifi_address(task), lte, task.output, task.sha256)
+    return loss_fetching.command(
+        url, _wifi_address(task), lte, task.output, task.sha256, helps=helps
+    )
 
 
 _OVER_WIFI = {WHOLE_FILE: curl.download_by(_wifi_address)}
@@ -47,5 +50,8 @@ FAMILY: Final = ClientFamily(
             "freeze", _OVER_WIFI, program=curl.PROGRAM, prepare=preparations.silence_told_over_lte
         ),
         ClientUnderTest("loss-fetching", {WHOLE_FILE: _loss_fetching}, plain_http=True),
+        ClientUnderTest(
+            "super-aggregation", {WHOLE_FILE: partial(_loss_fetching, helps=True)}, plain_http=True
+        ),
     )
 )
