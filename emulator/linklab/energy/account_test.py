@@ -1,11 +1,11 @@
 """Tests energies against sums computed by hand."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from linklab.core.link_kinds import LTE, WIFI, kind_of
-from linklab.energy.account import Account, account
+from linklab.energy.account import Account, EnergyFigures, account
 from linklab.energy.activity import Activity, Counted, RadioState
 from linklab.energy.model import EnergyModel, LinkEnergy, Promotion, TailState
 
@@ -92,6 +92,28 @@ def test_both_links_and_a_tail_after_the_download() -> None:
     assert_adds_up(late)
 
 
+def test_the_power_of_each_link_is_a_mean_over_half_a_second() -> None:
+    """Wi-Fi carries 1 Mbit/s. LTE carries 4 Mbit/s for 1.25 s, and then is in its tail."""
+    power = of(
+        wifi=Activity(WIFI, carried((4, 4, 0))),
+        lte=Activity(LTE, carried((1.25, 5, 0), (4, 5, 0))),
+    ).power
+    assert [(one.t_s, one.length_s) for one in power[:3]] == [(0.0, 0.5), (0.5, 0.5), (1.0, 0.5)]
+    lte_w = [1.0 + 4 * 0.020, 1.0 + 4 * 0.020, (1.0 + 4 * 0.020 + 0.6) / 2, 0.6]
+    assert [one.links_w["lte"] for one in power[:4]] == pytest.approx(lte_w)
+    assert [one.links_w["wifi"] for one in power[:8]] == pytest.approx([0.4 + 0.010] * 8)
+    # Both are active for half of the third step.
+    assert power[2].power_w == pytest.approx(0.7 + 0.05 - 0.03 / 2 + 0.410 + lte_w[2])
+
+
+def test_for_90_percent_of_the_time_the_device_drew_at_most_p90() -> None:
+    """A step at 16 Mbit/s, two at 4 Mbit/s, and seven without Wi-Fi."""
+    wifi = Activity(WIFI, carried((0.5, 8, 0), (1.5, 12, 0), (5, 12, 0)))
+    figures = of(end_s=5.0, wifi=wifi).figures
+    assert figures.p90_w == pytest.approx(0.7 + 0.05 + 0.4 + 4 * 0.010)
+    assert figures.peak_w == pytest.approx(0.7 + 0.05 + 0.4 + 16 * 0.010)
+
+
 def test_the_phone_goes_on_until_its_radios_sleep() -> None:
     late = {
         "wifi": Activity(WIFI, carried((4, 4, 0))),
@@ -133,6 +155,16 @@ def test_the_download_alone_has_no_tail() -> None:
     assert alone.joules_per_byte == pytest.approx(one.main_j / 500_000)
 
 
+def test_figures_of_an_earlier_linklab_have_no_phone_and_no_window() -> None:
+    one = of(lte=Activity(LTE, carried((4, 5, 0)))).figures
+    known = {name: getattr(one, name) for name in (part.name for part in fields(one))}
+    del known["phone_j"], known["window_s"]
+    earlier = EnergyFigures(**known)
+    assert (earlier.phone_j, earlier.window_s) == (0.0, 0.0)
+    assert earlier.until_the_end(4.0, 1).phone_j == 0.0
+    assert earlier.over(10.0) == earlier
+
+
 def test_each_active_link_after_the_first_counts() -> None:
     """Of three links for 2 s, of two for 1 s more, and of one for the last second."""
     figures = of(
@@ -150,7 +182,7 @@ def test_only_bursts_count_in_the_energy_of_bursts() -> None:
         "wifi": Activity(WIFI, carried((1, 4, 0), (3, 4, 0), (4, 8, 1))),
         "lte": Activity(LTE, carried((3, 0, 0), (4, 5, 0))),
     }
-    bursts = [(-1.0, 0.25), (3.5, 9.0)]
+    bursts = [(-1.0, 0.25), (2.0, 2.0), (3.5, 9.0)]
     model = replace(MODEL, processor_mw=500.0)
     used = [(0.0, 0.0), (0.5, 0.1), (3.0, 1.5), (4.0, 2.0)]
     one = account(
@@ -168,12 +200,18 @@ def test_only_bursts_count_in_the_energy_of_bursts() -> None:
 
 def test_a_burst_as_long_as_the_download_has_all_but_the_tail() -> None:
     late = {"lte": Activity(LTE, carried((4, 5, 0)))}
-    one = account(MODEL, late, start_s=0, end_s=4, payload_bytes=1, bursts=[(0.0, 4.0)]).figures
+    model = replace(MODEL, phone_mw=200.0)
+    one = account(model, late, start_s=0, end_s=4, payload_bytes=1, bursts=[(0.0, 4.0)]).figures
     assert one.tail_j > 0
     assert one.bursts_j == pytest.approx(one.main_j)
     assert one.bursts_processor_j is None
-    none = account(MODEL, late, start_s=0, end_s=4, payload_bytes=1, bursts=[]).figures
-    assert none.bursts_s == 0
+    silent = {"wifi": Activity(WIFI, carried((4, 0, 0)))}
+    model = replace(MODEL, processor_mw=500.0)
+    used = [(0.0, 0.0), (4.0, 2.0)]
+    none = account(
+        model, silent, start_s=0, end_s=4, payload_bytes=1, processor=used, bursts=[]
+    ).figures
+    assert (none.bursts_j, none.bursts_processor_j, none.bursts_s) == (0, 0, 0)
 
 
 def test_a_gap_is_part_of_the_tail_and_a_long_one_ends_in_sleep_and_promotion() -> None:
@@ -223,6 +261,8 @@ def test_only_the_download_counts_and_its_last_sample_may_come_later() -> None:
     wifi = Activity(WIFI, carried((0.5, 0, 0), (1.5, 2, 0), (2.5, 4, 0)))
     figures = of(start_s=0.5, end_s=2.0, wifi=wifi).figures
     assert figures.base_j == pytest.approx(1.5 * 0.7)
+    assert figures.window_s == pytest.approx(1.5)
+    assert figures.mean_w == pytest.approx(figures.joules / 1.5)
     assert figures.links["wifi"].active_s == pytest.approx(1.5)
     assert figures.links["wifi"].transfer_j == pytest.approx(4 * 0.01)
 
@@ -231,6 +271,8 @@ def test_what_is_no_download_and_what_the_model_does_not_know_is_refused() -> No
     wifi = Activity(WIFI, carried((1, 1, 0)))
     with pytest.raises(ValueError, match="no download"):
         of(end_s=0, wifi=wifi)
+    with pytest.raises(ValueError, match="0 bytes in 1 s are no download"):
+        account(MODEL, {"wifi": wifi}, start_s=0, end_s=1, payload_bytes=0)
     only_lte = EnergyModel("half", "x", "y", {"lte": LTE_WITH_ALL})
     with pytest.raises(ValueError, match="half does not know Wi-Fi"):
         account(only_lte, {"wifi": wifi}, start_s=0, end_s=1, payload_bytes=1)
@@ -266,4 +308,9 @@ def test_the_processor_counts_where_it_was_measured() -> None:
     assert one.figures.processor_j == pytest.approx(0.5 * (0.5 + 1.9))
     assert one.figures.joules - without.figures.joules == pytest.approx(0.5 * 2.4)
     assert one.power[-1].power_w - without.power[-1].power_w == pytest.approx(0.5)
+    # From 0.1 s to 0.5 s it is busy for half of the time.
+    assert one.power[0].power_w - without.power[0].power_w == pytest.approx(0.5 * 0.2 / 0.5)
     assert_adds_up(one)
+    ends_early = [(0.0, 0.0), (2.0, 1.0), (3.0, 2.0)]
+    early = account(model, wifi, start_s=0, end_s=4, payload_bytes=1, processor=ends_early)
+    assert early.figures.processor_j == pytest.approx(0.5 * 2.0)

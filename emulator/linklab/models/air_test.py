@@ -14,6 +14,7 @@ from linklab.models.air import (
     ACCESS_AGGREGATED,
     ACCESS_BG,
     ACCESS_G,
+    HEADER_BYTES,
     Air,
     AirCost,
 )
@@ -68,6 +69,40 @@ def test_super_aggregations_80211g() -> None:
     gain = without - goodput_bps(download(ACCESS_BG, G_BPS))
     assert gain == pytest.approx(11.27e6, rel=0.05)
     assert without / SEGMENT_BYTES / 2 * 40 == pytest.approx(317e3, rel=0.02)
+
+
+def test_air_times_by_hand() -> None:
+    """A frame has 1514 B of Ethernet's and 24 B of 802.11's own: 26 + 8 + 4 - 14."""
+    assert HEADER_BYTES == 24
+    assert ACCESS_G.down_packet_s(1514, G_BPS) == pytest.approx(165.5e-6 + 1538 * 8 / G_BPS)
+    assert ACCESS_G.up_packet_s(66, G_BPS) == pytest.approx(165.5e-6 + 90 * 8 / G_BPS)
+    assert ACCESS_G.turn_s(G_BPS) == ACCESS_G.down_packet_s(1514, G_BPS)
+    assert ACCESS_BG.down_packet_s(1514, G_BPS) == pytest.approx(270e-6 + 1538 * 8 / G_BPS)
+    assert ACCESS_BG.up_packet_s(66, G_BPS) == pytest.approx(650e-6 + 90 * 8 / 2e6)
+    assert ACCESS_BG.up_packet_s(66, 1e6) == pytest.approx(650e-6 + 90 * 8 / 1e6)
+    # 4 ms at 300 Mbit/s are 97.53 frames, which share an access of 198.5 µs.
+    frames = 4e-3 * 300e6 / (1538 * 8)
+    packet_s = (198.5e-6 / frames + 1538 * 8 / 300e6) / 0.79
+    assert ACCESS_AGGREGATED.down_packet_s(1514, 300e6) == pytest.approx(packet_s)
+    assert ACCESS_AGGREGATED.turn_s(300e6) == pytest.approx(frames * packet_s)
+    # At 1 Mbit/s no second frame fits.
+    assert ACCESS_AGGREGATED.turn_s(1e6) == pytest.approx((198.5e-6 + 1538 * 8 / 1e6) / 0.79)
+
+
+def test_both_directions_shrink_equally_when_they_want_more_than_there_is() -> None:
+    """Each has wanted 0.8 of the time: 1.6 become 1, and each leaves half to the other."""
+    air = Air(ACCESS_G)
+    down_s, ack_s = ACCESS_G.down_packet_s(1514, G_BPS), ACCESS_G.up_packet_s(66, G_BPS)
+    down, up = round(0.8 / down_s), round(0.8 / ack_s)
+    air.observe(1.0, Load(down * 1514, down, up * 66, up), G_BPS)
+    full_bps = 1514 * 8 / down_s
+    down_bps, up_bps = air.rates_bps(G_BPS, 1.0)
+    # A downlink packet takes longer than half of a pair of accesses, so DCF gives it more.
+    assert down_bps == pytest.approx(full_bps * down_s / (down_s + ack_s), rel=1e-3)
+    assert up_bps == pytest.approx(full_bps * 0.5, rel=1e-3)
+    # Out of range nothing is known of the use.
+    air.observe(2.0, Load(2 * down * 1514, 2 * down, 2 * up * 66, 2 * up), 0.0)
+    assert air.rates_bps(G_BPS, 1.0) == pytest.approx((full_bps, full_bps))
 
 
 def test_80211g_among_its_own() -> None:
