@@ -290,7 +290,10 @@ func TestTheBetterOfTwoPartsStays(t *testing.T) {
 	content := text("1", 400_000)
 	o := interrupted(t, content, nil)
 	for _, etag := range []string{`"2"`, `"3"`, `"4"`} {
-		f, _ := begin(t, o, resourceOf(content, etag))
+		f, have := begin(t, o, resourceOf(content, etag))
+		if have != nil {
+			t.Errorf("%v of another file is kept for %s", have, etag)
+		}
 		write(t, f, content, ranges.Range{Length: 1000})
 		if err := f.Abort(false); err != nil {
 			t.Fatal(err)

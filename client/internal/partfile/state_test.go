@@ -220,6 +220,55 @@ func TestAFailedSyncIsNotForgotten(t *testing.T) {
 	}
 }
 
+// An older state is still right: it lists bytes that are on the disk. A part without any is of no use.
+func TestAStateThatCannotBeWrittenLeavesTheOlderOne(t *testing.T) {
+	content := text("1", 400_000)
+	for _, isOlder := range []bool{true, false} {
+		o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+		var want []ranges.Range
+		if isOlder {
+			o, want = interrupted(t, content, nil), []ranges.Range{most}
+		}
+		f, _ := begin(t, o, resourceOf(content, `"1"`))
+		write(t, f, content, ranges.Range{Offset: mostOfIt, Length: 1000})
+		inTheWay := o.Name + ".part.state.new"
+		if err := os.Mkdir(inTheWay, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Abort(false); err == nil || !strings.Contains(err.Error(), inTheWay) {
+			t.Errorf("Abort returns %v", err)
+		}
+		if err := os.Remove(inTheWay); err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			expectNames(t, o.Name)
+		}
+		f, have := begin(t, o, resourceOf(content, `"1"`))
+		if !reflect.DeepEqual(have, want) {
+			t.Errorf("%v is kept, want %v", have, want)
+		}
+		finish(t, f, have, content)
+	}
+}
+
+// What stays beside a finished file is told.
+func TestAStateThatCannotBeRemoved(t *testing.T) {
+	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+	content := text("1", 1000)
+	f, _ := begin(t, o, resourceOf(content, `"1"`))
+	write(t, f, content, ranges.Range{Length: 1000})
+	if err := os.MkdirAll(o.Name+".part.state/full", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Commit(); !errors.Is(err, unix.EISDIR) {
+		t.Errorf("Commit returns %v", err)
+	}
+	if got, err := os.ReadFile(o.Name); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("the file is wrong (%v)", err)
+	}
+}
+
 // failingOnce returns a sync that fails once, as fsync does.
 func failingOnce() func() error {
 	err := error(&os.PathError{Op: "sync", Path: "file.part", Err: unix.EIO})
