@@ -183,6 +183,50 @@ func TestEMPTCPSizes(t *testing.T) {
 	}
 }
 
+// The same samples as in emulator/linklab/energy/path_usage_test.py.
+func TestHoltWintersByHand(t *testing.T) {
+	var h holtWinters
+	for _, test := range []struct {
+		sample quantity.Rate
+		want   float64
+	}{
+		{10, 10},
+		{20, 19.6},     // level 0.8·20 + 0.2·10 = 18, trend 0.2·8 + 0.8·0 = 1.6
+		{20, 21.584},   // level 0.8·20 + 0.2·19.6 = 19.92, trend 0.2·1.92 + 0.8·1.6 = 1.664
+		{10, 12.12736}, // level 0.8·10 + 0.2·21.584 = 12.3168, trend 0.2·-7.6032 + 0.8·1.664 = -0.18944
+	} {
+		h.add(test.sample)
+		if got := float64(h.next()); math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("after a sample of %g it expects %g, want %g", test.sample, got, test.want)
+		}
+	}
+}
+
+// A link that was left keeps its samples: new ones are added to them (eMPTCP 3.2).
+func TestEMPTCPUsesOldSamplesWithNewOnes(t *testing.T) {
+	s := scene(0, 0)
+	plan := EMPTCP{Model: s3}.Plan().(*emptcp)
+	for range 2 { // LTE opens, settles at 8 Mbit/s, and Wi-Fi becomes good.
+		over(plan, s, 10*time.Second, 1e6, 8e6)
+		over(plan, s, 10*time.Second, 10e6, 8e6)
+	}
+	if !s.Links[1].Spared {
+		t.Fatal("LTE is still used")
+	}
+	before := plan.links[1].holtWinters
+	if math.Abs(float64(before.next())-8e6) > 0.1e6 {
+		t.Fatalf("of an LTE of 8 Mbit/s it expects %g", before.next())
+	}
+	// Wi-Fi is bad again. LTE now has 2 Mbit/s, and is judged after ten round trips.
+	for plan.links[1].holtWinters == before {
+		over(plan, s, plan.Every(), 0.1e6, 2e6)
+	}
+	before.add(2e6)
+	if got := plan.links[1].next(); math.Abs(float64(got-before.next())) > 1 {
+		t.Errorf("it expects %g, want %g of old samples and a new one", got, before.next())
+	}
+}
+
 func TestHoltWintersFollowsATrend(t *testing.T) {
 	var h holtWinters
 	for i := range 40 {
