@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +168,58 @@ def test_two_subflows_that_are_not_coupled_take_as_much_as_two(
     linklab: Linklab, tmp_path: Path
 ) -> None:
     assert 1.6 < share_of(linklab, tmp_path, "reno") < 2.4
+
+
+BLOCKING = {
+    "wifi": "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue: 400 kB",
+    "lte": "down: 2 Mbit/s, up: 2 Mbit/s, rtt: 60 ms, queue: 400 kB",
+}
+"""The queue of LTE holds 1.6 s. What Wi-Fi carries meanwhile does not fit into a window of 2 MB."""
+
+
+def counters_of(run_dir: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """Returns the counters of Multipath TCP, of the client and of the server."""
+    told = json.loads((run_dir / "mptcp.json").read_bytes())
+    return told["client"]["counters"], told["server"]["counters"]
+
+
+def test_a_slow_link_does_not_block_a_fast_one(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """Raiciu et al., NSDI 2012, 4.2. Without sending again it took 2.6 times as long as Wi-Fi alone."""
+    file = scenario("blocked", size="20 MB", **BLOCKING, more="tcp: {rmem_max: 2 MB}\n")
+    figures, run_dir = run(linklab, file, "mptcp-2016")
+    alone, _ = run(linklab, file, "curl-wifi")
+    assert figures["download_s"] < 1.25 * alone["download_s"]
+    client, server = counters_of(run_dir)
+    assert server["MPTCPRetrans"] > 100
+    assert "NoDSSInWindow" not in client
+
+
+def test_a_slow_subflow_that_blocks_is_penalised_once_per_round_trip(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """Its window is halved, without a loss, at most once in the fast subflow's round trip."""
+    more = "tcp: {mptcp: true, mptcp_scheduler: lowest-rtt, rmem_max: 2 MB}\n"
+    file = scenario("penalised", **BLOCKING, more=more)
+    _, notes = observed(linklab, file, "lia 1000000 0 10")
+    notes = [paths for paths in notes if len(paths) == 2]
+    assert not list(penalties(notes, own=0))
+    halved = list(penalties(notes, own=1))
+    assert len(halved) > 20
+    for (at, _), (then, paths) in itertools.pairwise(halved):
+        # A note is up to 10 ms old.
+        assert (then - at + 1) * 10 >= paths[0]["rtt_us"] / 1000, (at, then, paths)
+
+
+def penalties(
+    notes: Sequence[list[dict[str, int]]], own: int
+) -> Iterator[tuple[int, list[dict[str, int]]]]:
+    """Yields where a window is halved without a loss: the note's number, and the subflows then."""
+    for at, (before, after) in enumerate(itertools.pairwise(notes)):
+        one, then = before[own], after[own]
+        # Up to three segments came in between.
+        fell = one["window"] > 8 and then["window"] <= one["window"] / 2 + 3
+        if fell and one["state"] == then["state"] == 0:
+            yield at, after
 
 
 def run(linklab: Linklab, file: Path, who: str) -> tuple[Any, Path]:

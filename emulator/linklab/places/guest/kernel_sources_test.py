@@ -1,6 +1,7 @@
-"""Tests the arithmetic of the kernel's coupled congestion controls against the published formulas.
+"""Tests the arithmetic of the kernel's coupled congestion controls against the published formulas,
+and that of re-sending and penalising.
 
-The host's C compiler builds the same file that the kernel is built from.
+The host's C compiler builds the same files that the kernel is built from.
 """
 
 import ctypes
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 
 from linklab.places.guest import kernel
 
-RULES = kernel.GUEST.sources / "net/mptcp/coupled_rules.h"
+FOLDER = kernel.GUEST.sources / "net/mptcp"
+RULES, RESEND_RULES = FOLDER / "coupled_rules.h", FOLDER / "resend_rules.h"
 SHIM = f"""
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -28,6 +30,7 @@ static u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c) {{
     return made;
 }}
 #include "{RULES}"
+#include "{RESEND_RULES}"
 #define EXPORT(rule) s64 of_##rule(const struct coupled_path *paths, int count, int own, u64 bytes) \\
     {{ return rule(paths, count, own, bytes); }}
 EXPORT(lia_increase)
@@ -35,6 +38,11 @@ EXPORT(olia_increase)
 EXPORT(balia_increase)
 u32 of_balia_decrease(const struct coupled_path *paths, int count, int own)
     {{ return balia_decrease(paths, count, own); }}
+int of_resend_is_worth_it(const struct resend_path *fast, const struct resend_path *slow)
+    {{ return resend_is_worth_it(fast, slow); }}
+int of_resend_penalises(const struct resend_path *fast, const struct resend_path *slow, u64 elapsed)
+    {{ return resend_penalises(fast, slow, elapsed); }}
+void of_resend_penalise(struct resend_path *slow) {{ resend_penalise(slow); }}
 """
 
 SEGMENT = 65536
@@ -65,8 +73,22 @@ class CPath(ctypes.Structure):
     )
 
 
+class ResendPath(ctypes.Structure):
+    """struct resend_path: the round trip in µs, window and threshold in segments."""
+
+    _fields_ = (
+        ("rtt", ctypes.c_uint32),
+        ("window", ctypes.c_uint32),
+        ("threshold", ctypes.c_uint32),
+    )
+
+    rtt: int
+    window: int
+    threshold: int
+
+
 class Rules:
-    """The functions of coupled_rules.h."""
+    """The functions of coupled_rules.h and resend_rules.h."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -82,6 +104,21 @@ class Rules:
     def decrease(self, paths: Sequence[Subflow], own: int) -> Fraction:
         """Returns the part of its window that path `own` loses with BALIA."""
         return Fraction(self._library.of_balia_decrease(_array(paths), len(paths), own), 1024)
+
+    def resends(self, fast: ResendPath, slow: ResendPath) -> bool:
+        """Tells whether `fast` sends again what `slow` holds."""
+        return bool(self._library.of_resend_is_worth_it(ctypes.byref(fast), ctypes.byref(slow)))
+
+    def penalises(self, fast: ResendPath, slow: ResendPath, elapsed: int) -> bool:
+        """Tells whether `fast` penalises `slow`, so many µs after it last did."""
+        function, since = self._library.of_resend_penalises, ctypes.c_uint64(elapsed)
+        return bool(function(ctypes.byref(fast), ctypes.byref(slow), since))
+
+    def penalised(self, slow: ResendPath) -> tuple[int, int]:
+        """Returns the window and the threshold afterwards."""
+        after = ResendPath(slow.rtt, slow.window, slow.threshold)
+        self._library.of_resend_penalise(ctypes.byref(after))
+        return after.window, after.threshold
 
 
 def _array(paths: Sequence[Subflow]) -> Any:
@@ -220,6 +257,58 @@ def test_extreme_paths_do_not_overflow(rules: Rules, name: str, own: int) -> Non
     largest = 2**30 - 1
     paths = [Subflow(largest, 1, run=2**60), Subflow(1, 2**29, run=1)]
     assert rules.increase(name, paths, own, 2**20 * MSS) >= 0
+
+
+FIRST_THRESHOLD = 2**31 - 1
+"""The threshold of a subflow that has lost nothing."""
+
+RESEND_PATHS = st.builds(
+    ResendPath,
+    st.integers(1, 2**32 - 1),
+    st.integers(1, 2**31),
+    st.integers(2, FIRST_THRESHOLD),
+)
+
+
+@given(fast=RESEND_PATHS, slow=RESEND_PATHS)
+def test_a_much_slower_subflow_or_a_small_window_has_its_bytes_sent_again(
+    rules: Rules, fast: ResendPath, slow: ResendPath
+) -> None:
+    """The kernel v0.89. Four times the longest round trip is more than 32 bits."""
+    much_slower = Fraction(slow.rtt, fast.rtt) > 4
+    assert rules.resends(fast, slow) == (much_slower or slow.window < 5)
+
+
+@given(slow=RESEND_PATHS)
+def test_a_penalty_halves_the_window(rules: Rules, slow: ResendPath) -> None:
+    """Raiciu et al. 2012, 4.2. The threshold of slow start stays (Paasch et al. 2013)."""
+    window, threshold = rules.penalised(slow)
+    assert window == max(slow.window // 2, 1)
+    in_slow_start = slow.window < slow.threshold
+    assert threshold == (slow.threshold if in_slow_start else max(slow.threshold // 2, 2))
+
+
+def test_a_subflow_in_slow_start_stays_there(rules: Rules) -> None:
+    begins = ResendPath(400_000, 100, FIRST_THRESHOLD)
+    assert rules.penalised(begins) == (50, FIRST_THRESHOLD)
+    assert rules.penalised(ResendPath(400_000, 100, 80)) == (50, 40)
+
+
+@given(fast=RESEND_PATHS, slow=RESEND_PATHS, elapsed=st.integers(0, 2**40))
+def test_only_a_slower_subflow_is_penalised_once_per_round_trip(
+    rules: Rules, fast: ResendPath, slow: ResendPath, elapsed: int
+) -> None:
+    expected = slow.rtt > fast.rtt and elapsed >= fast.rtt
+    assert rules.penalises(fast, slow, elapsed) == expected
+
+
+def test_penalties_come_as_often_as_round_trips(rules: Rules) -> None:
+    fast, slow = ResendPath(20_000, 100, 50), ResendPath(900_000, 100, 50)
+    last, times = -(10**9), 0
+    for now in range(0, 200_000, 1000):
+        if rules.penalises(fast, slow, now - last):
+            last, times = now, times + 1
+    assert times == 10
 
 
 def test_each_source_goes_to_a_folder_of_the_kernel() -> None:

@@ -4,7 +4,8 @@
  *
  *  lowest-rtt	of the subflows whose congestion window has room, the one with the lowest round
  *		trip time. It was the default of the kernels up to 2020 (Raiciu et al., NSDI 2012;
- *		Paasch et al., CSWS 2014).
+ *		Paasch et al., CSWS 2014). As there, it sends again what blocks the connection, and
+ *		penalises the subflow that holds it (resend.c).
  *  round-robin	one segment on each subflow in turn, as far as their windows have room (Paasch et
  *		al.)
  *  redundant	all bytes on each subflow, as far as their windows have room (Froemmgen et al.,
@@ -109,8 +110,15 @@ static struct sock *fastest(struct mptcp_sock *msk, bool with_room)
 static int lowest_rtt_get_send(struct mptcp_sock *msk)
 {
 	struct sock *ssk = fastest(msk, true);
+	u32 bytes = ssk ? mptcp_subflow_room(ssk) : 0;
 
-	return let_send(msk, ssk, ssk ? mptcp_subflow_room(ssk) : 0);
+	if (ssk && mptcp_is_blocked(msk)) {
+		mptcp_penalise(msk, ssk);
+		bytes = mptcp_resend_bytes(msk, ssk);
+		if (!bytes)
+			ssk = NULL;
+	}
+	return let_send(msk, ssk, bytes);
 }
 
 /* Tells whether the fastest subflow could fill the window while the slow one sends a segment. */
@@ -192,7 +200,7 @@ static int get_retrans(struct mptcp_sock *msk)
 }
 
 static struct mptcp_sched_ops schedulers[] = {
-	{ .name = "lowest-rtt", .get_send = lowest_rtt_get_send },
+	{ .name = "lowest-rtt", .get_send = lowest_rtt_get_send, .resends = true },
 	{ .name = "round-robin", .get_send = round_robin_get_send },
 	{ .name = "redundant", .get_send = redundant_get_send, .redundant = true },
 	{ .name = "blest", .get_send = blest_get_send },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What protocol.c needs of the schedulers in schedulers.c. */
+/* What protocol.c and options.c need of the schedulers (schedulers.c, resend.c). */
 #ifndef LINKLAB_MPTCP_SCHEDULERS_H
 #define LINKLAB_MPTCP_SCHEDULERS_H
 
@@ -7,6 +7,10 @@
 
 u32 mptcp_subflow_room(const struct sock *ssk);
 u32 mptcp_subflow_segment(const struct sock *ssk);
+
+bool mptcp_is_blocked(const struct mptcp_sock *msk);
+u32 mptcp_resend_bytes(struct mptcp_sock *msk, const struct sock *asking);
+void mptcp_penalise(struct mptcp_sock *msk, const struct sock *asking);
 
 /*
  * Returns how many of the next `bytes` the subflow gets before the scheduler is asked again. The
@@ -18,6 +22,21 @@ static inline u32 mptcp_scheduled_bytes(const struct mptcp_sock *msk, const stru
 	u32 burst = msk->snd_burst > 0 ? msk->snd_burst : mptcp_subflow_segment(ssk);
 
 	return msk->sched && msk->sched->by_burst ? min(bytes, burst) : bytes;
+}
+
+/*
+ * Returns the window that an acknowledgement offers from its DATA_ACK on (RFC 8684, 3.3.4).
+ * Mainline takes the subflow's window. That can belong to an earlier DATA_ACK, and the peer drops
+ * what comes behind its own.
+ */
+static inline u32 mptcp_acked_window(const struct mptcp_sock *msk, const struct sock *ssk,
+				     const struct sk_buff *skb)
+{
+	const struct tcp_sock *tp = tcp_sk(ssk);
+
+	if (!msk->sched || !msk->sched->by_burst)
+		return tp->snd_wnd;
+	return ntohs(tcp_hdr(skb)->window) << tp->rx_opt.snd_wscale;
 }
 
 /* Returns the sequence number of the first byte that the subflow has not sent. */
