@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,33 @@ def test_emptcp_in_the_kernel_opens_suspends_and_resumes_lte(
     assert figures["energy"]["model"] == "galaxy-s3"
     again, _ = downloaded(linklab, file, "emptcp-kernel")
     assert again == figures
+
+
+@pytest.mark.parametrize(
+    ("who", "least_mbit", "most_mbit"),
+    [("emptcp-kernel", 3.6, 4.1), ("emptcp-kernel-2016", 2.1, 2.6)],
+)
+def test_emptcp_in_the_kernel_forecasts_lte_or_keeps_its_highest_rate(
+    linklab: Linklab, scenario: ScenarioFile, who: str, least_mbit: float, most_mbit: float
+) -> None:
+    """eMPTCP 3.2. LTE becomes slower, and then Wi-Fi good."""
+    file = scenario(
+        "forecast",
+        size="12 MB",
+        wifi="down: 0.9 Mbit/s, up: 1 Mbit/s, rtt: 20 ms, queue: 30 kB",
+        lte="down: 4 Mbit/s, up: 4 Mbit/s, rtt: 60 ms, queue: 200 kB",
+        more="energy: galaxy-s3\n"
+        "events:\n"
+        "  - {at: 7 s, link: lte, down: 2.5 Mbit/s}\n"
+        "  - {at: 12 s, link: wifi, down: 12 Mbit/s}\n",
+    )
+    _, run_dir = downloaded(linklab, file, who)
+    opened, suspended = changes(run_dir)[:2]
+    assert opened[2].endswith(" 5.00 of LTE")
+    assert suspended[0] > 12
+    known = re.fullmatch(r"expecting [\d.]+ Mbit/s of Wi-Fi, ([\d.]+) of LTE", suspended[2])
+    assert known is not None
+    assert least_mbit < float(known[1]) < most_mbit
 
 
 def test_emptcp_in_the_kernel_leaves_lte_asleep_for_a_small_file(

@@ -66,33 +66,65 @@ class HoltWinters:
 
 @dataclass(slots=True)
 class RateForecast:
-    """Estimates a link's rate: the last forecast, or the highest level in use if `keeps_most`.
+    """Forecasts a link's rate from all its samples, old and new ones together (eMPTCP 3.2).
 
-    After a pause the old estimate counts until there are PHI new samples. The first samples come
+    After a pause the last forecast counts until there are PHI new samples. The first samples come
     from a congestion window that still grows.
     """
 
-    keeps_most: bool = False
     known_bps: float = UNKNOWN_BPS
-    recent: HoltWinters = field(default_factory=HoltWinters)
-    _most_bps: float = 0.0
+    _smoothed: HoltWinters = field(default_factory=HoltWinters)
+    _new_samples: int = 0
 
     def add(self, sample_bps: float) -> None:
         """Adds the next sample of a link in use."""
-        self.recent.add(sample_bps)
-        self._most_bps = max(self._most_bps, self.recent.level_bps)
+        self._smoothed.add(sample_bps)
+        self._new_samples += 1
         if self.settled:
-            self.known_bps = self._most_bps if self.keeps_most else self.recent.next_bps
+            self.known_bps = self._smoothed.next_bps
 
     def pause(self) -> None:
-        """Forgets the samples, because the link is suspended."""
-        self.recent = HoltWinters()
-        self._most_bps = 0.0
+        """Waits for new samples, because the link is suspended."""
+        self._new_samples = 0
 
     @property
     def settled(self) -> bool:
         """Whether the link has PHI samples since it was last resumed."""
-        return self.recent.samples >= PHI
+        return self._new_samples >= PHI
+
+
+@dataclass(slots=True)
+class HighestRate:
+    """Estimates a link's rate by the highest level since it was last resumed.
+
+    For LTE beside a slow Wi-Fi. With mainline's scheduler, data received over LTE waits in the
+    receiver's buffer for data that is in flight on Wi-Fi, and LTE stops. A low rate then says nothing
+    about LTE's capacity. If LTE has become slow, the next use shows it.
+    """
+
+    known_bps: float = UNKNOWN_BPS
+    _recent: HoltWinters = field(default_factory=HoltWinters)
+    _most_bps: float = 0.0
+    _last_bps: deque[float] = field(default_factory=lambda: deque(maxlen=3))
+
+    def add(self, sample_bps: float) -> None:
+        """Adds the sample before this one, if the link carried data in all of the last three.
+
+        Otherwise the sender had no data for the link, or the receiver's buffer was full.
+        """
+        self._last_bps.append(sample_bps)
+        if len(self._last_bps) < 3 or not all(self._last_bps):
+            return
+        self._recent.add(self._last_bps[1])
+        self._most_bps = max(self._most_bps, self._recent.level_bps)
+        if self._recent.samples >= PHI:
+            self.known_bps = self._most_bps
+
+    def pause(self) -> None:
+        """Forgets the samples, because the link is suspended."""
+        self._recent = HoltWinters()
+        self._most_bps = 0.0
+        self._last_bps.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +164,13 @@ class PathUsage:
     `uses_lte` is the last decision. `has_opened_lte` says whether LTE was ever used.
     """
 
-    def __init__(self, model: EnergyModel) -> None:
-        """Raises KeyError if the model lacks Wi-Fi or LTE."""
+    def __init__(self, model: EnergyModel, *, forecasts_lte: bool) -> None:
+        """Forecasts LTE's rate as Wi-Fi's, or keeps its highest. Raises KeyError if the model lacks
+        Wi-Fi or LTE."""
         self._model = model
-        self.wifi, self.lte = RateForecast(), RateForecast(keeps_most=True)
+        self.wifi = RateForecast()
+        self.lte: RateForecast | HighestRate = RateForecast() if forecasts_lte else HighestRate()
         self.uses_lte = self.has_opened_lte = False
-        self._lte_samples: deque[float] = deque(maxlen=3)
         thresholds(model, UNKNOWN_BPS)
 
     def look(self, now: Observation) -> bool:
@@ -149,37 +182,21 @@ class PathUsage:
         if now.wifi_bps is not None:
             self.wifi.add(now.wifi_bps)
         if now.lte_bps is not None and self.uses_lte:
-            self._add_lte(now.lte_bps)
+            self.lte.add(now.lte_bps)
         if not now.has_wifi:
             self.uses_lte = self.has_opened_lte = True
         elif self.uses_lte:
             if self.wifi.known_bps >= self._wifi_only_from_bps() * (1 + MARGIN):
                 self.uses_lte = False
-                self._pause_lte()
+                self.lte.pause()
         elif self._may_use(now) and self._is_worth_it():
             self.uses_lte = self.has_opened_lte = True
         return self.uses_lte
 
-    def _add_lte(self, sample_bps: float) -> None:
-        """Adds an LTE sample if LTE also carried data in the samples before and after it.
-
-        Otherwise the sender had no data for LTE, or the receiver's buffer was full. Then the rate
-        says nothing about LTE's capacity. The same holds for a low rate beside a slow Wi-Fi: data
-        received over LTE waits in the receiver's buffer for data that is still in flight on Wi-Fi.
-        Hence the estimate keeps the highest level. If LTE has become slow, the next use shows it.
-        """
-        self._lte_samples.append(sample_bps)
-        if len(self._lte_samples) == self._lte_samples.maxlen and all(self._lte_samples):
-            self.lte.add(self._lte_samples[1])
-
-    def _pause_lte(self) -> None:
-        self.lte.pause()
-        self._lte_samples.clear()
-
     def ended(self) -> None:
         """Suspends LTE because all connections are closed. The estimates stay."""
         self.wifi.pause()
-        self._pause_lte()
+        self.lte.pause()
         self.uses_lte = self.has_opened_lte = False
 
     def _wifi_only_from_bps(self) -> float:

@@ -11,6 +11,7 @@ from linklab.energy.information_base import thresholds
 from linklab.energy.path_usage import (
     KAPPA_BYTES,
     PHI,
+    HighestRate,
     HoltWinters,
     Observation,
     PathUsage,
@@ -34,6 +35,16 @@ def seen(
     return Observation(wifi, lte, most_bytes=most, open_s=open_s, rtt_s=0.1, is_idle=idle)
 
 
+@pytest.fixture(params=[True, False], ids=["forecast", "highest"])
+def usage(request: pytest.FixtureRequest) -> PathUsage:
+    """By each estimate of LTE's rate."""
+    return PathUsage(S3, forecasts_lte=request.param)
+
+
+def published() -> PathUsage:
+    return PathUsage(S3, forecasts_lte=True)
+
+
 def after(usage: PathUsage, *looks: Observation) -> bool:
     return [usage.look(one) for one in looks][-1]
 
@@ -47,6 +58,8 @@ def test_holt_and_winters_by_hand() -> None:
     assert one.next_bps == pytest.approx(19.6)
     one.add(20.0)  # level .8·20 + .2·19.6 = 19.92, trend .2·1.92 + .8·1.6 = 1.664
     assert one.next_bps == pytest.approx(21.584)
+    one.add(10.0)  # level .8·10 + .2·21.584 = 12.3168, trend .2·-7.6032 + .8·1.664 = -.18944
+    assert one.next_bps == pytest.approx(12.12736)
 
 
 def test_a_forecast_is_never_below_nothing() -> None:
@@ -57,7 +70,7 @@ def test_a_forecast_is_never_below_nothing() -> None:
     assert one.next_bps == 0
 
 
-def test_the_old_estimate_counts_until_there_are_enough_samples_anew() -> None:
+def test_the_old_forecast_counts_until_there_are_enough_samples_anew() -> None:
     link = RateForecast()
     for count in range(PHI):
         assert (link.known_bps, link.settled) == (5e6, False), count
@@ -67,7 +80,39 @@ def test_the_old_estimate_counts_until_there_are_enough_samples_anew() -> None:
     for _ in range(PHI - 1):
         link.add(1e6)
     assert link.known_bps == pytest.approx(8e6)
+    assert not link.settled
     link.add(1e6)
+    assert link.settled
+
+
+def test_old_samples_are_used_together_with_new_ones() -> None:
+    """eMPTCP 3.2, of a link that was deactivated."""
+    link, all_samples = RateForecast(), HoltWinters()
+    for sample in (8e6, 6e6, *[7e6] * PHI, 5e6):
+        link.add(sample)
+        all_samples.add(sample)
+    link.pause()
+    for sample in (1e6, *[2e6] * (PHI - 1)):
+        link.add(sample)
+        all_samples.add(sample)
+    assert link.known_bps == all_samples.next_bps
+    new = HoltWinters()
+    for sample in (1e6, *[2e6] * (PHI - 1)):
+        new.add(sample)
+    assert link.known_bps != pytest.approx(new.next_bps, rel=0.01)
+
+
+def test_the_highest_rate_is_that_since_the_link_was_last_resumed() -> None:
+    link = HighestRate()
+    for _ in range(PHI + 1):
+        link.add(8e6)
+        assert link.known_bps == 5e6
+    link.add(8e6)
+    assert link.known_bps == pytest.approx(8e6)
+    link.pause()
+    for _ in range(PHI + 2):
+        assert link.known_bps == pytest.approx(8e6)
+        link.add(1e6)
     assert link.known_bps == pytest.approx(1e6)
 
 
@@ -91,7 +136,7 @@ def test_equation_1_gives_the_papers_time() -> None:
 def test_lte_is_opened_after_kappa_or_tau_and_not_for_who_is_idle(
     changed: dict[str, object], opens: bool
 ) -> None:
-    usage = PathUsage(S3)
+    usage = published()
     looks = [seen(1e6, **changed)] * PHI  # type: ignore[arg-type]
     assert after(usage, *looks[:-1]) is False  # Too few samples.
     assert after(usage, looks[-1]) is opens
@@ -112,20 +157,19 @@ def test_lte_is_opened_after_kappa_or_tau_and_not_for_who_is_idle(
 def test_lte_waits_for_tau_or_the_time_of_equation_1(
     rtt_s: float, open_s: float, opens: bool
 ) -> None:
-    usage = PathUsage(S3)
+    usage = published()
     now = Observation(1e6, None, most_bytes=0, open_s=open_s, rtt_s=rtt_s, is_idle=False)
     assert after(usage, *[now] * PHI) is opens
 
 
 def test_lte_is_not_opened_for_a_wifi_that_costs_least() -> None:
     assert pytest.approx(2.67e6, rel=0.01) == AT_5
-    assert after(PathUsage(S3), *[seen(AT_5 * 0.89)] * PHI) is True
+    assert after(published(), *[seen(AT_5 * 0.89)] * PHI) is True
     for rate in (AT_5 * 0.91, AT_5, 10e6):
-        assert after(PathUsage(S3), *[seen(rate)] * 100) is False
+        assert after(published(), *[seen(rate)] * 100) is False
 
 
-def test_lte_is_suspended_and_resumed_with_a_margin_of_10_percent() -> None:
-    usage = PathUsage(S3)
+def test_lte_is_suspended_and_resumed_with_a_margin_of_10_percent(usage: PathUsage) -> None:
     assert after(usage, *[seen(1e6)] * PHI) is True
     assert after(usage, *[seen(1e6, 8e6)] * (PHI + 2)) is True
     assert pytest.approx(4.28e6, rel=0.01) == AT_8
@@ -141,15 +185,13 @@ def test_lte_is_suspended_and_resumed_with_a_margin_of_10_percent() -> None:
     assert gently(90, 89, lte=None) is True
 
 
-def test_a_subflow_that_is_there_is_resumed_without_kappa_or_tau() -> None:
-    usage = PathUsage(S3)
+def test_a_subflow_that_is_there_is_resumed_without_kappa_or_tau(usage: PathUsage) -> None:
     after(usage, *[seen(1e6)] * PHI, *[seen(1e6, 8e6)] * (PHI + 2), *[seen(10e6, 8e6)] * 20)
     assert (usage.uses_lte, usage.has_opened_lte) == (False, True)
     assert after(usage, *[seen(1e6, most=0, open_s=0.0)] * PHI) is True
 
 
-def test_the_next_connections_wait_anew_and_know_the_links() -> None:
-    usage = PathUsage(S3)
+def test_the_next_connections_wait_anew_and_know_the_links(usage: PathUsage) -> None:
     after(usage, *[seen(1e6)] * PHI, *[seen(1e6, 8e6)] * (PHI + 2))
     usage.ended()
     assert after(usage, *[seen(1e6, most=0, open_s=0.0)] * PHI) is False
@@ -157,8 +199,7 @@ def test_the_next_connections_wait_anew_and_know_the_links() -> None:
     assert usage.lte.known_bps == pytest.approx(8e6)
 
 
-def test_links_that_carry_nothing() -> None:
-    usage = PathUsage(S3)
+def test_links_that_carry_nothing(usage: PathUsage) -> None:
     after(usage, *[seen(1e6)] * PHI)
     assert after(usage, *[seen(10e6, 8e6)] * 20) is False
     assert after(usage, *[seen(0.0)] * 20) is True
@@ -168,8 +209,19 @@ def test_links_that_carry_nothing() -> None:
     assert after(usage, *[seen(0.0)] * 20) is True
 
 
-def test_an_lte_to_which_nothing_is_given_is_not_taken_for_slow() -> None:
-    usage = PathUsage(S3)
+def test_a_forecast_follows_an_lte_that_becomes_slow(usage: PathUsage) -> None:
+    """Beside an LTE of 1 Mbit/s Wi-Fi alone costs least from 0.59 Mbit/s on, margin included. Beside
+    one of 8 Mbit/s, the highest rate, it does from 4.7 Mbit/s on."""
+    after(usage, *[seen(0.4e6)] * PHI, *[seen(0.4e6, 8e6)] * (PHI + 2))
+    slower = [seen(0.4e6, tenths * 1e5) for tenths in range(80, 9, -1) for _ in range(3)]
+    assert after(usage, *slower, *[seen(0.4e6, 1e6)] * 9) is True
+    forecasts = isinstance(usage.lte, RateForecast)
+    assert usage.lte.known_bps == pytest.approx(1e6 if forecasts else 8e6, rel=0.01)
+    assert after(usage, *[seen(0.7e6, 1e6)] * 9) is not forecasts
+
+
+def test_the_highest_rate_does_not_take_an_lte_for_slow_that_gets_nothing() -> None:
+    usage = PathUsage(S3, forecasts_lte=False)
     after(usage, *[seen(1e6)] * PHI, *[seen(1e6, 8e6)] * (PHI + 2))
     assert usage.lte.known_bps == pytest.approx(8e6)
     # The sample before a gap and the one after it are of a part of their time.
@@ -196,12 +248,11 @@ def test_an_lte_sample_counts_between_two_others_in_use() -> None:
 
 def test_a_model_that_knows_no_lte_is_refused() -> None:
     with pytest.raises(KeyError):
-        PathUsage(library.parse(ONLY_WIFI))
+        PathUsage(library.parse(ONLY_WIFI), forecasts_lte=True)
 
 
-def test_without_wi_fi_there_is_nothing_to_wait_for() -> None:
+def test_without_wi_fi_there_is_nothing_to_wait_for(usage: PathUsage) -> None:
     """A connection that is young, and silent because its link is gone."""
-    usage = PathUsage(S3)
     gone = Observation(
         None, None, most_bytes=0, open_s=0.1, rtt_s=0.1, is_idle=True, has_wifi=False
     )

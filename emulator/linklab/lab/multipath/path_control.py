@@ -72,11 +72,13 @@ class EnergyControl:
         *,
         wifi: str,
         lte: str,
+        forecasts_lte: bool,
     ) -> None:
-        """Takes links by name. From now on connections use Wi-Fi alone."""
+        """Takes links by name, and how LTE's rate is estimated (`PathUsage`). From now on connections
+        use Wi-Fi alone."""
         self._lab, self._multipath, self._player = lab, multipath, player
         self._wifi, self._lte = wifi, lte
-        self._usage = PathUsage(model)
+        self._usage = PathUsage(model, forecasts_lte=forecasts_lte)
         self._looked: dict[str, tuple[float, int]] = {}
         self._periods_s: dict[str, float] = {}
         self._opened_s = 0.0

@@ -40,6 +40,11 @@ class PathUse:
         return {name: value for name, value in asked.items() if value is not None}
 
     @property
+    def uses_mainline(self) -> bool:
+        """Whether the scenario's scheduler decides, by default that of the mainline kernel."""
+        return self.scheduler is None
+
+    @property
     def needs_energy(self) -> bool:
         """Whether an energy model decides between Wi-Fi and LTE."""
         return self.control in ("energy", "schedule")

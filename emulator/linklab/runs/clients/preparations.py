@@ -126,4 +126,12 @@ def _control(ready: ReadyLab, multipath: Multipath, use: PathUse) -> Control:
     assert model is not None  # `registry.misfit` has checked it.
     if use.control == "schedule":
         return path_control.ScheduleControl(lab, multipath, player, model, scenario)
-    return path_control.EnergyControl(lab, multipath, player, model, wifi=first, lte=ready.lte)
+    return path_control.EnergyControl(
+        lab,
+        multipath,
+        player,
+        model,
+        wifi=first,
+        lte=ready.lte,
+        forecasts_lte=not use.uses_mainline,
+    )
