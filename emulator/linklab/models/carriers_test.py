@@ -12,8 +12,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
-from linklab.models.carriers import Carriers, CarrierSettings
+from linklab.models.carriers import MODEL, Carriers, CarrierSettings
 from linklab.models.layer import NO_LOAD, STEP_S, Load
+from linklab.models.model import Happening
 
 PLATEAU_BPS = 60_000_000
 BASE = LinkState(True, PLATEAU_BPS, 10_000_000, 0.025, 0.0, 0.0)
@@ -106,6 +107,27 @@ def test_a_saturating_flow_shows_the_configured_ramp_within_one_step() -> None:
     shares = {one.state.carriers: one.state.down_rate_bps / PLATEAU_BPS for one in history}
     assert shares == pytest.approx({1: 0.4, 2: 0.7, 3: 1.0})
     assert {one.state.up_rate_bps for one in history} == {BASE.up_rate_bps}
+
+
+@pytest.mark.parametrize(("backlog_bytes", "carriers"), [(8999, 1), (9000, 3)])
+def test_the_trigger_is_a_backlog_of_9000_bytes(backlog_bytes: int, carriers: int) -> None:
+    layer = made(STEADY)
+    for step in range(200):
+        state = layer.apply(step * STEP_S, Load(down_backlog_bytes=backlog_bytes), BASE)
+    assert state.carriers == carriers
+
+
+def test_with_all_carriers_it_looks_eight_times_in_the_idle_time() -> None:
+    layer = made(STEADY)
+    for step in range(200):
+        layer.apply(step * STEP_S, Load(down_backlog_bytes=9000), BASE)
+    assert layer.next_s() == pytest.approx(199 * STEP_S + 1.28 / 8)
+
+
+def test_a_change_of_the_carriers_is_a_happening() -> None:
+    assert MODEL.transitions is not None
+    assert MODEL.transitions(BASE, replace(BASE, down_rate_bps=1)) == []
+    assert MODEL.transitions(BASE, replace(BASE, carriers=2)) == [Happening("carriers", "2")]
 
 
 def test_one_step_for_two_carriers() -> None:
