@@ -8,6 +8,8 @@ from linklab.models import phy
 from linklab.models.phy import Standard
 
 STANDARDS: tuple[Standard, ...] = ("g", "n", "ac")
+THRESHOLDS_DB = [2, 5, 9, 11, 15, 18, 20, 25, 29, 31]
+"""The least SNR in 20 MHz of each scheme of n and ac."""
 
 
 @st.composite
@@ -32,10 +34,26 @@ def test_the_rates_of_one_stream(standard: Standard, width: int, mbits: list[flo
     """Assumption 2, and IEEE 802.11 tables 17-4, 19-27 to 19-38, 21-29 to 21-52."""
     rates = phy.phy_rates(standard, width, 1)
     assert [rate / 1e6 for _, rate in rates] == pytest.approx(mbits)
-    if standard == "ac":
-        wider_db = 3 * math.log2(width / 20)
-        thresholds = [2, 5, 9, 11, 15, 18, 20, 25, 29, 31][: len(mbits)]
-        assert [least_db for least_db, _ in rates] == [one + wider_db for one in thresholds]
+    wider_db = 3 * math.log2(width / 20)
+    thresholds = [2, 3, 5, 9, 11, 15, 18, 20] if standard == "g" else THRESHOLDS_DB[: len(mbits)]
+    assert [least_db for least_db, _ in rates] == [one + wider_db for one in thresholds]
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "without"),
+    [(20, 9, {1, 2, 4, 5, 7, 8}), (40, 9, set()), (80, 9, {6}), (80, 6, {3, 7}), (80, 5, set())],
+)
+def test_the_streams_for_which_ac_lacks_a_scheme(
+    width: int, scheme: int, without: set[int]
+) -> None:
+    """IEEE 802.11 tables 21-30 to 21-52."""
+    threshold_db = THRESHOLDS_DB[scheme] + 3 * math.log2(width / 20)
+    lacking = {
+        streams
+        for streams in range(1, 9)
+        if threshold_db not in dict(phy.phy_rates("ac", width, streams))
+    }
+    assert lacking == without
 
 
 def test_two_streams_double_and_three_allow_the_ninth_scheme_in_20_mhz() -> None:
@@ -87,6 +105,7 @@ def test_below_the_threshold_every_decibel_halves(width: int, snr_db: float) -> 
         ("n", 20, 5, "allowed: 1 to 4"),
         ("g", 20, 2, "allowed: 1 to 1"),
         ("ac", 80, 0, "allowed: 1 to 8"),
+        ("ac", 80, 9, "allowed: 1 to 8"),
     ],
 )
 def test_channels_that_do_not_exist(
