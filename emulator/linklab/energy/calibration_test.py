@@ -108,6 +108,90 @@ def test_a_known_model_is_found_again() -> None:
     assert found.left_out_rms == pytest.approx(0, abs=1e-6)
 
 
+STEPS = LinkEnergy(active_mw=900, tail=(TailState(600, 1.0), TailState(300, 2.0)))
+
+
+@pytest.mark.parametrize(
+    ("active_s", "tail_mj", "phone_mj"),
+    [(10.0, 600 + 600, 3 * 200), (9.5, 300 + 600, 2.5 * 200), (8.5, 450, 1.5 * 200), (6.0, 0, 0)],
+)
+def test_the_tail_of_a_row_by_hand(active_s: float, tail_mj: float, phone_mj: float) -> None:
+    """What is over when the download ends counts no more. The phone goes on until the tail ends."""
+    model = replace(TRUTH, links={"lte": STEPS}, phone_mw=200.0)
+    row = MeasuredEnergy("x", 10.0, 1.0, None, {"lte": LinkUse(active_s)})
+    assert calibration._tail_mj(row, "lte", STEPS) == tail_mj
+    assert calibration._tail_mj(row, "wifi", STEPS) == 0
+    assert calibration._phone_mj(row, model) == phone_mj
+    longer = {"lte": LinkUse(active_s), "wifi": LinkUse(10.0), "5g": LinkUse(10.0)}
+    both = replace(TRUTH, links={"lte": STEPS, "wifi": TRUTH.links["wifi"]}, phone_mw=200.0)
+    assert calibration._phone_mj(replace(row, links=longer), both) == max(phone_mj, 200)
+
+
+def test_a_tail_is_what_the_phone_and_other_tails_leave() -> None:
+    model = replace(TRUTH, links={"wifi": TRUTH.links["wifi"], "lte": STEPS}, phone_mw=200.0)
+    rows = []
+    for active_s, tail_j in ((10.0, 1.2 + 0.1 + 3 * 0.2), (8.5, 0.45 + 0.1 + 1.5 * 0.2)):
+        links = {"wifi": LinkUse(10.0), "lte": LinkUse(active_s)}
+        rows.append(MeasuredEnergy("x", 10.0, 1.0, tail_j, links))
+    start = replace(model, links={**model.links, "lte": replace(STEPS, tail=_scaled(2.0))})
+    found = calibration.fit(rows, start, ("lte.tail",)).model
+    assert [one.power_mw for one in found.links["lte"].tail] == pytest.approx([600, 300])
+    assert found.links["wifi"] == model.links["wifi"]
+    with pytest.raises(CalibrationError, match="1 rows with tail_j for 1 tails"):
+        calibration.fit([rows[0], replace(rows[1], tail_j=None)], start, ("lte.tail",))
+
+
+def _scaled(by: float) -> tuple[TailState, ...]:
+    return tuple(replace(one, power_mw=one.power_mw * by) for one in STEPS.tail)
+
+
+def test_errors_are_relative_to_what_was_measured() -> None:
+    """One term over three downloads of 1 s: the least squares of m/e - 1 for e = 1, 2 and 4 J."""
+    rows = [MeasuredEnergy(f"{e}", 1.0, e, None, {"wifi": LinkUse(1.0)}) for e in (1.0, 2.0, 4.0)]
+    bare = replace(TRUTH, base_mw=0.0, links={"wifi": LinkEnergy()})
+    found = calibration.fit(rows, bare, ("wifi.active",))
+    power_w = (1 + 1 / 2 + 1 / 4) / (1 + 1 / 4 + 1 / 16)
+    assert found.model.links["wifi"].active_mw == pytest.approx(power_w * 1e3)
+    errors = [power_w / e - 1 for e in (1, 2, 4)]
+    assert [one.error for one in found.residuals] == pytest.approx(errors)
+    assert found.rms == pytest.approx((sum(one * one for one in errors) / 3) ** 0.5)
+    without_first_w = (1 / 2 + 1 / 4) / (1 / 4 + 1 / 16)
+    assert found.residuals[0].left_out_error == pytest.approx(without_first_w - 1)
+
+
+def test_a_model_for_a_file_is_rounded() -> None:
+    link = LinkEnergy(300.6, 9.126, 30.004, idle_mw=1.5, tail=(TailState(99.6, 1.25),))
+    one = replace(
+        TRUTH,
+        base_mw=600.4,
+        phone_mw=1.6,
+        shared_mw=2.4,
+        both_mw=-49.6,
+        links={"wifi": link},
+    )
+    shown = LinkEnergy(301.0, 9.13, 30.0, idle_mw=1.5, tail=(TailState(100.0, 1.25),))
+    rounded = calibration.rounded(one)
+    assert rounded == replace(
+        one, base_mw=600, phone_mw=2, shared_mw=2, both_mw=-50, links={"wifi": shown}
+    )
+
+
+def test_rows_are_read_from_csv() -> None:
+    text = (
+        "row, download_s,energy_j,tail_j,lte_s,lte_mbit,lte_up_mbit,wifi_s\n"
+        "first,2,5,0.5,1.5,20,3,0\n"
+        "\n"
+        " ,4,9,,,,,4\n"
+    )
+    first, second = calibration.parse(text)
+    assert first == MeasuredEnergy("first", 2.0, 5.0, 0.5, {"lte": LinkUse(1.5, 20.0, 3.0)})
+    assert second == MeasuredEnergy("4", 4.0, 9.0, None, {"wifi": LinkUse(4.0)})
+    assert calibration.usual_terms([first]) == ("lte.active", "lte.down", "lte.up")
+    assert calibration.usual_terms([second]) == ("wifi.active",)
+    with pytest.raises(CalibrationError, match=r"<text>:1: .* given twice"):
+        calibration.parse("download_s,energy_j,energy_j\n")
+
+
 def test_powers_stay_above_zero_but_for_what_links_share() -> None:
     rows = [replace(made(n), energy_j=0.1 * made(n).download_s) for n in range(14)]
     found = calibration.fit(rows, TRUTH, calibration.usual_terms(rows))
