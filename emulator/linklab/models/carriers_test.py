@@ -12,9 +12,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
-from linklab.models.carriers import MODEL, Carriers, CarrierSettings
+from linklab.models.carriers import Carriers, CarrierSettings
 from linklab.models.layer import NO_LOAD, STEP_S, Load
-from linklab.models.model import Happening
 
 PLATEAU_BPS = 60_000_000
 BASE = LinkState(True, PLATEAU_BPS, 10_000_000, 0.025, 0.0, 0.0)
@@ -122,12 +121,6 @@ def test_with_all_carriers_it_looks_eight_times_in_the_idle_time() -> None:
     for step in range(200):
         layer.apply(step * STEP_S, Load(down_backlog_bytes=9000), BASE)
     assert layer.next_s() == pytest.approx(199 * STEP_S + 1.28 / 8)
-
-
-def test_a_change_of_the_carriers_is_a_happening() -> None:
-    assert MODEL.transitions is not None
-    assert MODEL.transitions(BASE, replace(BASE, down_rate_bps=1)) == []
-    assert MODEL.transitions(BASE, replace(BASE, carriers=2)) == [Happening("carriers", "2")]
 
 
 def test_one_step_for_two_carriers() -> None:

@@ -1,4 +1,5 @@
 import statistics
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -59,6 +60,14 @@ def test_it_is_either_technology_in_turn(settings: EndcSettings, seed: int) -> N
         assert (state.down_rate_bps, state.up_rate_bps, state.delay_s) == expected
     times = [t_s for t_s, _ in found]
     assert times == sorted(set(times))
+
+
+@pytest.mark.parametrize(("jitter_s", "on_lte_s"), [(0.005, 0.005), (0.011, 0.011), (0.02, 0.011)])
+def test_the_jitter_fits_the_delay_of_lte(jitter_s: float, on_lte_s: float) -> None:
+    layer = Endc(WALK, Random(1))
+    base = replace(BASE, delay_s=0.03, jitter_s=jitter_s)
+    assert layer.apply(0.0, NO_LOAD, base) == replace(base, technology="nr")
+    assert layer.apply(layer.next_s(), NO_LOAD, base).jitter_s == on_lte_s
 
 
 def test_asking_more_often_changes_nothing() -> None:
