@@ -138,7 +138,7 @@ def grouped(found: Iterable[LoadedRun]) -> tuple[list[Group], list[str]]:
             told = [str(numbers[content])] if len(numbers) > 1 else []
             told += [f"{place}, {clock} clock"] if len(where) > 1 else []
             title = f"{name} ({'; '.join(told)})" if told else name
-            group = Group(title, runs[0].scenario, place, clock, {}, {})
+            group = Group(title, runs[0].scenario, place, clock, {}, {}, ships(name))
             for one in sorted(runs, key=lambda one: one.job.seed):
                 if one.figures is None:
                     group.failures.setdefault(one.client_name, []).append(one.failure)

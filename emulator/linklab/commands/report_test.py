@@ -2,6 +2,8 @@ import html as entities
 import json
 import os
 import re
+import shlex
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,6 +102,17 @@ def test_who_brought_no_whole_file_wins_nothing(tmp_path: Path, small: Scenario)
     assert "as percent of each other" not in said
 
 
+def test_an_efficiency_above_1_has_the_full_colour(tmp_path: Path, small: Scenario) -> None:
+    """More than 100 % is no colour."""
+    for who, download_s in (("offloading-ack", 0.5), ("curl-wifi", 1.25)):
+        made(tmp_path / "runs", who, 1, small, download_s)
+    written = page(tmp_path / "runs")
+    assert re.findall(r"--heat\) (\d+)%[^>]*>([\d.]+)<", written) == [
+        ("48", "0.800"),
+        ("100", "2.000"),
+    ]
+
+
 def test_names_need_not_be_utf_8(tmp_path: Path, small: Scenario) -> None:
     runs = tmp_path / os.fsdecode(b"runs\xff")
     made(runs, "alg3", 1, small, 2.0)
@@ -115,7 +128,9 @@ def test_the_question_is_answered_first(tmp_path: Path, small: Scenario) -> None
     assert "small alg3 2.04 s +19.6 % naive yes +19." in said
     assert "16 runs." in said
     assert "seeds 1 to 8" in said
-    assert "To repeat: linklab compare small -a naive,alg3 --seed 1 --runs 8" in said
+    copied = f"cp {tmp_path}/runs/small-5naive-1/scenario.yaml small.yaml"
+    repeats = "linklab compare small.yaml -a naive,alg3 --seed 1 --runs 8"
+    assert f"To repeat: {copied} && {repeats}" in said
     assert said.index("alg3") < said.index("Efficiency") < said.index("Scenarios")
 
 
@@ -334,6 +349,7 @@ def test_publications_are_held_against_scenarios_that_ship(tmp_path: Path) -> No
     of = scenario.find("hs-s7")
     made(tmp_path / "runs", "alg3", 1, of, 16.0)
     said = words(page(tmp_path / "runs"))
+    assert "To repeat: linklab compare hs-s7 -a alg3 --seed 1 --runs 1" in said
     assert "What thesis states" in said
     assert "download hs-s7 alg3 16.55 s 16.00 s holds? - table 5.12" in said
     assert "download: 1 of 1 values, median error 3.3 %" in said
@@ -346,7 +362,10 @@ def test_publications_are_held_against_what_their_campaign_makes(tmp_path: Path)
     for who, download_s in (("offloading-ack", 53.8), ("curl-wifi", 115.2)):
         made(tmp_path, who, 1, of, download_s)
     said = words(page(tmp_path))
-    assert "What super-aggregation states" in said
+    assert said.count("What super-aggregation states") == 2, "a link, and the part"
+    (copied,) = re.findall(r"To repeat: (cp \S+ superagg-acks-1m\.yaml) && linklab compare", said)
+    subprocess.run(shlex.split(copied), cwd=tmp_path, check=True)
+    assert main(["scenarios", str(tmp_path / "superagg-acks-1m.yaml")]) == 0
     assert "superagg-acks-1m: offloading-ack to curl-wifi 11.27 Mbit/s 12.28 Mbit/s" in said
 
 

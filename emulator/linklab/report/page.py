@@ -22,6 +22,7 @@ from linklab.report.charts import Spec
 from linklab.report.reproduction import CheckedStatement
 from linklab.runs import queue_figures, traffic_figures
 from linklab.runs.figures import Column, RunFigure, figures_in
+from linklab.runs.job import SCENARIO_FILE
 from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.one_window import in_one_window
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
@@ -38,7 +39,8 @@ _COLUMNS = figures_in(lambda one: one.page)
 class Group:
     """Holds the runs of one scenario in one environment on one clock. Runs of a different scenario
     with the same name form a group of their own, told apart by `title`. `runs` have figures.
-    `failures` say why other runs have none."""
+    `failures` say why other runs have none. `ships` tells whether the scenario's name is enough to
+    find it."""
 
     title: str
     scenario: Scenario
@@ -46,6 +48,7 @@ class Group:
     clock: str
     runs: dict[str, list[LoadedRun]]
     failures: dict[str, list[str]] = field(default_factory=dict)
+    ships: bool = True
 
     def downloads(self, client: str) -> list[float]:
         """Returns the download times of a client, in the order of seeds."""
@@ -541,18 +544,23 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _repeat(group: Group) -> str:
-    """Returns the command that repeats a group's runs, "" if none can."""
+    """Returns the command that repeats a group's runs, "" if none can. A scenario that does not ship
+    is in a run directory, in a file of another name."""
     known = [client for client, found in group.runs.items() if found[0].job.client is not None]
     seeds = [seed for client in known for seed in group.seeds(client)]
     if not seeds:
         return ""
-    words = ["linklab", "compare", group.scenario.name, "-a", ",".join(known)]
+    name = group.scenario.name
+    words = ["linklab", "compare", name if group.ships else f"{name}.yaml", "-a", ",".join(known)]
     words += ["--seed", str(min(seeds)), "--runs", str(max(seeds) - min(seeds) + 1)]
     if group.place == "host":
         words += ["--place", "host"]
     elif group.clock == "real":
         words += ["--clock", "real"]
-    return shlex.join(words)
+    if group.ships:
+        return shlex.join(words)
+    copied = str(group.runs[known[0]][0].run_dir / SCENARIO_FILE)
+    return f"{shlex.join(['cp', copied, f'{name}.yaml'])} && {shlex.join(words)}"
 
 
 def _versions(groups: Sequence[Group]) -> list[tuple[str, str]]:

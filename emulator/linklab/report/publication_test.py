@@ -108,7 +108,7 @@ def test_more_than_the_sum_of_its_parts() -> None:
     parts = "[single-wifi, single-lte]"
     made = one(asked.format(f"to_sum: {parts}"))
     assert made.sums
-    assert made.words == "ts, tm: alg3 to single-wifi + single-lte"
+    assert made.words == "ts, tm: alg3 to the sum of single-wifi, single-lte"
     assert len(made.cells) == 6
     assert not one(asked.format(f"to: {parts}")).sums
 

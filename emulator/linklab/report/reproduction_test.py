@@ -482,3 +482,16 @@ def test_the_thesis_asks_for_its_35_cells_and_for_a_few_of_what_it_describes() -
     assert sum(one.scenario in own and one.client in compared for one in cells) == 35
     assert len(cells) == 51
     assert RunGroup("ls", "single-lte") not in cells
+
+
+def test_the_table_names_a_sum_in_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    stated = publication.parse(
+        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+        "  - {metric: goodput, source: s, each: [ts], of: alg3, to_sum: [naive, single-lte],\n"
+        "     is: more}\n"
+        "  - {metric: goodput, source: s, each: [ts], of: alg3, to: [naive], is: more}\n",
+        "x.yaml",
+    )
+    written = io.StringIO()
+    reproduction_showing.show(checked(stated, runs()), Console(file=written, width=120))
+    assert "ts: alg3 to the sum of naive" in written.getvalue()

@@ -121,14 +121,13 @@ class Statement:
 
     @property
     def compared_clients(self) -> str:
-        """The clients compared: `alg3`, `alg3 to naive`, `alg3 to single-wifi + single-lte`."""
+        """The clients compared: `alg3`, `alg3 to naive`, `alg3 to the best of naive, alg1`."""
         client = ", ".join(dict.fromkeys(one.client for one in self.of))
         if not self.to:
             return client
         than = list(dict.fromkeys(one.client for one in self.to))
-        if self.sums:
-            return f"{client} to {' + '.join(than)}"
-        return f"{client} to {'the best of ' if len(than) > 1 else ''}{', '.join(than)}"
+        together = "the sum of " if self.sums else "the best of " if len(than) > 1 else ""
+        return f"{client} to {together}{', '.join(than)}"
 
     @property
     def title(self) -> str:
