@@ -103,7 +103,7 @@ class HighestRate:
     """
 
     known_bps: float = UNKNOWN_BPS
-    _recent: HoltWinters = field(default_factory=HoltWinters)
+    recent: HoltWinters = field(default_factory=HoltWinters)
     _most_bps: float = 0.0
     _last_bps: deque[float] = field(default_factory=lambda: deque(maxlen=3))
 
@@ -115,14 +115,14 @@ class HighestRate:
         self._last_bps.append(sample_bps)
         if len(self._last_bps) < 3 or not all(self._last_bps):
             return
-        self._recent.add(self._last_bps[1])
-        self._most_bps = max(self._most_bps, self._recent.level_bps)
-        if self._recent.samples >= PHI:
+        self.recent.add(self._last_bps[1])
+        self._most_bps = max(self._most_bps, self.recent.level_bps)
+        if self.recent.samples >= PHI:
             self.known_bps = self._most_bps
 
     def pause(self) -> None:
         """Forgets the samples, because the link is suspended."""
-        self._recent = HoltWinters()
+        self.recent = HoltWinters()
         self._most_bps = 0.0
         self._last_bps.clear()
 

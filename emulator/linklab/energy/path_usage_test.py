@@ -236,14 +236,25 @@ def test_the_highest_rate_does_not_take_an_lte_for_slow_that_gets_nothing() -> N
     assert usage.lte.known_bps == pytest.approx(2e6, rel=0.01)
 
 
-def test_an_lte_sample_counts_between_two_others_in_use() -> None:
+def test_the_highest_rate_counts_an_lte_sample_between_two_others_in_use() -> None:
     """A look without a new sample breaks no row, and samples while LTE is suspended count nothing."""
-    usage = PathUsage(S3)
+    usage = PathUsage(S3, forecasts_lte=False)
+    assert isinstance(usage.lte, HighestRate)
     assert after(usage, *[seen(1e6, 9e6)] * PHI) is True
     after(usage, seen(1e6, 2e6), seen(1e6), seen(1e6, 8e6))
     assert usage.lte.recent.samples == 0
     usage.look(seen(1e6, 4e6))
     assert (usage.lte.recent.samples, usage.lte.recent.level_bps) == (1, 8e6)
+
+
+def test_samples_while_lte_is_suspended_count_nothing() -> None:
+    usage = published()
+    assert after(usage, *[seen(1e6, 9e6)] * PHI) is True
+    assert after(usage, *[seen(1e6, 2e6)] * PHI) is True
+    assert usage.lte.known_bps == pytest.approx(2e6)
+    assert after(usage, *[seen(10e6)] * PHI) is False
+    after(usage, *[seen(10e6, 8e6)] * PHI)
+    assert usage.lte.known_bps == pytest.approx(2e6)
 
 
 def test_a_model_that_knows_no_lte_is_refused() -> None:
