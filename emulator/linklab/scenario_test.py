@@ -363,6 +363,14 @@ links:
             ),
         ),
         (
+            "at: 5 s, ",
+            "",
+            (
+                "x.yaml:11: events[1]: needs a moment; allowed: one of at (a time) and after (bytes "
+                "received)"
+            ),
+        ),
+        (
             "carrier: down}",
             "jitter: 6 ms}",
             (

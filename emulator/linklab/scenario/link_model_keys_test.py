@@ -5,6 +5,7 @@ import pytest
 from linklab import scenario
 from linklab.scenario import ScenarioError
 
+AP = "access_points: [{name: a}]"
 PAUSE = "{name: x, per_minute: 1, median: 1 s, p90: 2 s%s}"
 
 
@@ -48,6 +49,37 @@ def with_keys(keys: str) -> str:
             f"pauses: [{PAUSE % ', left: 5 %, lossy: true'}]",
             "left: a lossy pause leaves nothing; allowed: without `lossy`",
         ),
+        ("stations: {count: 1}", "stations: need a channel to share; needed: radio"),
+        (
+            f"radio: {{standard: ac, cell: mixed, {AP}}}",
+            "radio.cell: only 802.11g shares a cell with 802.11b; allowed: pure",
+        ),
+        (
+            f"radio: {{standard: n, width: 80 MHz, {AP}}}",
+            "radio.width: 802.11n with 80 MHz; allowed: 20, 40 MHz",
+        ),
+        (
+            f"radio: {{standard: n, streams: 5, {AP}}}",
+            "radio.streams: 802.11n with 5 streams; allowed: 1 to 4",
+        ),
+        (
+            "radio: {standard: n, access_points: []}",
+            "radio.access_points: is empty; needed: at least one access point",
+        ),
+        (
+            f"radio: {{standard: n, {AP}, path: [{{at: 0 s}}, {{at: 2 s}}, {{at: 2 s}}]}}",
+            "radio.path[2].at: is not after 2 s, the waypoint before it",
+        ),
+        (
+            f"radio: {{standard: n, {AP}, loss: 90 %}}",
+            "a loss of 0.9 with bursts of 2 packets; allowed: 0 to 0.666667, else there is no packet "
+            "between two bursts",
+        ),
+        (
+            f"radio: {{standard: n, {AP}, edge_loss: 90 %}}",
+            "a loss of 0.9 with bursts of 2 packets; allowed: 0 to 0.666667, else there is no packet "
+            "between two bursts",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(keys: str, words: str) -> None:
@@ -66,6 +98,7 @@ def test_what_cannot_be_is_refused(keys: str, words: str) -> None:
         f"pauses: [{PAUSE % ', lossy: true'}, {{name: y, per_minute: 2, median: 1 s, p90: 1 s}}]",
         "endc: {down: 30 Mbit/s, up: 10 Mbit/s, rtt: 40 ms, nr: 10 s}",
         "slots: {start: random, rate_sd: 10 %}",
+        f"radio: {{standard: g, cell: mixed, {AP}}}, stations: {{count: 2, rate: 9 Mbit/s}}",
     ],
 )
 def test_it_is_written_and_read_again(keys: str) -> None:
