@@ -4,8 +4,10 @@ import pytest
 
 from linklab import scenario
 from linklab.core.link_state import LinkState
-from linklab.links.stack import base_state, models
+from linklab.links.stack import ScenarioLink, base_state, models
 from linklab.models.events import Event
+from linklab.models.layer import STEP_S, Load
+from linklab.models.registry import MODELS
 
 TEXT = """\
 name: events
@@ -37,6 +39,62 @@ def test_static_links_are_never_asked_again() -> None:
     made = models(scenario.find("static-80-50"), 1)
     assert {model.next_s() for model in made.values()} == {float("inf")}
     assert not any(model.wants_load or model.wants_connections for model in made.values())
+
+
+LAYERS = {
+    "between_runs": "10 %",
+    "trace": "{file: lte-walking}",
+    "spread": "{down_p10: 26 Mbit/s, memory: 1 s}",
+    "slots": "{}",
+    "boost": "{down: 600 Mbit/s, burst: 1 MB}",
+    "pauses": "[{name: x, per_minute: 20, median: 1 s, p90: 2 s}]",
+    "on_off": "{rate: 1 Mbit/s}",
+    "radio": "{standard: ac, access_points: [{name: a}]}",
+    "endc": "{down: 30 Mbit/s, up: 10 Mbit/s, rtt: 40 ms, nr: 1 s}",
+    "carriers": "{count: 3, slow: 0 %}",
+    "rrc": "{}",
+}
+
+
+def history(key: str, settings: str, **changing: object) -> tuple[ScenarioLink, list[object]]:
+    """A link with one layer, and its states during 10 s of a load with some values."""
+    link = f"down: 300 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, {key}: {settings}"
+    text = f"name: a\npayload: {{size: 1 MB}}\nlinks: {{other: {{{link}}}}}\n"
+    layer = models(scenario.parse(text), 1)["other"]
+    states: list[object] = []
+    for step in range(500):
+        counted = {
+            name: value * step if isinstance(value, int) else value
+            for name, value in changing.items()
+        }
+        states += [layer.at(step * STEP_S, Load(**counted)), layer.next_s()]  # type: ignore[arg-type]
+    return layer, states
+
+
+LOADED = dict.fromkeys(("down_bytes", "up_bytes", "down_backlog_bytes"), 1_000_000)
+PACKETS = dict.fromkeys(("down_packets", "up_packets"), 100)
+
+
+@pytest.mark.parametrize("key", LAYERS)
+def test_a_layer_wants_the_load_if_it_uses_it_and_else_not(key: str) -> None:
+    layer, without = history(key, LAYERS[key])
+    _, loaded = history(key, LAYERS[key], **LOADED, **PACKETS)
+    assert layer.wants_load == (loaded != without)
+    _, connected = history(key, LAYERS[key], connections=frozenset((1, 2)))
+    assert not layer.wants_connections
+    assert connected == without
+
+
+def test_every_model_is_asked_whether_it_wants_the_load() -> None:
+    assert set(LAYERS) == {one.rows[0].key for one in MODELS}
+
+
+def test_carriers_by_connection_want_the_connections() -> None:
+    settings = "{count: 3, key: connection}"
+    layer, without = history("carriers", settings, **LOADED)
+    _, connected = history("carriers", settings, **LOADED, connections=frozenset((1,)))
+    assert layer.wants_connections
+    assert connected != without
 
 
 def test_a_link_can_be_changed_while_it_runs() -> None:
