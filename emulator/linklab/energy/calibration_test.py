@@ -83,6 +83,7 @@ def test_the_energy_of_a_row_by_hand() -> None:
     row = MeasuredEnergy("x", 9.0, 1.0, None, links)
     own_mj = 5 * 300 + 10 * 9 + 2 * 30 + 8 * 900 + 3 * 14 + 6 * 70
     assert calibration.energy_mj(model, row) == 9 * 600 + 8 * 20 + (5 + 6) * -50 + own_mj
+    assert calibration.energy_mj(model, replace(row, links={})) == 9 * 600
 
 
 def test_a_known_model_is_found_again() -> None:
@@ -188,6 +189,8 @@ def test_rows_are_read_from_csv() -> None:
     assert second == MeasuredEnergy("4", 4.0, 9.0, None, {"wifi": LinkUse(4.0)})
     assert calibration.usual_terms([first]) == ("lte.active", "lte.down", "lte.up")
     assert calibration.usual_terms([second]) == ("wifi.active",)
+    together = replace(second, links={"wifi": LinkUse(4.0), "lte": LinkUse(0.5)})
+    assert calibration.usual_terms([together]) == ("both", "wifi.active", "lte.active")
     with pytest.raises(CalibrationError, match=r"<text>:1: .* given twice"):
         calibration.parse("download_s,energy_j,energy_j\n")
 
@@ -196,7 +199,7 @@ def test_powers_stay_above_zero_but_for_what_links_share() -> None:
     rows = [replace(made(n), energy_j=0.1 * made(n).download_s) for n in range(14)]
     found = calibration.fit(rows, TRUTH, calibration.usual_terms(rows))
     powers = [(one.active_mw, one.down_mj_per_mbit) for one in found.model.links.values()]
-    assert min(min(pair) for pair in powers) >= 0
+    assert min(min(pair) for pair in powers) == 0
     assert found.model.both_mw < 0
 
 
