@@ -28,14 +28,13 @@ SECONDS, TCPS, SEEDS = 480, 4, (1, 2, 3)
 
 
 def observed(
-    linklab: Linklab, file: Path, order: str
+    linklab: Linklab, file: Path, order: str, meanwhile: str = ":"
 ) -> tuple[dict[str, int], list[list[dict[str, int]]]]:
-    """Has the server send by `order` (probes/subflows.py). Returns the bytes that each link carried
-    to the client, and the server's notes."""
+    """Has the server send by `order` (probes/subflows.py), and runs a shell command beside the client.
+    Returns the bytes that each link carried to the client, and the server's notes."""
     serve = f"python3 {SUBFLOWS} serve {{port}}"
-    done = linklab(
-        *("exec", file, "--json", "--server", serve, "--", "python3", SUBFLOWS, "fetch", order)
-    )
+    fetch = f"({meanwhile}) & exec python3 {SUBFLOWS} fetch '{order}'"
+    done = linklab("exec", file, "--json", "--server", serve, "--", "sh", "-c", fetch)
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
     carried = {one["link"]: one["received_bytes"] for one in lines(run_dir / "subflows.jsonl")}
@@ -71,6 +70,27 @@ def test_bursts_that_fit_into_a_window_go_where_the_scheduler_says(
         # The server begins before there is a second subflow.
         slack = 2 * BURST_BYTES / sent
         assert least - slack <= carried[link] / sent <= most + slack, carried
+
+
+RESUMED = 5
+
+
+@pytest.mark.parametrize(("scheduler", "bursts"), [("lowest-rtt", RESUMED), ("default", 0)])
+def test_a_subflow_that_is_used_again_is_probed(
+    linklab: Linklab, scenario: ScenarioFile, scheduler: str, bursts: int
+) -> None:
+    """eMPTCP 3.6: its round trip time counts as zero until the next sample, so it gets a burst,
+    although the other subflow has the shorter round trip."""
+    file = scenario(
+        "probed", wifi=NEAR, lte=FAR, more=f"tcp: {{mptcp: true, mptcp_scheduler: {scheduler}}}\n"
+    )
+    change = f"{program('ip')} mptcp endpoint change id 2"  # LTE's.
+    again = (
+        f"for round in $(seq {RESUMED}); do "
+        f"sleep 1; {change} backup; sleep 1; {change} nobackup; done"
+    )
+    carried, _ = observed(linklab, file, f"cubic {BURST_BYTES} 0.2 {0.2 * BURSTS}", again)
+    assert carried["lte"] == pytest.approx(bursts * BURST_BYTES, abs=0.5 * BURST_BYTES), carried
 
 
 @pytest.mark.parametrize("scheduler", ["lowest-rtt", "round-robin", "blest", "redundant"])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What protocol.c and options.c need of the schedulers (schedulers.c, resend.c). */
+/* What protocol.c, options.c and pm.c need of the schedulers (schedulers.c, resend.c). */
 #ifndef LINKLAB_MPTCP_SCHEDULERS_H
 #define LINKLAB_MPTCP_SCHEDULERS_H
 
@@ -56,6 +56,17 @@ static inline bool redundant_lags(struct mptcp_sock *msk, const struct sock *ssk
 {
 	return msk->sched && msk->sched->redundant &&
 	       after64(msk->snd_nxt, redundant_next(msk, mptcp_subflow_ctx(ssk)));
+}
+
+/*
+ * Forgets the round trip time of a subflow that was a backup and is used again (eMPTCP 3.6). It counts
+ * as zero until the next sample, which TCP takes as its first. So lowest-rtt sends over the subflow
+ * at once. The kernel's own scheduler does not go by round trip times.
+ */
+static inline void mptcp_subflow_resumed(const struct mptcp_sock *msk, struct sock *ssk)
+{
+	if (msk->sched && msk->sched->by_burst)
+		WRITE_ONCE(tcp_sk(ssk)->srtt_us, 0);
 }
 
 #endif
