@@ -76,7 +76,7 @@ def test_nobody_who_uses_several_links_is_left_out() -> None:
     tried = {*SURE, *UNSURE}
     names = clients.names(clients.USUAL_LINKS)
     others = [one for one in names if clients.client_of(one).program or one in SUPER_AGGREGATION]
-    one_link = {"curl-wifi", "curl-lte"}
+    one_link = {"curl-wifi", "curl-lte", "curl-pieces-wifi", "curl-pieces-lte"}
     # As mptcp and emptcp-kernel.
     same = {"mptcp-wifi", "mptcp-2016", "mptcp-2016-wifi", "mptcp-2016-lte", "emptcp-kernel-2016"}
     assert set(others) - tried == one_link | same
@@ -93,7 +93,7 @@ def test_who_downloads_files_alone_is_in_no_other_workload() -> None:
 
 @pytest.mark.parametrize("who", [*SUPER_AGGREGATION, *ARIA2])
 def test_others_may_fail_and_not_be_silent(who: str) -> None:
-    has_own = who in ("loss-fetching", *ARIA2)
+    has_own = who in ("loss-fetching", "super-aggregation", *ARIA2)
     late = STILL_S + (GIVE_UP_S if has_own else TCP_S)
     assert ending(who, 9.0, None, 0) == "whole"
     assert ending(who, LATE_S, None, late - 1) == "slow"
