@@ -465,7 +465,7 @@ def test_some_scenarios_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.count("hs-s7  ") == 1
     said = " ".join(text.split())
     assert "published download (table 5.12): single-wifi 26.25 s, single-lte 33.79 s" in said
-    assert "emptcp-kernel to mptcp 122 %" in said
+    assert "emptcp-kernel-2016 to mptcp-2016 122 %" in said
     assert cli.main(["scenarios", "hs-s7", "--json"]) == 0
     (listed,) = json.loads(capsys.readouterr().out)
     assert 10 < listed["oracle_s"] < 20

@@ -8,7 +8,7 @@ The file (keys marked * are needed, the others show their defaults):
     runs: 10                           # how many its figures are of
     campaign: sweep                    # of profiles/campaigns: its scenarios may be named, too
     not_there: {gb-p: GreenBag …}      # clients and other needs that linklab lacks, in words
-    one_algorithm: {emptcp: [emptcp-http, emptcp-kernel]}   # clients that run the same one
+    one_algorithm: {emptcp: [emptcp-http, emptcp-kernel-2016]}   # clients that run the same one
     constants:                         # what was fitted to figures of the file
       - what*: U of alg1
         fitted_to*:                    # metrics and cells as below; link: of this link only

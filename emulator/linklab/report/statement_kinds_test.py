@@ -204,10 +204,10 @@ def kinds(name: str, metric: str, source: str = "", clients: str = "") -> set[st
             "mptcp",
             "energy-bursts",
             "table 4",
-            "mptcp to curl-lte|mptcp to curl-wifi|mptcp-lte to curl-lte",
+            "mptcp-2016 to curl-lte|mptcp-2016 to curl-wifi|mptcp-2016-lte to curl-lte",
         ),
         ("emptcp", "download", "figure 10", ""),
-        ("emptcp", "download", "5.3", "curl-wifi to mptcp"),
+        ("emptcp", "download", "5.3", "curl-wifi to mptcp-2016"),
         ("super-aggregation", "goodput", "appendix 1.5", ""),
     ],
 )
@@ -245,8 +245,9 @@ def test_no_outcome_accepts_another_algorithm_of_its_table() -> None:
             and one.expected.low <= other.expected.published[1]
             and other.expected.published[0] <= one.expected.high
         } - {one.of[0].client}
-        row -= {"emptcp-http", "emptcp-kernel"} if one.of[0].client.startswith("emptcp") else set()
-        row -= {"mptcp-lte", "mptcp"} if name == "mptcp" else set()
+        if one.of[0].client.startswith("emptcp"):
+            row -= {"emptcp-http", "emptcp-kernel-2016"}
+        row -= {"mptcp-2016-lte", "mptcp-2016"} if name == "mptcp" else set()
         assert bool(row) == bool(one.also_accepts), one.words
 
 
