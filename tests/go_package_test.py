@@ -106,7 +106,8 @@ def test_a_test_that_is_killed_leaves_no_lab(
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stdout.readline() == "open\n"
+        first = process.stdout.readline()
+        assert first == "open\n", first + process.stdout.read()
         family = labs_of(process.pid)
         assert family
         if end is not None:

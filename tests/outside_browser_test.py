@@ -258,8 +258,9 @@ def test_a_link_that_goes_is_seen_by_the_browser(
         over_lte = browsed(tmp_path, lab, "", inside(origin), over_both)
         share = over_lte / (RATES_BPS["lte"] * PAYLOAD_RATIO)
         print("of LTE's rate while Wi-Fi is away:", round(share, 3), kept_up(lab))
-        assert 0 < share < 1.3, "in order, what came before may wait for what was on its way"
+        assert share > 0
         if kept_up(lab):
-            assert share > 0.9
+            # In order, what came before may wait for what was on its way.
+            assert 0.9 < share < 1.3
         over_wifi = functools.partial(left, begun_bytes=5e6, settle_s=1, watched_s=3)
         assert browsed(tmp_path, lab, "wifi", inside(origin), over_wifi) == 0

@@ -52,13 +52,13 @@ func areFree(first, count int) bool {
 
 // answers tells whether a proxy answers at a port, by SOCKS5 (RFC 1928).
 func answers(port int) bool {
-	probe, err := net.DialTimeout("tcp4", local(port), time.Second)
+	probe, err := net.DialTimeout("tcp4", local(port), answerTime)
 	if err != nil {
 		return false
 	}
 	defer probe.Close()
 	welcome := make([]byte, 2)
-	if probe.SetDeadline(time.Now().Add(time.Second)) != nil {
+	if probe.SetDeadline(time.Now().Add(answerTime)) != nil {
 		return false
 	}
 	if _, err := probe.Write([]byte{5, 1, 0}); err != nil {
