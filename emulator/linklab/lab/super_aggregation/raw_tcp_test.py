@@ -7,6 +7,8 @@ import socket
 import time
 from contextlib import ExitStack
 
+import pytest
+
 from linklab.lab.super_aggregation.other_way import OtherWay
 from linklab.lab.super_aggregation.raw_tcp import RawConnection
 
@@ -25,18 +27,23 @@ class Stream:
         return False
 
 
-def look_until_due(connection: RawConnection, wait_s: float) -> None:
-    select.select([connection.fileno()], [], [], wait_s)
-    connection.look(time.monotonic())
+@pytest.fixture
+def server(loopback: ExitStack) -> socket.socket:
+    listener = loopback.enter_context(socket.socket())
+    listener.bind((LOOPBACK, 0))
+    listener.listen()
+    listener.settimeout(60)
+    return listener
 
 
-def test_it_asks_and_gets_an_answer_and_what_is_no_segment_is_nothing(loopback: ExitStack) -> None:
-    server = loopback.enter_context(socket.socket())
-    server.bind((LOOPBACK, 0))
-    server.listen()
-    server.settimeout(60)
-    raw = loopback.enter_context(socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP))
-    stream = Stream()
+@pytest.fixture
+def stream() -> Stream:
+    return Stream()
+
+
+def connected(
+    loopback: ExitStack, server: socket.socket, stream: Stream, way: OtherWay | None = None
+) -> RawConnection:
     connection = RawConnection(
         LOOPBACK,
         server.getsockname(),
@@ -44,15 +51,35 @@ def test_it_asks_and_gets_an_answer_and_what_is_no_segment_is_nothing(loopback: 
         stream.arrived,
         lambda: len(stream.content),
         lambda: (),
+        way,
     )
     loopback.callback(connection.end)
+    return connection
+
+
+def accepted_by(
+    loopback: ExitStack, server: socket.socket, connection: RawConnection, ends_s: float
+) -> socket.socket:
+    while not select.select([server], [], [], 0)[0] and time.monotonic() < ends_s:
+        look_until_due(connection, 0.1)
+    return loopback.enter_context(server.accept()[0])
+
+
+def look_until_due(connection: RawConnection, wait_s: float) -> None:
+    select.select([connection.fileno()], [], [], wait_s)
+    connection.look(time.monotonic())
+
+
+def test_it_asks_and_gets_an_answer_and_what_is_no_segment_is_nothing(
+    loopback: ExitStack, server: socket.socket, stream: Stream
+) -> None:
+    raw = loopback.enter_context(socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP))
+    connection = connected(loopback, server, stream)
     for cut in (0, 10, 19):
         raw.sendto(bytes(cut), (LOOPBACK, 0))
     connection.look(time.monotonic())
     ends_s = time.monotonic() + 60
-    while not select.select([server], [], [], 0)[0] and time.monotonic() < ends_s:
-        look_until_due(connection, 0.1)
-    accepted = loopback.enter_context(server.accept()[0])
+    accepted = accepted_by(loopback, server, connection, ends_s)
     accepted.settimeout(60)
     assert accepted.recv(100) == b"question"
     accepted.sendall(b"answer" * 1000)
@@ -62,30 +89,16 @@ def test_it_asks_and_gets_an_answer_and_what_is_no_segment_is_nothing(loopback: 
     accepted.close()
 
 
-def test_where_nothing_arrives_the_other_way_tells_the_sender(loopback: ExitStack) -> None:
-    server = loopback.enter_context(socket.socket())
-    server.bind((LOOPBACK, 0))
-    server.listen()
-    server.settimeout(60)
+def test_where_nothing_arrives_the_other_way_tells_the_sender(
+    loopback: ExitStack, server: socket.socket, stream: Stream
+) -> None:
     told = loopback.enter_context(
         socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     )
     told.settimeout(0)
-    stream = Stream()
-    connection = RawConnection(
-        LOOPBACK,
-        server.getsockname(),
-        b"question",
-        stream.arrived,
-        lambda: len(stream.content),
-        lambda: (),
-        OtherWay("lo", LOOPBACK, LOOPBACK),
-    )
-    loopback.callback(connection.end)
+    connection = connected(loopback, server, stream, OtherWay("lo", LOOPBACK, LOOPBACK))
     ends_s = time.monotonic() + 60
-    while not select.select([server], [], [], 0)[0] and time.monotonic() < ends_s:
-        look_until_due(connection, 0.1)
-    accepted = loopback.enter_context(server.accept()[0])
+    accepted = accepted_by(loopback, server, connection, ends_s)
     assert not select.select([told], [], [], 0)[0], "nothing has begun"
     accepted.sendall(b"answer")
     while not select.select([told], [], [], 0)[0] and time.monotonic() < ends_s:
