@@ -15,9 +15,14 @@ PROGRAM: Final = PeerProgram(package="curl", executable="curl")
 _CURL: Final = ("curl", "--silent", "--show-error", "--fail")
 
 
+def _get(task: Task, *options: str) -> list[str]:
+    """Returns the command that writes what it asked for to its output."""
+    return [*_CURL, "--cacert", task.ca_file, *options, task.url]
+
+
 def download(task: Task, *options: str) -> list[str]:
     """Returns the command that downloads the file by curl, with further options."""
-    return [*_CURL, "--cacert", task.ca_file, *options, "--output", task.output, task.url]
+    return _get(task, *options, "--output", task.output)
 
 
 def download_by(interface: Callable[[Task], str]) -> Command:
@@ -61,8 +66,7 @@ def _in_pieces(link: str) -> ClientUnderTest:
     def fetch(task: Task) -> list[str]:
         return [
             *("sh", "-ec", _IN_PIECES, "sh", str(task.scenario.payload.size_bytes), task.output),
-            *(*_CURL, "--cacert", task.ca_file),
-            *("--interface", task.scenario.links[link].device, task.url),
+            *_get(task, "--interface", task.scenario.links[link].device),
         ]
 
     return ClientUnderTest(
