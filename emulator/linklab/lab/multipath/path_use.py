@@ -40,9 +40,10 @@ class PathUse:
         return {name: value for name, value in asked.items() if value is not None}
 
     @property
-    def uses_mainline(self) -> bool:
-        """Whether the scenario's scheduler decides, by default that of the mainline kernel."""
-        return self.scheduler is None
+    def forecasts_lte(self) -> bool:
+        """Whether eMPTCP forecasts LTE's rate, as published. With mainline's scheduler its highest rate
+        counts instead (`HighestRate` in `energy/path_usage.py` says why)."""
+        return self.scheduler is not None
 
     @property
     def needs_energy(self) -> bool:

@@ -133,5 +133,5 @@ def _control(ready: ReadyLab, multipath: Multipath, use: PathUse) -> Control:
         model,
         wifi=first,
         lte=ready.lte,
-        forecasts_lte=not use.uses_mainline,
+        forecasts_lte=use.forecasts_lte,
     )
