@@ -24,12 +24,7 @@ from linklab.traces.encapsulation import CUT, TCP, InnerPacket, UnreadableError
 from linklab.traces.format import Format, Options
 from linklab.traces.merging import joined
 from linklab.traces.packet_file import MAGIC, CaptureError, Packet, PacketFile
-from linklab.traces.trace import (
-    NS_PER_S,
-    TraceError,
-    TraceFile,
-    TraceSample,
-)
+from linklab.traces.trace import NS_PER_S, TraceError, TraceFile, TraceSample
 
 BIN_S: Final = 0.1
 

@@ -13,12 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from linklab.traces.bins import Bins
-from linklab.traces.trace import (
-    MIN_SAMPLE_NS,
-    NS_PER_S,
-    TraceFile,
-    TraceSample,
-)
+from linklab.traces.trace import MIN_SAMPLE_NS, NS_PER_S, TraceFile, TraceSample
 
 SAMPLE_S: Final = 1.0
 """The usual length of a sample."""
