@@ -137,13 +137,17 @@ def test_a_guest_that_hangs_ends_with_its_machine(guests: Guests) -> None:
     assert guests.nothing_is_left()
 
 
+def await_content(file: Path) -> None:
+    """Waits until the guest has written something there. A shell makes the file before that."""
+    patience = time.monotonic() + 20
+    while not (file.exists() and file.read_text()) and time.monotonic() < patience:
+        time.sleep(0.01)
+
+
 def test_what_a_guest_wrote_until_it_was_ended_is_there(guests: Guests) -> None:
     guests.does("echo begun > result; sleep 100")
     with guests.start() as guest:
-        patience = time.monotonic() + 20
-        desk = guest._machine.desk / "run" / "result"
-        while not desk.exists() and time.monotonic() < patience:
-            time.sleep(0.01)
+        await_content(guest._machine.desk / "run" / "result")
     assert (guest.run_dir / "result").read_text() == "begun\n"
 
 
@@ -205,9 +209,7 @@ def test_machines_end_with_linklab(guests: Guests, tmp_path: Path) -> None:
         assert process.stdout.readline() == "started\n"
         (left,) = (path for path in guests.scratch.glob("linklab-*"))
         result = left / "desk" / "run" / "result"
-        patience = time.monotonic() + 20
-        while not (result.exists() and result.read_text()) and time.monotonic() < patience:
-            time.sleep(0.01)
+        await_content(result)
         mark = str(left).encode()
         assert _mentioned(mark)
         process.send_signal(signal.SIGKILL)
