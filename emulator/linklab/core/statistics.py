@@ -86,8 +86,8 @@ def simpson(values: Sequence[float], at: Sequence[float]) -> float:
     """Integrates samples at ascending positions `at` by Simpson's rule (thesis 3.4).
 
     The unit is the product of both units. Unequal steps, and an odd last one, follow K. Cartwright
-    (J. of Math. Sciences and Math. Education 12:2, 2017). The result equals that of
-    `scipy.integrate.simpson` to the digit. An installation without extras has no scipy.
+    (J. of Math. Sciences and Math. Education 12:2, 2017), as in `scipy.integrate.simpson`. An
+    installation without extras has no scipy.
     """
     y, x = _numbers(values, 2), _numbers(at, 2)
     if len(y) != len(x):
@@ -106,9 +106,9 @@ def simpson(values: Sequence[float], at: Sequence[float]) -> float:
     if len(steps) % 2:
         h, last = steps[-2:]
         area += float(
-            (2 * last**2 + 3 * h * last) / (6 * (last + h)) * y[-1]
-            + (last**2 + 3.0 * h * last) / (6 * h) * y[-2]
-            - last**3 / (6 * h * (h + last)) * y[-3]
+            (2 * last * last + 3 * h * last) / (6 * (last + h)) * y[-1]
+            + (last * last + 3 * h * last) / (6 * h) * y[-2]
+            - last * last * last / (6 * h * (h + last)) * y[-3]
         )
     return area
 
