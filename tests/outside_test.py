@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import Called, Linklab, command, environment
+from conftest import Called, Linklab, command, environment, lines
 from free_ports import free_port, free_ports
 from host_place_test import nested
 from linklab.places.guest import gateway
@@ -105,6 +105,8 @@ def test_proxies_from_outside_use_the_family_of_each_link(
             for scheme in ("http", "socks5h"):
                 assert fetched(lab.origin, lab.proxy(link, scheme)) == CONTENT, (link, scheme)
         assert lab.linklab("link", "wifi", "down") == "wifi: down\n"
+        events = [one["kind"] for one in lines(lab.run_dir() / "events.jsonl")]
+        assert "carrier-down" in events  # So no new connection is over Wi-Fi.
         assert fetched(lab.origin, lab.proxy("", "socks5h")) == CONTENT
 
 

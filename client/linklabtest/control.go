@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -20,8 +19,6 @@ const (
 	tokenHeader = "X-Linklab"
 	// answerTime is the longest time for an answer of the lab.
 	answerTime = 5 * time.Second
-	// changeTime is the longest time for a change to be in the lab's records.
-	changeTime = 5 * time.Second
 	// mostBytes is the most bytes read of an answer. The metrics are the longest, some 100 kB.
 	mostBytes = 1 << 24
 )
@@ -63,10 +60,9 @@ func (c *control) ways() (proxies map[string]string, origins []string, err error
 	return status.Proxies, status.Origins, nil
 }
 
-// change changes a link, and waits until the change is in the lab's records. Its errors have the texts
+// change changes a link. The lab answers when it has applied the change. Its errors have the texts
 // of `linklab link`.
 func (c *control) change(link string, change Change) error {
-	before := c.changes(link)
 	content, err := json.Marshal(change.body(link))
 	if err != nil {
 		return err
@@ -88,22 +84,7 @@ func (c *control) change(link string, change Change) error {
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(said.Error)
 	}
-	for end := time.Now().Add(changeTime); slices.Equal(c.changes(link), before) && time.Now().Before(end); {
-		time.Sleep(between)
-	}
 	return nil
-}
-
-// changes returns the metrics that count the changes by hand of a link.
-func (c *control) changes(link string) []string {
-	var found []string
-	for line := range strings.Lines(c.metrics()) {
-		if strings.HasPrefix(line, "linklab_events_total{") && strings.Contains(line, `kind="live"`) &&
-			strings.Contains(line, fmt.Sprintf("link=%q", link)) {
-			found = append(found, line)
-		}
-	}
-	return found
 }
 
 // metrics returns the lab's metrics, "" if it does not answer.

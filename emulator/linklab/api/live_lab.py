@@ -10,7 +10,6 @@ import contextlib
 import http.client
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,7 +20,6 @@ from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
 from linklab.core.free_ports import free_ports
-from linklab.lab.player.control import Command
 from linklab.live import link_command, session, way_outside
 from linklab.live.address import from_here, to_text
 from linklab.schema.mapping import guess
@@ -29,10 +27,6 @@ from linklab.schema.mapping import guess
 START_S: Final = 120.0
 """The default time for a lab to start, on a machine that is busy."""
 
-_CHANGE_S: Final = 5.0
-"""The longest time to wait for a change to be in the lab's records."""
-
-_POLL_S: Final = 0.05
 _RECORDED: Final = "linklab_link_up{"
 """A metric that is there once the links have their first state."""
 _HELLO, _WELCOME = b"\x05\x01\x00", b"\x05\x00"
@@ -108,18 +102,9 @@ class LabLink:
     def _change(self, change: str, value: str | None, seconds: float | None) -> None:
         try:
             span = None if seconds is None else f"{seconds:.6f} s"
-            apply(self, link_command.command_of(self.name, change, value, span))
+            link_command.send(self.address, link_command.command_of(self.name, change, value, span))
         except (ValueError, RuntimeError) as error:
             raise UsageError(f"{self.name}: {error}") from error
-
-
-def apply(link: LabLink, command: Command) -> None:
-    """Changes a link as a command says. Raises RuntimeError if the link cannot do it."""
-    before = _changes(link.address, link.name)
-    link_command.send(link.address, command)
-    deadline = time.monotonic() + _CHANGE_S
-    while _changes(link.address, link.name) == before and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
 
 
 @dataclass(frozen=True)
@@ -280,17 +265,6 @@ def _answer(address: tuple[str, int], path: str) -> str:
     with contextlib.closing(connection):
         connection.request("GET", path)
         return connection.getresponse().read().decode()
-
-
-def _changes(address: tuple[str, int], link: str) -> list[str]:
-    """Returns how many changes by hand a link has seen, as its metric says."""
-    return [
-        line
-        for line in _metrics(address).splitlines()
-        if line.startswith("linklab_events_total{")
-        and 'kind="live"' in line
-        and f'link="{link}"' in line
-    ]
 
 
 def _answers(proxy: tuple[str, int]) -> bool:

@@ -212,6 +212,8 @@ class _Handler(AnsweringHandler):
             return self.refuse(error.status, str(error))
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
             return self.refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except OSError as error:
+            return self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         return self.answer_json(HTTPStatus.OK, {"done": said})
 
 

@@ -202,13 +202,14 @@ def _require_fitting_jitter(scenario: Scenario, command: Command, standing: Comm
         )
 
 
-def in_words(command: Command) -> str:
-    """Describes a command for people. Pure."""
+def in_words(command: Command, *, is_executed: bool = True) -> str:
+    """Describes a command for people, and whether the lab has executed it. Pure."""
     if command.next:
         return f"on to {command.algorithm or 'the next algorithm'}"
     if command.pause is not None:
         return "no further download begins" if command.pause else "downloads go on"
-    return f"{command.link}: {command.in_words()}"
+    more = "" if is_executed else " (the lab has not applied it yet)"
+    return f"{command.link}: {command.in_words()}{more}"
 
 
 def _said(value: object) -> bool:

@@ -138,8 +138,11 @@ class LiveLab:
 
         Raises ValueError if the scenario's links cannot do it.
         """
+        sent: tuple[Path, int] | None = None
         with self._lock:
-            command = feasible(self._scenario, command, self._standing.get(command.link))
+            before = self._standing.get(command.link)
+            standing = before
+            command = feasible(self._scenario, command, before)
             if command.pause is not None:
                 self._pause(is_wanted=command.pause)
             elif command.next:
@@ -148,15 +151,28 @@ class LiveLab:
                 os.write(self._waker, b".")
                 command = Command(next=True, algorithm=command.algorithm)
             else:
-                standing = lasting(self._standing.get(command.link), command)
-                self._standing.pop(command.link, None)
-                if standing is not None:
-                    self._standing[command.link] = standing
+                standing = lasting(before, command)
+                self._stand(command.link, standing)
                 self._is_changed = True
                 self._changed_run = self._running or self._changed_run
             if self._running is not None and command.pause is None:
-                control.send(self._running[1], command)
+                run_dir = self._running[1]
+                sent = run_dir, control.send(run_dir, command)
+        if sent is None or command.next:
             return in_words(command)
+        try:
+            return in_words(command, is_executed=control.is_executed(*sent))
+        except ValueError:
+            with self._lock:
+                if self._standing.get(command.link) is standing:
+                    self._stand(command.link, before)
+            raise
+
+    def _stand(self, link: str, command: Command | None) -> None:
+        """Sets what later runs of a link begin with."""
+        self._standing.pop(link, None)
+        if command is not None:
+            self._standing[link] = command
 
     def saved(self, name: str) -> str:
         """Writes a scenario of the last run in which a user changed a link. Raises ValueError."""

@@ -17,6 +17,7 @@ import pytest
 from linklab import scenario
 from linklab.core.records import FILES, EventRecord, MachineRecord, QueueRecord, line
 from linklab.lab.network.services import Origin, Outside
+from linklab.lab.player import control
 from linklab.lab.player.control import FILE, Command
 from linklab.live import session as live
 from linklab.live.recorder import Recorder
@@ -100,6 +101,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.setattr(summary, "write", lambda _: FIGURES)
     monkeypatch.setattr(live, "PATIENCE_S", 0.0)
     monkeypatch.setattr(live, "TICK_S", 0.01)
+    monkeypatch.setattr(control, "ANSWER_S", 0.0)
     return made
 
 
@@ -144,7 +146,8 @@ def test_algorithms_take_turns_and_share_a_turns_seed(
 def test_what_was_changed_stays_changed(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
     def change(begun: int) -> None:
         if begun == 1:
-            assert lab.obey(Command(link="lte", down_rate_bps=10**7)) == "lte: rate 10 Mbit/s"
+            said = lab.obey(Command(link="lte", down_rate_bps=10**7))
+            assert said == "lte: rate 10 Mbit/s (the lab has not applied it yet)"
             lab.obey(Command(link="wifi", carrier="down", duration_s=1.0))
         if begun == 3:
             raise Enough
@@ -160,6 +163,24 @@ def test_what_was_changed_stays_changed(lab: LiveLab, runs: Runs, tmp_path: Path
     passing = {"link": "wifi", "carrier": "down", "duration_s": 1.0}
     assert sent == [[standing, passing], [standing], [standing]]
     assert lab.status()["changed"] == [standing]
+
+
+def test_what_the_lab_refuses_does_not_stay(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
+    def change(begun: int) -> None:
+        if begun == 2:
+            raise Enough
+        wifi_to = [Command(link="wifi", loss_ratio=0.1), Command(link="wifi", rtt_s=0.2)]
+        with (runs.directories[-1] / FILES[EventRecord]).open("wb") as events:
+            events.write(line(EventRecord(0.1, "wifi", "live", "loss 10 %", 1)))
+            events.write(line(EventRecord(0.2, "wifi", control.REFUSED, "too slow", 2)))
+        assert lab.obey(wifi_to[0]) == "wifi: loss 10 %"
+        with pytest.raises(ValueError, match="too slow"):
+            lab.obey(wifi_to[1])
+
+    runs.during = change
+    with pytest.raises(Enough):
+        lab.run(tmp_path)
+    assert lab.status()["changed"] == [{"link": "wifi", "loss_ratio": 0.1}]
 
 
 def test_an_algorithm_is_chosen(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:

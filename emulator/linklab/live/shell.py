@@ -56,8 +56,8 @@ class ShellLab:
         command = feasible(self._request.scenario, command)
         if self._run_dir is None:
             raise ValueError("the lab is not there yet")
-        control.send(self._run_dir, command)
-        return in_words(command)
+        number = control.send(self._run_dir, command)
+        return in_words(command, is_executed=control.is_executed(self._run_dir, number))
 
 
 def run(request: RunRequest, where: Environment, parent: Path, address: tuple[str, int]) -> int:

@@ -22,8 +22,9 @@ from linklab.api.http.messages import (
     command_of,
     refused,
 )
-from linklab.api.live_lab import LabRequest, OpenLab, apply, opened
+from linklab.api.live_lab import LabRequest, OpenLab, opened
 from linklab.api.progress import Tell
+from linklab.live import link_command
 
 _TICK_S: Final = 0.5
 
@@ -80,7 +81,7 @@ class OneLab:
             raise RefusedError(HTTPStatus.NOT_FOUND, str(error), "name") from None
         command = command_of(name, change)
         try:
-            apply(link, command)
+            link_command.send(link.address, command)
         except RuntimeError as error:
             lab.running()
             raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error) from None

@@ -1,11 +1,13 @@
 """Sends changes to a running lab, as commands in a file of the run directory.
 
 `linklab link` and `linklab next` append lines to `control.jsonl`. The player reads new lines ten
-times a second. It is a file because both guest and host see it.
+times a second. It writes into `events.jsonl` what became of them. Both are files because both guest
+and host see them.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from linklab.core import plain_file, units
 from linklab.core.bounded import Bps, Bytes, Name, Ratio, Seconds
 from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS
+from linklab.core.records import EventRecord, Tail
 from linklab.models import impairments
 from linklab.models.events import Event
 
@@ -24,6 +27,14 @@ FILE = "control.jsonl"
 PERIOD_S = 0.1
 """The interval in which a running lab reads commands."""
 
+
+ANSWER_S = 4.0
+"""The longest wait for the lab to execute a command. A client waits 5 s for the lab's answer."""
+
+_POLL_S = 0.02
+
+REFUSED = "refused"
+"""The kind of event of a command that the lab cannot execute."""
 
 RESTORED = "as the scenario says"
 """What becomes of a link whose changes are taken back."""
@@ -105,11 +116,33 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         return replace(event, duration_s=self.duration_s)
 
 
-def send(run_dir: Path, command: Command) -> None:
-    """Appends a command for the lab that runs in `run_dir`."""
+def send(run_dir: Path, command: Command) -> int:
+    """Appends a command for the lab that runs in `run_dir`. Returns its number, from 1.
+
+    One thread at a time may send.
+    """
     line = msgspec.json.encode(command) + b"\n"
     with plain_file.appending(run_dir / FILE) as file:
         file.write(line)
+    return plain_file.read(run_dir / FILE).count(b"\n")
+
+
+def is_executed(run_dir: Path, number: int) -> bool:
+    """Waits until the lab has executed a command. Returns False if it has not within `ANSWER_S`,
+    such as while it starts.
+
+    Raises ValueError with the reason if the lab refuses the command, RecordError, OSError.
+    """
+    events, deadline_s = Tail(run_dir, EventRecord), time.monotonic() + ANSWER_S
+    while True:
+        for record in events.read():
+            if record.command == number:
+                if record.kind == REFUSED:
+                    raise ValueError(record.detail)
+                return True
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(_POLL_S)
 
 
 class Inbox:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from linklab.core.impairments import Impairments
+from linklab.core.records import FILES, EventRecord, line
 from linklab.lab.player import control
 from linklab.lab.player.control import Command, Inbox
 from linklab.models.events import Event
@@ -23,6 +24,22 @@ def test_commands_arrive_in_order_and_once(tmp_path: Path) -> None:
     assert inbox.read() == []
     control.send(tmp_path, sent[2])
     assert inbox.read() == sent[2:]
+
+
+def test_a_command_waits_for_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number tells its records from those of other commands."""
+    monkeypatch.setattr(control, "ANSWER_S", 0.0)
+    numbers = [control.send(tmp_path, Command(link="wifi", carrier="down")) for _ in range(3)]
+    assert numbers == [1, 2, 3]
+    assert not control.is_executed(tmp_path, 1)
+    with (tmp_path / FILES[EventRecord]).open("wb") as events:
+        events.write(line(EventRecord(0.1, "wifi", "carrier-down")))
+        events.write(line(EventRecord(0.1, "wifi", "live", "down", 1)))
+        events.write(line(EventRecord(0.2, "wifi", control.REFUSED, "no radio", 2)))
+    assert control.is_executed(tmp_path, 1)
+    with pytest.raises(ValueError, match="no radio"):
+        control.is_executed(tmp_path, 2)
+    assert not control.is_executed(tmp_path, 3)
 
 
 def test_commands_are_not_written_through_a_link(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from linklab.lab.network.lab import Lab
 from linklab.lab.network.shaped_link import ShapedLink
 from linklab.lab.player import control
 from linklab.lab.player.connections import OpenConnections
-from linklab.lab.player.control import Command, Inbox
+from linklab.lab.player.control import REFUSED, Command, Inbox
 from linklab.lab.player.signal_file import SignalFile
 from linklab.lab.shaping.tc import ShapingError
 from linklab.links.stack import ScenarioLink
@@ -245,9 +245,11 @@ class Player:
         for command in self._inbox.read():
             self._commands += 1
             if isinstance(command, str):
-                self.write_event(due_s, "", Happening("refused", command))
+                self._refuse(due_s, "", command)
             else:
                 self._carry_out(command, due_s)
+            for file in (self._links, self._events):
+                file.flush()  # After the change: a reader of the event finds the link changed.
         self.at(self._looks.after(due_s), self._obey)
 
     def _carry_out(self, command: Command, due_s: float) -> None:
@@ -255,12 +257,15 @@ class Player:
             self.write_event(due_s, "", Happening("next"))
             self._on_next()
         elif command.link not in self._models:
-            self.write_event(due_s, "", Happening("refused", f"no link is {command.link!r}"))
+            self._refuse(due_s, "", f"no link is {command.link!r}")
         else:
             try:
                 self._change(command, due_s)
             except ValueError as error:
-                self.write_event(due_s, command.link, Happening("refused", str(error)))
+                self._refuse(due_s, command.link, str(error))
+
+    def _refuse(self, due_s: float, link: str, why: str) -> None:
+        self.write_event(due_s, link, Happening(REFUSED, why), self._commands)
 
     def _change(self, command: Command, due_s: float) -> None:
         """Changes a link as a user asks. Raises ValueError if the scenario or the kernel cannot do it."""
@@ -282,8 +287,6 @@ class Player:
             link.apply(link.state)
             self._ask_again(command.link)
             raise ValueError(str(error)) from error
-        for file in (self._links, self._events):
-            file.flush()  # After the change: a reader of the event finds the link changed.
 
     def _show_signal(self, link: ShapedLink, state: LinkState) -> None:
         if self._signal is not None:
