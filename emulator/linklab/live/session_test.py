@@ -22,6 +22,7 @@ from linklab.lab.player.control import FILE, Command
 from linklab.live import session as live
 from linklab.live.recorder import Recorder
 from linklab.live.session import KEPT_RUNS, LiveLab, choose_place, requests
+from linklab.models.events import REFUSED
 from linklab.places import choice
 from linklab.places.choice import Environment, PlaceError
 from linklab.runs import job, runner, summary
@@ -172,7 +173,7 @@ def test_what_the_lab_refuses_does_not_stay(lab: LiveLab, runs: Runs, tmp_path: 
         wifi_to = [Command(link="wifi", loss_ratio=0.1), Command(link="wifi", rtt_s=0.2)]
         with (runs.directories[-1] / FILES[EventRecord]).open("wb") as events:
             events.write(line(EventRecord(0.1, "wifi", "live", "loss 10 %", 1)))
-            events.write(line(EventRecord(0.2, "wifi", control.REFUSED, "too slow", 2)))
+            events.write(line(EventRecord(0.2, "wifi", REFUSED, "too slow", 2)))
         assert lab.obey(wifi_to[0]) == "wifi: loss 10 %"
         with pytest.raises(ValueError, match="too slow"):
             lab.obey(wifi_to[1])

@@ -252,6 +252,9 @@ BY_HAND: Final = "live"
 BY_HAND_END: Final = f"{BY_HAND}-end"
 """The kind of the end of such a change, with the same detail."""
 
+REFUSED: Final = "refused"
+"""The kind of a change that the lab cannot make. Its detail says why."""
+
 
 def noted(begun: Iterable[Event], ended: Iterable[Event]) -> list[Happening]:
     """Returns the starts and ends of events that link states do not show (`transitions`)."""

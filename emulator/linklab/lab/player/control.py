@@ -20,7 +20,7 @@ from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import EventRecord, Tail
 from linklab.models import impairments
-from linklab.models.events import Event
+from linklab.models.events import REFUSED, Event
 
 FILE = "control.jsonl"
 
@@ -32,9 +32,6 @@ ANSWER_S = 4.0
 """The longest wait for the lab to execute a command. A client waits 5 s for the lab's answer."""
 
 _POLL_S = 0.02
-
-REFUSED = "refused"
-"""The kind of event of a command that the lab cannot execute."""
 
 RESTORED = "as the scenario says"
 """What becomes of a link whose changes are taken back."""

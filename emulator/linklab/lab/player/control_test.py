@@ -7,7 +7,7 @@ from linklab.core.impairments import Impairments
 from linklab.core.records import FILES, EventRecord, line
 from linklab.lab.player import control
 from linklab.lab.player.control import Command, Inbox
-from linklab.models.events import Event
+from linklab.models.events import REFUSED, Event
 
 
 def test_commands_arrive_in_order_and_once(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_command_waits_for_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with (tmp_path / FILES[EventRecord]).open("wb") as events:
         events.write(line(EventRecord(0.1, "wifi", "carrier-down")))
         events.write(line(EventRecord(0.1, "wifi", "live", "down", 1)))
-        events.write(line(EventRecord(0.2, "wifi", control.REFUSED, "no radio", 2)))
+        events.write(line(EventRecord(0.2, "wifi", REFUSED, "no radio", 2)))
     assert control.is_executed(tmp_path, 1)
     with pytest.raises(ValueError, match="no radio"):
         control.is_executed(tmp_path, 2)

@@ -37,7 +37,7 @@ from linklab.lab.network.lab import Lab
 from linklab.lab.network.shaped_link import ShapedLink
 from linklab.lab.player import control
 from linklab.lab.player.connections import OpenConnections
-from linklab.lab.player.control import REFUSED, Command, Inbox
+from linklab.lab.player.control import Command, Inbox
 from linklab.lab.player.signal_file import SignalFile
 from linklab.lab.shaping.tc import ShapingError
 from linklab.links.stack import ScenarioLink
@@ -265,7 +265,7 @@ class Player:
                 self._refuse(due_s, command.link, str(error))
 
     def _refuse(self, due_s: float, link: str, why: str) -> None:
-        self.write_event(due_s, link, Happening(REFUSED, why), self._commands)
+        self.write_event(due_s, link, Happening(events.REFUSED, why), self._commands)
 
     def _change(self, command: Command, due_s: float) -> None:
         """Changes a link as a user asks. Raises ValueError if the scenario or the kernel cannot do it."""
