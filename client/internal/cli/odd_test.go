@@ -116,7 +116,7 @@ func TestMirrorsThatDiffer(t *testing.T) {
 	for _, habit := range []string{"etag-by-address", "date-by-address", "file-by-address"} {
 		for _, algorithm := range []string{"adaptive", "alg3"} {
 			name := filepath.Join(t.TempDir(), "file")
-			code, stdout, stderr := run(slices.Concat([]string{"get", base + habit + "/" + algorithm, "-o", name, "--json", "--algorithm", algorithm, "--first-request", "500kB"}, links["wifi"], links["lte"])...)
+			code, stdout, stderr := run(slices.Concat([]string{"get", base + habit + "/" + algorithm, "-o", name, "--json", "--algorithm", algorithm, "--first-request", "500kB", "--connections", "1"}, links["wifi"], links["lte"])...)
 			var summary rundir.Summary
 			if err := json.Unmarshal([]byte(stdout), &summary); code != 0 || err != nil {
 				t.Fatalf("%s, %s: exit code %d, %v, stderr %s", habit, algorithm, code, err, stderr)
