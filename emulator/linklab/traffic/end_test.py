@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from linklab.core.free_ports import free_ports
@@ -61,10 +62,17 @@ def task(kind: str, direction: str, **more: Any) -> tuple[EndTask, EndTask]:
     return common, {**common, "listens": False, "sends": direction == "up"}
 
 
+def connections(end: subprocess.Popen[str]) -> int:
+    """Returns how many connections an end has open."""
+    found = psutil.Process(end.pid).net_connections("tcp")
+    return sum(one.status == psutil.CONN_ESTABLISHED for one in found)
+
+
 def counts(
-    start: Start, pair: tuple[EndTask, EndTask], seconds: float | None
+    start: Start, pair: tuple[EndTask, EndTask], seconds: float | None, *, connected: int = 0
 ) -> list[dict[str, int]]:
-    """Runs both ends, and returns what the sender and the receiver have counted."""
+    """Runs both ends, and returns what the sender and the receiver have counted. If they are ended
+    after some seconds, these begin when the client has so many connections."""
     ends = [start(one) for one in pair]
     for end in ends:
         assert end.stdout is not None
@@ -75,6 +83,10 @@ def counts(
         end.stdin.write(f"{start_ns}\n")
         end.stdin.flush()
     if seconds is not None:
+        patience = time.monotonic() + 20
+        while connections(ends[1]) < connected:
+            assert time.monotonic() < patience
+            time.sleep(0.01)  # A busy machine connects later.
         time.sleep(seconds)
         for end in ends:
             end.send_signal(signal.SIGTERM)
@@ -86,16 +98,17 @@ def counts(
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 @pytest.mark.parametrize("direction", ["down", "up"])
 def test_bulk_flows_until_it_is_ended(start: Start, direction: str, address: str) -> None:
-    sent, received = counts(start, task("bulk", direction, address=address), 0.5)
+    sent, received = counts(start, task("bulk", direction, address=address), 0.5, connected=2)
     assert sent["bytes"] == 0
     assert received["bytes"] > 1_000_000
 
 
 def test_a_flow_begins_and_ends_at_its_times(start: Start) -> None:
+    """It lasts long enough for a client that a busy machine lets begin late."""
     begun = time.monotonic()
-    pair = task("bulk", "up", from_ns=300_000_000, to_ns=600_000_000)
+    pair = task("bulk", "up", from_ns=300_000_000, to_ns=2_000_000_000)
     _, received = counts(start, pair, None)
-    assert time.monotonic() - begun > 0.6
+    assert time.monotonic() - begun > 2
     assert received["bytes"] > 0
 
 
@@ -107,10 +120,11 @@ def test_a_flow_that_has_not_begun_has_delivered_nothing(start: Start) -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 @pytest.mark.parametrize("direction", ["down", "up"])
 def test_a_call_has_a_rate_and_delays(start: Start, direction: str, address: str) -> None:
-    """100 packets of 100 bytes in a second."""
-    pair = task("call", direction, to_ns=1_000_000_000, address=address)
+    """100 packets of 100 bytes in a second. On a busy machine the call may begin, or the last packets
+    may come, up to a second late."""
+    pair = task("call", direction, to_ns=4_000_000_000, address=address)
     sent, received = counts(start, pair, None)
-    assert 80 <= received["packets"] <= sent["sent"] <= 101
+    assert 300 <= received["packets"] <= sent["sent"] <= 401
     assert received["bytes"] == 100 * received["packets"]
     assert received["numbered"] >= received["packets"]
     assert 0 <= received["delay_p50_ns"] <= received["delay_p95_ns"] <= received["delay_p99_ns"]
@@ -120,7 +134,7 @@ def test_a_call_has_a_rate_and_delays(start: Start, direction: str, address: str
 def test_pages_are_fetched_one_after_the_other(start: Start, direction: str) -> None:
     pages = [(300_001, 50_000_000), (1, 50_000_000), (70_000, 3_600_000_000_000)]
     pair = task("web", direction, pages=pages)
-    sent, received = counts(start, pair, 1.5)
+    sent, received = counts(start, pair, 5)  # It takes 0.2 s on an idle machine.
     client = received if direction == "down" else sent
     assert client["pages"] == 3
     assert received["bytes"] == 370_002
