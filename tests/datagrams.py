@@ -41,6 +41,10 @@ def echo() -> Iterator[int]:
         yield port
 
 
+NO_ANSWER_S = 2.0
+"""The time after which an answer that must not come counts as none."""
+
+
 class Association:
     """A UDP association with a proxy of the loopback device (RFC 1928, 7)."""
 
@@ -58,12 +62,20 @@ class Association:
         self.tcp.close()
         self.udp.close()
 
-    def ask(self, address: str, port: int, said: bytes, *, fragment: int = 0) -> bytes | None:
-        """Returns the answer to a datagram, without its header; None if there is none in 2 s. A late
+    def ask(
+        self,
+        address: str,
+        port: int,
+        said: bytes,
+        *,
+        fragment: int = 0,
+        patience_s: float = PATIENCE_S,
+    ) -> bytes | None:
+        """Returns the answer to a datagram, without its header; None if there is none in time. A late
         answer to an earlier one, which said something else, is no answer to this one."""
         header = bytes((0, 0, fragment, 1)) + socket.inet_aton(address) + port.to_bytes(2)
         self.udp.send(header + said)
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + patience_s
         while (left_s := deadline - time.monotonic()) > 0:
             self.udp.settimeout(left_s)
             try:
