@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 from conftest import Linklab, command, finished
 from datagrams import NO_ANSWER_S, Association, echo
+from free_ports import free_port
 from host_place_test import nested
 from linklab.lab.programs import certificates
 from linklab.places.guest import gateway
-from through_the_lab import PATIENCE_S, ProxiedLab, inside, proxied
+from through_the_lab import PATIENCE_S, ProxiedLab, answers, inside, proxied
 
 pytestmark = pytest.mark.one_at_a_time
 
@@ -155,8 +156,7 @@ def quic_server(tmp_path: Path, http3: Path) -> Iterator[tuple[str, Path, bytes]
     ca, cert, key = (tmp_path / name for name in ("ca.pem", "cert.pem", "key.pem"))
     names = ("127.0.0.1", "10.0.1.1")
     certificates.ensure((ca, tmp_path / "ca.key"), (cert, key), names, bytes(32))
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [
             *(http3 / "example", "-bind", f"127.0.0.1:{port}", "-tcp"),
@@ -166,6 +166,11 @@ def quic_server(tmp_path: Path, http3: Path) -> Iterator[tuple[str, Path, bytes]
         stderr=subprocess.DEVNULL,
     )
     try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not answers(port):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)  # It does not listen yet.
         yield f"https://127.0.0.1:{port}/file", ca, content
     finally:
         process.kill()
