@@ -194,6 +194,12 @@ def test_others_download_through_a_live_lab(
         assert not any(map(answers, lab.ports.values()))
 
 
+def connected(runs: Path) -> bool:
+    """Tells whether a run of alg3 has opened a connection."""
+    logs = runs.glob("*/*alg3*/client.jsonl")
+    return any('"event":"connected"' in log.read_text() for log in logs)
+
+
 def test_algorithms_take_turns_beside_what_comes_through_the_proxy(
     tmp_path: Path, scenario: ScenarioFile, origin: str
 ) -> None:
@@ -202,8 +208,10 @@ def test_algorithms_take_turns_beside_what_comes_through_the_proxy(
     with proxied(tmp_path, file, origin, "-a", "alg3,alg1") as lab:
         assert lab.status()["algorithms"] == ["alg3", "alg1"]
         assert fetched(inside(origin), lab.proxy("lte"), "-r", "0-99999") == CONTENT[:100_000]
-        (run_dir,) = (tmp_path / "runs").glob("*/*alg3*")
-        assert '"event":"connected"' in (run_dir / "client.jsonl").read_text()
+        deadline = time.monotonic() + PATIENCE_S
+        while not connected(tmp_path / "runs"):
+            assert time.monotonic() < deadline, lab.said()
+            time.sleep(0.1)  # The proxy answers before the algorithm's client begins.
 
 
 def test_a_lab_that_dies_in_mid_stream(
@@ -243,7 +251,11 @@ def test_a_lab_that_dies_in_mid_stream(
         stderr=subprocess.PIPE,
         text=True,
     ) as client:
-        time.sleep(1.5)  # The download is in progress by then.
+        part, deadline = tmp_path / "part", time.monotonic() + PATIENCE_S
+        while not (part.exists() and part.stat().st_size):
+            assert client.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)  # Nothing has come yet.
         assert client.poll() is None
         kernels = [one for one in family if one.name().startswith("linux-")]
         assert kernels, [one.name() for one in family]
