@@ -18,7 +18,7 @@ import pytest
 from conftest import Linklab, command, finished
 from datagrams import NO_ANSWER_S, Association, echo
 from free_ports import free_port
-from host_place_test import nested
+from host_place_test import LISTENS, nested
 from linklab.lab.programs import certificates
 from linklab.places.guest import gateway
 from through_the_lab import PATIENCE_S, ProxiedLab, answers, inside, proxied
@@ -304,7 +304,7 @@ def test_an_origin_is_reached_by_udp_on_the_host_too(
     for name, content in (("serve.py", SERVE), ("inside.py", INSIDE)):
         (tmp_path / name).write_text(content)
     script = (
-        f"{sys.executable} {tmp_path}/serve.py & sleep 3;"
+        f"{sys.executable} {tmp_path}/serve.py & {LISTENS}"
         " $linklab exec $scenario --place host --origin http://127.0.0.1:8000/"
         f" --out /tmp/inner -- {sys.executable} {tmp_path}/inside.py"
     )

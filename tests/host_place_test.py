@@ -17,6 +17,10 @@ from conftest import REPOSITORY, Linklab, lines
 ScenarioFile = Callable[..., Path]
 
 
+LISTENS = "until (: < /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.1; done;"
+"""Waits in a script until a server listens on port 8000."""
+
+
 def nested(script: str, scenario: Path) -> list[str]:
     """Returns a client command that runs a shell script with `$linklab` and `$scenario`."""
     prelude = (

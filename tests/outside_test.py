@@ -19,7 +19,7 @@ import psutil
 import pytest
 from conftest import Called, Linklab, command, environment, lines
 from free_ports import free_port, free_ports
-from host_place_test import nested
+from host_place_test import LISTENS, nested
 from linklab.places.guest import gateway
 from soak_outside import soak
 from through_the_lab import PATIENCE_S, answers, fetched, inside, proxied, served
@@ -339,7 +339,7 @@ def test_the_host_place_has_an_outside_too(linklab: Linklab, scenario: ScenarioF
     script = (
         "mkdir -p /tmp/www; head -c 5000000 /dev/zero > /tmp/www/file;"
         f" {sys.executable} -m http.server 8000 --bind 127.0.0.1 -d /tmp/www >/dev/null 2>&1 &"
-        " sleep 3; $linklab exec $scenario --place host --origin http://127.0.0.1:8000/file"
+        f" {LISTENS} $linklab exec $scenario --place host --origin http://127.0.0.1:8000/file"
         f" --out /tmp/inner -- sh -c '{fetch}'"
     )
     done = linklab("exec", file, "--clock", "real", "--", *nested(script, file))
