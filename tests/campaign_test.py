@@ -70,6 +70,15 @@ class Cluster:
         """Starts a worker; `more` is added to its environment."""
         return self._start("worker", *self._options, "--nthreads", "1", "--no-nanny", **more)
 
+    def wait_for_workers(self, count: int) -> None:
+        """Waits until so many workers have found the scheduler, by their logs."""
+
+        def registered() -> bool:
+            logs = [path.read_text() for path in self._directory.glob("worker-*.log")]
+            return sum("Registered to:" in log for log in logs) == count
+
+        until(registered, f"{count} workers never found the scheduler")
+
     def _start(self, what: str, *options: object, **more: str) -> subprocess.Popen[bytes]:
         log = (self._directory / f"{what}-{len(self._processes)}.log").open("wb")
         with log:
@@ -191,6 +200,7 @@ def test_two_workers_over_tls_come_to_what_compare_comes_to(
     before = scratch()
     guarded.worker()
     guarded.worker()
+    guarded.wait_for_workers(2)
     file = campaign(tmp_path, seeds=3)
     assert guarded.address.startswith("tls://127.0.0.1:")
     done = linklab(
@@ -257,7 +267,7 @@ def test_a_lost_worker_loses_nothing_and_a_late_one_takes_part(
     assert heard_at(late.pid) == {"127.0.0.1"}
     until(lambda: guest_of(first), "the first worker has nothing to do any more")
     first.send_signal(signal.SIGKILL)
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     assert "is gone" in err
     report = json.loads(out)
@@ -279,7 +289,7 @@ def test_ctrl_c_ends_everything_and_the_next_call_goes_on(
     until(lambda: len(whole(out)) >= 1, "no run ended")
     assert heard_at(process.pid) == {"127.0.0.1"}
     os.killpg(process.pid, signal.SIGINT)  # A terminal sends it to every process of the group.
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     until(lambda: scratch() <= before, "a run's scratch directory outlived Ctrl-C")
