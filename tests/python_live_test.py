@@ -69,11 +69,11 @@ def test_a_lab_is_changed_by_hand_and_leaves_nothing(project: Path, origin: str)
         lab.link("lte").rate("2 Mbit/s")
         assert took_s(lab, lab.proxies["lte"]) > SIZE * 8 / 2e6
         lab.link("lte").rate("40 Mbit/s")
-        lab.link("wifi").down(seconds=2)
         begun = time.monotonic()
+        lab.link("wifi").down(seconds=2)
         while fetched(lab.origin, lab.proxies["wifi"]) is None:
             assert time.monotonic() - begun < 60
-        assert time.monotonic() - begun > 1
+        assert time.monotonic() - begun > 2
         with pytest.raises(linklab.LinklabError, match=r"called 'wfi' \(did you mean 'wifi'\?\)"):
             lab.link("wfi")
         with pytest.raises(linklab.LinklabError, match="wifi: '5 apples' has the unknown unit"):
