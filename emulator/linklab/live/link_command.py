@@ -220,10 +220,13 @@ def _said(value: object) -> bool:
 _MOST_BYTES = 1 << 16
 """The most bytes read of a response."""
 
+_ANSWER_S = 10.0
+"""The longest wait for a response. The lab itself waits up to `control.ANSWER_S` for a change."""
+
 
 def send(address: tuple[str, int], command: Command) -> str:
     """Sends a command to a live lab, and returns its answer. Raises RuntimeError if that fails."""
-    connection = http.client.HTTPConnection(*address, timeout=5)
+    connection = http.client.HTTPConnection(*address, timeout=_ANSWER_S)
     try:
         connection.request(
             "POST",

@@ -29,7 +29,7 @@ PERIOD_S = 0.1
 
 
 ANSWER_S = 4.0
-"""The longest wait for the lab to execute a command. A client waits 5 s for the lab's answer."""
+"""The longest wait for the lab to execute a command. Clients wait at least 5 s for the lab's answer."""
 
 _POLL_S = 0.02
 
