@@ -262,5 +262,5 @@ def test_a_link_that_goes_is_seen_by_the_browser(
         if kept_up(lab):
             # In order, what came before may wait for what was on its way.
             assert 0.9 < share < 1.3
-        over_wifi = functools.partial(left, begun_bytes=5e6, settle_s=1, watched_s=3)
+        over_wifi = functools.partial(left, begun_bytes=5e6, settle_s=4, watched_s=3)
         assert browsed(tmp_path, lab, "wifi", inside(origin), over_wifi) == 0

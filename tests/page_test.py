@@ -39,7 +39,7 @@ from linklab import scenario as scenarios
 from linklab.commands.report_browser_test import CHROMIUM, Tab
 from linklab.places.guest import gateway
 from live_test import Live, live
-from through_the_lab import Launch, ProxiedLab, proxied, served
+from through_the_lab import PATIENCE_S, Launch, ProxiedLab, proxied, served
 
 pytestmark = [
     pytest.mark.one_at_a_time,
@@ -149,6 +149,12 @@ class Download(threading.Thread):
         await asyncio.sleep(seconds)  # The rate is measured over this time.
         return (self.bytes - before) * 8 / (time.monotonic() - begun_s)
 
+    async def stands_still(self, seconds: float) -> None:
+        """Waits until nothing has come for some seconds. A busy machine passes late what it has."""
+        deadline = time.monotonic() + PATIENCE_S
+        while await self.rate_bps(seconds) > 0:
+            assert time.monotonic() < deadline
+
 
 def kept_up(lab: ProxiedLab) -> bool:
     return "CANNOT KEEP UP" not in lab.said()
@@ -238,6 +244,7 @@ def test_a_download_through_the_proxy_feels_the_controls(lab: ProxiedLab, tmp_pa
         await clicked(tab, "Down", "[aria-labelledby=link-lte]")
         await asyncio.sleep(SOON_S)  # So soon it has to be felt.
         found["down"] = await download.rate_bps(1)
+        await download.stands_still(1)
         await clicked(tab, "As the scenario says", "[aria-labelledby=link-lte]")
         await until(lambda: state(lab, "lte")["up"])
         await typed(tab, "lte-rtt", "800 ms")
@@ -251,9 +258,9 @@ def test_a_download_through_the_proxy_feels_the_controls(lab: ProxiedLab, tmp_pa
     paged(lab, tmp_path, work)
     print(found, kept_up(lab))
     assert found["slow"] < 2e6, found
-    assert found["down"] == 0
     assert found["small file"] > 0.8
     if kept_up(lab):
+        assert found["down"] == 0
         assert found["before"] > 4e6
         assert 0.5e6 < found["slow"] < 1.3e6
 
