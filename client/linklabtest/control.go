@@ -18,7 +18,7 @@ const (
 	// tokenHeader is the header in which a change of a link has the token.
 	tokenHeader = "X-Linklab"
 	// answerTime is the longest time for an answer of the lab.
-	answerTime = 5 * time.Second
+	answerTime = 10 * time.Second
 	// mostBytes is the most bytes read of an answer. The metrics are the longest, some 100 kB.
 	mostBytes = 1 << 24
 )
