@@ -125,12 +125,12 @@ def test_what_a_silent_link_owes_comes_over_the_own_one(
     with pytest.MonkeyPatch.context() as gone:
         gone.setattr(one, "_device", "gone0")
         gone.setattr(one, "_address", "127.0.0.7")
-        list(one.look(now_s + 10.05))
+        list(one.look(now_s + 10.06))
         again, (address, _) = listening.accept()
     assert address == "127.0.0.7"
     while not one.reads:
-        list(one.look(now_s + 10.05))
-    assert not one.keeps_up(now_s + 10.05)
+        list(one.look(now_s + 10.06))
+    assert not one.keeps_up(now_s + 10.06)
     again.settimeout(60)
     assert questions(again, 1) == [(10, 20)]
     again.sendall(answer(10, 20))
