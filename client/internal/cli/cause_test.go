@@ -80,6 +80,10 @@ func end(conn *tls.Conn) {
 	below.Close()
 }
 
+// toConnect is how long the commands try. A busy machine may need more than a second for a handshake,
+// and until then nobody knows the cause.
+const toConnect = "5s"
+
 // The error of a download or upload names the cause of a failure, not its consequences.
 func TestErrorsNameTheCause(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -130,7 +134,7 @@ func TestErrorsNameTheCause(t *testing.T) {
 			url, flags := speakHTTP2(t, test.says)
 			own := ownFile(t)
 			for _, command := range [][]string{{"get", url, "-o", own + ".copy"}, {"put", own, url}} {
-				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--give-up", "1s", "--log-level", "error")...)
+				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--give-up", toConnect, "--log-level", "error")...)
 				if code != 1 || strings.Contains(stderr, "not usable") {
 					t.Errorf("%s: exit code %d, stderr %q", command[0], code, stderr)
 				}
@@ -195,7 +199,7 @@ func TestErrorsNameTheCauseBeforeHTTP(t *testing.T) {
 			t.Parallel()
 			own := ownFile(t)
 			for _, command := range [][]string{{"get", test.url, "-o", own + ".copy"}, {"put", own, test.url}} {
-				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--dns", noNames, "--give-up", "1s", "--log-level", "error")...)
+				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--dns", noNames, "--give-up", toConnect, "--log-level", "error")...)
 				if code != 1 || !strings.Contains(stderr, test.want) {
 					t.Errorf("%s: exit code %d, stderr %q, want %q", command[0], code, stderr, test.want)
 				}
