@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/printable"
 )
@@ -33,6 +34,7 @@ func TestAFloodOfLogLinesIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		begun := time.Now()
 		for range 20_000 {
 			stdlog.Printf("Unsolicited response starting with %s %s", words, strings.Repeat("x", 5000))
 			log.With("link", words).Warn("a request fails", "error", words)
@@ -40,6 +42,8 @@ func TestAFloodOfLogLinesIsBounded(t *testing.T) {
 		log.Error("seen in spite of the flood")
 		logs.close()
 		stdlog.Print("after the end")
+		// Each of two levels may tell it once in each interval, and at the end.
+		most := 2 * (int(time.Since(begun)/logInterval) + 2)
 		text := out.String()
 		if len(text) > 400_000 {
 			t.Errorf("%s: %d bytes", format, len(text))
@@ -51,8 +55,8 @@ func TestAFloodOfLogLinesIsBounded(t *testing.T) {
 			}
 		}
 		lines := strings.Count(text, "log lines were left out")
-		if lines < 2 || lines > 20 || !strings.Contains(text, "seen in spite of the flood") || strings.Contains(text, "after the end") {
-			t.Errorf("%s: %d lines tell that others were left out, the end is %.300q", format, lines, text[max(0, len(text)-600):])
+		if lines < 2 || lines > most || !strings.Contains(text, "seen in spite of the flood") || strings.Contains(text, "after the end") {
+			t.Errorf("%s: %d lines tell that others were left out, at most %d may, the end is %.300q", format, lines, most, text[max(0, len(text)-600):])
 		}
 	}
 }
