@@ -8,9 +8,12 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/linklab/linklab/client/internal/eventually"
 )
 
 // asking returns names that asks these servers.
@@ -33,11 +36,16 @@ func lookup(t *testing.T, n *names) (found []netip.Addr, took time.Duration, err
 }
 
 // quick is far below the seconds that a wait for a silent server takes.
-const quick = 700 * time.Millisecond
+const quick = 1500 * time.Millisecond
 
 // A server that is silent, refuses or lies does not delay the answer of one that knows the name.
 func TestAServerCostsNothingThatAnotherDoesNot(t *testing.T) {
 	good := zone{a: []string{"192.0.2.1"}, ttl: 60}
+	// The standard library makes its configuration at the first lookup. Made in a bubble, it could be used
+	// nowhere else.
+	if _, _, err := lookup(t, asking(serve(t, "127.0.0.1", good))); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		zones []zone
 		want  string
@@ -64,20 +72,30 @@ func TestAServerCostsNothingThatAnotherDoesNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var servers []*nameServerOf
-			for _, z := range test.zones {
-				servers = append(servers, serve(t, "127.0.0.1", z))
+			look := func(t *testing.T) {
+				var servers []*nameServerOf
+				for _, z := range test.zones {
+					servers = append(servers, serve(t, "127.0.0.1", z))
+				}
+				found, took, err := lookup(t, asking(servers...))
+				limit := quick
+				if name == "a lost query" {
+					limit += askedAgain
+				}
+				if err != nil || test.want != "" && fmt.Sprint(found) != test.want || took > limit || took < test.least {
+					t.Errorf("%v, %v after %v", found, err, took)
+				}
+				if name == "both families" && len(found) != 2 {
+					t.Errorf("of two addresses %v are found", found)
+				}
 			}
-			found, took, err := lookup(t, asking(servers...))
-			limit := quick
-			if name == "a lost query" {
-				limit += askedAgain
-			}
-			if err != nil || test.want != "" && fmt.Sprint(found) != test.want || took > limit || took < test.least {
-				t.Errorf("%v, %v after %v", found, err, took)
-			}
-			if name == "both families" && len(found) != 2 {
-				t.Errorf("of two addresses %v are found", found)
+			switch name {
+			case "one denies", "one has none", "both families":
+				// A busy machine may take longer than betterWait and resolutionDelay. Time stands still in a
+				// bubble while the servers wait for packets, so these times never end.
+				synctest.Test(t, look)
+			default:
+				look(t)
 			}
 		})
 	}
@@ -131,15 +149,24 @@ func TestAnswersAreRemembered(t *testing.T) {
 			t.Errorf("%v, %v after %v, want %s", found, err, took, want)
 		}
 	}
-	look("192.0.2.1", quick)
+	// On a busy machine one family may be answered later than resolutionDelay after the other. It is then
+	// left out for a while.
+	learn := func(want string) {
+		t.Helper()
+		eventually.Is(t, "both families are answered in time, with "+want, func() bool {
+			n.expire() // As if the TTL had passed.
+			found, _, err := lookup(t, n)
+			return err == nil && len(found) == 2 && strings.Contains(fmt.Sprint(found), want)
+		})
+	}
+	learn("192.0.2.1")
 	asked := s.asked.Load()
 	s.set(func(z *zone) { z.a = []string{"192.0.2.2"} })
 	look("192.0.2.1", quick)
 	if s.asked.Load() != asked {
 		t.Error("the server is asked though the TTL has not passed")
 	}
-	n.expire() // As if the TTL had passed.
-	look("192.0.2.2", quick)
+	learn("192.0.2.2")
 	for name, fail := range map[string]func(*zone){
 		"silence": func(z *zone) { z.silent = true },
 		"refusal": func(z *zone) { z.silent, z.code = false, dnsmessage.RCodeRefused },
@@ -174,7 +201,7 @@ func TestAFamilyThatIsNotAnsweredIsLeftOut(t *testing.T) {
 		t.Errorf("%v after %v", err, took)
 	}
 	asked := s.asked.Load()
-	if _, took, err := lookup(t, n); err != nil || took > resolutionDelay/2 || s.asked.Load() != asked {
+	if _, took, err := lookup(t, n); err != nil || took >= resolutionDelay || s.asked.Load() != asked {
 		t.Errorf("%v after %v, asked %d times more", err, took, s.asked.Load()-asked)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+	"golang.org/x/sys/unix"
 )
 
 // zone describes what a test's name server knows, and how it behaves.
@@ -112,6 +113,13 @@ func serve(t *testing.T, on string, z zone) *nameServerOf {
 	return s
 }
 
+// realSleep sleeps by the real clock, in a bubble of synctest too.
+func realSleep(d time.Duration) {
+	left := unix.NsecToTimespec(int64(d))
+	for errors.Is(unix.Nanosleep(&left, &left), unix.EINTR) {
+	}
+}
+
 func (s *nameServerOf) answer(query []byte, datagram bool) (answers [][]byte) {
 	s.asked.Add(1)
 	s.mu.Lock()
@@ -122,7 +130,7 @@ func (s *nameServerOf) answer(query []byte, datagram bool) (answers [][]byte) {
 	if err != nil || z.silent || z.drop > 0 || z.silentAAAA && q.Type == dnsmessage.TypeAAAA {
 		return nil
 	}
-	time.Sleep(z.delay) // This server is slow.
+	realSleep(z.delay) // This server is slow.
 	code := z.code
 	if q.Type == dnsmessage.TypeAAAA && z.codeAAAA != 0 {
 		code = z.codeAAAA
