@@ -34,7 +34,9 @@ func startDaemon(t *testing.T, flags ...string) (stop func() string) {
 		code, _, stderr = run(append([]string{"serve", "--socket", "socket", "--state-dir", "state", "--directory", "files"}, flags...)...)
 	})
 	for range 1000 {
-		if _, err := os.Lstat("socket"); err == nil {
+		// The socket is there before the daemon listens on it.
+		if conn, err := net.Dial("unix", "socket"); err == nil {
+			conn.Close()
 			return sync.OnceValue(func() string {
 				syscall.Kill(os.Getpid(), syscall.SIGTERM)
 				wg.Wait()
