@@ -206,6 +206,23 @@ func TestAFamilyThatIsNotAnsweredIsLeftOut(t *testing.T) {
 	}
 }
 
+// A family that is not answered delays no lookup for long, even if its query begins after the other
+// family's answer and that answer has a TTL of 0.
+func TestAFamilyIsLeftOutThatIsAskedForLate(t *testing.T) {
+	for _, ttl := range []uint32{60, 0} {
+		n := asking(serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}, ttl: ttl, silentAAAA: true}))
+		if _, err := n.resolver.LookupNetIP(t.Context(), IPv4, host); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err := n.resolver.LookupNetIP(t.Context(), IPv6, host)
+		failed := new(net.DNSError)
+		if !errors.As(err, &failed) || !failed.IsNotFound {
+			t.Errorf("TTL %d: %v after %v", ttl, err, time.Since(start))
+		}
+	}
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}, ttl: 60})
 	n := asking(s)
