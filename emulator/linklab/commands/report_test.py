@@ -238,6 +238,13 @@ def test_what_could_be_noise_is_called_so(tmp_path: Path, small: Scenario) -> No
     assert "not clear" in words(page(tmp_path / "runs"))
 
 
+def test_a_difference_of_nothing_is_none(tmp_path: Path, small: Scenario) -> None:
+    for seed in range(5):
+        made(tmp_path / "runs", "alg3", seed, small, 2.0)
+        made(tmp_path / "runs", "naive", seed, small, 2.0008)
+    assert "+0.0 % naive no difference" in words(page(tmp_path / "runs"))
+
+
 def test_one_run_each_is_no_proof(tmp_path: Path, small: Scenario) -> None:
     made(tmp_path / "runs", "alg3", 1, small, 2.0)
     made(tmp_path / "runs", "naive", 1, small, 3.0)

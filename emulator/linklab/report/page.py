@@ -136,6 +136,11 @@ class History:
     base: str
 
 
+LEAST_RATIO = 0.9995
+"""Medians with a ratio above this one differ by 0.0 % on the page, however clear that is. A paced
+workload takes as long with every client."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """Holds the winner of a scenario. `ratio` is the winner's median divided by the next one's.
@@ -157,13 +162,16 @@ class Answer:
             return "nobody else ran"
         if self.interval is None:
             return "one run: no telling" if self.runs == 1 else "too few runs to tell"
-        if self.interval.high < 1:
-            return "yes"
-        return "not clear"
+        if self.ratio > LEAST_RATIO:
+            return "no difference"
+        return "yes" if self.is_clear else "not clear"
 
     @property
     def is_clear(self) -> bool:
-        return self.interval is not None and self.interval.high < 1
+        """Tells whether the winner is ahead, and by more than nothing."""
+        if self.ratio is None or self.interval is None:
+            return False
+        return self.interval.high < 1 and self.ratio <= LEAST_RATIO
 
 
 def answer(group: Group) -> Answer | None:
