@@ -161,7 +161,7 @@ def test_a_workload_s_own_figures_are_shown(tmp_path: Path, small: Scenario) -> 
         (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
     text = words(page(tmp_path / "runs"))
     assert "time to load the page time to load its document median time of an object" in text
-    assert "1.750 0.125 0.062" in text
+    assert "1.750 s 0.125 s 0.062 s" in text
 
 
 def test_runs_without_a_figure_that_the_lab_measures_are_shown(
@@ -176,7 +176,7 @@ def test_runs_without_a_figure_that_the_lab_measures_are_shown(
         (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
     said = words(page(tmp_path / "runs"))
     assert "mean round trip of TCP" in said
-    assert "0.250 0.500 0.750 1.000 0.250" in said
+    assert "0.250 s 0.500 s 0.750 s 1.000 s 0.250 s" in said
 
 
 def test_processor_and_memory_are_of_the_real_clock(tmp_path: Path, small: Scenario) -> None:

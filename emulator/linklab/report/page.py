@@ -28,7 +28,7 @@ from linklab.runs.one_window import in_one_window
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures, RunFigures
 from linklab.runs.time_series import Range, TimeSeries
-from linklab.runs.workload_figures import of_workload
+from linklab.runs.workload_figures import WorkloadFigure, of_workload
 from linklab.scenario import Scenario
 
 _COLUMNS = figures_in(lambda one: one.page)
@@ -517,10 +517,16 @@ def _row(group: Group, client: str, interval: Interval | None) -> dict[str, Any]
         "figures": [_cell(figure, column, figures) for figure, column in _COLUMNS],
         "energy": _median(energies if len(_models(group)) == 1 else []),
         "own": [
-            _median(one.workload.get(key) for one in figures if one.workload)
-            for key in of_workload(group.scenario.workload.name)
+            _own_cell(figure, [one.workload.get(key) for one in figures if one.workload])
+            for key, figure in of_workload(group.scenario.workload.name).items()
         ],
     }
+
+
+def _own_cell(figure: WorkloadFigure, values: Iterable[float | None]) -> str:
+    """Returns the median of a workload's own figure as text, "-" if no run has it."""
+    median = _median(values)
+    return "-" if median is None else figure.text(median)
 
 
 def _cell(figure: RunFigure, column: Column, runs: Sequence[RunFigures]) -> tuple[str, str]:

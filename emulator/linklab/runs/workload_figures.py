@@ -38,6 +38,10 @@ class WorkloadFigure:
     unit: Literal["s", ""] = "s"
     by_lab: bool = False
 
+    def text(self, value: float) -> str:
+        """Writes a value with its unit. A median of counts may end in .5."""
+        return f"{value:.3f} s" if self.unit else f"{value:g}"
+
 
 ROUND_TRIP: Final = "round_trip_s"
 
@@ -69,7 +73,7 @@ def of_workload(name: str) -> dict[str, WorkloadFigure]:
 def in_words(key: str, value: float) -> str:
     """Writes a figure for people: `interruptions of playing: 2`."""
     figure = FIGURES[key]
-    return f"{figure.title}: {f'{value:.3f} s' if figure.unit else f'{value:.0f}'}"
+    return f"{figure.title}: {figure.text(value)}"
 
 
 def checked(summary: WorkloadSummary, name: str, size_bytes: int) -> dict[str, float]:
