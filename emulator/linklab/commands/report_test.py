@@ -245,6 +245,16 @@ def test_a_difference_of_nothing_is_none(tmp_path: Path, small: Scenario) -> Non
     assert "+0.0 % naive no difference" in words(page(tmp_path / "runs"))
 
 
+def test_only_what_has_an_efficiency_is_in_its_table(tmp_path: Path, small: Scenario) -> None:
+    """A player waits for its film, so it has none."""
+    made(tmp_path / "runs", "alg3", 1, small, 2.0)
+    without = made(tmp_path / "runs", "naive", 1, small, 2.0)
+    figures = replace(summary.read(without), efficiency=None)
+    (without / summary.FILE).write_bytes(msgspec.json.encode(figures))
+    heat = page(tmp_path / "runs").partition("<h2>Efficiency</h2>")[2].partition("</table>")[0]
+    assert ("alg3" in heat, "naive" in heat) == (True, False)
+
+
 def test_one_run_each_is_no_proof(tmp_path: Path, small: Scenario) -> None:
     made(tmp_path / "runs", "alg3", 1, small, 2.0)
     made(tmp_path / "runs", "naive", 1, small, 3.0)

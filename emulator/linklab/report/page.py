@@ -239,7 +239,6 @@ def context(
         "least_runs": LEAST_VALUES,
         "answers": [found for group in whole if (found := answer(group)) is not None],
         "heat": _heat(whole, clients),
-        "clients": clients,
         "groups": [_section(index, group, over) for index, group in enumerate(groups)],
         "publications": [_published(name, found) for name, found in verdicts.items()],
         "command": shlex.join(command),
@@ -276,17 +275,22 @@ def _prediction(source: str, scenario: Scenario, one: Prediction) -> dict[str, A
     }
 
 
-def _heat(groups: Sequence[Group], clients: Sequence[str]) -> list[dict[str, Any]]:
-    """Returns the table of efficiencies, one row per scenario."""
-    rows = []
-    for group in groups:
-        cells = []
-        for client in clients:
-            cells.append(
-                _median(one.figures.efficiency for one in group.runs.get(client, ()) if one.figures)
-            )
-        rows.append({"title": group.title, "cells": cells})
-    return rows
+def _heat(groups: Sequence[Group], clients: Sequence[str]) -> dict[str, Any]:
+    """Returns the table of efficiencies. Each row and each column has one: players have none."""
+    found = {
+        (group.title, client): efficiency
+        for group in groups
+        for client in clients
+        if (efficiency := _efficiency(group, client)) is not None
+    }
+    columns = [one for one in clients if any(client == one for _, client in found)]
+    titles = dict.fromkeys(title for title, _ in found)
+    rows = [{"title": one, "cells": [found.get((one, c)) for c in columns]} for one in titles]
+    return {"clients": columns, "rows": rows}
+
+
+def _efficiency(group: Group, client: str) -> float | None:
+    return _median(one.figures.efficiency for one in group.runs.get(client, ()) if one.figures)
 
 
 def _section(index: int, group: Group, over: Mapping[tuple[str, str], OverTime]) -> dict[str, Any]:
