@@ -136,9 +136,8 @@ class History:
     base: str
 
 
-LEAST_RATIO = 0.9995
-"""Medians with a ratio above this one differ by 0.0 % on the page, however clear that is. A paced
-workload takes as long with every client."""
+NOTHING = Interval(0.9995, 1 / 0.9995)
+"""Ratios that are 0.0 % on the page. A paced workload takes as long with every client."""
 
 
 @dataclass(frozen=True)
@@ -162,16 +161,13 @@ class Answer:
             return "nobody else ran"
         if self.interval is None:
             return "one run: no telling" if self.runs == 1 else "too few runs to tell"
-        if self.ratio > LEAST_RATIO:
+        if NOTHING.holds(self.interval.low) and NOTHING.holds(self.interval.high):
             return "no difference"
-        return "yes" if self.is_clear else "not clear"
+        return "yes" if self.interval.high < 1 else "not clear"
 
     @property
     def is_clear(self) -> bool:
-        """Tells whether the winner is ahead, and by more than nothing."""
-        if self.ratio is None or self.interval is None:
-            return False
-        return self.interval.high < 1 and self.ratio <= LEAST_RATIO
+        return self.words == "yes"
 
 
 def answer(group: Group) -> Answer | None:
@@ -283,9 +279,12 @@ def _heat(groups: Sequence[Group], clients: Sequence[str]) -> dict[str, Any]:
         for client in clients
         if (efficiency := _efficiency(group, client)) is not None
     }
-    columns = [one for one in clients if any(client == one for _, client in found)]
-    titles = dict.fromkeys(title for title, _ in found)
-    rows = [{"title": one, "cells": [found.get((one, c)) for c in columns]} for one in titles]
+    having = {client for _, client in found}
+    columns = [client for client in clients if client in having]
+    rows = [
+        {"title": title, "cells": [found.get((title, client)) for client in columns]}
+        for title in dict.fromkeys(title for title, _ in found)
+    ]
     return {"clients": columns, "rows": rows}
 
 

@@ -40,7 +40,7 @@ class WorkloadFigure:
 
     def text(self, value: float) -> str:
         """Writes a value with its unit. A median of counts may end in .5."""
-        return f"{value:.3f} s" if self.unit else f"{value:g}"
+        return f"{value:.3f} s" if self.unit else f"{value:.1f}".removesuffix(".0")
 
 
 ROUND_TRIP: Final = "round_trip_s"

@@ -30,6 +30,8 @@ def parsed(content: bytes) -> WorkloadSummary:
 def test_the_figures_of_a_player() -> None:
     assert checked(parsed(summary()), "player", 1000) == PLAYED
     assert in_words("interruptions", 2.0) == "interruptions of playing: 2"
+    assert FIGURES["late"].text(2.5) == "2.5"
+    assert FIGURES["late"].text(1_234_567) == "1234567"
     assert in_words("startup_s", 1.5) == "time until playing begins: 1.500 s"
 
 
