@@ -31,6 +31,8 @@ _RECORDED: Final = "linklab_link_up{"
 """A metric that is there once the links have their first state."""
 _HELLO, _WELCOME = b"\x05\x01\x00", b"\x05\x00"
 """What a client of SOCKS5 says first, and what the proxy answers (RFC 1928)."""
+_ANSWER_S: Final = 10.0
+"""The longest wait for an answer of the lab or its proxy, on a machine that is busy."""
 
 
 @dataclass(frozen=True)
@@ -261,14 +263,14 @@ def _metrics(address: tuple[str, int]) -> str:
 
 def _answer(address: tuple[str, int], path: str) -> str:
     """Returns what the lab answers. Raises OSError, HTTPException."""
-    connection = http.client.HTTPConnection(*address, timeout=5)
+    connection = http.client.HTTPConnection(*address, timeout=_ANSWER_S)
     with contextlib.closing(connection):
         connection.request("GET", path)
         return connection.getresponse().read().decode()
 
 
 def _answers(proxy: tuple[str, int]) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(proxy, 1) as probe:
+    with contextlib.suppress(OSError), socket.create_connection(proxy, _ANSWER_S) as probe:
         probe.sendall(_HELLO)
         return probe.recv(len(_WELCOME)) == _WELCOME
     return False
