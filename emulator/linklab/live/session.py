@@ -161,7 +161,7 @@ class LiveLab:
         if sent is None or command.next:
             return in_words(command)
         try:
-            return in_words(command, is_executed=control.is_executed(*sent))
+            return in_words(command, is_executed=control.wait_until_executed(*sent))
         except ValueError:
             with self._lock:
                 if self._standing.get(command.link) is standing:

@@ -57,7 +57,7 @@ class ShellLab:
         if self._run_dir is None:
             raise ValueError("the lab is not there yet")
         number = control.send(self._run_dir, command)
-        return in_words(command, is_executed=control.is_executed(self._run_dir, number))
+        return in_words(command, is_executed=control.wait_until_executed(self._run_dir, number))
 
 
 def run(request: RunRequest, where: Environment, parent: Path, address: tuple[str, int]) -> int:

@@ -27,9 +27,8 @@ FILE = "control.jsonl"
 PERIOD_S = 0.1
 """The interval in which a running lab reads commands."""
 
-
 ANSWER_S = 4.0
-"""The longest wait for the lab to execute a command. Clients wait at least 5 s for the lab's answer."""
+"""The longest wait for the lab to execute a command. Clients wait 10 s for the lab's answer."""
 
 _POLL_S = 0.02
 
@@ -124,7 +123,7 @@ def send(run_dir: Path, command: Command) -> int:
     return plain_file.read(run_dir / FILE).count(b"\n")
 
 
-def is_executed(run_dir: Path, number: int) -> bool:
+def wait_until_executed(run_dir: Path, number: int) -> bool:
     """Waits until the lab has executed a command. Returns False if it has not within `ANSWER_S`,
     such as while it starts.
 

@@ -31,15 +31,15 @@ def test_a_command_waits_for_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(control, "ANSWER_S", 0.0)
     numbers = [control.send(tmp_path, Command(link="wifi", carrier="down")) for _ in range(3)]
     assert numbers == [1, 2, 3]
-    assert not control.is_executed(tmp_path, 1)
+    assert not control.wait_until_executed(tmp_path, 1)
     with (tmp_path / FILES[EventRecord]).open("wb") as events:
         events.write(line(EventRecord(0.1, "wifi", "carrier-down")))
         events.write(line(EventRecord(0.1, "wifi", "live", "down", 1)))
         events.write(line(EventRecord(0.2, "wifi", REFUSED, "no radio", 2)))
-    assert control.is_executed(tmp_path, 1)
+    assert control.wait_until_executed(tmp_path, 1)
     with pytest.raises(ValueError, match="no radio"):
-        control.is_executed(tmp_path, 2)
-    assert not control.is_executed(tmp_path, 3)
+        control.wait_until_executed(tmp_path, 2)
+    assert not control.wait_until_executed(tmp_path, 3)
 
 
 def test_commands_are_not_written_through_a_link(tmp_path: Path) -> None:
