@@ -218,6 +218,11 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def whole_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON lines file that may still grow: half a line at its end is none."""
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
+
+
 def queue(run_dir: Path, link: str, direction: str) -> list[dict[str, Any]]:
     """Returns the samples of one queue in the order of time."""
     return [

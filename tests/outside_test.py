@@ -17,10 +17,11 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import Called, Linklab, command, environment, lines
+from conftest import Called, Linklab, command, environment, whole_lines
 from free_ports import free_port, free_ports
 from host_place_test import LISTENS, nested
 from linklab.places.guest import gateway
+from robustness_test import until
 from soak_outside import soak
 from through_the_lab import PATIENCE_S, answers, fetched, inside, proxied, served
 
@@ -105,7 +106,7 @@ def test_proxies_from_outside_use_the_family_of_each_link(
             for scheme in ("http", "socks5h"):
                 assert fetched(lab.origin, lab.proxy(link, scheme)) == CONTENT, (link, scheme)
         assert lab.linklab("link", "wifi", "down") == "wifi: down\n"
-        events = [one["kind"] for one in lines(lab.run_dir() / "events.jsonl")]
+        events = [one["kind"] for one in whole_lines(lab.run_dir() / "events.jsonl")]
         assert "carrier-down" in events  # So no new connection is over Wi-Fi.
         assert fetched(lab.origin, lab.proxy("", "socks5h")) == CONTENT
 
@@ -208,10 +209,8 @@ def test_algorithms_take_turns_beside_what_comes_through_the_proxy(
     with proxied(tmp_path, file, origin, "-a", "alg3,alg1") as lab:
         assert lab.status()["algorithms"] == ["alg3", "alg1"]
         assert fetched(inside(origin), lab.proxy("lte"), "-r", "0-99999") == CONTENT[:100_000]
-        deadline = time.monotonic() + PATIENCE_S
-        while not connected(tmp_path / "runs"):
-            assert time.monotonic() < deadline, lab.said()
-            time.sleep(0.1)  # The proxy answers before the algorithm's client begins.
+        # The proxy answers before the algorithm's client begins.
+        until(lambda: connected(tmp_path / "runs"), "alg3 never connected")
 
 
 def test_a_lab_that_dies_in_mid_stream(
@@ -251,11 +250,8 @@ def test_a_lab_that_dies_in_mid_stream(
         stderr=subprocess.PIPE,
         text=True,
     ) as client:
-        part, deadline = tmp_path / "part", time.monotonic() + PATIENCE_S
-        while not (part.exists() and part.stat().st_size):
-            assert client.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)  # Nothing has come yet.
+        part = tmp_path / "part"
+        until(lambda: part.exists() and part.stat().st_size > 0, "nothing came")
         assert client.poll() is None
         kernels = [one for one in family if one.name().startswith("linux-")]
         assert kernels, [one.name() for one in family]

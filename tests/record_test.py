@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import Called
+from conftest import Called, whole_lines
 from live_test import live
 
 pytestmark = pytest.mark.one_at_a_time
@@ -38,15 +37,10 @@ DONE = (
 )
 
 
-def lines(run_dir: Path, name: str) -> list[dict[str, Any]]:
-    """Returns the whole lines of a file that may still grow."""
-    return [json.loads(line) for line in (run_dir / name).read_text().split("\n")[:-1]]
-
-
 def states(run_dir: Path, until_s: float) -> dict[tuple[int, str], dict[str, Any]]:
     """Every state of every link by its nanosecond. Of several at once, live the last one counts."""
     found = {}
-    for line in lines(run_dir, "links.jsonl"):
+    for line in whole_lines(run_dir / "links.jsonl"):
         t_ns = round(line.pop("t_s") * 1e9)
         line.pop("late_s")
         if t_ns <= until_s * 1e9:
@@ -67,7 +61,7 @@ def test_a_recorded_session_runs_in_virtual_time_with_the_same_changes_twice(
         run_dir = Path(lab.status()["run_dir"])
         lab.until(lambda: len(by_hand(run_dir)) == len(DONE))
         last_s = by_hand(run_dir)[-1]["t_s"]
-        lab.until(lambda: lines(run_dir, "queues.jsonl")[-1]["t_s"] > last_s + 1)
+        lab.until(lambda: whole_lines(run_dir / "queues.jsonl")[-1]["t_s"] > last_s + 1)
         lab.process.send_signal(signal.SIGINT)
         assert lab.process.wait(timeout=60) == 130
         said = (tmp_path / "err").read_text()
@@ -86,7 +80,7 @@ def test_a_recorded_session_runs_in_virtual_time_with_the_same_changes_twice(
 
 
 def by_hand(run_dir: Path) -> list[dict[str, Any]]:
-    return [one for one in lines(run_dir, "events.jsonl") if one["kind"] == "live"]
+    return [one for one in whole_lines(run_dir / "events.jsonl") if one["kind"] == "live"]
 
 
 def test_nothing_is_overwritten(tmp_path: Path, linklab: Callable[..., Called]) -> None:
