@@ -56,6 +56,29 @@ def test_no_more_passes_than_a_token_bucket_lets(mbit: int, kilobytes: int, unti
     assert carried(settings, until_s) == found
 
 
+def test_the_uplink_has_a_bucket_of_its_own() -> None:
+    layer = Boost(BoostSettings(up_peak_bps=30_000_000, burst_bytes=1_000_000), step_s=10.0)
+    first = layer.apply(0.0, Load(), BASE)
+    assert (first.down_rate_bps, first.up_rate_bps) == (BASE.down_rate_bps, 30_000_000)
+    emptied_s = 8 * 1e6 / 10e6
+    assert layer.next_s() == pytest.approx(emptied_s)
+    sent = Load(down_bytes=10**9, up_bytes=1 + round(30e6 / 8 * emptied_s))
+    assert layer.apply(emptied_s, sent, BASE) == BASE
+    assert layer.next_s() == 10.0
+
+
+def test_it_opens_again_with_what_a_step_carries_beyond_the_rate() -> None:
+    """20 ms at 300 Mbit/s beyond the rate are 750 kB, which come in 20 ms without a load."""
+    layer = Boost(CABLE, step_s=0.02)
+    layer.apply(0.0, Load(), BASE)
+    emptied_s = 8 * 10e6 / 300e6
+    sent = Load(down_bytes=20_000_001)
+    rates = [
+        layer.apply(emptied_s + idle_s, sent, BASE).down_rate_bps for idle_s in (0, 0.0199, 0.0201)
+    ]
+    assert rates == [300_000_000, 300_000_000, 600_000_000]
+
+
 def test_the_same_question_has_the_same_answer() -> None:
     layer = Boost(CABLE)
     for tick in range(100):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.models.loss import Losses, combined, gemodel, losses, max_ratio
+from linklab.models.loss import Losses, bursts_of, combined, gemodel, losses, max_ratio
 
 BURSTS = st.floats(1, 1000)
 
@@ -28,6 +28,13 @@ def test_there_and_back(wanted: Losses) -> None:
 def test_the_wifi_of_facts_4() -> None:
     assert gemodel(0.01, 2) == pytest.approx((0.01 * 0.5 / 0.99, 0.5))
     assert gemodel(0, 2) == (0, 0.5)
+
+
+def test_netem_needs_its_model_where_some_packets_are_lost_in_bursts() -> None:
+    for ratio, burst in ((0.01, 1.5), (0.5, 2), (1e-6, 1000)):
+        assert bursts_of(ratio, burst) == gemodel(ratio, burst)
+    for ratio, burst in ((0, 2), (1, 2), (0.01, 1)):
+        assert bursts_of(ratio, burst) is None
 
 
 @pytest.mark.parametrize(("ratio", "burst"), [(0.001, 2), (0.01, 2), (0.05, 10), (0.5, 1)])
@@ -83,6 +90,12 @@ def test_combined_losses_are_possible_and_more(first: Losses, second: Losses) ->
 def test_nothing_changes_losses_that_are_alone(one: Losses) -> None:
     nothing = Losses(0.0, 7.0)
     assert combined(one, nothing) == combined(nothing, one) == one
+
+
+def test_combined_losses_at_their_bounds() -> None:
+    assert combined(Losses(1.0, 5), Losses(0.1, 2)) == (1.0, 5)
+    assert combined(Losses(0.1, 1), Losses(0.1, 1)) == (pytest.approx(0.19), 1)
+    assert losses(0, 0.5) == (0, 2)
 
 
 def test_rare_bursts_of_two_kinds() -> None:
