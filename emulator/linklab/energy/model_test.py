@@ -74,6 +74,18 @@ def test_all_terms_are_read() -> None:
     assert library.parse(model.to_yaml(one)) == one
 
 
+def test_what_a_model_does_not_say_is_nothing() -> None:
+    one = library.parse("{name: mine, device: A phone, source: My meter, links: {wifi: {}}}")
+    assert (one.base_mw, one.phone_mw, one.shared_mw, one.both_mw, one.processor_mw) == (0,) * 5
+    wifi = one.link(WIFI)
+    assert (wifi.active_mw, wifi.down_mj_per_mbit, wifi.up_mj_per_mbit, wifi.idle_mw) == (0,) * 4
+    assert (wifi.promotion, wifi.tail, wifi.tail_s) == (None, (), 0)
+
+
+def test_a_second_link_may_cost_nothing() -> None:
+    assert library.parse(WHOLE.replace("-20 mW", "-400 mW")).both_mw == -400
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -85,6 +97,13 @@ def test_all_terms_are_read() -> None:
         ("time: 2 s", "time: 2", "m.yaml:14: links.lte.tail[1].time: '2' has no unit"),
         ("-20 mW", "-401 mW", "m.yaml:5: both: a further link would draw less than nothing"),
         ("source: My own meter\n", "", "m.yaml:1: 'source' is missing"),
+        ("device: A phone\n", "", "m.yaml:1: 'device' is missing"),
+        ("name: mine\n", "", "m.yaml:1: 'name' is missing"),
+        (WHOLE[WHOLE.index("links:") :], "", "m.yaml:1: 'links' is missing"),
+        ("power: 1210.7 mW, ", "", "m.yaml:11: links.lte.promotion: 'power' is missing"),
+        (", time: 260 ms", "", "m.yaml:11: links.lte.promotion: 'time' is missing"),
+        ("power: 2 mW, ", "", "m.yaml:14: links.lte.tail[1]: 'power' is missing"),
+        (", time: 2 s", "", "m.yaml:14: links.lte.tail[1]: 'time' is missing"),
         (
             "links:\n",
             "fitted_to: [{metrics: [energy], cells: {ts: [alg1]}}]\nlinks:\n",
