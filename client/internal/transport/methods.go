@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
@@ -151,7 +152,11 @@ func (c *Conn) get(ctx context.Context, t Target, resource Resource, r ranges.Ra
 	response.Body.Close()
 	c.unconditional.Store(true)
 	delete(fields, "If-Range")
-	return c.do(ctx, http.MethodGet, t, fields)
+	if response, err = c.do(ctx, http.MethodGet, t, fields); errors.As(err, new(*link.PacedError)) {
+		// The unread answer has closed its connection, and counts as its failure.
+		return nil, ErrNoRanges
+	}
+	return response, err
 }
 
 // Whole requests the whole resource without a range. Its size may be unknown.
