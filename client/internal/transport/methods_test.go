@@ -3,33 +3,15 @@ package transport
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
-
-// plainSocket is a connection of which nothing but reading and writing is used.
-type plainSocket struct {
-	net.Conn
-	link.Socket
-}
-
-func (s plainSocket) Read(p []byte) (int, error)         { return s.Conn.Read(p) }
-func (s plainSocket) Write(p []byte) (int, error)        { return s.Conn.Write(p) }
-func (s plainSocket) Close() error                       { return s.Conn.Close() }
-func (s plainSocket) LocalAddr() net.Addr                { return s.Conn.LocalAddr() }
-func (s plainSocket) RemoteAddr() net.Addr               { return s.Conn.RemoteAddr() }
-func (s plainSocket) SetDeadline(t time.Time) error      { return s.Conn.SetDeadline(t) }
-func (s plainSocket) SetReadDeadline(t time.Time) error  { return s.Conn.SetReadDeadline(t) }
-func (s plainSocket) SetWriteDeadline(t time.Time) error { return s.Conn.SetWriteDeadline(t) }
-func (s plainSocket) Trial() *link.Trial                 { return nil }
 
 // A server answers with the whole file, and no connection may be made for the request without
 // If-Range, because the first one failed. What the server said counts.
@@ -44,11 +26,11 @@ func TestAWholeFileInPlaceOfARangeIsToldThoughNoConnectionMayFollow(t *testing.T
 	where, _ := url.Parse(server.URL)
 	refused := &link.PacedError{After: 2 * mostWait}
 	for _, err := range []error{refused, errors.New("the network is unreachable")} {
-		first, dialErr := net.Dial("tcp", where.Host)
+		first, dialErr := link.Dialer{Device: "lo"}.Dial(t.Context(), where.Host)
 		if dialErr != nil {
 			t.Fatal(dialErr)
 		}
-		conn, openErr := Open(t.Context(), plainSocket{Conn: first}, func(context.Context) (link.Socket, error) { return nil, err }, nil, where)
+		conn, openErr := Open(t.Context(), first, func(context.Context) (link.Socket, error) { return nil, err }, nil, where)
 		if openErr != nil {
 			t.Fatal(openErr)
 		}
