@@ -309,25 +309,40 @@ def test_the_kernel_holds_shuts_and_wakes_a_queue(namespace: int, one: AnyDiscip
         receiver.bind(("127.0.0.1", 0))
 
         def send(packets: int) -> Counters:
+            before = built.counters()
             for _ in range(packets):
                 sender.sendto(bytes(1000), receiver.getsockname())
-            return built.counters()
+            after = built.counters()
+            assert fates(after) == fates(before) + packets
+            return after
+
+        def fates(counters: Counters) -> int:
+            """Returns how many packets are waiting, have left or were lost. Disciplines drop early
+            what they choose: RED at random when it arrives, CoDel after 100 ms when it leaves."""
+            gone = counters.sent_packets + counters.dropped_packets + counters.lost_packets
+            return counters.queue_packets + gone
 
         built.set(80_000_000, is_held=True)
-        assert send(5).queue_packets == 5
+        assert send(5).queue_packets > 0
         assert send(50).dropped_packets > 25
-        before = built.counters()
+        held = built.counters()
+        assert held.queue_packets > KEPT.get(one.name, 10)
         built.set(80_000_000, is_held=False)
         deadline_s = time.monotonic() + 10
         while built.counters().queue_packets and time.monotonic() < deadline_s:
             time.sleep(0.01)
-        assert built.counters().sent_packets >= before.queue_packets > KEPT.get(one.name, 10)
+        emptied = built.counters()
+        assert (emptied.queue_packets, fates(emptied)) == (0, fates(held))
+        assert emptied.sent_packets > held.queue_packets / 2
         built.set(80_000_000, is_held=True)
         waiting = send(5)
+        assert waiting.queue_packets > 0
         built.set(80_000_000, is_held=True, is_shut=True)
         lost = send(7)
-        assert (lost.queue_packets, lost.lost_packets) == (0, 12)
+        assert (lost.queue_packets, lost.lost_packets) == (0, waiting.queue_packets + 7)
         assert lost.dropped_packets == waiting.dropped_packets
         built.set(80_000_000, is_held=True)
-        assert send(3).queue_packets == 3
+        opened = send(3)
+        assert opened.queue_packets > 0
+        assert opened.lost_packets == lost.lost_packets
         assert all(isinstance(count, int) for count in built.own_counters().values())
