@@ -125,6 +125,22 @@ def test_a_go_that_never_ends_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "go").iterdir()) == []
 
 
+def test_a_wrong_word_for_the_client_builds_nothing(tmp_path: Path) -> None:
+    """It was taken for the name of a file: `client fmt` made a program `fmt`."""
+    done = subprocess.run(
+        [SETUP / "client", "fmt"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    said = "linklab: client fmt: neither a command nor a file to build, such as build/multilink\n"
+    assert done.stderr.startswith(f"{said}usage: client ")
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_the_soak_in_the_lab_runs_from_a_path_with_a_space(tmp_path: Path) -> None:
     directory = tmp_path / "my dir"
     directory.mkdir()
