@@ -11,7 +11,8 @@ The file (keys marked * are needed, the others show their defaults):
     one_algorithm: {emptcp: [emptcp-http, emptcp-kernel-2016]}   # clients that run the same one
     constants:                         # what was fitted to figures of the file
       - what*: U of alg1
-        fitted_to*:                    # metrics and cells as below; link: of this link only
+        fitted_to*:                    # metrics and cells as below; link: of this link only; a
+                                       # workload's name follows its scenario's: hs-s6+video
           - {metrics: [download], cells: {hs-s6: [alg1]}}
     statements*:
       - metric*: download              # of MEASURES

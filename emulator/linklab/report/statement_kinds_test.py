@@ -73,6 +73,18 @@ def test_a_fit_of_one_link_is_no_fit_of_another() -> None:
     assert kinds == ["calibration", "outcome"]
 
 
+def test_a_fit_may_be_of_a_workload() -> None:
+    played = (
+        "metric: playback, source: b, each: [ts], of: gb-p, to: [gb-half], is: less, workload: "
+    )
+    fit = (
+        "constants: [{what: w, fitted_to: [{metrics: [playback], "
+        "cells: {ts+video: [gb-p, gb-half]}}]}]\n"
+    )
+    kinds = [one.kind for one in read(f"{played}video", f"{played}music", constants=fit)]
+    assert kinds == ["calibration", "outcome"]
+
+
 @pytest.mark.parametrize(
     ("constant", "message"),
     [
@@ -83,6 +95,10 @@ def test_a_fit_of_one_link_is_no_fit_of_another() -> None:
         (
             "{what: w, fitted_to: [{metrics: [download], cells: {tz: [alg1]}}]}",
             "unknown value 'tz'",
+        ),
+        (
+            "{what: w, fitted_to: [{metrics: [download], cells: {ts+videos: [alg1]}}]}",
+            "unknown value 'videos' (did you mean 'video'?)",
         ),
         (
             "{what: w, fitted_to: [{metrics: [download], cells: {ts: [algo]}}]}",

@@ -43,12 +43,20 @@ class StatementReader:
 
     def figures(self, item: Mapping) -> FittedTo:
         """Reads which figures a constant was fitted to. Raises ScenarioError."""
-        self._workload = ""
         item.each("metrics", one_of(*MEASURES))
-        rows = item.sub("cells", Keys((), named=self._scenario))
+        rows = item.sub("cells", Keys((), named=self._with_own_workload))
         for scenario in rows.values:
             rows.each(scenario, self._client)
         return FIGURES.of(item)
+
+    def _with_own_workload(self, text: str) -> str:
+        """Checks the name of a scenario, and of a workload if one is joined to it. Raises
+        ValueError."""
+        name, joined, workload = text.partition(JOINED)
+        self._name(name)
+        if joined:
+            one_of(*workload_names())(workload)
+        return text
 
     def _scenario(self, text: str) -> str:
         """Returns the name of a scenario with the item's workload. Raises ValueError."""
