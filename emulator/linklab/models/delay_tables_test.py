@@ -84,6 +84,33 @@ def test_a_table_of_measured_delays_has_their_quantiles(found: list[tuple[float,
         assert above / total <= 1 - share + 1e-3
 
 
+def test_equal_times_have_equal_shares_of_a_table() -> None:
+    table = delay_tables.measured([(0.02, 7), (0.04, 7)], 0.25).table
+    assert table.entries == (-8192,) * 2048 + (8192,) * 2048
+    assert [table.quantile(share) for share in (0.0, 0.49, 0.5, 1.0)] == [-1.0, -1.0, 1.0, 1.0]
+    assert DelayTable((8192, -8192, 0)).quantile(1.0) == 1.0
+    # The first of 4096 quantiles is that of 1/8192, which this share of the time does not exceed.
+    first, *others = delay_tables.measured([(0.02, 1), (0.04, 8191)], 0.25).table.entries
+    assert (first, {*others}) == (others[0], {first})
+
+
+def test_the_jitter_is_the_standard_deviation() -> None:
+    made = delay_tables.measured([(0.02, 1), (0.03, 2), (0.06, 1)], 0.25)
+    assert made.jitter_s == pytest.approx(statistics.pstdev([0.02, 0.03, 0.03, 0.06]))
+
+
+def test_only_a_distribution_with_a_long_tail_is_widened() -> None:
+    widened = {name: delay_tables.of_name(name).widening for name in NAMES}
+    assert widened == {"normal": 1, "pareto": 8, "uniform": 1}
+
+
+def test_a_table_has_as_many_and_as_large_entries_as_netem_takes() -> None:
+    entries = (-(2**15), 2**15 - 1) * 8192
+    text = delay_tables.written(DelayTable(entries), [])
+    assert delay_tables.parse(text, "x.dist") == DelayTable(entries)
+    assert {len(line.split()) for line in text.splitlines()} == {8}
+
+
 def test_a_table_that_is_written_reads_back_as_the_same() -> None:
     table = delay_tables.measured([(0.02, 10), (0.03, 5), (0.5, 1)], 0.25).table
     text = delay_tables.written(table, ["licence: CC0\nas told", "of me"])

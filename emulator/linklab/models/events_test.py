@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linklab.core.impairments import Impairments
 from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
-from linklab.models.events import Event, Events, noted
+from linklab.models.events import Event, Events, in_force, noted, round_trip, transitions
 from linklab.models.layer import NO_LOAD, Load
 from linklab.models.model import Happening
 
@@ -143,6 +144,10 @@ def test_kinds() -> None:
     assert Event("w", down_rate_bps=1, loss_ratio=0.1).kind == "rate"
     assert Event("w", loss_ratio=0.0).kind == "loss"
     assert Event("w", rtt_s=0.1).kind == "delay"
+    assert Event("w", rtt_s=0.1, impair_up=Impairments(loss_ratio=0.1)).kind == "delay"
+    assert Event("w", jitter_s=0.1, impair_up=Impairments(loss_ratio=0.1)).kind == "delay"
+    assert Event("w", impair_up=Impairments(loss_ratio=0.1)).kind == "impair"
+    assert Event("w", impair_down=Impairments(loss_ratio=0.1)).kind == "impair"
 
 
 RATIOS = st.floats(0.01, 1)
@@ -194,6 +199,38 @@ def test_events_shifted_in_time_are_the_same_later(
     later = [replace(e, at_s=(e.at_s or 0) + shift / 4) for e in exact]
     one = Events(exact).apply(quarter / 4, NO_LOAD, STATE)
     assert Events(later).apply((quarter + shift) / 4, NO_LOAD, STATE) == one
+
+
+def test_a_rate_of_1_kbit_is_not_held() -> None:
+    least = Event("w", 1.0, down_rate_bps=MIN_RATE_BPS, up_rate_bps=MIN_RATE_BPS)
+    assert (after(least).hold_down, after(least).hold_up) == (False, False)
+
+
+def test_events_that_still_change_the_link_of_a_later_one() -> None:
+    later = Event("w", 2.0, cap_bps=1)
+    lasting, ended = Event("w", 0.0, cap_bps=2), Event("w", 1.0, duration_s=1.0, cap_bps=3)
+    lasts_longer = Event("w", 1.0, duration_s=1.5, cap_bps=4)
+    elsewhere = Event("l", 0.0, cap_bps=5)
+    for_a_while = Event("w", after_bytes=1, duration_s=9.0, cap_bps=6)
+    to_the_end = Event("w", after_bytes=1, cap_bps=7)
+    some = [lasting, ended, lasts_longer, elsewhere, for_a_while, to_the_end]
+    assert in_force(some, later) == [lasting, lasts_longer, to_the_end]
+    assert in_force(some, Event("w", after_bytes=1, cap_bps=1)) == [lasting, to_the_end]
+
+
+def test_what_states_show_of_a_carrier_and_an_outage() -> None:
+    down, lost = replace(STATE, up=False), replace(STATE, blackout=True)
+    assert transitions(STATE, STATE) == []
+    assert transitions(STATE, down) == [Happening("carrier-down")]
+    assert transitions(down, STATE) == [Happening("carrier-up")]
+    assert transitions(STATE, lost) == [Happening("outage")]
+    assert transitions(lost, STATE) == [Happening("outage-end")]
+
+
+def test_the_last_change_of_a_round_trip_counts() -> None:
+    changes = [Event("w", 0.0, rtt_s=0.1), Event("w", 1.0, jitter_s=0.003), Event("w", cap_bps=1)]
+    assert round_trip(0.02, 0.001, changes) == (0.1, 0.003)
+    assert round_trip(0.02, 0.001, []) == (0.02, 0.001)
 
 
 def test_only_what_states_do_not_show_is_noted() -> None:

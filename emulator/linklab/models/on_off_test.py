@@ -56,6 +56,10 @@ def test_asking_more_often_changes_nothing(
         assert layer.next_s() > t_s
 
 
+def test_by_default_the_times_are_those_of_emptcp() -> None:
+    assert (EMPTCP.on_s, EMPTCP.off_s) == (40.0, 40.0)
+
+
 @pytest.mark.parametrize("settings", [EMPTCP, OnOffSettings(1_000_000, 10.0, 30.0)])
 def test_times_are_exponential_with_the_stated_means(settings: OnOffSettings) -> None:
     """Mean and standard deviation are the same for an exponential time. 4 sigma."""

@@ -49,9 +49,19 @@ def test_number_and_lengths_are_as_stated(pause: Pause) -> None:
     assert max(found) <= LONGEST * pause.p90_s * 2
 
 
+def test_a_pause_lasts_at_most_four_times_its_90th_percentile() -> None:
+    rare = replace(STALLS, per_minute=0.1, p90_s=3.0)
+    assert max(lengths_s(rare, 1, 60 * 10_000)) == pytest.approx(12.0)
+
+
 def test_the_stalls_that_were_measured_have_the_third_percentile_that_was_too() -> None:
     found = lengths_s(Pause("stall", 1, 0.1, 0.6, longest_s=60), 1, 60 * 20_000)
     assert statistics.quantiles(found, n=100)[98] == pytest.approx(2.4, rel=0.15)
+
+
+def test_a_run_begins_without_a_pause() -> None:
+    begun = [history(STALLS, seed, 60)[:2] for seed in range(20)]
+    assert all(first == (0.0, BASE) and second[1].pause == "stall" for first, second in begun)
 
 
 @pytest.mark.parametrize(

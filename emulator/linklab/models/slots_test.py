@@ -34,11 +34,33 @@ def mean(changes: list[tuple[float, LinkState]], until_s: float, name: str) -> f
 
 
 @pytest.mark.parametrize(
-    ("start_s", "boundaries"), [(0.0, [12, 27, 42, 57]), (20.0, [7, 22, 37, 52]), (12.0, [15, 30])]
+    ("start_s", "boundaries"),
+    [(0.0, [12, 27, 42, 57]), (20.0, [7, 22, 37, 52]), (12.0, [15, 30]), (11.5, [0.5, 15.5])],
 )
-def test_slots_begin_at_12_27_42_and_57(start_s: float, boundaries: list[int]) -> None:
+def test_slots_begin_at_12_27_42_and_57(start_s: float, boundaries: list[float]) -> None:
     lossy = [t_s for t_s, one in history(replace(STILL, start_s=start_s), 1, 59) if one.loss_ratio]
     assert lossy[: len(boundaries)] == boundaries
+
+
+def test_a_run_that_begins_at_random_begins_within_the_minute() -> None:
+    """The first slot of 120 s begins at the second 120 of the clock, after 60 to 120 s of the run."""
+    drawn = replace(STILL, length_s=120.0, first_s=0.0, start_s=None)
+    first = [next(t_s for t_s, one in history(drawn, n, 130) if one.loss_ratio) for n in range(200)]
+    assert (min(first), max(first)) == pytest.approx((60, 120), abs=2)
+    assert statistics.mean(first) == pytest.approx(90, abs=4)
+
+
+def test_packets_are_lost_one_by_one_at_the_beginning_of_a_slot() -> None:
+    lossy = [one for _, one in history(STILL, 1, 60) if one.loss_ratio]
+    assert {(one.loss_ratio, one.loss_burst_packets) for one in lossy} == {(0.9, 1.0)}
+
+
+def test_the_jitter_of_the_link_stays_below_its_delay() -> None:
+    base = replace(BASE, delay_s=0.001, jitter_s=0.0009)
+    layer = Slots(replace(STILL, rtt_sd_s=0.001), Random(1))
+    states = [layer.apply(15.0 * n, NO_LOAD, base) for n in range(200)]
+    assert all(one.jitter_s == min(0.0009, one.delay_s) for one in states)
+    assert {one.jitter_s == 0.0009 for one in states} == {True, False}
 
 
 def test_the_averages_are_those_of_the_link() -> None:
@@ -57,7 +79,9 @@ def test_the_averages_are_those_of_the_link() -> None:
 
 def test_every_slot_has_its_own_rate_and_delay() -> None:
     begun = [one for t_s, one in history(STILL, 1, 15_000) if (t_s - 12) % 15 == 0]
-    assert len({one.down_rate_bps for one in begun}) > 900
+    rates = [one.down_rate_bps / 292e6 for one in begun]
+    assert len(set(rates)) > 900
+    assert (min(rates), max(rates)) == pytest.approx((0.6, 1.4), abs=0.02), "2 deviations of 20 %"
     quartiles = statistics.quantiles([2000 * one.delay_s for one in begun], n=4)
     assert quartiles == pytest.approx([18.7, 21, 23.3], abs=0.5)
 

@@ -1,4 +1,5 @@
 import statistics
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -57,6 +58,36 @@ def test_rates_are_above_zero_and_a_seed_repeats_them(
     found = rates(spread, seed, 30)
     assert all(1000 <= down <= 200_000_000 and up == 53_000_000 for down, up in found)
     assert rates(spread, seed, 30) == found
+
+
+def test_rates_change_at_each_step() -> None:
+    spread = replace(CHICAGO, settings=replace(CHICAGO.settings, step_s=0.5))
+    layer = RateSpread(spread, Random(1))
+    found = [(layer.apply(t_s, NO_LOAD, BASE), layer.next_s()) for t_s in (0.0, 0.5, 1.0, 1.5)]
+    assert [next_s for _, next_s in found] == [0.5, 1.0, 1.5, 2.0]
+    assert len({state.down_rate_bps for state, _ in found}) == 4
+
+
+def test_memory_is_a_time_and_no_number_of_steps() -> None:
+    spread = replace(CHICAGO, settings=replace(CHICAGO.settings, step_s=2.0))
+    series = [one for one, _ in rates(spread, 1, 10_000)]
+    ranks = {rate: n / len(series) for n, rate in enumerate(sorted(series))}
+    positions = [ranks[one] for one in series]
+    assert statistics.correlation(positions[:-4], positions[4:]) == pytest.approx(0.37, abs=0.06)
+
+
+def test_a_walk_is_reflected_as_often_as_it_takes() -> None:
+    """With steps far longer than the memory the position is anywhere, and never beyond its ends."""
+    wide = replace(CHICAGO.settings, memory_s=0.1, step_s=60.0)
+    found = [one for one, _ in rates(replace(CHICAGO, settings=wide), 1, 5000)]
+    ends = (200e6 * (26 / 200) ** 1.25, 200e6 * (572 / 200) ** 1.25)
+    assert (min(found), max(found)) == pytest.approx(ends, rel=0.02)
+
+
+def test_without_a_percentile_rates_stay_at_the_median_on_that_side() -> None:
+    low = replace(CHICAGO, settings=SpreadSettings(down_p10_bps=26_000_000))
+    found = [one for one, _ in rates(low, 1, 5000)]
+    assert found.count(200_000_000) / 5000 == pytest.approx(0.5, abs=0.1)
 
 
 def test_asking_more_often_changes_nothing() -> None:
