@@ -179,7 +179,7 @@ def _given(options: argparse.Namespace) -> tuple[list[LoadedRun], list[str], str
 def _only_these(stated: Publication, found: Iterable[LoadedRun]) -> list[LoadedRun]:
     """Returns the runs of the publication's clients in its current scenarios. Reports runs that it
     leaves out, and runs made with different programs."""
-    cells = {(cell.scenario, cell.client) for cell in stated.cells}
+    cells = {(cell.scenario, cell.client) for one in stated.checkable for cell in one.cells}
     now = {name: fingerprint.of_scenario(stated.scenario(name)) for name, _ in cells}
     then = fingerprint.Hashes()
     used, others = [], 0

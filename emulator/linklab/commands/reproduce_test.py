@@ -72,6 +72,21 @@ def test_run_directories_that_are_there(tmp_path: Path, capsys: pytest.CaptureFi
     assert "4 run directories, as they were there" in capsys.readouterr().out
 
 
+def test_runs_that_only_statements_on_the_real_clock_need_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load = (
+        "  - {metric: cpu-median, source: s, each: [static-80-50], of: alg3, to: [single-wifi],"
+        " is: less}\n"
+    )
+    monkeypatch.setattr(publication, "find", lambda _: publication.parse(TEXT + load, "ours.yaml"))
+    of = scenario.find("static-80-50")
+    for who in ("alg3", "single-wifi", "alg1"):
+        made(tmp_path / "runs", who, 1, of)
+    assert main(["reproduce", "ours", "--from", str(tmp_path / "runs"), "--json"]) == 0
+    assert printed(capsys)["runs"] == 2, "nobody states anything of alg1"
+
+
 def test_runs_of_what_a_scenario_was_before_are_left_out(
     tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
