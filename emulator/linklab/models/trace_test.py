@@ -319,3 +319,8 @@ def test_a_trace_of_delays_leaves_the_links_rates(
             expected = BASE.loss_ratio if sample.loss_ratio is None else sample.loss_ratio
             assert state.loss_ratio == expected
         begin_ns += sample.length_ns
+
+
+def test_the_highest_rate_and_the_shortest_sample_are_played() -> None:
+    layer = playback([TraceSample(1, MAX_RATE_BPS, MAX_RATE_BPS)])
+    assert at(layer, 0).down_rate_bps == at(layer, 0).up_rate_bps == MAX_RATE_BPS
