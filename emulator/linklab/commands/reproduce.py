@@ -180,7 +180,8 @@ def _only_these(stated: Publication, found: Iterable[LoadedRun]) -> list[LoadedR
     """Returns the runs of the publication's clients in its current scenarios. Reports runs that it
     leaves out, and runs made with different programs."""
     cells = {(cell.scenario, cell.client) for one in stated.checkable for cell in one.cells}
-    now = {name: fingerprint.of_scenario(stated.scenario(name)) for name, _ in cells}
+    names = {name for name, _ in cells}
+    now = {name: fingerprint.of_scenario(stated.scenario(name)) for name in names}
     then = fingerprint.Hashes()
     used, others = [], 0
     for one in found:
