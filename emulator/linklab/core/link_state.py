@@ -91,6 +91,18 @@ class LinkState:
     def _is_held(self, direction: str) -> bool:
         return self.hold_down if direction == "down" else self.hold_up
 
+    def sent_bps(self, direction: str) -> int:
+        """Returns the rate at which the queue of a direction sends, 0 while it is held."""
+        if self._is_held(direction):
+            return 0
+        return self.down_rate_bps if direction == "down" else self.up_rate_bps
+
+    def differs_only_in_rates(self, other: LinkState) -> bool:
+        """Tells whether both states are equal but for their rates."""
+        return self == replace(
+            other, down_rate_bps=self.down_rate_bps, up_rate_bps=self.up_rate_bps
+        )
+
     def loses_all(self, direction: str) -> bool:
         """Tells whether the link itself loses all queued and arriving packets of a direction."""
         return not self.up or self._own_loss_ratio(direction) >= 1

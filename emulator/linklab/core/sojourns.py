@@ -1,6 +1,6 @@
 """Computes with distributions of sojourn times: how long packets waited in a queue. Pure.
 
-The guest's kernel counts them in buckets (`kernel.patch`, sch_hfsc.c). A bucket is at most 1/16 as
+The guest's kernel counts them in buckets (`kernel_sources`, sch_link.c). A bucket is at most 1/16 as
 wide as its times, but at least 1.024 µs. So a quantile is exact to 3 %.
 """
 

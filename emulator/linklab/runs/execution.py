@@ -24,7 +24,7 @@ from linklab.lab.network.topology import client_host
 from linklab.lab.player.control import Inbox
 from linklab.lab.player.player import Player
 from linklab.lab.player.signal_file import SignalFile
-from linklab.lab.shaping.rate_queue import TIMER_SLACK_S
+from linklab.lab.shaping.hfsc_queue import TIMER_SLACK_S
 from linklab.links.stack import ScenarioLink, models
 from linklab.places.guest import gateway, reproducible_start
 from linklab.runs import execution_programs, names, outcome
@@ -80,7 +80,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             exit_code, elapsed_ns = execution_programs.run_client(
                 plan, lab, player, argv, serving, further
             )
-        ended = _outcome(plan, exit_code, elapsed_ns, before[0], _interfaces(lab))
+        ended = _outcome(plan, lab, exit_code, elapsed_ns, before[0])
         if multipath is not None:
             multipath.write(run_dir, elapsed_ns / 1e9)
         for one, recorder, devices in zip(further, recorders, before[1:], strict=True):
@@ -201,7 +201,7 @@ def _write_further(
 ) -> None:
     """Writes the outcome of a further client into its directory."""
     assert one.process is not None
-    ended = _outcome(one.plan, one.process.returncode, one.elapsed_ns, before, _interfaces(one.lab))
+    ended = _outcome(one.plan, one.lab, one.process.returncode, one.elapsed_ns, before)
     if multipath is not None:
         multipath.write(one.plan.run_dir, one.elapsed_ns / 1e9)
     outcome.write(ended, one.plan.run_dir)
@@ -241,13 +241,10 @@ def _interfaces(lab: Lab) -> dict[str, Interface]:
 
 
 def _outcome(
-    plan: Plan,
-    exit_code: int,
-    elapsed_ns: int,
-    before: dict[str, Interface],
-    after: dict[str, Interface],
+    plan: Plan, lab: Lab, exit_code: int, elapsed_ns: int, before: dict[str, Interface]
 ) -> Outcome:
     output = Path(plan.task.output)
+    after = _interfaces(lab)
     return Outcome(
         exit_code=exit_code,
         elapsed_ns=elapsed_ns,
@@ -258,6 +255,7 @@ def _outcome(
         output_bytes=output.stat().st_size if output.exists() else None,
         output_sha256=_sha256(output) if plan.checks_output else None,
         uploaded_sha256=_sha256(plan.uploaded),
+        shaper=next(iter(lab.links.values())).shaper,
     )
 
 

@@ -23,6 +23,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     device's bytes, headers included. `output_bytes` is the size of the client's output file, None
     if there is none. `output_sha256` is its SHA-256, None also if the lab does not check it.
     `uploaded_sha256` is the SHA-256 of the file that the server received, None if it received none.
+    `shaper` is what held the links' rates: "link", exact for each packet, or "hfsc".
     """
 
     exit_code: ExitCode
@@ -32,6 +33,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     sent_bytes: ByName[Bytes] = {}
     output_sha256: Name | None = None
     uploaded_sha256: Name | None = None
+    shaper: Name = ""
 
 
 def write(outcome: Outcome, run_dir: Path) -> None:

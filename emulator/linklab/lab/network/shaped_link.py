@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 
 from msgspec import UNSET
@@ -20,7 +20,7 @@ from linklab.lab.network.middlebox import Impairer
 from linklab.lab.network.routes import add_route, route_host
 from linklab.lab.network.topology import Access, LinkPath, Port
 from linklab.lab.shaping.delay import Delay, Transit
-from linklab.lab.shaping.rate_queue import RateQueue
+from linklab.lab.shaping.rate_queue import LinkQueue, RateQueue, rate_queue
 from linklab.lab.shaping.tc import Counters
 from linklab.models.delay_tables import DelayTable
 from linklab.models.seeds import seed_for
@@ -42,17 +42,17 @@ class _Leg:
     ) -> None:
         self.access = access
 
-        def rate_queue(port: Port, rate_bps: int, queue: Queue) -> RateQueue:
+        def built(port: Port, rate_bps: int, queue: Queue) -> RateQueue:
             host = hosts[port.node]
             index = host.indices[port.interface]
             assert queue.size_bytes is not None
-            return RateQueue(
+            return rate_queue(
                 host.channel, index, rate_bps, queue.size_bytes, queue.discipline, slack_s
             )
 
         self.queues = {
-            "down": rate_queue(access.down, state.down_rate_bps, settings.queue_down),
-            "up": rate_queue(access.up, state.up_rate_bps, settings.queue_up),
+            "down": built(access.down, state.down_rate_bps, settings.queue_down),
+            "up": built(access.up, state.up_rate_bps, settings.queue_up),
         }
         core = hosts[access.core.node]
         self.delay = Delay(
@@ -153,6 +153,21 @@ class ShapedLink:
             self._add_client_neighbour(state.lease)
         self.state = state
 
+    @property
+    def shaper(self) -> str:
+        """What holds the rates: "link", exact for each packet, or "hfsc"."""
+        return self._leg.queues["down"].shaper
+
+    def follow(self, states: Sequence[tuple[int, LinkState]]) -> None:
+        """Lets the kernel put the link into states that differ only in their rates.
+
+        Each has its time in ns of the monotonic clock. The next call of `apply` has to come later.
+        Only the guest's kernel can do it.
+        """
+        for direction, queue in self._leg.queues.items():
+            assert isinstance(queue, LinkQueue)
+            queue.follow([(at_ns, state.sent_bps(direction)) for at_ns, state in states])
+
     def close(self) -> None:
         """Ends the processes of the link."""
         if self._impairer is not None:
@@ -193,12 +208,6 @@ class ShapedLink:
         for family in path.families:
             client.run(["ss", "--kill", "--tcp", "src", in_url(in_family(path.lease(old), family))])
 
-    def settle(self) -> None:
-        """Lets rate queues finish a change; call it from time to time."""
-        for leg in self._legs.values():
-            for queue in leg.queues.values():
-                queue.settle()
-
     def own_counters(self, direction: str) -> Mapping[str, int]:
         """Returns the counters of a direction's queue discipline, summed over all access points."""
         counted = Counter[str]()
@@ -208,7 +217,7 @@ class ShapedLink:
 
     def sojourns(self, direction: str) -> list[list[int]] | None:
         """Returns how many packets waited how long in a direction, over all access points, as
-        `hfsc.sojourns`."""
+        `link_qdisc.sojourns`."""
         found = [leg.queues[direction].sojourns() for leg in self._legs.values()]
         known = [one for one in found if one is not None]
         if not known:

@@ -14,7 +14,7 @@ import itertools
 import math
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
@@ -39,6 +39,7 @@ from linklab.lab.player import control
 from linklab.lab.player.connections import OpenConnections
 from linklab.lab.player.control import Command, Inbox
 from linklab.lab.player.signal_file import SignalFile
+from linklab.lab.shaping import link_qdisc
 from linklab.lab.shaping.tc import ShapingError
 from linklab.links.stack import ScenarioLink
 from linklab.models import events, registry
@@ -46,6 +47,9 @@ from linklab.models.events import Event
 from linklab.models.layer import NO_LOAD, Load, Steps
 from linklab.models.model import Happening
 from linklab.scenario import SAMPLE_S
+
+_AHEAD_S = 1.0
+"""How far ahead the kernel gets rates that no load decides."""
 
 
 class Player:
@@ -97,6 +101,7 @@ class Player:
         self._timer = Timer()
         self._start_ns = 0
         self._by_hand: dict[Event, str] = {}
+        self._ahead: list[tuple[float, int, str, LinkState, list[Happening]]] = []
         self._commands = 0
         self._samples, self._looks = Steps(sample_s), Steps(control.PERIOD_S)
         self.at(sample_s, self._sample)
@@ -175,9 +180,48 @@ class Player:
     def _ask_again(self, name: str) -> None:
         """Schedules the model's next question. Cancels the one scheduled before."""
         self._asked[name] += 1
+        follows = self._inbox is None and self._lab.links[name].shaper == link_qdisc.NAME
+        if follows and self._look_ahead(name):
+            return
         due_s = self._models[name].next_s()
         if math.isfinite(due_s):
             self.at(due_s, functools.partial(self._ask, name, self._asked[name]))
+
+    def _look_ahead(self, name: str) -> bool:
+        """Hands the rates of the next second to the kernel, as far as no load decides them.
+
+        A state that differs in more than rates ends this. Schedules it, and then returns True.
+        """
+        model, link = self._models[name], self._lab.links[name]
+        until_s = model.next_s() + _AHEAD_S
+        known, state = [], link.state
+        ending = None
+        while not (model.wants_load or model.wants_connections or model.next_s() > until_s):
+            due_s = model.next_s()
+            if math.isinf(due_s):
+                break
+            before, state = state, model.at(due_s)
+            happenings = events.noted(model.begun(), model.ended())
+            if not state.differs_only_in_rates(before):
+                ending = functools.partial(self._put_known, name, state, happenings)
+                self.at(due_s, ending)
+                break
+            if state != before:
+                known.append((self._start_ns + round(due_s * 1e9), state))
+            if state != before or happenings:
+                ahead = (due_s, next(self._order), name, state, happenings)
+                heapq.heappush(self._ahead, ahead)
+        if known:
+            link.follow(known)
+        return ending is not None
+
+    def _pass(self, t_s: float) -> None:
+        """Records the states that the kernel has put links into until `t_s`."""
+        while self._ahead and self._ahead[0][0] <= t_s:
+            due_s, _, name, state, happenings = heapq.heappop(self._ahead)
+            link = self._lab.links[name]
+            before, link.state = link.state, state
+            self._record_change(name, before, state, happenings, due_s, 0.0)
 
     def _ask(self, name: str, asked: int, due_s: float) -> None:
         if asked == self._asked[name]:
@@ -185,35 +229,62 @@ class Player:
 
     def _advance(self, name: str, due_s: float, by_hand: Happening | None = None) -> None:
         """Asks the model for its link's state at `due_s` and applies it. `by_hand` is the user's change."""
-        model, link = self._models[name], self._lab.links[name]
-        before = link.state
+        model = self._models[name]
         state = model.at(due_s, self._load(name) if model.wants_load else NO_LOAD)
-        if state != before:
-            link.apply(state)
-        if by_hand is not None:
-            self.write_event(due_s, name, by_hand, self._commands)
-        if state != before:
-            self._note(name, before, state, due_s)
-        ended = model.ended()
-        for happening in events.noted(model.begun(), ended):
-            self.write_event(due_s, name, happening)
+        begun, ended = model.begun(), model.ended()
+        self._put(name, state, events.noted(begun, ended), due_s, by_hand)
         for event in ended:
             if event in self._by_hand:
                 words = self._by_hand.pop(event)
                 self.write_event(due_s, name, Happening(events.BY_HAND_END, words))
         self._ask_again(name)
 
-    def _note(self, name: str, before: LinkState, state: LinkState, due_s: float) -> None:
-        """Records that a link has another state since `due_s`."""
-        late_s = self.now_s() - due_s
-        self._record(name, state, due_s, late_s)
-        if late_s > MAX_LATE_S and not self._may_be_late:
-            raise LabError(
-                f"this machine cannot keep up: {name} changed {late_s:.3f} s late at {due_s:.3f} s "
-                f"(allowed: {MAX_LATE_S} s); use the virtual clock, or fewer runs side by side"
-            )
-        self._show_signal(self._lab.links[name], state)
-        for happening in registry.transitions(before, state):
+    def _put(
+        self,
+        name: str,
+        state: LinkState,
+        happenings: Iterable[Happening],
+        due_s: float,
+        by_hand: Happening | None = None,
+    ) -> None:
+        """Puts a link into `state`, and records that with what happened."""
+        self._pass(due_s)
+        link = self._lab.links[name]
+        before = link.state
+        if state != before:
+            link.apply(state)
+        if by_hand is not None:
+            self.write_event(due_s, name, by_hand, self._commands)
+        self._record_change(name, before, state, happenings, due_s, self.now_s() - due_s)
+
+    def _put_known(
+        self, name: str, state: LinkState, happenings: Iterable[Happening], due_s: float
+    ) -> None:
+        self._put(name, state, happenings, due_s)
+        self._ask_again(name)
+
+    def _record_change(
+        self,
+        name: str,
+        before: LinkState,
+        state: LinkState,
+        happenings: Iterable[Happening],
+        due_s: float,
+        late_s: float,
+    ) -> None:
+        """Records the state that a link has since `due_s`, if it is another one, and what happened."""
+        if state != before:
+            self._record(name, state, due_s, late_s)
+            if late_s > MAX_LATE_S and not self._may_be_late:
+                raise LabError(
+                    f"this machine cannot keep up: {name} changed {late_s:.3f} s late at "
+                    f"{due_s:.3f} s (allowed: {MAX_LATE_S} s); use the virtual clock, or fewer runs "
+                    "side by side"
+                )
+            self._show_signal(self._lab.links[name], state)
+            for happening in registry.transitions(before, state):
+                self.write_event(due_s, name, happening)
+        for happening in happenings:
             self.write_event(due_s, name, happening)
 
     def _load(self, name: str) -> Load:
@@ -323,9 +394,9 @@ class Player:
     def _write_sample(self, late_s: float) -> int:
         """Writes every counter. Returns the sum of the carried bytes."""
         t_s = self.now_s()
+        self._pass(t_s)
         carried_bytes = 0
         for name, link in self._lab.links.items():
-            link.settle()
             for direction, (queue, lost_packets) in link.counters().items():
                 sampled = QueueRecord(
                     t_s=t_s,

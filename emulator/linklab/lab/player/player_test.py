@@ -41,10 +41,11 @@ class Link:
 
     def __init__(self, device: str, on_apply: Callable[["Link", LinkState], None]) -> None:
         self.state = FAST
+        self.shaper = "hfsc"
+        self.followed: list[tuple[int, LinkState]] = []
         self.applied: list[LinkState] = []
         self.path = SimpleNamespace(device=device, client_network="10.1.0.0/24", families=(4,))
         self.reads = 0
-        self.settled = 0
         self.own: dict[str, int] = {}
         self.waits: dict[str, list[list[int]] | None] = {"down": None, "up": None}
         self._count = itertools.count(1)
@@ -55,8 +56,8 @@ class Link:
         self._on_apply(self, state)
         self.state = state
 
-    def settle(self) -> None:
-        self.settled += 1
+    def follow(self, states: list[tuple[int, LinkState]]) -> None:
+        self.followed += states
 
     def counters(self) -> dict[Direction, tuple[Counters, int]]:
         read = Counters(next(self._count), 0, 7, 1514, 1)
@@ -154,6 +155,29 @@ def test_changes_are_applied_in_order_and_never_early(stage: Stage) -> None:
     assert [state.down_rate_bps for state in stage.links["wifi"].applied] == [3000, 4000]
 
 
+def test_the_kernel_gets_rates_that_are_known_ahead(stage: Stage) -> None:
+    """Only the end of a rate's table, or what is more than a rate, wakes the player."""
+    wifi = stage.links["wifi"]
+    wifi.shaper = "link"
+    stage.on_apply = lambda link, state: stage.end_client()
+    changes = [rate("wifi", 0.01 * step, 1_000_000 + step) for step in range(1, 4)]
+    playing = stage.player(*changes, Event("wifi", 0.04, carrier="down"), rate("wifi", 0.05, 5))
+    playing.start()
+    planned = [(at_ns - playing.start_ns, state.down_rate_bps) for at_ns, state in wifi.followed]
+    assert planned == [(10_000_000 * step, 1_000_000 + step) for step in range(1, 4)]
+    assert wifi.state == FAST
+    playing.play([stage.reader])
+    playing.stop()
+    assert [state.up for state in wifi.applied] == [False]
+    written = [line for line in stage.lines("links.jsonl") if line["link"] == "wifi"]
+    assert [(line["t_s"], line["down_rate_bps"]) for line in written] == [
+        (0.0, 80_000_000),
+        *((at_ns / 1e9, rate_bps) for at_ns, rate_bps in planned),
+        (0.04, 1_000_003),
+    ]
+    assert [line["late_s"] for line in written[:4]] == [0.0] * 4
+
+
 def test_every_state_is_written_with_its_time_and_lateness(stage: Stage) -> None:
     def late(_: Link, __: LinkState) -> None:
         time.sleep(0.01)  # The player gets late.
@@ -218,7 +242,6 @@ def test_queues_are_sampled_all_the_time_and_at_the_end(stage: Stage) -> None:
     assert (wifi_down[0]["queue_bytes"], wifi_down[0]["dropped_packets"]) == (1514, 7)
     assert wifi_down[0]["lost_packets"] == 3
     assert [line.get("discipline") for line in lines[:3]] == [None, None, {"marked_packets": 2}]
-    assert {link.settled for link in stage.links.values()} == {5}
 
 
 def test_how_long_packets_waited_is_written_at_the_end(stage: Stage) -> None:

@@ -1,7 +1,4 @@
-import struct
-
-from linklab.core.netlink_messages import attribute, message, nested
-from linklab.lab.shaping import hfsc, tc
+from linklab.lab.shaping import hfsc
 from linklab.lab.shaping.conftest import ADD, CHANGE, CLASS, INDEX, ROOT, decoded
 from linklab.lab.shaping.hfsc import Curve
 
@@ -28,15 +25,3 @@ def test_a_change_of_a_class_says_nothing_but_its_limit() -> None:
     changed, options = decoded(hfsc.put_class(INDEX, CLASS, ROOT, Curve(0, 0, 125)))
     assert changed["header"]["flags"] == CHANGE
     assert [name for name, _ in options["attrs"]] == ["TCA_HFSC_USC"]
-
-
-def answered(options: bytes) -> bytes:
-    """As the kernel answers when it is asked for a class."""
-    return message(40, 0, bytes(20) + nested(tc.TCA_OPTIONS, options))
-
-
-def test_the_guests_kernel_tells_how_long_packets_waited() -> None:
-    counts = struct.pack("=6I", 1, 2, 3, 0, 0, 9)
-    curve = attribute(3, bytes(12))
-    assert hfsc.sojourns(answered(curve + attribute(4, counts))) == [[1, 2, 3], [0, 0, 9]]
-    assert hfsc.sojourns(answered(curve)) is None

@@ -21,7 +21,7 @@ from linklab.lab.kernel.namespace import network_of, write_sysctls
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import plug, tc
 from linklab.lab.shaping.delay import Delay, Transit
-from linklab.lab.shaping.rate_queue import RateQueue
+from linklab.lab.shaping.rate_queue import rate_queue
 from linklab.lab.shaping.tc import ShapingError
 from linklab.queues import registry
 
@@ -94,7 +94,7 @@ def probe() -> None:
     channel = Channel()
     channel.request(tc.delete_root(_LOOPBACK, 0))
     channel.request(rtnetlink.set_up(_LOOPBACK, up=True))
-    queue = RateQueue(channel, _LOOPBACK, 10_000_000, 100_000)
+    queue = rate_queue(channel, _LOOPBACK, 10_000_000, 100_000)
     queue.set(10_000_000, is_held=False, is_shut=True)
     queue.set(10_000_000, is_held=False)
     channel.request(tc.delete_root(_LOOPBACK, _ROOT))

@@ -3,53 +3,82 @@ import errno
 import socket
 import struct
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
+from linklab.core.netlink_messages import attribute, message, nested
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.netlink import Channel, NetlinkError
-from linklab.lab.shaping.conftest import INDEX, NESTED, WAKE, Recorder
-from linklab.lab.shaping.rate_queue import RateQueue
+from linklab.lab.shaping import link_qdisc, tc
+from linklab.lab.shaping.conftest import INDEX, NESTED, Recorder
+from linklab.lab.shaping.hfsc_queue import HfscQueue
+from linklab.lab.shaping.leaf_queue import LeafQueue
+from linklab.lab.shaping.rate_queue import LinkQueue, RateQueue, rate_queue
 from linklab.lab.shaping.tc import Counters, ShapingError
 from linklab.queues import registry
 from linklab.queues.discipline import AnyDiscipline, Discipline
 from linklab.schema.rows import Table
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Time stands still, and goes on by seconds when this is called."""
-    now_ns = [10**9]
-    monkeypatch.setattr("linklab.lab.shaping.rate_queue.time.monotonic_ns", lambda: now_ns[0])
-
-    def go_on(seconds: float) -> None:
-        now_ns[0] += round(seconds * 1e9)
-
-    return go_on
-
-
 def queue(netlink: Recorder, rate_bps: int) -> RateQueue:
-    return RateQueue(netlink, INDEX, rate_bps, 500_000)
+    return rate_queue(netlink, INDEX, rate_bps, 500_000)
 
 
-def test_a_queue_is_built_with_its_limit_beside_what_wakes_it(netlink: Recorder) -> None:
+def test_a_queue_is_built_with_its_limit(netlink: Recorder) -> None:
     queue(netlink, 80_000_000)
-    *_, waker, leaf = netlink.sent
+    assert netlink.raw[0].endswith(b"link\0\0\0\0" + options_of(link_qdisc.rate(80_000_000)))
     assert netlink.raw[-1].endswith(b"bfifo\0\0\0" + struct.pack("=HHI", 8, NESTED | 2, 500_000))
-    assert waker["parent"] != leaf["parent"]
-    rate = (0, 0, 10_000_000)
-    assert netlink.taken() == ["add hfsc", rate, rate, "add plug", "add bfifo"]
+    assert netlink.taken() == ["add link", "add bfifo"]
 
 
-def test_a_rate_changes_by_a_new_curve(netlink: Recorder) -> None:
+def options_of(options: bytes) -> bytes:
+    return nested(tc.TCA_OPTIONS, options)
+
+
+def test_a_change_says_rate_and_whether_the_link_is_shut(netlink: Recorder) -> None:
     built = queue(netlink, 80_000_000)
+    for is_held, is_shut, options in (
+        (True, False, link_qdisc.rate(0)),
+        (True, True, link_qdisc.rate(0) + link_qdisc.shut(is_shut=True)),
+        (False, True, link_qdisc.rate(1_000_000)),
+        (False, False, link_qdisc.rate(1_000_000) + link_qdisc.shut(is_shut=False)),
+    ):
+        built.set(1_000_000, is_held=is_held, is_shut=is_shut)
+        assert netlink.raw[-1].endswith(options_of(options))
     netlink.taken()
     built.set(1_000_000, is_held=False)
-    assert netlink.taken() == [(0, 0, 125_000)]
-    assert built.rate_bps == 1_000_000
+    assert netlink.taken() == []
+
+
+def test_a_table_has_times_and_rates() -> None:
+    assert link_qdisc.table([(5, 7), (9, 0)]) == attribute(2, struct.pack("=4Q", 5, 7, 9, 0))
+
+
+def test_the_kernel_tells_how_long_packets_waited() -> None:
+    counts = attribute(4, struct.pack("=6I", 1, 2, 3, 0, 0, 9))
+    answer = message(40, 0, bytes(20) + options_of(counts))
+    assert link_qdisc.sojourns(answer) == [[1, 2, 3], [0, 0, 9]]
+
+
+def test_a_kernel_without_the_qdisc_has_hfsc(
+    netlink: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(netlink, monkeypatch, b"link\0")
+    assert isinstance(queue(netlink, 80_000_000), HfscQueue)
+
+
+def refuse(netlink: Recorder, monkeypatch: pytest.MonkeyPatch, kind: bytes) -> None:
+    """Lets the kernel lack a qdisc."""
+    take = netlink.request
+
+    def without(request: bytes | bytearray) -> bytes:
+        if kind in request:
+            raise NetlinkError(errno.ENOENT, "No such file or directory")
+        return take(request)
+
+    monkeypatch.setattr(netlink, "request", without)
 
 
 def test_a_queue_changes_its_size_and_keeps_what_is_in_it(netlink: Recorder) -> None:
@@ -62,164 +91,10 @@ def test_a_queue_changes_its_size_and_keeps_what_is_in_it(netlink: Recorder) -> 
     assert (first, second) == (struct.pack("=I", 20_000), struct.pack("=I", 500_000))
 
 
-def test_a_shut_queue_has_its_new_size_once_it_opens(netlink: Recorder) -> None:
-    built = queue(netlink, 80_000_000)
-    built.set(80_000_000, is_held=False, is_shut=True)
-    netlink.taken()
-    built.resize(20_000)
-    assert netlink.taken() == []
-    built.set(80_000_000, is_held=False)
-    opened = next(raw for raw in reversed(netlink.raw) if b"bfifo" in raw)
-    assert opened.endswith(struct.pack("=I", 20_000))
-
-
-def test_the_same_again_is_not_asked_for(netlink: Recorder) -> None:
-    built = queue(netlink, 80_000_000)
-    built.set(80_000_000, is_held=True)
-    netlink.taken()
-    built.set(80_000_000, is_held=True)
-    assert netlink.taken() == []
-
-
-def test_what_is_owed_is_a_pause_at_the_new_rate(
-    netlink: Recorder, clock: Callable[[float], None]
-) -> None:
-    """Of a frame begun 4 ms ago at 1 Mbit/s 1014 bytes are left: 2704 us at 3 Mbit/s."""
-    built = queue(netlink, 1_000_000)
-    netlink.taken()
-    netlink.count(sent_bytes=1514, queue_packets=1)
-    clock(0.004)
-    built.set(3_000_000, is_held=False)
-    assert netlink.taken() == [(0, 2704, 375_000), WAKE]
-    clock(0.001)
-    built.set(10_000, is_held=False)
-    assert netlink.taken() == [(0, 511_200, 1_250), WAKE]
-
-
-def test_an_empty_queue_owes_the_rest_of_its_last_frame_and_then_nothing(
-    netlink: Recorder, clock: Callable[[float], None]
-) -> None:
-    built = queue(netlink, 1_000_000)
-    netlink.taken()
-    netlink.count(sent_bytes=1514)
-    clock(0.004)
-    built.set(3_000_000, is_held=False)
-    assert netlink.taken() == [(0, 2704, 375_000)]
-    clock(0.003)
-    built.set(1_000_000, is_held=False)
-    assert netlink.taken() == [(0, 0, 125_000)]
-
-
-@pytest.mark.parametrize(("late_s", "caught_up_bytes"), [(0.002, 2_000), (0.010, 5_000)])
-def test_a_backlog_that_lags_catches_up_as_much_as_the_slack_allows(
-    netlink: Recorder, clock: Callable[[float], None], late_s: float, caught_up_bytes: int
-) -> None:
-    built = RateQueue(netlink, INDEX, 8_000_000, 500_000, slack_s=0.005)
-    netlink.taken()
-    netlink.count(sent_bytes=15_140, queue_packets=1)
-    clock(0.01514 + late_s)
-    built.set(4_000_000, is_held=False)
-    (first, us, rate), opened = netlink.taken()
-    assert (rate, opened) == (500_000, WAKE)
-    assert first * us / 1e6 == pytest.approx(caught_up_bytes, rel=1e-3)
-    assert us <= 10
-
-
-def test_a_lag_is_lost_where_the_queue_was_empty_or_no_timer_is_late(
-    netlink: Recorder, clock: Callable[[float], None]
-) -> None:
-    for slack_s, backlog in ((0.005, 0), (0.0, 1)):
-        built = RateQueue(netlink, INDEX, 8_000_000, 500_000, slack_s=slack_s)
-        netlink.taken()
-        netlink.count(sent_bytes=0, queue_packets=backlog)
-        clock(0.002)
-        built.set(4_000_000, is_held=False)
-        assert netlink.taken()[0] == (0, 0, 500_000)
-
-
-def test_a_held_queue_pauses_for_as_long_as_a_curve_can(netlink: Recorder) -> None:
-    built = queue(netlink, 80_000_000)
-    netlink.taken()
-    built.set(80_000_000, is_held=True)
-    built.set(40_000_000, is_held=True)
-    assert netlink.taken() == [(0, 2**32 - 1, 1)] * 2
-    built.set(40_000_000, is_held=False)
-    assert netlink.taken() == [(0, 0, 5_000_000)]
-
-
-def test_time_in_which_a_queue_is_held_pays_nothing(
-    netlink: Recorder, clock: Callable[[float], None]
-) -> None:
-    built = queue(netlink, 1_000_000)
-    netlink.count(sent_bytes=1514, queue_packets=1)
-    built.set(1_000_000, is_held=True)
-    clock(10.0)
-    netlink.taken()
-    built.set(1_000_000, is_held=False)
-    assert netlink.taken() == [(0, 12_112, 125_000), WAKE]
-
-
-def test_a_pause_goes_once_the_queue_is_empty(
-    netlink: Recorder, clock: Callable[[float], None]
-) -> None:
-    built = queue(netlink, 1_000_000)
-    built.settle()
-    netlink.count(sent_bytes=1514, queue_packets=1)
-    built.set(3_000_000, is_held=False)
-    netlink.taken()
-    built.settle()
-    assert netlink.taken() == []
-    netlink.count(sent_bytes=3028)
-    built.settle()
-    built.settle()
-    assert netlink.taken() == [(0, 0, 375_000)]
-
-
-def test_a_held_queue_stays_so_while_it_is_empty(netlink: Recorder) -> None:
-    built = queue(netlink, 1_000_000)
-    built.set(1_000_000, is_held=True)
-    netlink.taken()
-    built.settle()
-    assert netlink.taken() == []
-
-
-def test_a_shut_queue_is_another_without_room(netlink: Recorder) -> None:
-    built = queue(netlink, 80_000_000)
-    netlink.taken()
-    built.set(80_000_000, is_held=False, is_shut=True)
-    shut = netlink.sent[0]
-    assert shut.get_attr("TCA_OPTIONS")["limit"] == 0
-    assert netlink.taken() == ["add plug", (0, 0, 10_000_000)]
-    built.set(80_000_000, is_held=False)
-    opened = netlink.sent[0]
-    assert netlink.raw[-2].endswith(struct.pack("=HHI", 8, NESTED | 2, 500_000))
-    assert opened["parent"] == shut["parent"]
-    assert opened["handle"] != shut["handle"]
-    assert netlink.taken() == ["add bfifo", (0, 0, 10_000_000)]
-
-
-def test_what_is_dropped_while_it_is_shut_is_lost(netlink: Recorder) -> None:
-    built = queue(netlink, 80_000_000)
-
-    def counted(dropped_packets: int) -> tuple[int, int]:
-        netlink.count(0, dropped_packets=dropped_packets)
-        counters = built.counters()
-        return counters.dropped_packets, counters.lost_packets
-
-    assert counted(5) == (5, 0)
-    built.set(80_000_000, is_held=False, is_shut=True)
-    assert counted(9) == (5, 4)
-    built.set(80_000_000, is_held=True, is_shut=True)
-    assert counted(10) == (5, 5)
-    built.set(80_000_000, is_held=False)
-    assert counted(12) == (7, 5)
-    built.set(80_000_000, is_held=False, is_shut=True)
-    assert counted(20) == (7, 13)
-
-
 def test_counters_are_read(netlink: Recorder) -> None:
     netlink.count(3028, queue_packets=1)
-    assert queue(netlink, 80_000_000).counters() == Counters(3028, 2, 5, 1514, 1)
+    netlink.own = struct.pack("=Q", 3)
+    assert queue(netlink, 80_000_000).counters() == Counters(3028, 2, 5, 1514, 1, 3)
 
 
 @dataclass(frozen=True)
@@ -242,43 +117,19 @@ def test_a_discipline_of_its_own_is_the_leaf(
     netlink: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(registry._OF_SETTINGS, Marking, MARKING)
-    RateQueue(netlink, INDEX, 80_000_000, 500_000, Marking(9))
+    rate_queue(netlink, INDEX, 80_000_000, 500_000, Marking(9))
     assert netlink.raw[-1].endswith(
         b"marks\0\0\0" + struct.pack("=HHII", 12, NESTED | 2, 9, 500_000)
     )
-
-
-def test_what_only_a_discipline_counts_outlasts_an_outage(
-    netlink: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(registry._OF_SETTINGS, Marking, MARKING)
-    built = RateQueue(netlink, INDEX, 80_000_000, 500_000, Marking())
-
-    def counted(marked: int) -> int:
-        netlink.own = struct.pack("=I", marked)
-        return built.own_counters()["marked_packets"]
-
-    assert [counted(0), counted(3)] == [0, 3]
-    built.set(80_000_000, is_held=False, is_shut=True)
-    assert counted(50) == 3  # This is another leaf.
-    built.set(80_000_000, is_held=False)
-    assert counted(2) == 5
 
 
 def test_a_kernel_without_the_discipline_is_refused(
     netlink: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(registry._OF_SETTINGS, Marking, MARKING)
-    take = netlink.request
-
-    def refuse(message: bytes | bytearray) -> bytes:
-        if b"marks" in message:
-            raise NetlinkError(errno.ENOENT, "No such file or directory")
-        return take(message)
-
-    monkeypatch.setattr(netlink, "request", refuse)
+    refuse(netlink, monkeypatch, b"marks")
     with pytest.raises(ShapingError, match="this kernel lacks the queue discipline marks;"):
-        RateQueue(netlink, INDEX, 80_000_000, 500_000, Marking())
+        rate_queue(netlink, INDEX, 80_000_000, 500_000, Marking())
 
 
 def test_drop_tail_counts_nothing_of_its_own(netlink: Recorder) -> None:
@@ -290,8 +141,11 @@ KEPT = {"fq_codel": 6, "red": 5}
 once, and RED drops early."""
 
 
+@pytest.mark.parametrize("kind", [LinkQueue, HfscQueue])
 @pytest.mark.parametrize("one", registry.DISCIPLINES, ids=lambda one: one.name)
-def test_the_kernel_holds_shuts_and_wakes_a_queue(namespace: int, one: AnyDiscipline) -> None:
+def test_the_kernel_holds_shuts_and_wakes_a_queue(
+    namespace: int, one: AnyDiscipline, kind: type[LinkQueue | HfscQueue]
+) -> None:
     """On the loopback of a namespace, where this kernel has the disciplines; the guest's has."""
     with inside(namespace):
         channel = Channel()
@@ -300,10 +154,12 @@ def test_the_kernel_holds_shuts_and_wakes_a_queue(namespace: int, one: AnyDiscip
         sender.setblocking(False)
         channel.request(rtnetlink.set_up(1, up=True))
         try:
-            built = RateQueue(channel, 1, 80_000_000, 20_000, one.table.settings())
+            built = kind(
+                channel, 1, 80_000_000, LeafQueue(channel, 1, 20_000, one.table.settings())
+            )
         except (NetlinkError, ShapingError) as error:
             if isinstance(error, ShapingError) or error.errno == errno.ENOENT:
-                pytest.skip("this kernel lacks HFSC, plug or the discipline; the guest's has them")
+                pytest.skip("this kernel lacks a qdisc; the guest's has all")
             raise
 
         receiver.bind(("127.0.0.1", 0))
