@@ -140,7 +140,13 @@ TABLE: Final = Table(
             needed=True,
         ),
         Row("up", "up_rate_bps", RATE, "the same of the uplink", needed=True),
-        Row("rtt", "rtt_s", ROUND_TRIP, "round-trip time", needed=True),
+        Row(
+            "rtt",
+            "rtt_s",
+            ROUND_TRIP,
+            "round-trip time without queues and the time that frames take",
+            needed=True,
+        ),
         Row(
             "jitter",
             "jitter_s",
