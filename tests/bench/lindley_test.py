@@ -1,0 +1,83 @@
+"""Tests the recursion with cases whose results are computed by hand.
+
+1000 bit/s and frames of 125 bytes make a second a frame.
+"""
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from bench.lindley import Rates, departures_ns
+
+S = 10**9
+FRAME = 125
+
+
+def left_s(changes: list[tuple[float, int]], *arrivals_s: float) -> list[float]:
+    """Returns when frames of 125 bytes leave, in seconds."""
+    rates = Rates([(round(t_s * S), rate_bps) for t_s, rate_bps in changes])
+    frames = [(round(t_s * S), FRAME) for t_s in arrivals_s]
+    return [t_ns / S for t_ns in departures_ns(frames, rates)]
+
+
+def test_a_frame_on_an_idle_link_takes_its_own_time() -> None:
+    assert left_s([(0, 1000)], 3.25) == [4.25]
+
+
+def test_a_frame_waits_for_the_one_before() -> None:
+    assert left_s([(0, 1000)], 0, 0.5, 1.5, 7) == [1, 2, 3, 8]
+
+
+def test_a_change_counts_for_the_rest_of_a_frame() -> None:
+    # Half a frame in half a second, the other half at four times the rate.
+    assert left_s([(0, 1000), (0.5, 4000)], 0, 0) == [0.625, 0.875]
+    assert left_s([(0, 1000), (0.5, 250)], 0) == [2.5]
+    assert left_s([(0, 1000), (0.25, 2000), (0.375, 500)], 0) == [1.375]
+
+
+def test_a_change_while_idle_pays_for_nothing() -> None:
+    assert left_s([(0, 1000), (5, 2000)], 1, 6) == [2, 6.5]
+    assert left_s([(0, 2000), (5, 1000)], 4.75) == [5.5]
+
+
+def test_a_rate_of_zero_holds() -> None:
+    assert left_s([(0, 1000), (0.5, 0), (3, 1000)], 0, 1) == [3.5, 4.5]
+    assert left_s([(0, 0), (2, 1000)], 1) == [3]
+    # The last bit leaves as the rate becomes zero: the frame has left by then.
+    assert left_s([(0, 1000), (1, 0), (3, 1000)], 0, 0) == [1, 4]
+
+
+def test_a_departure_is_rounded_up_once() -> None:
+    rates = Rates([(0, 3)])
+    assert list(departures_ns([(0, 1)] * 3, rates)) == [2_666_666_667, 5_333_333_334, 8 * S]
+
+
+def test_what_never_leaves_or_comes_too_early_is_an_error() -> None:
+    with pytest.raises(ValueError, match="its last rate is 0"):
+        left_s([(0, 1000), (0.5, 0)], 0)
+    with pytest.raises(ValueError, match="before the first rate"):
+        left_s([(1, 1000)], 0.5)
+
+
+def test_random_links_carry_what_a_sum_over_seconds_says() -> None:
+    """Against fractions of time, frame by frame and rate by rate."""
+    dice = random.Random(47)
+    for _ in range(50):
+        changes = [(t_s * S, dice.choice((0, 700, 1000, 1300, 9000))) for t_s in range(40)]
+        changes.append((40 * S, 999))
+        arrivals = sorted(dice.randrange(50 * S) for _ in range(60))
+        frames = [(t_ns, dice.randrange(1, 300)) for t_ns in arrivals]
+        free, expected = Fraction(0), []
+        for arrival_ns, size_bytes in frames:
+            now, bits = max(free, Fraction(arrival_ns)), Fraction(8 * size_bytes)
+            for (_, rate), end in zip(changes, [t for t, _ in changes[1:]] + [10**15], strict=True):
+                if bits and end > now:
+                    sent = min(bits, (end - now) * rate / S)
+                    now, bits = (
+                        (now + sent * S / rate if sent == bits else Fraction(end)),
+                        bits - sent,
+                    )
+            free = now
+            expected.append(-(-now.numerator // now.denominator))
+        assert list(departures_ns(frames, Rates(changes))) == expected
