@@ -39,6 +39,7 @@ from bench.field import field
 from bench.impairments import impairments
 from bench.live import live
 from bench.models import models
+from bench.packets import packets
 from bench.peers import peers
 from bench.processors import processors
 from bench.queues import queues
@@ -71,6 +72,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         servers,
         processors,
         queues,
+        packets,
     )
 }
 ASKED = (
@@ -85,12 +87,14 @@ ASKED = (
     "servers",
     "processors",
     "queues",
+    "packets",
 )
 """Sections that only run when they are named. The kernel build takes minutes, and no target depends
 on it. 20 runs of the regression suite take over an hour (`regress --quick`: minutes). Calibration
 of the thesis' links takes ten minutes, and is needed when their models changed. All algorithms in
 all scenarios take hours, `ablations` and `field` a quarter of an hour, `faults` half an hour.
-`servers` needs packages and minutes, `processors` QEMU and half an hour, `queues` a quarter. With `--keep`, `algorithms` keeps the runs that it finds."""
+`servers` needs packages and minutes, `processors` QEMU and half an hour, `queues` a quarter. `packets` is a
+part of `fidelity`. With `--keep`, `algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 
