@@ -1,4 +1,4 @@
-"""Section `fidelity`: measures rate, round-trip time, queue and outage of the emulated links."""
+"""Section `fidelity`: measures rate, queue, outage and each packet's time on the emulated links."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import pairwise
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
 
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
+from bench.packets import packets
 
 IDLE = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms, queue: 500 kB"
 
@@ -15,7 +16,6 @@ FRAMES = ("udp_up_frames", "tcp_down_frames")
 GOODPUT = "tcp_down_goodput"
 
 RATE_AIM = 0.005
-RTT_AIM_S = 0.0002
 QUEUE_AIM_BYTES = FRAME_BYTES
 
 AT_ONCE = FRAME_BYTES
@@ -26,9 +26,9 @@ def fidelity(bench: Bench) -> Result:
     """The links' behaviour against the scenario's values, in virtual time."""
     return {
         "rate": _rates(bench),
-        "rtt": _round_trips(bench),
         "queue": _queues(bench),
         "outage": _outages(bench),
+        "packets": packets(bench),
     }
 
 
@@ -104,51 +104,6 @@ def _goodput(done: Done, from_s: float) -> float:
     ]
     times, received = zip(*samples, strict=True)
     return statistics.linear_regression(times, received).slope * 8
-
-
-def _round_trips(bench: Bench) -> Result:
-    """Measures ten TCP handshakes over each link, whose RTTs differ between scenarios."""
-    pairs = [(1, 5), (10, 30), (60, 100), (200, 600)]
-    probe = PROBES / "rtt.py"
-    both = f"python3 {probe} wlan0 && python3 {probe} rmnet0"
-    calls = [
-        (
-            "exec",
-            bench.links(
-                f"rtt-{wifi}-{lte}",
-                wifi=f"down: 80 Mbit/s, up: 20 Mbit/s, rtt: {wifi} ms",
-                lte=f"down: 5 Mbit/s, up: 1 Mbit/s, rtt: {lte} ms",
-            ),
-            "--",
-            "sh",
-            "-c",
-            both,
-        )
-        for wifi, lte in (pairs[::2] if bench.quick else pairs)
-    ]
-    shown = table("link", "RTT ms", "measured ms", "error µs", "worst of 10, µs")
-    errors_s = []
-    rows = []
-    for pair, done in zip(pairs[:: 2 if bench.quick else 1], bench.all("RTT", calls), strict=True):
-        times = [float(line) for line in (done.run_dir / "client.out").read_text().split()]
-        for name, stated_ms, part in (("Wi-Fi", pair[0], times[:10]), ("LTE", pair[1], times[10:])):
-            stated_s = stated_ms / 1e3
-            median = statistics.median(part)
-            worst = max((time - stated_s for time in part), key=abs)
-            errors_s.append(abs(worst))
-            rows.append({"link": name, "rtt_s": stated_s, "measured_s": part})
-            shown.add_row(
-                name,
-                str(stated_ms),
-                f"{median * 1e3:.4f}",
-                f"{(median - stated_s) * 1e6:+.1f}",
-                f"{worst * 1e6:+.1f}",
-            )
-    bench.say("\n[bold]Round-trip time[/bold] (TCP handshakes, idle links)")
-    bench.console.print(shown)
-    worst_s = max(errors_s)
-    bench.say(f"worst {worst_s * 1e3:.4f} ms; " + target("0.2 ms", worst_s <= RTT_AIM_S))
-    return {"rows": rows, "worst_s": worst_s}
 
 
 def _queues(bench: Bench) -> Result:
