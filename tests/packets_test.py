@@ -1,0 +1,69 @@
+"""Tests that each packet leaves a link when the rates of `links.jsonl` say, in virtual time.
+
+`make bench ARGS=packets` measures more links and loads.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from bench.packets import AIM_US, Planned, judge, probe
+from conftest import Linklab
+from linklab.core.link_state import DIRECTIONS
+
+LENGTH_S = 6.0
+RTTS_MS = {"wifi": 20, "lte": 70}
+
+
+def steps(dice: random.Random, file: Path) -> str:
+    """Writes a trace of random rates, each for 5 to 500 ms, and returns the link's key for it."""
+    rows, t_s = [], 0.0
+    while t_s < LENGTH_S:
+        down, up = (10 ** dice.uniform(-0.7, 1.7) for _ in DIRECTIONS)
+        rows.append(f"{t_s:.4f},{down:.4f},{up:.4f}\n")
+        t_s += dice.choice((0.005, 0.02, 0.1, 0.5)) * dice.uniform(0.5, 1)
+    file.write_text("".join(["t,down_mbit,up_mbit\n", *rows]))
+    return f"trace: {{file: {file}, rate: recorded}}"
+
+
+def bursts(dice: random.Random) -> Iterator[Planned]:
+    """Yields bursts of frames of all sizes, whose pauses often empty the queues."""
+    for link in range(len(RTTS_MS)):
+        for direction in DIRECTIONS:
+            t_s = 0.8
+            while t_s < LENGTH_S:
+                for _ in range(dice.randrange(1, 6)):
+                    yield Planned(round(t_s * 1e9), link, direction, dice.randrange(60, 1515))
+                    t_s += dice.choice((0, 0.0005, 0.002))
+                t_s += dice.expovariate(30)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_packet_leaves_when_the_rates_say(
+    seed: int, linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+) -> None:
+    dice = random.Random(seed)
+    stalls = "pauses: [{name: stall, per_minute: 60, median: 100 ms, p90: 300 ms}]"
+    settings = {
+        link: f"down: 1 Mbit/s, up: 1 Mbit/s, rtt: {rtt_ms} ms, queue: 5 MB, "
+        + steps(dice, tmp_path / f"{link}.csv")
+        for link, rtt_ms in RTTS_MS.items()
+    }
+    settings["lte"] += f", {stalls}"
+    file = scenario("random-rates", **settings)
+    plan = sorted(bursts(dice))
+    words = probe(file, tmp_path, plan)
+    done = linklab(*words[:2], "--json", *words[2:])
+    assert done.code == 0, done.err
+    found = judge(Path(done.json["run_dir"]))
+    assert sum(len(way.packets) for way in found.values()) == len(plan)
+    worst_us = {
+        way: max(
+            (one.end_to_end_error_us(RTTS_MS[way[0]] * 500_000) for one in judged.packets), key=abs
+        )
+        for way, judged in found.items()
+    }
+    assert all(abs(error_us) <= AIM_US for error_us in worst_us.values()), worst_us
