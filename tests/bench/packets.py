@@ -208,11 +208,14 @@ class Link:
         for load in LOADS:
             for size in FRAMES_BYTES:
                 per_s = load * self.rate_bps / 8 / size
-                for direction in DIRECTIONS:
-                    times_s = list(poisson(dice, count, per_s, self.step_s, start_s))
-                    for t_s in times_s:
-                        yield Planned(round(t_s * 1e9), number, direction, size, load)
-                start_s = times_s[-1]
+                times_s = {
+                    way: list(poisson(dice, count, per_s, self.step_s, start_s))
+                    for way in DIRECTIONS
+                }
+                for way in DIRECTIONS:
+                    for t_s in times_s[way]:
+                        yield Planned(round(t_s * 1e9), number, way, size, load)
+                start_s = max(times[-1] for times in times_s.values())
 
 
 def _grid(bench: Bench) -> Iterator[Link]:
