@@ -97,11 +97,10 @@ class LinkState:
             return 0
         return self.down_rate_bps if direction == "down" else self.up_rate_bps
 
-    def differs_only_in_rates(self, other: LinkState) -> bool:
-        """Tells whether both states are equal but for their rates."""
-        return self == replace(
-            other, down_rate_bps=self.down_rate_bps, up_rate_bps=self.up_rate_bps
-        )
+    def differs_only_in_pace(self, other: LinkState) -> bool:
+        """Tells whether both states are equal but for the rates at which their queues send, and for
+        what only names these."""
+        return self == replace(other, **{name: getattr(self, name) for name in _PACE})
 
     def loses_all(self, direction: str) -> bool:
         """Tells whether the link itself loses all queued and arriving packets of a direction."""
@@ -137,3 +136,6 @@ class LinkState:
         if self.blackout:
             return 1.0
         return self.loss_ratio if direction == "down" else 0.0
+
+
+_PACE: Final = ("down_rate_bps", "up_rate_bps", "hold_down", "hold_up", "pause", "carriers")

@@ -159,7 +159,7 @@ class ShapedLink:
         return self._leg.queues["down"].shaper
 
     def follow(self, states: Sequence[tuple[int, LinkState]]) -> None:
-        """Lets the kernel put the link into states that differ only in their rates.
+        """Lets the kernel put the link into states that differ only in their pace.
 
         Each has its time in ns of the monotonic clock. The next call of `apply` has to come later.
         Only the guest's kernel can do it.

@@ -16,7 +16,7 @@ import select
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -50,6 +50,16 @@ from linklab.scenario import SAMPLE_S
 
 _AHEAD_S = 1.0
 """How far ahead the kernel gets rates that no load decides."""
+
+
+class _Known(NamedTuple):
+    """A state that a link will have from `due_s` on, and what happens then. `order` sorts equal times."""
+
+    due_s: float
+    order: int
+    link: str
+    state: LinkState
+    happenings: list[Happening]
 
 
 class Player:
@@ -101,7 +111,7 @@ class Player:
         self._timer = Timer()
         self._start_ns = 0
         self._by_hand: dict[Event, str] = {}
-        self._ahead: list[tuple[float, int, str, LinkState, list[Happening]]] = []
+        self._ahead: list[_Known] = []
         self._commands = 0
         self._samples, self._looks = Steps(sample_s), Steps(control.PERIOD_S)
         self.at(sample_s, self._sample)
@@ -118,13 +128,13 @@ class Player:
         The phase between timers and packets must be the same in every run. A shift of 4 µs moved a
         download by 0.4 s.
         """
-        self._timer.set((time.monotonic_ns() // 1_000_000_000 + 1) * 1_000_000_000)
+        self._start_ns = (time.monotonic_ns() // 1_000_000_000 + 1) * 1_000_000_000
+        self._timer.set(self._start_ns)
         select.select([self._timer.fileno()], [], [])
-        self._start_ns = time.monotonic_ns()
         for name, link in self._lab.links.items():
             self._record(name, link.state, 0.0, 0.0)
             self._show_signal(link, link.state)
-            self._ask_again(name)
+            self._ask_again(name, 0.0)
 
     def every(self, period_s: float, action: Callable[[float], None]) -> None:
         """Calls `action` with the scenario's time at whole multiples of the period from now on."""
@@ -177,51 +187,63 @@ class Player:
         """Calls `action` with `due_s` at that time of the scenario."""
         heapq.heappush(self._agenda, (due_s, next(self._order), action))
 
-    def _ask_again(self, name: str) -> None:
+    def _ask_again(self, name: str, now_s: float) -> None:
         """Schedules the model's next question. Cancels the one scheduled before."""
         self._asked[name] += 1
-        follows = self._inbox is None and self._lab.links[name].shaper == link_qdisc.NAME
-        if follows and self._look_ahead(name):
-            return
+        if self._inbox is None and self._lab.links[name].shaper == link_qdisc.NAME:
+            self._look_ahead(name, now_s)
+        else:
+            self._ask_when_due(name)
+
+    def _ask_when_due(self, name: str) -> None:
         due_s = self._models[name].next_s()
         if math.isfinite(due_s):
             self.at(due_s, functools.partial(self._ask, name, self._asked[name]))
 
-    def _look_ahead(self, name: str) -> bool:
-        """Hands the rates of the next second to the kernel, as far as no load decides them.
+    def _look_ahead(self, name: str, now_s: float) -> None:
+        """Hands the link's pace to the kernel, as far as it is known, and schedules what follows.
 
-        A state that differs in more than rates ends this. Schedules it, and then returns True.
+        It is known for a while, until a load decides it, or until a state differs in more.
         """
         model, link = self._models[name], self._lab.links[name]
-        until_s = model.next_s() + _AHEAD_S
-        known, state = [], link.state
-        ending = None
-        while not (model.wants_load or model.wants_connections or model.next_s() > until_s):
-            due_s = model.next_s()
-            if math.isinf(due_s):
+        known = sorted(entry for entry in self._ahead if entry.link == name)
+        state, count = known[-1].state if known else link.state, len(known)
+        while (due_s := model.next_s()) <= now_s + _AHEAD_S:
+            if model.wants_load or model.wants_connections:
+                self._ask_when_due(name)
                 break
             before, state = state, model.at(due_s)
             happenings = events.noted(model.begun(), model.ended())
-            if not state.differs_only_in_rates(before):
-                ending = functools.partial(self._put_known, name, state, happenings)
-                self.at(due_s, ending)
+            entry = _Known(due_s, next(self._order), name, state, happenings)
+            known.append(entry)
+            if not state.differs_only_in_pace(before):
+                self.at(due_s, functools.partial(self._put_known, entry))
                 break
-            if state != before:
-                known.append((self._start_ns + round(due_s * 1e9), state))
             if state != before or happenings:
-                ahead = (due_s, next(self._order), name, state, happenings)
-                heapq.heappush(self._ahead, ahead)
-        if known:
-            link.follow(known)
-        return ending is not None
+                heapq.heappush(self._ahead, entry)
+        else:
+            if math.isfinite(due_s):
+                again = functools.partial(self._look, name, self._asked[name])
+                self.at(due_s - _AHEAD_S / 2, again)
+        if len(known) > count:
+            link.follow([(self._start_ns + round(one.due_s * 1e9), one.state) for one in known])
+
+    def _look(self, name: str, asked: int, now_s: float) -> None:
+        if asked == self._asked[name]:
+            self._pass(now_s)
+            self._ask_again(name, now_s)
+
+    def _put_known(self, known: _Known, now_s: float) -> None:
+        self._put(known.link, known.state, known.happenings, now_s)
+        self._ask_again(known.link, now_s)
 
     def _pass(self, t_s: float) -> None:
         """Records the states that the kernel has put links into until `t_s`."""
-        while self._ahead and self._ahead[0][0] <= t_s:
-            due_s, _, name, state, happenings = heapq.heappop(self._ahead)
-            link = self._lab.links[name]
-            before, link.state = link.state, state
-            self._record_change(name, before, state, happenings, due_s, 0.0)
+        while self._ahead and self._ahead[0].due_s <= t_s:
+            known = heapq.heappop(self._ahead)
+            link = self._lab.links[known.link]
+            before, link.state = link.state, known.state
+            self._record_change(known.link, before, known.state, known.happenings, known.due_s, 0.0)
 
     def _ask(self, name: str, asked: int, due_s: float) -> None:
         if asked == self._asked[name]:
@@ -237,7 +259,7 @@ class Player:
             if event in self._by_hand:
                 words = self._by_hand.pop(event)
                 self.write_event(due_s, name, Happening(events.BY_HAND_END, words))
-        self._ask_again(name)
+        self._ask_again(name, due_s)
 
     def _put(
         self,
@@ -256,12 +278,6 @@ class Player:
         if by_hand is not None:
             self.write_event(due_s, name, by_hand, self._commands)
         self._record_change(name, before, state, happenings, due_s, self.now_s() - due_s)
-
-    def _put_known(
-        self, name: str, state: LinkState, happenings: Iterable[Happening], due_s: float
-    ) -> None:
-        self._put(name, state, happenings, due_s)
-        self._ask_again(name)
 
     def _record_change(
         self,
@@ -356,7 +372,7 @@ class Player:
             del self._by_hand[event]
             link = self._lab.links[command.link]
             link.apply(link.state)
-            self._ask_again(command.link)
+            self._ask_again(command.link, due_s)
             raise ValueError(str(error)) from error
 
     def _show_signal(self, link: ShapedLink, state: LinkState) -> None:
