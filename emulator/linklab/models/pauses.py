@@ -7,8 +7,8 @@ length. A lognormal length has these two. It also gives the stated third figure:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import UNSET
 
 from linklab.core import units
-from linklab.core.bit_exact_math import log
+from linklab.core.bit_exact_math import exp, log
 from linklab.core.limits import MIN_LENGTH_S
 from linklab.core.link_state import LinkState
 from linklab.models import draws
@@ -56,6 +56,12 @@ class Pause:
     left_ratio: float = 0.0
     is_lossy: bool = False
 
+    def length_s(self, deviation: float) -> float:
+        """Returns the length that lies this many standard deviations from the median."""
+        sigma = log(self.p90_s / self.median_s) / NORMAL_P90
+        longest_s = LONGEST * self.p90_s if self.longest_s is None else self.longest_s
+        return max(MIN_LENGTH_S, min(self.median_s * exp(sigma * deviation), longest_s))
+
 
 @dataclass(frozen=True, slots=True)
 class PausesSettings:
@@ -64,56 +70,54 @@ class PausesSettings:
     pauses: tuple[Pause, ...]
 
 
-class _Occurrences:
-    """The times of one kind of pause. Beginnings are a Poisson process. Pauses that overlap join."""
+def _taken(pauses: Iterable[Pause]) -> float:
+    """Returns the share of the time that pauses take."""
+    return sum(pause.per_minute / 60 * _mean_s(pause) for pause in pauses)
 
-    def __init__(self, pause: Pause, random: Random) -> None:
-        self._random = random
-        self._gap_s = 60 / pause.per_minute
-        self._median_s = pause.median_s
-        self._sigma = log(pause.p90_s / pause.median_s) / NORMAL_P90
-        self._longest_s = LONGEST * pause.p90_s if pause.longest_s is None else pause.longest_s
-        self._begins_s = draws.exponential(random, self._gap_s)
-        self._ends_s = 0.0
 
-    def active(self, t_s: float) -> bool:
-        """Tells whether there is a pause. `t_s` must never decrease."""
-        while self._begins_s <= t_s:
-            drawn_s = draws.lognormal(self._random, self._median_s, self._sigma)
-            length_s = max(MIN_LENGTH_S, min(drawn_s, self._longest_s))
-            self._ends_s = max(self._ends_s, self._begins_s + length_s)
-            self._begins_s += draws.exponential(self._random, self._gap_s)
-        return t_s < self._ends_s
-
-    def next_s(self, t_s: float) -> float:
-        """Returns when the next pause begins, or this one ends."""
-        return min(self._begins_s, self._ends_s if t_s < self._ends_s else math.inf)
+@functools.cache
+def _mean_s(pause: Pause) -> float:
+    """Returns the mean length, by the trapezoidal rule over 8 deviations to both sides."""
+    weights = {n / 16: exp(-n * n / 512) for n in range(-128, 129)}
+    weighted_s = (weight * pause.length_s(at) for at, weight in weights.items())
+    return sum(weighted_s) / sum(weights.values())
 
 
 class Pauses:
-    """Stops, slows down or loses the packets of a link during its pauses."""
+    """Stops, slows down or loses the packets of a link during its pauses.
+
+    The next pause of a kind begins after an exponential time without any pause. So a pause neither
+    joins nor covers another one, and number and lengths are those of the settings.
+    """
 
     wants_load = False
     wants_connections = False
 
     def __init__(self, pauses: Sequence[Pause], randoms: Sequence[Random]) -> None:
-        self._pauses = [
-            (pause, _Occurrences(pause, random))
-            for pause, random in zip(pauses, randoms, strict=True)
-        ]
-        self._now_s = 0.0
+        self._kinds = list(zip(pauses, randoms, strict=True))
+        self._free = 1 - _taken(pauses)
+        self._begins_s = [self._gap_s(pause, random) for pause, random in self._kinds]
+        self._pause = pauses[0]
+        self._ends_s = self._now_s = 0.0
+
+    def _gap_s(self, pause: Pause, random: Random) -> float:
+        return draws.exponential(random, self._free * 60 / pause.per_minute)
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state, changed by the pauses of this time."""
+        """Returns the state, changed by the pause of this time. `t_s` must never decrease."""
         self._now_s = t_s
-        active = [pause for pause, times in self._pauses if times.active(t_s)]
-        for pause in active:
-            state = _paused(state, pause)
-        return state
+        while (begins_s := min(self._begins_s)) <= t_s:
+            index = self._begins_s.index(begins_s)
+            self._pause, random = self._kinds[index]
+            length_s = self._pause.length_s(draws.normal(random))
+            self._ends_s = begins_s + length_s
+            self._begins_s[index] += self._gap_s(self._pause, random)
+            self._begins_s = [one + length_s for one in self._begins_s]
+        return _paused(state, self._pause) if t_s < self._ends_s else state
 
     def next_s(self) -> float:
-        """Returns the exact time at which the next pause begins or ends."""
-        return min(times.next_s(self._now_s) for _, times in self._pauses)
+        """Returns the exact time at which the next pause begins, or this one ends."""
+        return self._ends_s if self._now_s < self._ends_s else min(self._begins_s)
 
 
 def _paused(state: LinkState, pause: Pause) -> LinkState:
@@ -126,12 +130,15 @@ def _paused(state: LinkState, pause: Pause) -> LinkState:
 
 
 def _check(item: Mapping, pause: Pause) -> None:
-    for key, length_s in (("p90", pause.p90_s), ("longest", pause.longest_s)):
-        if length_s is not None and length_s < pause.median_s:
+    for key, length_s, than, least_s in (
+        ("p90", pause.p90_s, "median", pause.median_s),
+        ("longest", pause.longest_s, "p90", pause.p90_s),
+    ):
+        if length_s is not None and length_s < least_s:
             item.fail(
                 key,
-                f"{units.format_duration(length_s)} is shorter than the median; "
-                f"allowed: at least {units.format_duration(pause.median_s)}",
+                f"{units.format_duration(length_s)} is shorter than the {than}; "
+                f"allowed: at least {units.format_duration(least_s)}",
             )
     if pause.is_lossy and pause.left_ratio:
         item.fail("left", "a lossy pause leaves nothing; allowed: without `lossy`")
@@ -162,11 +169,11 @@ TABLE: Final = Table(
         Row("lossy", "is_lossy", BOOLEAN, "all packets are lost, and the client does not see that"),
     ),
     _check,
-    about="Interruptions at random times, of a lognormal length.",
+    about="Interruptions at random times, of a lognormal length, one at a time.",
 )
 
 
-def _check_names(link: Mapping, found: list[tuple[Mapping, Pause]]) -> None:
+def _check_all(link: Mapping, found: list[tuple[Mapping, Pause]]) -> None:
     if not found:
         link.fail(_ROW.key, "the list is empty; allowed: one mapping or more")
     names = set[str]()
@@ -174,9 +181,14 @@ def _check_names(link: Mapping, found: list[tuple[Mapping, Pause]]) -> None:
         if pause.name in names:
             item.fail("name", f"{pause.name!r} is there twice; allowed: another name")
         names.add(pause.name)
+    if (taken := _taken(pause for _, pause in found)) >= 1:
+        link.fail(
+            _ROW.key,
+            f"they take {100 * taken:.4g} % of the time; allowed: less than 100 %",
+        )
 
 
-_LIST: Final = Listed(TABLE, _check_names)
+_LIST: Final = Listed(TABLE, _check_all)
 
 _ROW: Final = Row("pauses", "pauses", _LIST, "interruptions at random times, such as handovers")
 

@@ -43,7 +43,12 @@ def with_keys(keys: str) -> str:
         ),
         (
             f"pauses: [{PAUSE % ', longest: 500 ms'}]",
-            "longest: 500 ms is shorter than the median; allowed: at least 1 s",
+            "longest: 500 ms is shorter than the p90; allowed: at least 2 s",
+        ),
+        (
+            "pauses: [{name: x, per_minute: 40, median: 1 s, p90: 1 s}, "
+            "{name: y, per_minute: 30, median: 1 s, p90: 1 s}]",
+            "pauses: they take 116.7 % of the time; allowed: less than 100 %",
         ),
         (
             f"pauses: [{PAUSE % ', left: 5 %, lossy: true'}]",
