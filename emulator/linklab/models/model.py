@@ -69,12 +69,13 @@ FindTrace = Callable[[str], tuple[Path, tuple[TraceSample, ...]]]
 class Around:
     """The parts of link and scenario that reading a model needs.
 
-    `down_rate_bps`, `up_rate_bps` and `loss_burst_packets` are the link's own. `nodes` has the names
-    of the lab's nodes so far. A model adds the names of its nodes.
+    `down_rate_bps`, `up_rate_bps`, `rtt_s` and `loss_burst_packets` are the link's own. `nodes` has the
+    names of the lab's nodes so far. A model adds the names of its nodes.
     """
 
     down_rate_bps: int
     up_rate_bps: int
+    rtt_s: float
     loss_burst_packets: float
     find_trace: FindTrace
     nodes: set[str]

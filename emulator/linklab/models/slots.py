@@ -19,12 +19,23 @@ from linklab.models import draws
 from linklab.models.keys import SHARE, or_random
 from linklab.models.layer import Load
 from linklab.models.loss import Losses, combined
-from linklab.models.model import Model, Stage
+from linklab.models.model import Around, Model, Stage
+from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import duration, ratio
 from linklab.schema.rows import Row, Table
 
-TRUNCATED_AT: Final = 2.0
-"""A slot's rate and delay are at most this many standard deviations from the mean."""
+_TRUNCATED_AT: Final = 2.0
+"""Normal numbers farther from their mean are drawn again."""
+
+_SD: Final = 0.8796256610342398
+"""The standard deviation of the others: √(1 - 4 φ(2) / (2 Φ(2) - 1))."""
+
+_MOST_RTT_SD: Final = 0.43
+"""The largest standard deviation of the round trip, by its mean. Slots are at most 2.27 deviations from
+the mean, so no delay is below 0."""
+
+_MOST_BURST: Final = 0.1
+"""The longest mean burst, by the slot's length. The slot's end then cuts one burst in e^10."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +97,10 @@ class Slots:
         self._burst_s = draws.exponential(self._random, settings.burst_s)
 
     def _deviation(self) -> float:
-        """Draws a normal deviation that is at most `TRUNCATED_AT`."""
-        while abs(drawn := draws.normal(self._random)) > TRUNCATED_AT:
+        """Draws a number with mean 0 and standard deviation 1, from -2.27 to 2.27."""
+        while abs(drawn := draws.normal(self._random)) > _TRUNCATED_AT:
             pass
-        return drawn
+        return drawn / _SD
 
     def _begins_s(self, number: int) -> float:
         return self._offset_s + number * self._settings.length_s
@@ -123,6 +134,16 @@ class Slots:
         return min((one for one in times if one > self._now_s), default=next_s)
 
 
+def _check(mapping: Mapping, settings: SlotSettings) -> None:
+    most_s = _MOST_BURST * settings.length_s
+    if settings.burst_s > most_s:
+        mapping.fail(
+            "burst",
+            f"{units.format_duration(settings.burst_s)} is long for a slot; allowed: at most "
+            f"{units.format_duration(most_s)}, a tenth of its length",
+        )
+
+
 TABLE: Final = Table(
     SlotSettings,
     (
@@ -134,21 +155,51 @@ TABLE: Final = Table(
             or_random(duration(0.0, 3600.0)),
             "second of the minute at which the run begins; random: one by the seed",
         ),
-        Row("rtt_sd", "rtt_sd_s", duration(0.0, 1.0), "standard deviation of the round trip"),
+        Row(
+            "rtt_sd",
+            "rtt_sd_s",
+            duration(0.0, 1.0),
+            f"standard deviation of the round trip, up to {units.format_ratio(_MOST_RTT_SD)} of it",
+        ),
         Row("rate_sd", "rate_sd", ratio(0.0, 0.4), "standard deviation of the rate / mean"),
-        Row("burst", "burst_s", duration(0.0, 5.0), "mean length of the loss at the beginning"),
+        Row(
+            "burst",
+            "burst_s",
+            duration(0.0, 5.0),
+            "mean length of the loss at the beginning, up to a tenth of `length`",
+        ),
         Row("burst_loss", "burst_loss_ratio", ratio(0.0, 0.99), "packets lost in it"),
         Row("slow", "slow_ratio", SHARE, "what the rate of the last second lacks"),
     ),
+    _check,
     about="A satellite serves a link for a slot. Every slot has its own rate and delay.",
 )
 
 
+_ROW: Final = Row("slots", "slots", TABLE, "satellites that take turns")
+
+
+def _read(link: Mapping, around: Around) -> SlotSettings | None:
+    if not link.has(_ROW.key):
+        return None
+    settings = TABLE.read(link, _ROW.key)
+    most_s = _MOST_RTT_SD * around.rtt_s
+    if settings.rtt_sd_s > most_s:
+        link.sub(_ROW.key, TABLE.keys).fail(
+            "rtt_sd",
+            f"{units.format_duration(settings.rtt_sd_s)} does not fit an rtt of "
+            f"{units.format_duration(around.rtt_s)}; allowed: at most "
+            f"{units.format_duration(most_s)}, so that no delay is below 0",
+        )
+    return settings
+
+
 MODEL: Final = Model(
     SlotSettings,
-    (Row("slots", "slots", TABLE, "satellites that take turns"),),
+    (_ROW,),
     layer=lambda settings, made: Slots(settings, made.random("slots")),
     place=Stage.RUN,
     summary=lambda settings: [("slots", f"slots of {units.format_duration(settings.length_s)}")],
     kinds=(SATELLITE,),
+    reader=_read,
 )

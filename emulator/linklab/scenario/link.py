@@ -214,7 +214,7 @@ def read(
     settings = LinkSettings(kind=kind, device=device, **values)
     check_jitter(link, settings.jitter_s, settings.rtt_s)
     check_bursts(link, "loss", settings.loss_ratio, settings.loss_burst_packets)
-    around = Around(down, up, settings.loss_burst_packets, find_trace, nodes)
+    around = Around(down, up, settings.rtt_s, settings.loss_burst_packets, find_trace, nodes)
     found = (model.read(link, around) for model in registry.of_kind(kind))
     return replace(settings, models=tuple(one for one in found if one is not None))
 

@@ -54,6 +54,15 @@ def with_keys(keys: str) -> str:
             f"pauses: [{PAUSE % ', left: 5 %, lossy: true'}]",
             "left: a lossy pause leaves nothing; allowed: without `lossy`",
         ),
+        (
+            "slots: {rtt_sd: 7 ms}",
+            "slots.rtt_sd: 7 ms does not fit an rtt of 15 ms; allowed: at most 6.45 ms, so that no "
+            "delay is below 0",
+        ),
+        (
+            "slots: {length: 2 s, burst: 300 ms}",
+            "slots.burst: 300 ms is long for a slot; allowed: at most 200 ms, a tenth of its length",
+        ),
         ("stations: {count: 1}", "stations: need a channel to share; needed: radio"),
         (
             f"radio: {{standard: ac, cell: mixed, {AP}}}",
