@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import dpkt
 import pytest
-from conftest import PROBES, Called, Linklab, lines
+from conftest import PROBES, Called, Linklab, lines, program
 from linklab.core import sojourns
+from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import QueueRecord, SojournRecord
+from linklab.queues.pie import Pie
 from linklab.queues.registry import DISCIPLINES
 from linklab.runs import queue_figures
 from linklab.runs.queue_figures import QueueFigures
@@ -120,6 +126,51 @@ for _ in range(200):
     one.sendto(bytes(1472), ("10.0.0.1", 9))
     time.sleep(0.01)
 """
+
+
+BURST = """
+import socket, sys
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"rmnet0")
+for _ in range(300):
+    sock.sendto(bytes(int(sys.argv[1])), ("10.0.0.1", 9))
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_drop_head_has_room_for_packets_whatever_their_size(
+    linklab: Linklab, scenario: ScenarioFile, seed: int
+) -> None:
+    """One for each 1514 B. The first packet of a burst leaves at once."""
+    random = Random(seed)
+    size_bytes = random.randint(2_000, 300_000)
+    up = f"up: 10 Mbit/s, queue_up: {{discipline: drop-head, size: {size_bytes} B}}"
+    file = scenario("room", lte=f"down: 10 Mbit/s, rtt: 20 ms, {up}")
+    done = linklab("exec", file, "--json", "--", "python3", "-c", BURST, random.randint(1, 1472))
+    assert done.code == 0, done.err
+    queues = convert(lines(Path(done.json["run_dir"]) / "queues.jsonl"), list[QueueRecord])
+    dropped = max(
+        one.dropped_packets for one in queues if (one.link, one.direction) == ("lte", "up")
+    )
+    assert dropped == pytest.approx(300 - math.ceil(size_bytes / FRAME_BYTES), abs=2)
+
+
+@pytest.mark.parametrize("kind", ["pie", "fq_pie"])
+def test_the_kernel_rounds_pie_s_update_up_to_whole_10_ms(
+    linklab: Linklab, scenario: ScenarioFile, kind: str
+) -> None:
+    random = Random(kind)
+    asked_us = [round(1e6 * Pie().update_s), *(random.randint(1, 600_000) for _ in range(5))]
+    script = f"ip link set lo up; for us in {shlex.join(map(str, asked_us))}; do " + (
+        f"{program('tc')} qdisc replace dev lo root {kind} tupdate ${{us}}us && "
+        f"{program('tc')} qdisc show dev lo; done"
+    )
+    client = ("unshare", "-rn", "sh", "-ec", script)
+    done = linklab("exec", scenario("ticks"), "--json", "--", *client)
+    assert done.code == 0, done.err
+    shown = re.findall(r"tupdate (\d+)ms", (Path(done.json["run_dir"]) / "client.out").read_text())
+    assert [int(one) for one in shown] == [10 * math.ceil(one / 10_000) for one in asked_us]
+    assert int(shown[0]) == 1e3 * Pie().update_s
 
 
 def test_packets_with_the_scalable_codepoint_have_times_of_their_own(

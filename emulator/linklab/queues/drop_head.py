@@ -16,12 +16,16 @@ from linklab.schema.rows import Table
 
 @dataclass(frozen=True, slots=True)
 class DropHead:
-    """Has no settings, besides the link's queue size, in full packets."""
+    """Has no settings, besides the link's queue size."""
 
 
 DISCIPLINE: Final = Discipline(
     "drop-head",
     "pfifo_head_drop",
-    Table(DropHead, (), about="The oldest packet is dropped if one finds the queue full."),
+    Table(
+        DropHead,
+        (),
+        about="The oldest packet is dropped if one finds the queue full, which counts packets.",
+    ),
     options=lambda settings, queue_bytes: struct.pack("=I", packets(queue_bytes)),
 )

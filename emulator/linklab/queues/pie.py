@@ -1,6 +1,7 @@
 """Defines PIE: drops at random so that packets wait about a target (RFC 8033, tc-pie(8)). Pure.
 
-The kernel updates the probability by its timer of 10 ms in the guest, so 15 ms become 20 ms.
+The kernel counts the time between two updates in its ticks (sch_pie.c, usecs_to_jiffies). User Mode
+Linux has 100 ticks a second, so RFC 8033's 15 ms would be 20 ms there, as on a router of 100 ticks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ _GAIN: Final = count(0, 32)
 
 ROWS: Final = (
     target(),
-    Row("update", "update_s", TIME, "time between two updates of the probability"),
+    Row(
+        "update",
+        "update_s",
+        TIME,
+        "time between two updates of the probability; the guest rounds it up to whole 10 ms",
+    ),
     Row("alpha", "alpha", _GAIN, "weight of the waiting time's deviation, in 1/16 Hz"),
     Row("beta", "beta", _GAIN, "weight of the waiting time's change, in 1/16 Hz"),
     ECN,
@@ -39,10 +45,10 @@ ROWS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pie:
-    """Holds the settings of PIE. The defaults are the kernel's."""
+    """Holds the settings of PIE. The defaults are those of a kernel with 100 ticks a second."""
 
     target_s: float = 0.015
-    update_s: float = 0.015
+    update_s: float = 0.02
     alpha: int = 2
     beta: int = 20
     ecn: bool = False

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from yaml.nodes import MappingNode
 
+from linklab.core.frames import FRAME_BYTES
 from linklab.queues import (
     cake,
     codel,
@@ -67,7 +68,8 @@ _SIZE: Final = Row(
     "size",
     "size_bytes",
     QUEUE,
-    "how much waits at most; codel, pie, fq_ and dualpi2 count packets of 1514 B",
+    "how much waits at most; drop-head, codel, pie, fq_ and dualpi2 count packets: one of any size "
+    f"for each {FRAME_BYTES} B, rounded up",
     default="that of the kernel for codel, fq_codel, cake, pie, fq_pie and dualpi2",
 )
 

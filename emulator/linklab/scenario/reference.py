@@ -45,8 +45,8 @@ scenario names it with `energy`, commands with `--energy-model`. `linklab energy
 
 _QUEUES: Final = """\
 The kernel's queue discipline of a direction, below the link's rate. `drop-tail` drops packets that find the queue
-full, `drop-head` drops the oldest one then. The keys of other disciplines stand beside these two. `queue_down` and
-`queue_up` have the same keys."""
+full, `drop-head` drops the oldest one then. `drop-tail` and `red` count bytes, `cake` counts memory, the others count
+packets. The keys of other disciplines stand beside these two. `queue_down` and `queue_up` have the same keys."""
 
 
 @dataclass(frozen=True, slots=True)
