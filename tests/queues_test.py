@@ -114,6 +114,52 @@ def test_the_seed_decides_what_a_discipline_draws(linklab: Linklab, scenario: Sc
     assert written(2) != first
 
 
+SENDER = """
+import socket, sys, time
+sock = socket.socket()
+sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"rmnet0")
+sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 200_000)
+sock.connect((sys.argv[1], int(sys.argv[2])))
+begin, sent = time.monotonic(), []
+while time.monotonic() < begin + float(sys.argv[3]):
+    sent.append((time.monotonic() - begin, sock.send(bytes(10_000))))
+half = sent[-1][0] / 2
+print([sum(size for at, size in sent if at > half)])
+"""
+"""Prints the bytes of the second half of the time, as the probe for the downlink does."""
+
+READER = """
+import socket, sys
+connection = socket.create_server(("", int(sys.argv[1]))).accept()[0]
+while connection.recv(1 << 20):
+    pass
+"""
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+@pytest.mark.parametrize(
+    ("isolation", "hosts"), [("", True), (", isolation: flows", False)], ids=["default", "flows"]
+)
+def test_cake_gives_a_host_its_half_however_many_connections_another_has(
+    linklab: Linklab, scenario: ScenarioFile, direction: str, isolation: str, hosts: bool
+) -> None:
+    """Beside 2 to 8 connections of another host, as a home router does it."""
+    connections = Random(direction).randint(2, 8)
+    more = f"traffic:\n  - {{link: lte, direction: {direction}, bulk: {{connections: {connections}}}}}\n"
+    lte = f"down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue: {{discipline: cake{isolation}}}"
+    file = scenario("homes", lte=lte, more=more)
+    if direction == "down":
+        done = fetched(linklab, file, ["cubic"])
+    else:
+        server = ("--server", shlex.join(["python3", "-c", READER, "{port}"]))
+        client = ("python3", "-c", SENDER, "{address}", "{port}", SECONDS)
+        done = linklab("exec", file, "--json", *server, "--", *client)
+        assert done.code == 0, done.err
+    (own_bytes,) = json.loads((Path(done.json["run_dir"]) / "client.out").read_text())
+    share = own_bytes * 8 / (SECONDS / 2) / (20e6 * 1448 / 1514)
+    assert share == pytest.approx(1 / 2 if hosts else 1 / (1 + connections), rel=0.15)
+
+
 UPLINK = """
 import socket, time
 one, other = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))

@@ -687,7 +687,9 @@ def link_settings(draw: st.DrawFn, kind: LinkKind, device: str) -> LinkSettings:
         loss_ratio=draw(SHARES),
         loss_burst_packets=1.0,
         queue_down_bytes=draw(QUEUES),
-        discipline_down=draw(st.sampled_from([one.table.settings() for one in DISCIPLINES])),
+        discipline_down=draw(
+            st.sampled_from([one.facing(one.table.settings(), "down") for one in DISCIPLINES])
+        ),
         queue_up_bytes=draw(QUEUES),
         bandwidth_bps=draw(RATES),
         models=tuple(

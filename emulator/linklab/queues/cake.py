@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from linklab.core.frames import FRAME_BYTES, PACKET_MEMORY_BYTES
@@ -38,6 +38,10 @@ _FAIRNESS: Final = (
     "dual-dsthost",
     "triple-isolate",
 )
+_BY_CLIENT: Final = {"down": "dual-dsthost", "up": "dual-srchost"}
+"""Shares a direction between the hosts at home, as OpenWrt's sqm-scripts recommend. CAKE's own default,
+triple-isolate, shares it between flows here, because all of them have one server."""
+
 _FILTERS: Final = ("none", "filter", "aggressive")
 
 _TARGET_SHARE: Final = 20
@@ -46,12 +50,12 @@ _TARGET_SHARE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Cake:
-    """Holds the settings of CAKE. The defaults are the kernel's. CAKE always marks packets of
-    connections with ECN."""
+    """Holds the settings of CAKE. The defaults are the kernel's, except the isolation. CAKE always
+    marks packets of connections with ECN."""
 
     rtt_s: float = 0.1
     classes: str = _CLASSES[0]
-    isolation: str = _FAIRNESS[-1]
+    isolation: str | None = None
     ack_filter: str = _FILTERS[0]
 
 
@@ -59,12 +63,16 @@ def _options(settings: Cake, queue_bytes: int) -> bytes:
     rtt_us = microseconds(settings.rtt_s)
     return (
         number(_CLASSES_KEY, _CLASSES.index(settings.classes))
-        + number(_ISOLATION, _FAIRNESS.index(settings.isolation))
+        + number(_ISOLATION, _FAIRNESS.index(settings.isolation or _BY_CLIENT["down"]))
         + number(_RTT, rtt_us)
         + number(_TARGET, max(1, rtt_us // _TARGET_SHARE))
         + number(_MEMORY, min(packets(queue_bytes) * PACKET_MEMORY_BYTES, 2**32 - 1))
         + number(_ACK_FILTER, _FILTERS.index(settings.ack_filter))
     )
+
+
+def _facing(settings: Cake, direction: str) -> Cake:
+    return replace(settings, isolation=settings.isolation or _BY_CLIENT[direction])
 
 
 def _counters(leaf: Leaf) -> dict[str, int]:
@@ -84,13 +92,21 @@ DISCIPLINE: Final = Discipline(
         (
             Row("rtt", "rtt_s", TIME, "the round trip that it reckons with; it aims at 1/20"),
             Row("classes", "classes", choice(*_CLASSES), "classes of traffic, by the DSCP field"),
-            Row("isolation", "isolation", choice(*_FAIRNESS), "who gets the same share"),
+            Row(
+                "isolation",
+                "isolation",
+                choice(*_FAIRNESS),
+                "who gets the same share: flows, hosts, or first hosts, then their flows",
+                unset=None,
+                default=" and ".join(f"`{one}` {way}" for way, one in _BY_CLIENT.items()),
+            ),
             Row("ack_filter", "ack_filter", choice(*_FILTERS), "drops acknowledgements that wait"),
         ),
         about="CAKE shares a link between hosts and flows. It marks packets of connections with "
         "ECN, and drops others.",
     ),
     options=_options,
+    facing=_facing,
     counters=_counters,
     default_bytes=10240 * FRAME_BYTES,
 )

@@ -55,6 +55,7 @@ class Discipline(Generic[S]):
         table: its own keys, all with defaults.
         options: makes its netlink attributes (TCA_OPTIONS) from the settings and the queue size in
             bytes.
+        facing: completes the settings for a direction, "down" or "up".
         once: makes the attributes that the kernel takes only when it makes the qdisc.
         counters: reads its counters. They have the same names in `queues.jsonl`. None if it only
             drops packets that find it full.
@@ -66,6 +67,7 @@ class Discipline(Generic[S]):
     kind: str
     table: Table[S]
     options: Callable[[S, int], bytes]
+    facing: Callable[[S, str], S] = lambda settings, direction: settings
     once: Callable[[S], bytes] = lambda settings: b""
     counters: Callable[[Leaf], dict[str, int]] | None = None
     default_bytes: int | None = None

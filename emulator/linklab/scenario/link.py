@@ -208,7 +208,8 @@ def read(
     both = values.pop("queue", Queue())
     for direction, rate_bps in (("down", down), ("up", up)):
         queue = values.pop(f"queue_{direction}", both)
-        values[f"discipline_{direction}"] = queue.discipline
+        discipline = disciplines.of_settings(queue.discipline)
+        values[f"discipline_{direction}"] = discipline.facing(queue.discipline, direction)
         values[f"queue_{direction}_bytes"] = queue.size_bytes or _default_bytes(queue, rate_bps)
     values.setdefault("bandwidth_bps", default_bandwidth_bps(down))
     settings = LinkSettings(kind=kind, device=device, **values)

@@ -92,8 +92,23 @@ def test_each_direction_has_its_queue(
 @pytest.mark.parametrize("one", registry.DISCIPLINES, ids=lambda one: one.name)
 def test_every_discipline_is_written_as_it_is_read(one: AnyDiscipline) -> None:
     read = parsed(f"queue: {{discipline: {one.name}}}")
-    assert read.links["wifi"].discipline_down == one.table.settings()
+    assert read.links["wifi"].discipline_down == one.facing(one.table.settings(), "down")
     assert scenario.parse(to_yaml(read), "again.yaml") == read
+
+
+@pytest.mark.parametrize(
+    ("text", "down", "up"),
+    [
+        ("queue: cake", "dual-dsthost", "dual-srchost"),
+        ("queue: {discipline: cake, isolation: flows}", "flows", "flows"),
+        ("queue: {discipline: cake, isolation: flows}, queue_up: cake", "flows", "dual-srchost"),
+    ],
+)
+def test_cake_shares_each_direction_between_the_hosts_at_home(
+    text: str, down: str, up: str
+) -> None:
+    link = parsed(text).links["wifi"]
+    assert (link.discipline_down.isolation, link.discipline_up.isolation) == (down, up)
 
 
 @pytest.mark.parametrize(
