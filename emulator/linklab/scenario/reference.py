@@ -27,6 +27,8 @@ A scenario is one YAML file, called after its `name`. Values have units: `80 Mbi
 A scenario has one to eight links. Their names have up to 12 characters of a-z and 0-9, a letter first. A link is of
 kind {_KINDS}. A link with the name of a kind needs no `kind`.
 Kind `other` is for links of no other kind. It may have every model.
+Links are sorted by kind, in the order above. Links of one kind keep the file's order. Addresses and devices follow
+this order.
 
 `linklab scenarios` lists the scenarios that ship, with one line each, and `linklab scenarios NAME` describes one.
 `linklab scenarios --keys` prints this document: edit the rows in `emulator/linklab`.

@@ -1,5 +1,6 @@
 import ipaddress
 from itertools import pairwise
+from random import Random
 
 import pytest
 
@@ -81,6 +82,24 @@ def test_wifi_and_lte_stand_where_they_always_stood() -> None:
     assert [path.nodes for path in TWO] == [["ap", "isp"], ["enb", "epc"]]
     assert [path.client.address for path in TWO] == ["10.1.0.2", "10.2.0.2"]
     assert [path.table for path in TWO] == [101, 102]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_addresses_follow_the_kinds_and_then_the_file(seed: int) -> None:
+    """As `linklab scenarios --keys` says it, with the order of the kinds that it lists."""
+    random = Random(seed)
+    kinds = random.choices(
+        ["wifi", "lte", "5g", "satellite", "fixed", "other"], k=random.randint(2, 8)
+    )
+    links = [f"n{number}: {{{LINK}, kind: {kind}}}" for number, kind in enumerate(kinds)]
+    order = [
+        f"n{number}"
+        for kind in ("wifi", "lte", "5g", "satellite", "fixed", "other")
+        for number, one in enumerate(kinds)
+        if one == kind
+    ]
+    addresses = {path.name: path.client.address for path in paths_of(*links)}
+    assert addresses == {name: f"10.{place}.0.2" for place, name in enumerate(order, 1)}
 
 
 def test_further_links_have_nodes_devices_and_networks_of_their_own() -> None:
