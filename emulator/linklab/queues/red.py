@@ -58,15 +58,19 @@ class Red:
         return max(self.min_bytes or most // 3, 1), most
 
 
-def _average_shift(least: int, burst: int) -> int:
-    """Returns how slowly the average follows the queue, as a power of 2 (tc_red_eval_ewma)."""
+def _average_shift(least: int, most: int, burst: int) -> int:
+    """Returns how slowly the average follows the queue, as a power of 2 (tc_red_eval_ewma).
+
+    tc refuses a `least` of up to a packet. Here the average then follows at once. The kernel counts
+    shifted bytes in 32 bits (red_check_params).
+    """
     wanted = burst + 1 - least / _PACKET_BYTES
-    for shift in range(1, _MOST_SHIFT):
+    for shift in range(1, _MOST_SHIFT - most.bit_length() + 1):
         weight = 0.5**shift
         *_, kept = accumulate(repeat(1 - weight, burst), mul)
         if wanted <= (1 - kept) / weight:
             return shift
-    return _MOST_SHIFT
+    return 1 if wanted >= burst else _MOST_SHIFT - most.bit_length()
 
 
 def _probability_shift(span: int, probability: float) -> int:
@@ -88,7 +92,7 @@ def _idle(shift: int, bandwidth_bps: int) -> tuple[int, bytes]:
 def _options(settings: Red, queue_bytes: int) -> bytes:
     least, most = settings.bounds(queue_bytes)
     burst = max((2 * least + most) // (3 * _PACKET_BYTES), 1)
-    shift = _average_shift(least, burst)
+    shift = _average_shift(least, most, burst)
     cell, table = _idle(shift, settings.bandwidth_bps)
     flags = _ECN_FLAG * settings.ecn | _ADAPTIVE_FLAG * settings.adaptive
     decay = _probability_shift(most - least, settings.probability)

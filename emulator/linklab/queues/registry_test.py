@@ -71,3 +71,13 @@ def test_red_takes_the_logarithms_of_the_algorithm() -> None:
     assert (shift, decay, cell) == (5, 22, 11)
     assert len(options[2]) == 256
     assert (options[2][0], options[2][255]) == (0, 31)
+
+
+@pytest.mark.parametrize(
+    ("queue_bytes", "shift"), [(1514, 1), (4_000, 1), (10_000_000, 9), (1_000_000_000, 3)]
+)
+def test_the_kernel_takes_red_of_any_size(queue_bytes: int, shift: int) -> None:
+    """It multiplies a queue by a power of 2 in 32 bits."""
+    options = attributes(memoryview(red.DISCIPLINE.options(red.Red(), queue_bytes)))
+    _, _, most, found = struct.unpack_from("=IIIB", options[1])
+    assert (found, most.bit_length() + found < 32) == (shift, True)
