@@ -47,7 +47,7 @@ _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MASTER = 1, 3, 10
 _IFLA_GRO_MAX_SIZE = 58
 _IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
 _INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
-_VETH_PEER, _BR_STP_STATE = 1, 5
+_VETH_PEER, _BR_FORWARD_DELAY, _BR_STP_STATE = 1, 1, 5
 _IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING, _IFLA_BRPORT_UNICAST_FLOOD = 1, 8, 9
 _BYTES = struct.Struct("=16xQQ")
 
@@ -104,8 +104,8 @@ def add_pair(name: str, other: str) -> bytes:
 
 
 def add_bridge(name: str) -> bytes:
-    """Makes a bridge without a spanning tree."""
-    info = _info("bridge", number(_BR_STP_STATE, 0))
+    """Makes a bridge without a spanning tree. Without a delay, it never opens a port by itself."""
+    info = _info("bridge", number(_BR_FORWARD_DELAY, 0) + number(_BR_STP_STATE, 0))
     return message(_NEWLINK, _NEW, _link() + text(_IFLA_IFNAME, name) + info)
 
 
