@@ -199,11 +199,15 @@ class ShapedLink:
         )
 
     def _renumber(self, old: int, new: int) -> None:
-        """Gives the client another address and aborts its old sockets, as Android does."""
+        """Gives the client another address and aborts its old sockets, as Android does.
+
+        Without any address its device forgets routes and neighbours.
+        """
         path, client = self.path, self._hosts[self.path.client.node]
         for family in path.families:
             delete_address(client, path.client, path.lease(old), family)
             add_address(client, path.client, path.lease(new), family)
+        add_neighbour(client, path.client, path.accesses[0].down)
         route_host(client, path)
         for family in path.families:
             client.run(["ss", "--kill", "--tcp", "src", in_url(in_family(path.lease(old), family))])
