@@ -44,7 +44,7 @@ _NEW = ACK | CREATE | EXCLUSIVE
 
 _IFF_UP, _IFF_NOARP = 0x1, 0x80
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MASTER = 1, 3, 10
-_IFLA_GRO_MAX_SIZE = 58
+_IFLA_TXQLEN, _IFLA_GRO_MAX_SIZE = 13, 58
 _IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
 _INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
 _VETH_PEER, _BR_FORWARD_DELAY, _BR_STP_STATE = 1, 1, 5
@@ -123,6 +123,11 @@ def set_without_discovery(index: int) -> bytes:
     """Makes an interface look for no neighbours and no duplicates of its addresses. Then IPv6 also
     joins no multicast group of its own, which it would report."""
     return message(_NEWLINK, ACK, _link(index, _IFF_NOARP, _IFF_NOARP))
+
+
+def set_queue_length(index: int, packets: int) -> bytes:
+    """Limits how many packets of a TUN device wait for its process."""
+    return message(_NEWLINK, ACK, _link(index) + number(_IFLA_TXQLEN, packets))
 
 
 def set_receive_size(index: int, size_bytes: int) -> bytes:

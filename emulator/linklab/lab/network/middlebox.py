@@ -91,4 +91,5 @@ class Impairer:
     def lost_packets(self, direction: Direction) -> int:
         """Returns the number of packets that a direction's impairments have lost."""
         path = self._paths.get(direction)
-        return 0 if path is None else path.lost_packets()
+        lost_packets = 0 if path is None else path.lost_packets()
+        return lost_packets + (0 if self._nat is None else self._nat.lost_packets(direction))

@@ -7,6 +7,7 @@ process behind it translates packet by packet. It ends when it is told, or with 
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import select
 import socket
@@ -15,19 +16,23 @@ import time
 from random import Random
 from typing import Final
 
+from linklab.core.link_state import DIRECTIONS, Direction
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.network.cables import add_neighbour, index_of
 from linklab.lab.network.hosts import Host
 from linklab.lab.network.routes import EVERYWHERE
 from linklab.lab.network.topology import LinkPath
-from linklab.lab.network.translation import TCP, UDP, Translator
+from linklab.lab.network.translation import TARGET, TCP, UDP, Translator
 
 _DEVICE: Final = "nat"
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 _TABLE = 100
 _TIMES = struct.Struct("=dd")
 _END = _TIMES.pack(0.0, 0.0)
+_QUEUE_PACKETS = 2**15 - 1
+"""The most packets that the kernel lets wait for the process (net/core/dev.c). A burst arrives before
+the process goes on."""
 
 
 def address_of(path: LinkPath) -> str:
@@ -47,6 +52,7 @@ class Nat:
         index = index_of(host, _DEVICE)
         for message in (
             rtnetlink.add_address(index, gateway, 30),
+            rtnetlink.set_queue_length(index, _QUEUE_PACKETS),
             rtnetlink.set_up(index, up=True),
             rtnetlink.set_route(EVERYWHERE, peer, index, table=_TABLE),
             rtnetlink.add_rule_by_source(path.client_network, _TABLE, _TABLE),
@@ -54,17 +60,23 @@ class Nat:
         ):
             host.channel.request(message)
         add_neighbour(server, path.server, path.border, address_of(path))
+        self._lost = {one: memoryview(mmap.mmap(-1, 8)).cast("Q") for one in DIRECTIONS}
         reading, self._times = os.pipe()
         self._process = os.fork()
         if self._process == 0:
             os.close(self._times)
-            _serve(device, reading, socket.inet_aton(address_of(path)), (udp_s, tcp_s), seed)
+            address = socket.inet_aton(address_of(path))
+            _serve(device, reading, address, (udp_s, tcp_s), seed, self._lost)
         os.close(reading)
         os.close(device)
 
     def set(self, udp_s: float, tcp_s: float) -> None:
         """Changes the idle times, also of the flows that there are."""
         os.write(self._times, _TIMES.pack(udp_s, tcp_s))
+
+    def lost_packets(self, direction: Direction) -> int:
+        """Returns how many packets the NAT has dropped."""
+        return self._lost[direction][0]
 
     def close(self) -> None:
         """Ends the process."""
@@ -82,9 +94,14 @@ def _opened(host: Host) -> int:
 
 
 def _serve(
-    device: int, reading: int, address: bytes, idle_s: tuple[float, float], seed: int
+    device: int,
+    reading: int,
+    address: bytes,
+    idle_s: tuple[float, float],
+    seed: int,
+    lost: dict[Direction, memoryview[int]],
 ) -> None:
-    """Translates until the pipe says the end. A later process may have a copy of its other end, so
+    """Translates, and counts what it drops, until the pipe says the end. A later process may have a copy of its other end, so
     that this process would not see it closed."""
     try:
         times = dict(zip((UDP, TCP), idle_s, strict=True))
@@ -97,8 +114,11 @@ def _serve(
                     break
                 translator.idle_s = dict(zip((UDP, TCP), _TIMES.unpack(told), strict=True))
             if device in ready:
-                translated = translator.translated(os.read(device, 65536), time.monotonic_ns())
+                packet = os.read(device, 65536)
+                translated = translator.translated(packet, time.monotonic_ns())
                 if translated is not None:
                     os.write(device, translated)
+                else:
+                    lost["down" if packet[TARGET] == address else "up"][0] += 1
     finally:
         os._exit(0)

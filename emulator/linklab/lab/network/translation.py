@@ -21,6 +21,8 @@ _CHECKSUM_AT: Final = {TCP: 16, UDP: 6}
 _LEAST_BYTES: Final = {TCP: 20, UDP: 8}
 _IP_CHECKSUM_AT, _SOURCE_AT, _TARGET_AT = 10, 12, 16
 _IP_BYTES = 20
+TARGET: Final = slice(_TARGET_AT, _IP_BYTES)
+"""Where an IPv4 packet has the address that it is for."""
 _ICMP_BYTES = 8
 _ICMP_ERRORS = (3, 11, 12)
 
@@ -58,7 +60,7 @@ class Translator:
         head = (packet[0] & 0xF) * 4
         is_part = int.from_bytes(packet[6:8], "big") & 0x1FFF
         protocol = packet[9]
-        if packet[_TARGET_AT:_IP_BYTES] == self._address:
+        if packet[TARGET] == self._address:
             if protocol == _ICMP:
                 return self._error_back(packet, head, now_ns)
             return self._back(packet, head, protocol, now_ns) if not is_part else None
@@ -71,7 +73,7 @@ class Translator:
         flow = Flow(
             protocol,
             (packet[_SOURCE_AT:_TARGET_AT], source),
-            (packet[_TARGET_AT:_IP_BYTES], target),
+            (packet[TARGET], target),
         )
         mapping = self._alive(self._by_flow.get(flow), now_ns)
         if mapping is None:
