@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 from dataclasses import dataclass
 
 from linklab.core.ip_family import IPV4, family_of
@@ -49,7 +50,8 @@ _IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
 _INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
 _VETH_PEER, _BR_FORWARD_DELAY, _BR_STP_STATE = 1, 1, 5
 _IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING, _IFLA_BRPORT_UNICAST_FLOOD = 1, 8, 9
-_BYTES = struct.Struct("=16xQQ")
+_STATISTICS = struct.Struct("=16xQQ24xQ")  # struct rtnl_link_stats64
+_OTHER_HOST_AT = 24 * 8
 
 _IFA_ADDRESS, _IFA_LOCAL, _NO_DETECTION = 1, 2, 0x02
 _STATIC, _UNICAST, _LOCAL, _HOST = 4, 1, 2, 254
@@ -69,12 +71,18 @@ _BRIDGE_STATIC, _NTF_MASTER = 0x40, 0x04  # A permanent address would be the bri
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Holds the kernel's report on an interface."""
+    """Holds the kernel's report on an interface.
+
+    `unsent_packets` found no carrier. `foreign_packets` came for the MAC of another host; 0 before
+    Linux 5.19.
+    """
 
     index: int
     operational_state: int
     received_bytes: int
     sent_bytes: int
+    unsent_packets: int = 0
+    foreign_packets: int = 0
 
 
 def _link(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
@@ -182,8 +190,11 @@ def interface(answer: bytes) -> Interface:
     """Parses the answer to `get_interface` or `find_interface`."""
     _, _, index, _, _ = _LINK.unpack_from(answer, HEADER_BYTES)
     found = of_answer(answer, _LINK.size)
-    received, sent = _BYTES.unpack_from(found[_IFLA_STATS64])
-    return Interface(index, found[_IFLA_OPERSTATE][0], received, sent)
+    statistics = found[_IFLA_STATS64]
+    received, sent, unsent = _STATISTICS.unpack_from(statistics)
+    foreign = statistics[_OTHER_HOST_AT : _OTHER_HOST_AT + 8]
+    state = found[_IFLA_OPERSTATE][0]
+    return Interface(index, state, received, sent, unsent, int.from_bytes(foreign, sys.byteorder))
 
 
 def _family(address: str) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.network.cables import add_neighbour, index_of, mac
 from linklab.lab.network.hosts import Host, LabError
-from linklab.lab.network.topology import Access, LinkPath
+from linklab.lab.network.topology import FORMER, Access, LinkPath
 
 _BRIDGE: Final = "air"
 _BRIDGE_LISTENING, _BRIDGE_FORWARDING = 1, 3  # linux/if_bridge.h
@@ -64,3 +64,5 @@ def join(hosts: dict[str, Host], path: LinkPath) -> None:
         add_neighbour(hosts[port.node], port, gateway)
         for access in path.accesses:
             add_neighbour(hosts[access.node], access.down, port)
+    client = air.indices[path.carrier.interface]
+    air.channel.request(rtnetlink.set_bridged(client, mac(FORMER)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
@@ -12,13 +13,15 @@ from linklab.core.ip_family import in_family, in_url
 from linklab.core.link_state import DIRECTIONS, Direction, LinkState
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside
+from linklab.lab.kernel.netlink import NetlinkError
 from linklab.lab.kernel.offload import CHECKSUMS, switch_off
 from linklab.lab.network.access_points import set_attached
 from linklab.lab.network.cables import add_address, add_neighbour, delete_address
 from linklab.lab.network.hosts import Host
 from linklab.lab.network.middlebox import Impairer
 from linklab.lab.network.routes import add_route, route_host
-from linklab.lab.network.topology import Access, LinkPath, Port
+from linklab.lab.network.topology import FORMER, LEASES, Access, LinkPath, Port
+from linklab.lab.shaping import filters, tc
 from linklab.lab.shaping.delay import Delay, Transit
 from linklab.lab.shaping.rate_queue import LinkQueue, RateQueue, rate_queue
 from linklab.lab.shaping.tc import Counters
@@ -41,6 +44,7 @@ class _Leg:
         slack_s: float,
     ) -> None:
         self.access = access
+        self._node, self._has_filters = hosts[access.node], False
 
         def built(port: Port, rate_bps: int, queue: Queue) -> RateQueue:
             host = hosts[port.node]
@@ -71,6 +75,34 @@ class _Leg:
             queue.resize(None if state.queue_bytes is UNSET else state.queue_bytes)
             queue.set(rates[direction], is_held=held[direction], is_shut=is_shut)
         self.delay.set(_transit(state, "down"))
+
+    def set_dead_end(self, *, dead: bool) -> None:
+        """Drops downlink packets where they arrive, and counts them. It is for a node whose own
+        interface takes the carrier from the client: there the node has neither route nor queue.
+
+        On a kernel without filters the node drops them uncounted.
+        """
+        if self.access.air is not None:
+            return
+        index = self._node.indices[self.access.up.interface]
+        messages = [filters.drop_arriving(index) if dead else filters.pass_arriving(index)]
+        if not self._has_filters:
+            messages.insert(0, filters.add_clsact(index))
+        try:
+            for message in messages:
+                self._node.channel.request(message)
+            self._has_filters = True
+        except NetlinkError as error:
+            if error.errno not in (errno.ENOENT, errno.EEXIST):
+                raise
+
+    def lost_packets(self) -> int:
+        """Returns the downlink packets that were lost before they reached the queue."""
+        lost_packets = self.delay.counters().dropped_packets
+        if self._has_filters:
+            get = tc.get_qdisc(self._node.indices[self.access.up.interface], filters.HANDLE)
+            lost_packets += tc.counters(self._node.channel.request(get)).dropped_packets
+        return lost_packets
 
 
 def _transit(state: LinkState, direction: str) -> Transit:
@@ -105,6 +137,7 @@ class ShapedLink:
             )
         self._leg = next(iter(self._legs.values()))
         self._roams = len(self._legs) > 1
+        self._hosts_lose = False
         core = hosts[path.core]
         self._up_delay = Delay(
             core.channel,
@@ -117,28 +150,30 @@ class ShapedLink:
             self._impairer = Impairer(path, hosts, state, tables, seed, is_impaired=is_impaired)
         self.state = replace(state, up=True, lease=0, access_point="")
         for leg in self._legs.values():
-            set_attached(self._hosts, leg.access, attached=not self._roams)
+            set_attached(self._hosts, leg.access, attached=leg is self._leg)
             leg.apply(state, is_attached=not self._roams)
         self.apply(state)
 
     def apply(self, state: LinkState) -> None:
         """Puts the link into `state`. Sends the kernel only what differs from the present state.
 
-        A carrier goes before the new rate and delay are set, and comes after.
+        A carrier goes before the new rate and delay are set, and comes after. Packets are lost in shut
+        queues, which count them. So the client reaches an access point also between two.
         """
-        before = self.state
+        before, left = self.state, self._leg
         if before.up and not state.up:
+            left.apply(before, is_attached=False)
             self._set_carrier(up=False)
-        if state.access_point != before.access_point and before.access_point in self._legs:
-            set_attached(self._hosts, self._leg.access, attached=False)
-            self._leg.apply(before, is_attached=False)
-        self._leg = self._legs.get(state.access_point, self._leg)
+        self._leg = self._legs.get(state.access_point, left)
+        if self._leg is not left:
+            set_attached(self._hosts, left.access, attached=False)
+            left.apply(before, is_attached=False)
         is_attached = not self._roams or state.access_point in self._legs
         self._leg.apply(state, is_attached=is_attached)
         self._up_delay.set(_transit(state, "up"))
         if self._impairer is not None:
             self._impairer.apply(state)
-        if state.access_point != before.access_point and state.access_point in self._legs:
+        if self._leg is not left:
             self._route_down()
             set_attached(self._hosts, self._leg.access, attached=True)
         if state.lease != before.lease:
@@ -151,6 +186,8 @@ class ShapedLink:
             before.lease,
         ):
             self._add_client_neighbour(state.lease)
+        if state.up and not before.up:
+            self._leg.set_dead_end(dead=False)
         self.state = state
 
     @property
@@ -174,6 +211,9 @@ class ShapedLink:
             self._impairer.close()
 
     def _set_carrier(self, *, up: bool) -> None:
+        self._hosts_lose = True
+        if not up:
+            self._leg.set_dead_end(dead=True)
         for port in self.path.carriers:
             host = self._hosts[port.node]
             host.channel.request(rtnetlink.set_up(host.indices[port.interface], up=up))
@@ -193,10 +233,11 @@ class ShapedLink:
         add_route(self._hosts[self.path.core], access.core, access.up, self.path.client_network)
 
     def _add_client_neighbour(self, lease: int) -> None:
-        access = self._leg.access
-        add_neighbour(
-            self._hosts[access.node], access.down, self.path.client, self.path.lease(lease)
-        )
+        access, path = self._leg.access, self.path
+        host = self._hosts[access.node]
+        for former in range(max(0, lease - LEASES + 1), lease):
+            add_neighbour(host, access.down, FORMER, path.lease(former))
+        add_neighbour(host, access.down, path.client, path.lease(lease))
 
     def _renumber(self, old: int, new: int) -> None:
         """Gives the client another address and aborts its old sockets, as Android does.
@@ -233,8 +274,12 @@ class ShapedLink:
     def counters(self) -> dict[Direction, tuple[Counters, int]]:
         """Returns each direction's counters of the rate queues, and its lost packets."""
         down, up = self.queue_counters("down"), self.queue_counters("up")
-        at_random = sum(leg.delay.counters().dropped_packets for leg in self._legs.values())
-        lost_packets = {"down": down.lost_packets + at_random, "up": up.lost_packets}
+        lost_packets = {"down": down.lost_packets, "up": up.lost_packets}
+        lost_packets["down"] += sum(leg.lost_packets() for leg in self._legs.values())
+        if self._hosts_lose:
+            found = [self._hosts[port.node].interface(port.interface) for port in self.path.hosts]
+            lost_packets["up"] += sum(one.unsent_packets for one in found)
+            lost_packets["down"] += sum(one.foreign_packets for one in found)
         if self._impairer is not None:
             for direction in DIRECTIONS:
                 lost_packets[direction] += self._impairer.lost_packets(direction)

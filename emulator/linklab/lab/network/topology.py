@@ -71,6 +71,10 @@ class Port:
     families: Families = ONLY_IPV4
 
 
+FORMER = Port(CLIENT, "former")
+"""Packets for former addresses of the client have its MAC. So the client drops and counts them."""
+
+
 @dataclass(frozen=True)
 class Access:
     """An access node: its ports towards the client and the core, and the core's port towards it.

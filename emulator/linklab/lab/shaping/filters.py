@@ -1,4 +1,4 @@
-"""Builds messages to the filters on an interface's way out: policers, and rewritten headers. Pure.
+"""Builds messages to the filters of an interface: policers, and rewritten headers. Pure.
 
 The qdisc clsact holds them, beside the root qdisc and before it (tc-bpf(8), linux/pkt_cls.h,
 linux/tc_act). A packet passes one filter after the other, in the order of their priorities, until one
@@ -15,7 +15,7 @@ from linklab.core.netlink_messages import attribute, nested, text
 from linklab.lab.shaping import tc
 
 HANDLE: Final = 0xFFFF0000
-_CLSACT_PARENT, _OUT = 0xFFFFFFF1, 0xFFFFFFF3
+_CLSACT_PARENT, _IN, _OUT = 0xFFFFFFF1, 0xFFFFFFF2, 0xFFFFFFF3
 _NEWTFILTER, _DELTFILTER = 44, 45
 _ALL = 0x0003
 _PROTOCOLS = {IPV4: 0x0800, IPV6: 0x86DD}
@@ -69,6 +69,17 @@ def drop_larger(index: int, priority: int, frame_bytes: int) -> bytes:
     return _matchall(index, priority, _ALL, _policing(limits))
 
 
+def drop_arriving(index: int) -> bytes:
+    """Drops all frames that arrive at an interface."""
+    limits = _POLICE.pack(0, _DROP, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    return _matchall(index, 1, _ALL, _policing(limits), parent=_IN)
+
+
+def pass_arriving(index: int) -> bytes:
+    """Ends `drop_arriving`."""
+    return tc.about(_DELTFILTER, tc.CHANGE, index, 0, _IN, "", b"", 1 << 16)
+
+
 def bleach_ecn(index: int, priority: int, family: int = IPV4) -> bytes:
     """Clears the ECN field of all packets of a family. IPv6's header has no checksum."""
     key = _WITHOUT_ECN[family] + bytes(4) + bytes(16)
@@ -90,10 +101,12 @@ def _action(kind: str, options: bytes) -> bytes:
     return text(_ACT_KIND, kind) + nested(_ACT_OPTIONS, options)
 
 
-def _matchall(index: int, priority: int, protocol: int, *actions: bytes) -> bytes:
+def _matchall(
+    index: int, priority: int, protocol: int, *actions: bytes, parent: int = _OUT
+) -> bytes:
     """Adds a filter for all packets of a protocol, which carries out the actions in order."""
     listed = b"".join(nested(place, action) for place, action in enumerate(actions, 1))
     (in_network_order,) = struct.unpack("=H", struct.pack("!H", protocol))
     info = priority << 16 | in_network_order
     options = nested(_MATCHALL_ACT, listed)
-    return tc.about(_NEWTFILTER, tc.ADD, index, 0, _OUT, "matchall", options, info)
+    return tc.about(_NEWTFILTER, tc.ADD, index, 0, parent, "matchall", options, info)

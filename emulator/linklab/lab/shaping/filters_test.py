@@ -65,5 +65,7 @@ def test_the_kernel_takes_and_removes_every_filter(namespace: int) -> None:
         for priority, message in enumerate(made, 1):
             channel.request(filters.remove(1, priority))
             channel.request(message)
+        channel.request(filters.drop_arriving(1))
+        channel.request(filters.pass_arriving(1))
     finally:
         channel.close()
