@@ -26,8 +26,7 @@ _STEADY_GO: Final = {"GOGC": "off", "GOMEMLIMIT": "256MiB", "GODEBUG": "asyncpre
 Below 256 MiB Go collects no garbage. Otherwise the start of a collection would depend on
 allocations, and these on processor and environment. Go also does not preempt goroutines
 asynchronously, because the points where a signal may do so depend on the machine code. Either would
-change the order of goroutines. The collector's many looks at the clock would also advance virtual
-time.
+change the order of goroutines.
 """
 
 TLS_KEYS: Final = "tls-keys.log"

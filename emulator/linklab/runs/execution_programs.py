@@ -186,8 +186,8 @@ def _watched(
     plan: Plan, player: Player, client: subprocess.Popen[bytes], serving: Server
 ) -> Iterator[Callable[[], None]]:
     """Makes the player sample processor and memory use of client and server on the real clock.
-    Yields a function that takes a last sample. In virtual time nothing is sampled, because even a
-    look at the clock would change figures."""
+    Yields a function that takes a last sample. In virtual time nothing is sampled,
+    because computing takes no time there."""
     if plan.job.clock == "virtual":
         yield lambda: None
         return

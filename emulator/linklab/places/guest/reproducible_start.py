@@ -1,13 +1,13 @@
 """Starts every run in virtual time from the same state, whatever the guest did before.
 
-In virtual time reading the clock takes 256 ns and a failed system call 1 µs (Linux arch/um,
-`timer_read` and `handle_syscall`). The boot makes a different number of such calls on each machine,
-because shell, linker and Python look for files that are not there. So the time at which the lab is
-ready differs, and so do the process numbers and the random numbers drawn.
+In virtual time many failed system calls without a wait take 1 µs each (Linux arch/um,
+`handle_syscall` and `kernel.patch`). The boot makes a different number of such calls on each
+machine, because shell, linker and Python look for files that are not there. So the time at which
+the lab is ready differs, and so do the process numbers and the random numbers drawn.
 
 Each of them changes a download: the server signs with another random number, the client's
-goroutines run in another order, or a packet meets a timer 256 ns later. The scenario `tm` differed
-by up to 2.5 %.
+goroutines run in another order, or a packet meets a timer later. The scenario `tm` differed by up
+to 2.5 %.
 
 `kernel.patch` keeps time in whole ticks, and lets a program reset the random number generator. This
 module uses both.
