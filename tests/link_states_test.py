@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import PROBES, Linklab, lines
 from linklab.core.frames import FRAME_BYTES
+from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import LinkRecord
 from linklab.lab.network.topology import SERVER_ADDRESS, link_paths
 from linklab.scenario import load
@@ -181,10 +182,9 @@ def too_early_or_late(history: History, direction: str, frames: list[Frame]) -> 
 
 
 def too_much(history: History, direction: str, frames: list[Frame]) -> Iterator[str]:
-    """Yields spans in which frames arrived faster than the rate allows. A frame arrives when its
-    first bit is due, and each change may find one whose last bit is not."""
+    """Yields spans in which frames arrived faster than the rate allows. A frame arrives with its last
+    bit."""
     up_to = capacity(history, direction)
-    starts = [state.t_s for state in history]
     for part in parts(history, direction):
         if part.jitter_s:
             continue
@@ -193,9 +193,8 @@ def too_much(history: History, direction: str, frames: list[Frame]) -> Iterator[
             left_s = t_s - part.shift_s
             if part.start_s + LATE_S <= left_s < part.end_s:
                 carried += size
-                changes = bisect.bisect_right(starts, left_s)
-                beyond = carried - up_to(left_s) - changes * FRAME_BYTES
-                if beyond - least > FRAME_BYTES + 10:
+                beyond = carried - up_to(left_s)
+                if beyond - least > 10:
                     yield f"{direction}: {beyond - least:.0f} B too much at {left_s:.6f} s"
                     break
                 least = min(least, beyond)
@@ -225,7 +224,8 @@ def dead_s(history: History, direction: str, start_s: float) -> float:
     before = next((one for one in reversed(history[:number]) if one.passes(direction)), None)
     now = history[number]
     if before is None:
-        return pause_s + 2 * now.delay_s
+        own_s = sum(FRAME_BYTES * 8 / now.rate_bps(way) for way in DIRECTIONS)
+        return pause_s + own_s + 2 * now.delay_s
     if now.lease != before.lease:
         return pause_s + 3 * now.delay_s
     is_other = now.access_point != before.access_point or now.delay_s != before.delay_s
