@@ -232,6 +232,7 @@ def _playing(player: Player) -> Iterator[None]:
     player.start()
     try:
         yield
+        player.let_out()
     finally:
         player.stop()
 

@@ -51,6 +51,8 @@ from linklab.scenario import SAMPLE_S
 _AHEAD_S = 1.0
 """How far ahead the kernel gets rates that no load decides."""
 
+_CLOSING_S = 0.05
+
 
 class _Known(NamedTuple):
     """A state that a link will have from `due_s` on, and what happens then. `order` sorts equal times."""
@@ -163,6 +165,18 @@ class Player:
         with contextlib.closing(Timer()) as timer:
             timer.set(self._start_ns + round(t_s * 1e9))
             self.play([timer.fileno()])
+
+    def let_out(self) -> None:
+        """Plays until the uplinks have sent what closes the client's connections, or for 50 ms.
+
+        The radio's energy counts from the last frame.
+        """
+        until_s = self.now_s() + _CLOSING_S
+        links = self._lab.links.values()
+        while self.now_s() < until_s and any(
+            one.queue_counters("up").queue_packets for one in links
+        ):
+            self.play_until(self.now_s() + 0.001)
 
     def stop(self) -> None:
         """Takes the last sample, writes how long packets waited, and closes the files."""

@@ -178,6 +178,26 @@ def test_the_kernel_gets_rates_that_are_known_ahead(stage: Stage) -> None:
     assert [line["late_s"] for line in written[:4]] == [0.0] * 4
 
 
+def test_the_last_frames_of_the_client_are_let_out(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    playing = stage.player()
+    playing.start()
+    waiting = iter([2, 1])
+
+    def counted(direction: str) -> Counters:
+        assert direction == "up"
+        return Counters(0, 0, 0, 0, next(waiting, 0))
+
+    for link in stage.links.values():
+        monkeypatch.setattr(link, "queue_counters", counted)
+    began_s = playing.now_s()
+    playing.let_out()
+    assert playing.now_s() - began_s >= 0.002
+    assert next(waiting, 0) == 0
+    playing.stop()
+
+
 def test_every_state_is_written_with_its_time_and_lateness(stage: Stage) -> None:
     def late(_: Link, __: LinkState) -> None:
         time.sleep(0.01)  # The player gets late.
