@@ -31,8 +31,8 @@ LINK_FAULTS = {
     ),
     "gone-for-good": Fault(("at: 400 ms, link: wifi, carrier: down",), 3.2),
     "next-to-nothing": Fault(("at: 400 ms, link: wifi, down: 10 kbit/s, up: 10 kbit/s",), 3.2),
-    "slow": Fault(("at: 400 ms, link: wifi, down: 1 Mbit/s, up: 1 Mbit/s",), 3.2),
-    "lossy": Fault(("at: 400 ms, link: wifi, loss: 30 %",), 3.2),
+    "slow": Fault(("at: 400 ms, link: wifi, down: 1 Mbit/s, up: 1 Mbit/s",), 3.3),
+    "lossy": Fault(("at: 400 ms, link: wifi, loss: 30 %",), 3.3),
     "both-slow": Fault(
         ("at: 400 ms, link: wifi, down: 4 Mbit/s", "at: 400 ms, link: lte, down: 2 Mbit/s"), 24.5
     ),
