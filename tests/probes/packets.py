@@ -3,8 +3,8 @@
 usage: packets.py PLAN
 
 The plan is JSON: `links`, objects as below, and `packets`, lists of time in ns since the scenario began,
-index of the link, direction, bytes of the frame, and what only the reader needs. The scenario begins at a whole second of the
-monotonic clock. A link has `device` (the client's), `near` and `far` (the access node's, towards client
+index of the link, direction, bytes of the frame, and what only the reader needs. The scenario begins at
+a whole second of the monotonic clock. A link has `device` (the client's), `near` and `far` (the access node's, towards client
 and core), `end` (the server's), and `address`, the server's.
 
 Writes `packets.jsonl` into the run directory: link, place, whether the frame left there (else it came),
@@ -25,15 +25,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from both_ways import ROOM_BYTES, capturing
+
 PORT = 5047
 SETTLE_S = 20.0
-ROOM_BYTES = 512 << 20
 PLACES = ("device", "near", "far", "end")
 ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, UDP_BYTES = 14, 20, 40, 8
-MAGIC = b"issue-47"
-ALL_PROTOCOLS, IPV6_PROTOCOL, OUTGOING = 3, 0x86DD, 4  # linux/if_ether.h, linux/if_packet.h
+MAGIC = b"numbered"
+IPV6_PROTOCOL, OUTGOING = 0x86DD, 4  # linux/if_ether.h, linux/if_packet.h
 CLONE_NEWNET = 0x40000000  # linux/sched.h
-SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35  # asm-generic/socket.h
+SO_SNDBUFFORCE = 32  # asm-generic/socket.h
 LIBC = ctypes.CDLL(None)
 
 
@@ -61,16 +62,6 @@ def namespaces() -> dict[str, str]:
                     found.update({name: str(path) for _, name in socket.if_nameindex()})
                 seen.add(target)
     return found
-
-
-def capturing(device: str) -> socket.socket:
-    """Returns a socket that keeps a copy of all frames of a device until they are read."""
-    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS))
-    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM_BYTES)
-    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    sock.bind((device, ALL_PROTOCOLS))
-    sock.setblocking(False)
-    return sock
 
 
 def captured(sock: socket.socket) -> Iterator[tuple[bool, int, int, int | str]]:

@@ -19,6 +19,9 @@ DIRECTIONS: Final[tuple[Direction, ...]] = ("down", "up")
 CONNECTED = "connected"
 """The state `rrc` of a radio that is awake, and of a link without a modelled radio."""
 
+_PACE: Final = ("down_rate_bps", "up_rate_bps", "hold_down", "hold_up", "pause", "carriers")
+"""The fields that decide at which rates the queues send, or only name that."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
@@ -136,6 +139,3 @@ class LinkState:
         if self.blackout:
             return 1.0
         return self.loss_ratio if direction == "down" else 0.0
-
-
-_PACE: Final = ("down_rate_bps", "up_rate_bps", "hold_down", "hold_up", "pause", "carriers")

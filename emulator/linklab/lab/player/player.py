@@ -52,6 +52,7 @@ _AHEAD_S = 1.0
 """How far ahead the kernel gets rates that no load decides."""
 
 _CLOSING_S = 0.05
+"""How long the client's last frames may take to leave."""
 
 
 class _Known(NamedTuple):
