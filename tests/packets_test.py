@@ -67,3 +67,31 @@ def test_each_packet_leaves_when_the_rates_say(
         for way, judged in found.items()
     }
     assert all(abs(error_us) <= AIM_US for error_us in worst_us.values()), worst_us
+
+
+def test_recording_interval_moves_no_packet(
+    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+) -> None:
+    dice = random.Random(3)
+    plan = sorted(
+        Planned(round(dice.uniform(0.8, LENGTH_S) * 1e9), link, direction, 98)
+        for link in range(len(RTTS_MS))
+        for direction in DIRECTIONS
+        for _ in range(1000)
+    )
+    settings = {
+        link: f"down: 1 Mbit/s, up: 1 Mbit/s, rtt: {rtt_ms} ms, "
+        + steps(dice, tmp_path / f"{link}.csv")
+        for link, rtt_ms in RTTS_MS.items()
+    }
+    found = []
+    for sample_ms in (10, 10_000):
+        more = f"sample: {sample_ms} ms\n"
+        file = scenario(f"sample-{sample_ms}", **settings, more=more)
+        words = probe(file, tmp_path, plan)
+        done = linklab(*words[:2], "--json", *words[2:])
+        assert done.code == 0, done.err
+        ways = judge(Path(done.json["run_dir"])).values()
+        found.append([(one.number, one.sent_ns, one.left_ns) for way in ways for one in way.packets])
+    assert len(found[0]) == len(plan)
+    assert found[0] == found[1]
