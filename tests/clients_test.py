@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Linklab
+from conftest import PROBES, Linklab
+from linklab.core.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES
 
 ScenarioFile = Callable[..., Path]
 
@@ -84,6 +86,34 @@ def test_clients_are_compared_with_their_shares(linklab: Linklab, scenario: Scen
     for row in done.json["rows"] if "rows" in done.json else done.json["comparisons"][0]["rows"]:
         assert set(row["clients"]) == {f"client 1 {row['algorithm']}", "client 2 curl-wifi"}
         assert 0.5 <= row["jain"]["all links"] <= 1
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_client_has_the_round_trip_that_is_added(
+    seed: int, linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    """Of up to eight clients, one way and the other, after the link was away for a while."""
+    dice = random.Random(seed)
+    added_ms = [0, *(dice.choice((0, dice.uniform(0, 300))) for _ in range(7))]
+    rtt_ms, down_mbps, up_mbps = (round(dice.uniform(2, 100), 3) for _ in range(3))
+    link = f"down: {down_mbps} Mbit/s, up: {up_mbps} Mbit/s, rtt: {rtt_ms} ms"
+    listed = ", ".join(f"{{added_rtt: {one} ms}}" for one in added_ms)
+    away = "".join(
+        f"  - {{at: {at} s, link: wifi, carrier: {what}}}\n"
+        for at, what in ((0.5, "down"), (0.7, "up"))
+    )
+    file = scenario("apart", wifi=link, lte=LTE, more=f"clients: [{listed}]\nevents:\n{away}")
+    payload = dice.randrange(10, 1473)
+    words = ("python3", PROBES / "one_way.py", "wlan0", "server-isp", payload, 3)
+    done = linklab("exec", file, "--json", "--", *words)
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    bits = 8 * (payload + UDP_BYTES + IPV4_BYTES + ETHERNET_BYTES)
+    for number, added in enumerate(added_ms, 1):
+        own = run_dir if number == 1 else run_dir / f"client-{number}"
+        took_us = [int(ns) / 1e3 for ns in (own / "client.out").read_text().split()]
+        expected_us = [(rtt_ms + added) * 500 + bits / mbps for mbps in (up_mbps, down_mbps)]
+        assert took_us == pytest.approx(expected_us, rel=0, abs=2), (number, added)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from linklab.commands import cli
 from linklab.runs import clients
 from linklab.scenario import Scenario, to_yaml
+from linklab.scenario.clients import Downloader
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ def test_the_algorithms_of_clients_have_to_be_known(
     error: str | None,
 ) -> None:
     file = tmp_path / "small.yaml"
-    file.write_text(to_yaml(replace(small, clients=names)))
+    file.write_text(to_yaml(replace(small, clients=tuple(map(Downloader, names)))))
     assert cli.main(["validate", str(file)]) == (0 if error is None else 2)
     said = capsys.readouterr().out
     assert said.startswith(error or f"{file}: valid")

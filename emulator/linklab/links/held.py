@@ -24,6 +24,7 @@ def held_bytes(scenario: Scenario) -> int:
     Both directions count, with the longest delay. Higher rates by a trace or a model are left out.
     """
     total = 0
+    further_s = max(one.added_rtt_s for one in scenario.clients) / 2
     for name, link in scenario.links.items():
         events = [event for event in scenario.events if event.link == name]
         down_bps = max(link.down_rate_bps, *(one.down_rate_bps or 0 for one in events), 0)
@@ -31,7 +32,7 @@ def held_bytes(scenario: Scenario) -> int:
         rtt_s = max(link.rtt_s, *(one.rtt_s or 0.0 for one in events), 0.0)
         jitter_s = max(link.jitter_s, *(one.jitter_s or 0.0 for one in events), 0.0)
         added_s = max(_added_s(link), *map(_added_s, events), 0.0)
-        delayed = round((down_bps + up_bps) / 8 * (rtt_s / 2 + jitter_s + added_s))
+        delayed = round((down_bps + up_bps) / 8 * (rtt_s / 2 + jitter_s + added_s + further_s))
         resized = [one.queue_bytes or 0 for one in events]
         queues = max(link.queue_down_bytes, *resized, 0) + max(link.queue_up_bytes, *resized, 0)
         total += queues + delayed

@@ -24,3 +24,9 @@ def test_what_an_event_brings_counts() -> None:
     queues = held_bytes(scenario.parse(TEXT + resized)) - held_bytes(scenario.parse(TEXT))
     assert queues == 2 * 8_000_000
     assert more == 101_000_000 * 0.51 - 2 * 60_000
+
+
+def test_the_farthest_client_counts() -> None:
+    far = "clients: [tested, {added_rtt: 1 s}, {added_rtt: 20 ms}]\n"
+    more = held_bytes(scenario.parse(TEXT + far)) - held_bytes(scenario.parse(TEXT))
+    assert more == (120_000_000 + 16_000_000) / 8 * 0.5

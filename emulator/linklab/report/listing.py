@@ -101,7 +101,8 @@ def details(scenario: Scenario, stated: Sequence[Statement] = ()) -> str:
     rows += [(link_title(name), _link(name, link)) for name, link in scenario.links.items()]
     rows.append(("events", str(len(scenario.events)) if scenario.events else ""))
     rows += [("others", flow.words) for flow in scenario.traffic]
-    rows.append(("clients", ", ".join(scenario.clients) if len(scenario.clients) > 1 else ""))
+    several = scenario.clients if len(scenario.clients) > 1 else ()
+    rows.append(("clients", ", ".join(one.words for one in several)))
     rows.append(("oracle", f"{_seconds(least_s)}; {', '.join(alone)}"))
     rows += [("published", text) for text in _stated(stated)]
     lines = [f"{scenario.name}  {scenario.title}".rstrip()]

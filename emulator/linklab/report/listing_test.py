@@ -14,6 +14,7 @@ from linklab.queues.drop_tail import DropTail
 from linklab.queues.fq_codel import FqCoDel
 from linklab.report import listing, publication
 from linklab.scenario import Scenario
+from linklab.scenario.clients import Downloader
 from linklab.scenario.finding import SCENARIOS
 from linklab.scenario.traffic import Bulk, Call, TrafficFlow
 
@@ -140,10 +141,12 @@ def test_details_name_others_on_the_links(small: Scenario) -> None:
         TrafficFlow(link="wifi", call=Call(64_000)),
         TrafficFlow(link="lte", direction="up", bulk=Bulk(2)),
     )
-    text = listing.details(replace(small, traffic=flows, clients=("tested", "alg3")))
+    text = listing.details(
+        replace(small, traffic=flows, clients=(Downloader(), Downloader("alg3", 0.04)))
+    )
     joined = " ".join(text.split())
     assert "others call of 64 kbit/s down wifi bulk of 2 connections up lte" in joined
-    assert "clients tested, alg3" in joined
+    assert "clients tested, alg3 (rtt + 40 ms)" in joined
     assert "others" not in listing.details(small)
 
 

@@ -57,7 +57,8 @@ class Plan:
         """Returns a plan for each further client of the scenario. It has directories of its own in
         `run_dir` and `scratch`, which are made here."""
         plans = []
-        for number, name in enumerate(self.scenario.clients[1:], 2):
+        for number, one in enumerate(self.scenario.clients[1:], 2):
+            name = one.algorithm
             own = manifest.client_directory(number)
             for directory in (self.run_dir / own, self.scratch / own):
                 directory.mkdir()

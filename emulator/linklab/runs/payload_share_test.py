@@ -7,6 +7,7 @@ import pytest
 
 from linklab.runs.payload_share import PayloadShare
 from linklab.scenario import Scenario, find
+from linklab.scenario.clients import Downloader
 from linklab.scenario.workload import Upload, Workload
 
 FILE = "queues.jsonl"
@@ -47,7 +48,7 @@ def test_an_upload_goes_up(scenario: Scenario, tmp_path: Path) -> None:
 
 
 def test_several_clients_have_a_payload_each(scenario: Scenario, tmp_path: Path) -> None:
-    share = PayloadShare(tmp_path, replace(scenario, clients=("tested",) * 2))
+    share = PayloadShare(tmp_path, replace(scenario, clients=(Downloader(),) * 2))
     (tmp_path / FILE).write_text(sample("wifi", scenario.payload.size_bytes))
     assert share.now() == pytest.approx(0.477, abs=0.001)
 

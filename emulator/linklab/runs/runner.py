@@ -163,8 +163,11 @@ def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: boo
     """Fills a new run directory with the scenario as run and the manifest. Raises ProgramError."""
     certificates = _authority(in_cache("authority"))
     served = payload.ensure(request.scenario.payload, in_cache("payloads"))
-    names = tuple(clients.ALIASES.get(one, one) for one in request.scenario.clients)
-    scenario = dataclasses.replace(request.scenario, clients=names)
+    named = tuple(
+        dataclasses.replace(one, algorithm=clients.ALIASES.get(one.algorithm, one.algorithm))
+        for one in request.scenario.clients
+    )
+    scenario = dataclasses.replace(request.scenario, clients=named)
     text = to_yaml(_with_files(scenario, run_dir))
     plain_file.write(run_dir / job.SCENARIO_FILE, text.encode())
     energy = request.energy or run_energy.model_for(request.scenario)

@@ -25,6 +25,7 @@ from linklab.runs.programs import ProgramError
 from linklab.runs.runner import RunError, RunRequest
 from linklab.runs.visible_paths import ShareError
 from linklab.scenario import Payload, Scenario, default_queue_bytes, list_all, load, parse
+from linklab.scenario.clients import Downloader
 from linklab.scenario.traffic import Bulk, TrafficFlow
 from linklab.scenario.workload import MediaPlayer, Paced, Rounds, Upload, Workload
 
@@ -98,7 +99,7 @@ def test_the_watchdog_leaves_time_for_who_plays_thinks_or_starts_later(
 def test_others_on_the_links_get_time_and_memory(small: Scenario) -> None:
     alone_s = runner.watchdog_s(asked(small), HOST) - runner.MIN_WATCHDOG_S
     flow = TrafficFlow(link="wifi", bulk=Bulk(connections=3))
-    both = replace(small, traffic=(flow,), clients=("tested",) * 2)
+    both = replace(small, traffic=(flow,), clients=(Downloader(),) * 2)
     assert both.rivals == 4
     assert runner.watchdog_s(asked(both), HOST) - runner.MIN_WATCHDOG_S == pytest.approx(
         5 * alone_s
@@ -169,7 +170,7 @@ def test_nothing_begins_where_a_further_client_s_program_is_missing(
     small: Scenario, begun: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    request = RunRequest(replace(small, clients=("tested", "aria2-8")), "alg3", 1)
+    request = RunRequest(replace(small, clients=(Downloader(), Downloader("aria2-8"))), "alg3", 1)
     with pytest.raises(RunError, match="missing programs: apt-get install aria2"):
         list(runner.run_all([request], HOST, tmp_path, parallel=1))
     assert begun == []

@@ -108,8 +108,8 @@ def _with_shares(
     if not scenario.shared_links:
         return figures
     clients = [_client_figures(figures, 1, manifest.title)]
-    for number, name in enumerate(scenario.clients[1:], 2):
-        own = manifest.of_client(name)
+    for number, one in enumerate(scenario.clients[1:], 2):
+        own = manifest.of_client(one.algorithm)
         try:
             found = _of_client(run_dir / client_directory(number), scenario, own)
         except FigureError as error:

@@ -23,6 +23,7 @@ from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.runs.run_figures import FigureError, LinkFigures
 from linklab.scenario import Scenario, to_yaml
+from linklab.scenario.clients import Downloader
 from linklab.scenario.traffic import Bulk, TrafficFlow
 from linklab.scenario.workload import Page, Rounds, Upload, Workload
 
@@ -273,7 +274,9 @@ def test_processes_are_figures_where_they_were_sampled(run_dir: Path) -> None:
 
 def several(run_dir: Path, small: Scenario, *algorithms: str) -> None:
     """Makes the run one of several clients, and writes the outcome of the second one."""
-    (run_dir / "scenario.yaml").write_text(to_yaml(replace(small, clients=algorithms)))
+    (run_dir / "scenario.yaml").write_text(
+        to_yaml(replace(small, clients=tuple(map(Downloader, algorithms))))
+    )
     second = run_dir / job.client_directory(2)
     second.mkdir()
     (second / "client.err").write_text("")

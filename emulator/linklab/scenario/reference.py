@@ -14,7 +14,7 @@ from linklab.energy import model
 from linklab.models import registry
 from linklab.models.model import AnyModel
 from linklab.queues import registry as disciplines
-from linklab.scenario import link, settings
+from linklab.scenario import clients, link, settings
 from linklab.schema.rows import AnyTable, Listed, Row, Table
 
 _KINDS: Final = either(f"`{name}`" for name in KINDS)
@@ -91,6 +91,8 @@ def _behind(path: str, row: Row) -> Iterator[_Section]:
     match row.value:
         case Table() as table:
             yield from _sections(below, table)
+        case clients.EachClient():
+            yield from _sections(f"{below}[]", clients.TABLE)
         case Listed() as listed:
             yield from _sections(f"{below}[]", listed.table)
         case model.Kinds():

@@ -12,6 +12,7 @@ from linklab.models.events import Event
 from linklab.models.layer import STEP_S
 from linklab.scenario import client, clients, link, network, payload, tcp, traffic, workload
 from linklab.scenario.client import ClientSettings
+from linklab.scenario.clients import Downloader
 from linklab.scenario.distributions import DelayDistribution, DistributionMapping
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.name import NAME
@@ -43,7 +44,7 @@ class Scenario:
     distributions: dict[str, DelayDistribution] = field(default_factory=dict)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     traffic: tuple[TrafficFlow, ...] = ()
-    clients: tuple[str, ...] = clients.ALONE
+    clients: tuple[Downloader, ...] = clients.ALONE
     tcp: TcpSettings = field(default_factory=TcpSettings)
     client: ClientSettings = field(default_factory=ClientSettings)
     step_s: float = STEP_S
@@ -131,7 +132,7 @@ TABLE: Final = Table(
             "clients",
             "clients",
             clients.EachClient(),
-            "how many clients download at the same time, or the algorithm of each",
+            "how many clients download at the same time, or a list of them",
             unset=clients.ALONE,
             default="1",
         ),

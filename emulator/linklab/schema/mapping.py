@@ -154,17 +154,25 @@ class Mapping:
         node = self.values.get(key)
         return len(node.value) if isinstance(node, SequenceNode) else 1
 
-    def items(self, key: str, keys: Keys) -> list[Mapping]:
-        """Returns the mappings in the list `key`, none if it is missing."""
+    def items(self, key: str, keys: Keys, short: str | None = None) -> list[Mapping]:
+        """Returns the mappings in the list `key`, none if it is missing. A single value in the list
+        stands for a mapping of the key `short` alone."""
         if key not in self.values:
             return []
         node = self.values[key]
         if not isinstance(node, SequenceNode):
             self.fail(key, "must be a list")
         return [
-            Mapping(self.shown, item, f"{self.path(key)}[{index}]", keys)
+            Mapping(self.shown, _long(item, short), f"{self.path(key)}[{index}]", keys)
             for index, item in enumerate(node.value)
         ]
+
+
+def _long(item: Node, short: str | None) -> Node:
+    if short is None or not isinstance(item, ScalarNode):
+        return item
+    key = ScalarNode("tag:yaml.org,2002:str", short, item.start_mark, item.end_mark)
+    return MappingNode("tag:yaml.org,2002:map", [(key, item)], item.start_mark, item.end_mark)
 
 
 # --- Converters of scalars. A ValueError says what is wrong and what is allowed.

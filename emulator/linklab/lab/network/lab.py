@@ -24,7 +24,8 @@ from linklab.lab.network.hosts import LOOPBACK, Host, start_host
 from linklab.lab.network.nodes import EndHost, Router
 from linklab.lab.network.routes import route
 from linklab.lab.network.shaped_link import ShapedLink
-from linklab.lab.network.topology import SERVER_ADDRESS
+from linklab.lab.network.topology import SERVER_ADDRESS, Station
+from linklab.lab.shaping.delay import Delay, Transit
 from linklab.scenario import Scenario
 
 
@@ -82,6 +83,10 @@ def built(
     may_be_impaired = scenario.links if takes_commands else scenario.impaired_links
     paths = topology.link_paths(scenario.links, first, may_be_impaired, others)
     stations = sorted({host for hosts in others.values() for host in hosts})
+    added_s = {
+        topology.client_host(number): one.added_rtt_s
+        for number, one in enumerate(scenario.clients, 1)
+    }
     families = scenario.network.families
     with contextlib.ExitStack() as stack:
         hosts: dict[str, Host] = {}
@@ -111,6 +116,8 @@ def built(
             if path.accesses[0].air is not None:
                 access_points.join(hosts, path)
             route(hosts, path)
+            for station in path.stations:
+                _delay(hosts, station, added_s.get(station.host.node, 0.0), seed)
             links[name] = ShapedLink(
                 path,
                 hosts,
@@ -123,3 +130,13 @@ def built(
             )
             stack.callback(links[name].close)
         yield Lab(hosts, links)
+
+
+def _delay(hosts: dict[str, Host], station: Station, added_rtt_s: float, seed: int) -> None:
+    """Delays a host's packets by half the time each way, on its own cable. So they wait outside the
+    link's queues."""
+    if not added_rtt_s:
+        return
+    for port in (station.host, station.air):
+        host = hosts[port.node]
+        Delay(host.channel, host.indices[port.interface], Transit(added_rtt_s / 2, 0.0), seed)

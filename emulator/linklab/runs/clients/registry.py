@@ -176,7 +176,8 @@ def further(scenario: Scenario, client: str | None) -> list[str | None]:
             f"{scenario.name}: clients: an upload has one client; needed: clients: 1"
         )
     found = []
-    for number, name in enumerate(scenario.clients):
+    for number, each in enumerate(scenario.clients):
+        name = each.algorithm
         try:
             one = client if name == TESTED else named(name, scenario)
         except ValueError as error:

@@ -17,6 +17,7 @@ from linklab.places.guest import locked
 from linklab.runs import clients
 from linklab.runs.clients import Task, client_of, names, registry
 from linklab.scenario import ClientSettings, Scenario
+from linklab.scenario.clients import Downloader
 from linklab.scenario.workload import MediaPlayer, Upload, Workload
 
 LINKS = ("wifi", "lte")
@@ -493,7 +494,7 @@ def test_further_clients_have_their_algorithm_or_the_tested_one(
     if "throughput-aware" in named:
         alias = next(alias for alias, name in clients.ALIASES.items() if name == "alg1")
         named = tuple(alias if one == "throughput-aware" else one for one in named)
-    assert clients.further(replace(small, clients=named), first) == further
+    assert clients.further(replace(small, clients=tuple(map(Downloader, named))), first) == further
 
 
 @pytest.mark.parametrize(
@@ -525,10 +526,10 @@ def test_a_client_that_cannot_be_one_of_several_is_said(
     named: tuple[str, ...], first: str, error: str, small: Scenario
 ) -> None:
     with pytest.raises(ValueError, match="^" + re.escape(error)):
-        clients.further(replace(small, clients=named), first)
+        clients.further(replace(small, clients=tuple(map(Downloader, named))), first)
 
 
 def test_an_upload_has_one_client(small: Scenario) -> None:
-    several = replace(small, clients=("tested",) * 2, workload=Workload(upload=Upload()))
+    several = replace(small, clients=(Downloader(),) * 2, workload=Workload(upload=Upload()))
     with pytest.raises(ValueError, match="small: clients: an upload has one client"):
         clients.further(several, "alg3")
