@@ -45,6 +45,7 @@ from bench.processors import processors
 from bench.queues import queues
 from bench.regress import regress
 from bench.repeatability import repeatability, sensitivity
+from bench.round_trips import round_trips
 from bench.servers import servers
 from bench.speed import kernel, speed
 
@@ -73,6 +74,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         processors,
         queues,
         packets,
+        round_trips,
     )
 }
 ASKED = (
@@ -88,13 +90,14 @@ ASKED = (
     "processors",
     "queues",
     "packets",
+    "round_trips",
 )
 """Sections that only run when they are named. The kernel build takes minutes, and no target depends
 on it. 20 runs of the regression suite take over an hour (`regress --quick`: minutes). Calibration
 of the thesis' links takes ten minutes, and is needed when their models changed. All algorithms in
 all scenarios take hours, `ablations` and `field` a quarter of an hour, `faults` half an hour.
-`servers` needs packages and minutes, `processors` QEMU and half an hour, `queues` a quarter. `packets` is a
-part of `fidelity`. With `--keep`, `algorithms` keeps the runs that it finds."""
+`servers` needs packages and minutes, `processors` QEMU and half an hour, `queues` a quarter. `packets` and
+`round_trips` are parts of `fidelity`. With `--keep`, `algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 

@@ -9,6 +9,7 @@ from linklab.core.frames import FRAME_BYTES, goodput_ratio
 
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
 from bench.packets import packets
+from bench.round_trips import round_trips
 
 IDLE = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms, queue: 500 kB"
 
@@ -29,6 +30,7 @@ def fidelity(bench: Bench) -> Result:
         "queue": _queues(bench),
         "outage": _outages(bench),
         "packets": packets(bench),
+        "round_trips": round_trips(bench),
     }
 
 
