@@ -112,7 +112,8 @@ def _serve(
                 told = os.read(reading, _TIMES.size)
                 if told in (_END, b""):
                     break
-                translator.idle_s = dict(zip((UDP, TCP), _TIMES.unpack(told), strict=True))
+                times = dict(zip((UDP, TCP), _TIMES.unpack(told), strict=True))
+                translator.set_idle(times, time.monotonic_ns())
             if device in ready:
                 packet = os.read(device, 65536)
                 translated = translator.translated(packet, time.monotonic_ns())

@@ -2,7 +2,7 @@
 
 Each flow has a port of its own (symmetric NAT; RFC 4787, RFC 5382). Packets of both directions keep a
 flow alive. A forgotten UDP flow gets another port with the client's next packet. A forgotten TCP
-connection is dead: the NAT drops what is no SYN.
+connection is dead: the NAT drops what is no SYN. It also drops what would begin too many flows.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ TCP: Final = 6
 UDP: Final = 17
 _ICMP = 1
 _FIRST_PORT, _LAST_PORT = 1024, 65535
+MOST_FLOWS: Final = 2**15
+"""About half of the ports, so that a free one is soon drawn."""
 _SYN, _ACK = 0x02, 0x10
 _CHECKSUM_AT: Final = {TCP: 16, UDP: 6}
 _LEAST_BYTES: Final = {TCP: 20, UDP: 8}
@@ -51,7 +53,12 @@ class Translator:
         self._random = random
         self._by_flow: dict[Flow, _Mapping] = {}
         self._by_port: dict[tuple[int, int], _Mapping] = {}
-        self.idle_s = idle_s
+        self._idle_s = idle_s
+
+    def set_idle(self, idle_s: dict[int, float], now_ns: int) -> None:
+        """Changes the idle times of all flows but those that are forgotten by now."""
+        self._forget(now_ns)
+        self._idle_s = idle_s
 
     def translated(self, packet: bytes, now_ns: int) -> bytes | None:
         """Returns an IPv4 packet as it goes on, None if it is dropped."""
@@ -78,9 +85,9 @@ class Translator:
         mapping = self._alive(self._by_flow.get(flow), now_ns)
         if mapping is None:
             is_opening = protocol == UDP or packet[head + 13] & (_SYN | _ACK) == _SYN
-            if not is_opening:
-                return None
-            mapping = self._new(flow)
+            mapping = self._new(flow, now_ns) if is_opening else None
+        if mapping is None:
+            return None
         mapping.used_ns = now_ns
         return _changed(packet, head, protocol, _SOURCE_AT, self._address, 0, mapping.port)
 
@@ -120,13 +127,22 @@ class Translator:
     def _alive(self, mapping: _Mapping | None, now_ns: int) -> _Mapping | None:
         if mapping is None:
             return None
-        if now_ns - mapping.used_ns < self.idle_s[mapping.flow.protocol] * 1e9:
+        if now_ns - mapping.used_ns < self._idle_s[mapping.flow.protocol] * 1e9:
             return mapping
         del self._by_flow[mapping.flow]
         del self._by_port[mapping.flow.protocol, mapping.port]
         return None
 
-    def _new(self, flow: Flow) -> _Mapping:
+    def _forget(self, now_ns: int) -> None:
+        for mapping in list(self._by_port.values()):
+            self._alive(mapping, now_ns)
+
+    def _new(self, flow: Flow, now_ns: int) -> _Mapping | None:
+        """Returns a mapping with a port of its own, None if there are too many."""
+        if len(self._by_port) >= MOST_FLOWS:
+            self._forget(now_ns)
+        if len(self._by_port) >= MOST_FLOWS:
+            return None
         while True:
             port = self._random.randint(_FIRST_PORT, _LAST_PORT)
             if (flow.protocol, port) not in self._by_port:

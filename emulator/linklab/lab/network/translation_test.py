@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.lab.network.translation import TCP, UDP, Translator
+from linklab.lab.network.translation import MOST_FLOWS, TCP, UDP, Translator
 
 CLIENT, NAT, SERVER = (socket.inet_aton(one) for one in ("10.1.0.2", "10.1.2.3", "10.0.0.1"))
 SECOND_NS = 10**9
@@ -90,8 +90,42 @@ def test_a_changed_idle_time_counts_at_once() -> None:
     nat = translator()
     out = nat.translated(packet(CLIENT, SERVER, 5000, 443), 0)
     assert out is not None
-    nat.idle_s = {UDP: 1.0, TCP: 1.0}
+    nat.set_idle({UDP: 1.0, TCP: 1.0}, 0)
     assert nat.translated(packet(SERVER, NAT, 443, ports(out)[1]), SECOND_NS) is None
+
+
+TIMES_S = st.integers(1, 5)
+
+
+@given(TIMES_S, st.lists(st.tuples(TIMES_S, st.none() | TIMES_S), max_size=9))
+def test_a_forgotten_flow_does_not_come_back(
+    idle_s: int, steps: list[tuple[int, int | None]]
+) -> None:
+    """Random waits, each before a packet of the server or a change of the idle time."""
+    nat, now_s, last_s, alive = translator(), 0, 0, True
+    nat.set_idle({UDP: idle_s, TCP: 9.0}, 0)
+    out = nat.translated(packet(CLIENT, SERVER, 5000, 443), 0)
+    assert out is not None
+    for wait_s, change_s in steps:
+        now_s += wait_s
+        alive = alive and now_s - last_s < idle_s
+        if change_s is not None:
+            idle_s = change_s
+            nat.set_idle({UDP: idle_s, TCP: 9.0}, now_s * SECOND_NS)
+            continue
+        back = nat.translated(packet(SERVER, NAT, 443, ports(out)[1]), now_s * SECOND_NS)
+        assert (back is not None) == alive
+        last_s = now_s if alive else last_s
+
+
+def test_flows_are_bounded_by_those_that_are_not_forgotten() -> None:
+    nat, asked = translator(), bytearray(packet(CLIENT, SERVER, 0, 443))
+    for number in range(2 * MOST_FLOWS):
+        asked[12:16] = number.to_bytes(4)
+        is_late = number // MOST_FLOWS
+        assert nat.translated(bytes(asked), 30 * is_late * SECOND_NS) is not None
+    assert nat.translated(packet(CLIENT, SERVER, 5000, 443), 30 * SECOND_NS) is None
+    assert nat.translated(packet(CLIENT, SERVER, 5000, 443), 60 * SECOND_NS) is not None
 
 
 def test_only_the_asked_server_may_answer() -> None:
