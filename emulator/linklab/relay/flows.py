@@ -106,7 +106,7 @@ class Flows:
         self, near: socket.socket, sender: Address, wanted: str, to: Address | None, data: bytes
     ) -> None:
         key = (near.fileno(), sender, wanted)
-        flow = self._open.get(key) or self._begun(near, key, to or (wanted, near.getsockname()[1]))
+        flow = self._alive(key) or self._begun(near, key, to or (wanted, near.getsockname()[1]))
         self._used(key, flow)
         with contextlib.suppress(OSError):  # A full queue, or a refusal of an earlier datagram.
             flow.far.send(data)
@@ -133,19 +133,28 @@ class Flows:
         with contextlib.suppress(OSError):
             for _ in range(_AT_ONCE):
                 data = flow.far.recv(_DATAGRAM_BYTES)
+                if self._alive(key) is None:
+                    return
                 self._used(key, flow)
                 near.sendmsg([data], [source], 0, sender)
+
+    def _alive(self, key: tuple[int, Address, str]) -> _Flow | None:
+        """Returns a flow unless it has been idle for too long. Then it ends, if it has not yet."""
+        flow = self._open.get(key)
+        if flow is not None and self._loop.time() - flow.last_s >= IDLE_S:
+            self._end(key)
+            return None
+        return flow
 
     def _used(self, key: tuple[int, Address, str], flow: _Flow) -> None:
         flow.last_s = self._loop.time()
         self._open.move_to_end(key)
 
     def _expire(self) -> None:
-        latest_s = self._loop.time() - IDLE_S
-        for key, flow in list(self._open.items()):
-            if flow.last_s > latest_s:
+        """Closes the sockets of flows that nobody uses any more."""
+        for key in list(self._open):
+            if self._alive(key) is not None:
                 break
-            self._end(key)
         self._loop.call_later(IDLE_S / 4, self._expire)
 
     def _end(self, key: tuple[int, Address, str]) -> None:
