@@ -1,4 +1,4 @@
-"""Section `fidelity`: measures rate, queue, outage and each packet's time on the emulated links."""
+"""Section `fidelity`: measures rate, queue, outage, each packet's time and idle flows on the emulated links."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from linklab.core.frames import FRAME_BYTES, goodput_ratio
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
 from bench.packets import packets
 from bench.round_trips import round_trips
+from bench.timers import timers
 
 IDLE = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms, queue: 500 kB"
 
@@ -31,6 +32,7 @@ def fidelity(bench: Bench) -> Result:
         "outage": _outages(bench),
         "packets": packets(bench),
         "round_trips": round_trips(bench),
+        "timers": timers(bench),
     }
 
 
