@@ -13,6 +13,7 @@ from typing import Any
 
 import dpkt
 import pytest
+from bench.accecn import counted
 from conftest import PROBES, Called, Linklab, lines, program
 from linklab.core import sojourns
 from linklab.core.frames import FRAME_BYTES
@@ -278,3 +279,19 @@ def test_connections_ask_for_ecn_as_the_scenario_says(
     syn = bytes(packets[0].data)
     assert (syn[12] << 8 | syn[13]) & 0x1C0 == flags
     assert {one.tos & 3 for one in packets if len(one.data.data) > 1000} == {data_bits}
+
+
+def test_accurate_ecn_counts_each_mark(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """Some hundred marks, so that the field of three bits wraps often."""
+    queue = "{discipline: dualpi2, scalable: ect}"
+    wifi = f"down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue_down: {queue}"
+    file = scenario("counts", size="2 MB", wifi=wifi, more="tcp: {ecn: accurate}\n")
+    done = linklab("run", file, "-a", "single-wifi", "--pcap", "wifi", "--json")
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    found = counted(run_dir / "wifi.pcap", bytes((10, 1, 0, 2)))
+    last = [one for one in lines(run_dir / "queues.jsonl") if one["direction"] == "down"][-2:]
+    (marked,) = (one["discipline"]["marked_packets"] for one in last if one["link"] == "wifi")
+    assert found.marked == marked > 100
+    assert found.counters > 1000
+    assert not found.wrong

@@ -1,4 +1,4 @@
-"""Section `fidelity`: measures rate, queue, outage, each packet's time and idle flows on the emulated links."""
+"""Section `fidelity`: measures rate, queue, outage, each packet's time, idle flows and ECN on the emulated links."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
 
+from bench.accecn import accecn
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
 from bench.packets import packets
 from bench.round_trips import round_trips
@@ -33,6 +34,7 @@ def fidelity(bench: Bench) -> Result:
         "packets": packets(bench),
         "round_trips": round_trips(bench),
         "timers": timers(bench),
+        "accecn": accecn(bench),
     }
 
 
