@@ -1,4 +1,4 @@
-"""Section `fidelity`: measures rate, queue, outage, each packet's time, idle flows and ECN on the emulated links."""
+"""Section `fidelity`: measures rate, queue, outage, each packet's time, idle flows, ECN and Wi-Fi's air."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import pairwise
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
 
 from bench.accecn import accecn
+from bench.airtime import airtime
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
 from bench.packets import packets
 from bench.round_trips import round_trips
@@ -35,6 +36,7 @@ def fidelity(bench: Bench) -> Result:
         "round_trips": round_trips(bench),
         "timers": timers(bench),
         "accecn": accecn(bench),
+        "airtime": airtime(bench),
     }
 
 
