@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from bench import outside
 from conftest import Linklab, command, finished
 from datagrams import NO_ANSWER_S, Association, echo
 from free_ports import free_port
@@ -66,6 +67,18 @@ def test_http3_over_both_links_at_once(
     received = json.loads(outcome)["received_bytes"]
     assert received["wifi"] > 2_000_000
     assert received["lte"] > 2_000_000
+
+
+@pytest.mark.parametrize("device", outside.LINKS)
+def test_datagrams_by_socks_take_as_long_as_the_link_does(
+    linklab: Linklab, scenario: ScenarioFile, device: str
+) -> None:
+    words = outside.probe(scenario("exact", wifi=outside.KEYS[0], lte=outside.KEYS[1]), device)
+    done = linklab(*words[:2], "--json", *words[2:])
+    assert done.code == 0, done.err
+    errors_us = outside.errors_us(Path(done.json["run_dir"]), device)
+    assert len(errors_us) == len(outside.SIZES)
+    assert all(abs(one) <= outside.AIM_US for one in errors_us), errors_us
 
 
 @needs_outside

@@ -1,4 +1,4 @@
-"""Section `fidelity`: measures rate, queue, outage, each packet's time, idle flows, ECN and Wi-Fi's air."""
+"""Section `fidelity`: measures rate, queue, outage, each packet's time, idle flows, ECN, Wi-Fi's air and UDP by SOCKS5."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from linklab.core.frames import FRAME_BYTES, goodput_ratio
 from bench.accecn import accecn
 from bench.airtime import airtime
 from bench.common import PROBES, Bench, Done, Result, percent, table, target
+from bench.outside import outside
 from bench.packets import packets
 from bench.round_trips import round_trips
 from bench.timers import timers
@@ -37,6 +38,7 @@ def fidelity(bench: Bench) -> Result:
         "timers": timers(bench),
         "accecn": accecn(bench),
         "airtime": airtime(bench),
+        "outside": outside(bench),
     }
 
 
