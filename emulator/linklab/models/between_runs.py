@@ -18,12 +18,16 @@ from linklab.schema.rows import Mappings, Row
 TRUNCATED_AT: Final = 2.5
 """The distribution is truncated at this many standard deviations, which leaves out 1 run in 80."""
 
-MAX_RELATIVE_SD: Final = 0.38
+MAX_RELATIVE_SD: Final = 0.36
 """Above this a run's rate could be almost zero. In thesis table 5.12 a link alone has 0.00 to 0.41,
 LTE beside Wi-Fi up to 0.52."""
 
 _BEYOND: Final = 0.006209665
 """The normal distribution's share below -`TRUNCATED_AT`."""
+
+_SD: Final = 0.954600
+"""The truncated distribution's standard deviation (Johnson, Kotz and Balakrishnan, Continuous
+Univariate Distributions 1, 13.10.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,7 @@ class BetweenRuns:
     """Multiplies both rates by a factor that is normally distributed around 1 over the runs.
 
     `quantile` is the run's position among all runs, 0 for the slowest to 1. The distribution is
-    truncated at `TRUNCATED_AT` deviations. That leaves 0.955 of the standard deviation; the mean
-    stays 1. Raises ValueError unless `relative_sd` is from 0 to `MAX_RELATIVE_SD`.
+    truncated at `TRUNCATED_AT` deviations and widened to the stated one. Raises ValueError unless `relative_sd` is from 0 to `MAX_RELATIVE_SD`.
     """
 
     wants_load = False
@@ -55,7 +58,7 @@ class BetweenRuns:
         if not 0 <= quantile <= 1:
             raise ValueError(f"a quantile of {quantile}; allowed: 0 to 1")
         deviation = round(normal_quantile(_BEYOND + quantile * (1 - 2 * _BEYOND)), 6)
-        self.factor = 1 + relative_sd * deviation
+        self.factor = 1 + relative_sd * deviation / _SD
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
         """Returns the state with this run's rates."""

@@ -16,7 +16,7 @@ SDS = st.floats(0, MAX_RELATIVE_SD)
 @given(SDS, st.floats(0, 1))
 def test_one_positive_factor_per_run(relative_sd: float, quantile: float) -> None:
     layer = BetweenRuns(relative_sd, quantile)
-    assert abs(layer.factor - 1) <= 2.5 * relative_sd + 1e-9
+    assert abs(layer.factor - 1) <= 2.62 * relative_sd
     first = layer.apply(0.0, NO_LOAD, STATE)
     assert first.down_rate_bps > 0
     assert first.down_rate_bps == round(80_000_000 * layer.factor)
@@ -33,14 +33,14 @@ def test_no_deviation_changes_nothing() -> None:
 def test_mean_and_deviation_over_many_runs() -> None:
     factors = [BetweenRuns(0.3, (n + 0.5) / 4000).factor for n in range(4000)]
     assert factors == sorted(factors)
-    assert max(abs(factor - 1) for factor in factors) == pytest.approx(2.5 * 0.3, rel=0.01)
+    assert max(abs(factor - 1) for factor in factors) == pytest.approx(2.5 / 0.9546 * 0.3, rel=0.01)
     assert statistics.mean(factors) == pytest.approx(1, abs=1e-6)
-    assert statistics.stdev(factors) == pytest.approx(0.3 * 0.955, rel=0.001)
+    assert statistics.stdev(factors) == pytest.approx(0.3, rel=0.001)
 
 
-@pytest.mark.parametrize("relative_sd", [-0.1, 0.39, math.nan])
+@pytest.mark.parametrize("relative_sd", [-0.1, 0.37, math.nan])
 def test_deviations_that_make_no_sense(relative_sd: float) -> None:
-    with pytest.raises(ValueError, match=r"allowed: 0 to 0\.38"):
+    with pytest.raises(ValueError, match=r"allowed: 0 to 0\.36"):
         BetweenRuns(relative_sd, 0.5)
 
 
