@@ -117,9 +117,9 @@ def _goodput(done: Done, from_s: float) -> float:
 
 
 def _queues(bench: Bench) -> Result:
-    """Sends a burst of UDP into queues of several sizes, on both uplinks. LTE at 10 kbit/s has its
-    gate closed for the first 1.2 s, so the queue alone holds the packets. Wi-Fi at 8 Mbit/s sends
-    while its queue fills."""
+    """Sends a burst of UDP into queues of several sizes, on both uplinks. LTE at 10 kbit/s has the
+    first frame on the air for 1.2 s, while the queue holds the others. Wi-Fi at 8 Mbit/s sends while
+    its queue fills."""
     sizes_kb = (20, 500) if bench.quick else (20, 100, 500, 2000)
     probe = PROBES / "udp.py"
     calls = []
@@ -141,7 +141,7 @@ def _queues(bench: Bench) -> Result:
     rows = []
     for size, done in zip(sizes_kb, bench.all("queues", calls), strict=True):
         stated = size * 1000
-        held = int(done.queue("lte", "up")[0]["queue_bytes"])
+        held = int(done.queue("lte", "up")[0]["queue_bytes"]) - FRAME_BYTES
         last = done.queue("wifi", "up")[-1]
         row = {
             "stated_bytes": stated,
@@ -160,7 +160,7 @@ def _queues(bench: Bench) -> Result:
         )
     bench.say("\n[bold]Drop-tail queue[/bold] (a burst of UDP)")
     bench.say(
-        "held: by a link that does not send yet; accepted: the queue, and the first frame of\n"
+        "held: beside the frame on the air; accepted: the queue, and the first frame of\n"
         f"the burst, which goes at once ({AT_ONCE} B)"
     )
     bench.console.print(shown)
