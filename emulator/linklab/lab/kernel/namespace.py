@@ -8,6 +8,7 @@ network_namespaces(7)).
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,13 @@ from pathlib import Path
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWNET = 0x00020000, 0x04000000, 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 _OWN = "/proc/thread-self/ns/net"
+
+_REMEDIES = {
+    ("net.ipv4.tcp_congestion_control", errno.EPERM): "; allowed: those in the machine's "
+    "net.ipv4.tcp_allowed_congestion_control, to which root may add it, or any in the guest"
+}
+"""What to do about a sysctl that the kernel refuses with an error (tcp_set_default_congestion_control
+in Linux' tcp_cong.c)."""
 
 
 def _call(name: str, *arguments: int) -> None:
@@ -81,4 +89,6 @@ def write_sysctls(namespace: int, settings: dict[str, str]) -> None:
             try:
                 path.write_text(value)
             except OSError as error:
-                raise OSError(error.errno, f"sysctl {name}={value}: {error.strerror}") from error
+                remedy = _REMEDIES.get((name, error.errno), "")
+                text = f"sysctl {name}={value}: {error.strerror}{remedy}"
+                raise OSError(error.errno, text) from error

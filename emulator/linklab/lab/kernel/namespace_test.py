@@ -83,3 +83,15 @@ def test_a_refused_sysctl_is_named(namespace: int) -> None:
         write_sysctls(namespace, {"net.ipv4.tcp_congestion_control": "warp"})
     with pytest.raises(OSError, match="sysctl net.ipv4.no_such_thing=1: "):
         write_sysctls(namespace, {"net.ipv4.no_such_thing": "1"})
+
+
+def test_a_control_that_only_the_first_namespace_may_have_says_so(namespace: int) -> None:
+    known, allowed = (
+        set(Path(f"/proc/sys/net/ipv4/tcp_{which}_congestion_control").read_text().split())
+        for which in ("available", "allowed")
+    )
+    for control in known - allowed:
+        with pytest.raises(PermissionError, match=f"{control}: Operation not permitted; allowed: "):
+            write_sysctls(namespace, {"net.ipv4.tcp_congestion_control": control})
+    for control in known & allowed:
+        write_sysctls(namespace, {"net.ipv4.tcp_congestion_control": control})

@@ -1,0 +1,129 @@
+"""Runs every value that a scenario may name once: few runs, each with several of them."""
+
+import itertools
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pytest
+from conftest import Linklab
+from linklab import scenario
+from linklab.core.link_kinds import KINDS
+from linklab.models.registry import MODELS
+from linklab.queues.registry import DISCIPLINES
+from linklab.scenario import tcp, traffic, workload
+
+T = TypeVar("T")
+
+MODEL_KEYS: Final = {
+    "between_runs": "10 %",
+    "trace": "{file: lte-walking}",
+    "spread": "{down_p10: 10 Mbit/s}",
+    "endc": "{down: 8 Mbit/s, up: 4 Mbit/s, rtt: 40 ms, nr: 10 s}",
+    "slots": "{start: random, rtt_sd: 1 ms}",
+    "boost": "{down: 40 Mbit/s}",
+    "pauses": "[{name: x, per_minute: 1, median: 1 s, p90: 2 s}]",
+    "on_off": "{rate: 1 Mbit/s, on: 1 s, off: 1 s}",
+    "radio": "{standard: n, access_points: [{name: a}]}",
+    "carriers": "{count: 2}",
+    "rrc": "{inactive: 10 s}",
+}
+WORKLOAD_KEYS: Final = {
+    "file": "",
+    "player": "{rate: 4 Mbit/s, start: 100 kB, low: 100 kB, high: 200 kB}",
+    "page": "{objects: 5}",
+    "rounds": "{answer: 100 kB, request: 1 kB}",
+    "paced": "{rate: 4 Mbit/s}",
+    "upload": "{}",
+}
+TRAFFIC_KEYS: Final = {"bulk": "{}", "web": "{}", "call": "{rate: 100 kbit/s}"}
+
+RUNS: Final = 6
+LINKS: Final = 3
+SEED: Final = 48
+
+
+def dealt(values: Iterable[T], number: int, draws: random.Random) -> Iterator[T]:
+    """Yields so many values in a random order, each at least once. The number must be enough."""
+    kept = [*values]
+    assert len(kept) <= number
+    draws.shuffle(kept)
+    filled = [*itertools.islice(itertools.cycle(kept), number)]
+    draws.shuffle(filled)
+    yield from filled
+
+
+def links_of(draws: random.Random) -> Iterator[str]:
+    """Yields all runs' links: each has a kind, two disciplines, and a model if any is left."""
+    number = RUNS * LINKS
+    kinds = dealt(KINDS, number - len(MODELS), draws)
+    queues = dealt([one.name for one in DISCIPLINES], 2 * number, draws)
+    for model in dealt([*MODELS, *[None] * (number - len(MODELS))], number, draws):
+        if model is None:
+            kind, keys = next(kinds), ""
+        else:
+            key = model.rows[0].key
+            kind, keys = draws.choice(model.kinds).name, f", {key}: {MODEL_KEYS[key]}"
+        yield (
+            f"{{kind: {kind}, down: 20 Mbit/s, up: 10 Mbit/s, rtt: 20 ms, "
+            f"queue_down: {next(queues)}, queue_up: {next(queues)}{keys}}}"
+        )
+
+
+def scenarios() -> list[str]:
+    """Returns one scenario for each run."""
+    draws = random.Random(SEED)
+    controls = dealt(tcp.CONGESTION_CONTROLS, 2 * RUNS, draws)
+    senders = dealt(tcp.CONGESTION_CONTROLS, 2 * RUNS, draws)
+    schedulers, ecn = dealt(tcp.MPTCP_SCHEDULERS, RUNS, draws), dealt(tcp.ECN, RUNS, draws)
+    flows, links = dealt(traffic.KINDS, RUNS, draws), links_of(draws)
+    made = []
+    for name in dealt(workload.NAMES, RUNS, draws):
+        flow = next(flows)
+        made.append(
+            f"""name: named
+payload: {{size: 1 MB}}
+tcp:
+  congestion_control: {{client: {next(controls)}, server: {next(controls)}}}
+  ecn: {next(ecn)}
+  mptcp: true
+  mptcp_scheduler: {next(schedulers)}
+links:
+  one: {next(links)}
+  two: {next(links)}
+  three: {next(links)}
+traffic:
+  - {{link: one, {flow}: {TRAFFIC_KEYS[flow]}}}
+  - {{link: two, bulk: {{congestion_control: {next(senders)}}}}}
+  - {{link: three, direction: up, bulk: {{congestion_control: {next(senders)}}}}}
+"""
+        )
+        if name != workload.WHOLE_FILE:
+            made[-1] += f"workload: {{{name}: {WORKLOAD_KEYS[name]}}}\n"
+    return made
+
+
+def test_every_name_is_in_one_of_them() -> None:
+    found = [scenario.parse(text) for text in scenarios()]
+    links = [link for one in found for link in one.links.values()]
+    models = {type(model) for link in links for model in link.models}
+    assert models == {model.settings for model in MODELS}
+    queues = {type(one) for link in links for one in (link.discipline_down, link.discipline_up)}
+    assert queues == {one.table.settings for one in DISCIPLINES}
+    assert {link.kind for link in links} == set(KINDS.values())
+    assert {one.workload.name for one in found} == set(workload.NAMES)
+    assert {one.tcp.mptcp_scheduler for one in found} == set(tcp.MPTCP_SCHEDULERS)
+    assert {one.tcp.ecn for one in found} == set(tcp.ECN)
+    ends = [one.tcp.congestion_control for one in found]
+    assert {*(e.client for e in ends), *(e.server for e in ends)} == set(tcp.CONGESTION_CONTROLS)
+    senders = {flow.congestion_control for one in found for flow in one.traffic}
+    assert senders >= set(tcp.CONGESTION_CONTROLS)
+
+
+@pytest.mark.parametrize("number", range(RUNS))
+def test_each_runs(linklab: Linklab, tmp_path: Path, number: int) -> None:
+    file = tmp_path / "named.yaml"
+    file.write_text(scenarios()[number])
+    done = linklab("run", file, "-a", "alg3", "--json")
+    assert done.code == 0, done.err
