@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from linklab.runs import visible_paths
+from linklab.places.guest import homes
+from linklab.places.guest.homes import Homes
+from linklab.runs import programs, visible_paths
 from linklab.runs.visible_paths import ShareError, VisiblePaths
 
 Install = Callable[..., Path]
@@ -12,10 +14,14 @@ Install = Callable[..., Path]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home; the user stands in a project there, and has nothing of it on his PATH."""
+    """The only home; the user stands in a project there, and has nothing of it on his PATH.
+
+    The checkout, with multilink, and the temporary folder may lie in another one.
+    """
     made = tmp_path / "home"
     (made / "project").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(made))
+    monkeypatch.setattr(homes, "found", lambda: Homes(frozenset([made]), frozenset([made])))
+    monkeypatch.setattr(programs, "MULTILINK", Path("/usr/bin/multilink"))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.chdir(made / "project")
     return made
