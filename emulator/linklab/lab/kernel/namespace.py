@@ -89,6 +89,6 @@ def write_sysctls(namespace: int, settings: dict[str, str]) -> None:
             try:
                 path.write_text(value)
             except OSError as error:
-                remedy = _REMEDIES.get((name, error.errno), "")
+                remedy = _REMEDIES.get((name, error.errno or 0), "")
                 text = f"sysctl {name}={value}: {error.strerror}{remedy}"
                 raise OSError(error.errno, text) from error
