@@ -86,6 +86,12 @@ func (l *Link) Outage(span time.Duration) {
 	l.Set(Change{change: "outage", span: span})
 }
 
+// EndOutage lets packets pass again.
+func (l *Link) EndOutage() {
+	l.lab.t.Helper()
+	l.Set(Change{change: "outage", value: "false"})
+}
+
 // Handover changes to an access point, or to the next one if the name is "".
 func (l *Link) Handover(to string) {
 	l.lab.t.Helper()

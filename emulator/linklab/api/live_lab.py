@@ -55,9 +55,10 @@ class LabLink:
         """Gives the carrier back."""
         self._change("up", None, None)
 
-    def outage(self, *, seconds: float = link_command.OUTAGE_S) -> None:
-        """Loses every packet for a time. The carrier stays."""
-        self._change("outage", None, seconds)
+    def outage(self, value: bool = True, *, seconds: float | None = None) -> None:
+        """Loses every packet for a time. The carrier stays. Without a time it ends after 3 s. False
+        ends an outage."""
+        self._change("outage", "true" if value else "false", seconds)
 
     def handover(self, to: str | None = None) -> None:
         """Changes to an access point, or to the next one."""

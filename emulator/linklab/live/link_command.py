@@ -29,7 +29,7 @@ from linklab.models import impairments
 from linklab.models.events import round_trip
 from linklab.models.roaming import HANDOVERS
 from linklab.scenario import Scenario
-from linklab.schema.mapping import guess
+from linklab.schema.mapping import boolean, guess
 
 GUARD = "X-Linklab"
 """The HTTP header with the lab's token (`token.py`)."""
@@ -43,7 +43,7 @@ OUTAGE_S = 3.0
 CHANGES = {
     "down": "the carrier goes",
     "up": "the carrier comes",
-    "outage": "everything is lost, for 3 s unless --for says",
+    "outage": "everything is lost, for 3 s unless --for says; VALUE false ends it",
     "handover": "to the access point VALUE, or the next",
     "rate": "VALUE such as 10mbit, of the downlink",
     "uplink": "VALUE such as 2mbit",
@@ -75,15 +75,16 @@ def command_of(link: str, change: str, value: str | None, duration: str | None) 
     Raises ValueError (UnitError) for other arguments.
     """
     span_s = None if duration is None else units.parse_duration(duration)
-    if change in ("down", "up", "outage", "restore") and value is not None:
+    if change in ("down", "up", "restore") and value is not None:
         raise ValueError(f"{change!r} takes no value, but {value!r} was given")
     match change:
         case "down" | "up":
             return Command(link=link, carrier=change, duration_s=span_s)
         case "outage":
-            return Command(
-                link=link, outage=True, duration_s=OUTAGE_S if span_s is None else span_s
-            )
+            is_out = value is None or boolean(value)
+            if is_out and span_s is None:
+                span_s = OUTAGE_S
+            return Command(link=link, outage=is_out, duration_s=span_s)
         case "handover":
             return Command(link=link, handover=value or "next")
         case "restore":
@@ -133,7 +134,9 @@ def lasting(standing: Command | None, command: Command) -> Command | None:
     before = standing or Command(link=command.link)
     fields: dict[str, Any] = msgspec.structs.asdict(before)
     fields |= {
-        name: value for name, value in msgspec.structs.asdict(command).items() if _said(value)
+        name: value
+        for name, value in msgspec.structs.asdict(command).items()
+        if value is not None and value is not UNSET
     }
     for direction, key in impairments.KEYS.items():
         earlier, change = impairments.of(before, direction), impairments.of(command, direction)
@@ -141,6 +144,8 @@ def lasting(standing: Command | None, command: Command) -> Command | None:
             fields[key] = earlier.changed(change)
     if fields.get("carrier") == "up":  # The scenario's own state.
         fields["carrier"] = None
+    if fields.get("outage") is False:
+        fields["outage"] = None
     made = Command(**fields)
     return None if made == Command(link=command.link) else made
 
@@ -210,11 +215,6 @@ def in_words(command: Command, *, is_executed: bool = True) -> str:
         return "no further download begins" if command.pause else "downloads go on"
     more = "" if is_executed else " (the lab has not applied it yet)"
     return f"{command.link}: {command.in_words()}{more}"
-
-
-def _said(value: object) -> bool:
-    """Tells whether a field of a command was given. A loss of 0 was given, although it equals False."""
-    return value is not None and value is not False and value is not UNSET
 
 
 _MOST_BYTES = 1 << 16

@@ -36,6 +36,7 @@ from linklab.scenario import Scenario
         (("lte", "rtt", "80 ms", "1 min"), Command(link="lte", rtt_s=0.08, duration_s=60.0)),
         (("lte", "loss", "1%", None), Command(link="lte", loss_ratio=0.01)),
         (("lte", "outage", None, None), Command(link="lte", outage=True, duration_s=OUTAGE_S)),
+        (("lte", "outage", "false", None), Command(link="lte", outage=False)),
         (("lte", "uplink", "2mbit", None), Command(link="lte", up_rate_bps=2_000_000)),
         (("lte", "jitter", "4ms", "2s"), Command(link="lte", jitter_s=0.004, duration_s=2.0)),
         (("lte", "queue", "500kB", None), Command(link="lte", queue_bytes=500_000)),
@@ -180,6 +181,11 @@ def test_what_lasts_for_the_runs_to_come() -> None:
     standing = lasting(standing, Command(link="wifi", carrier="up"))
     assert standing == Command(link="wifi", down_rate_bps=10)
     assert lasting(None, Command(link="wifi", carrier="up")) is None
+    standing = lasting(standing, Command(link="wifi", outage=True))
+    assert standing == Command(link="wifi", down_rate_bps=10, outage=True)
+    over = Command(link="wifi", outage=False)
+    assert lasting(standing, over) == Command(link="wifi", down_rate_bps=10)
+    assert in_words(over) == "wifi: outage over"
 
 
 def test_no_loss_takes_back_an_earlier_loss() -> None:

@@ -51,5 +51,5 @@ def in_words(event: Event) -> str:
         if isinstance(value, dict):
             said += [f"{key}.{one} {impairments.text(inner)}" for one, inner in value.items()]
         elif key not in ("at", "after", "link", "for"):
-            said.append(key if value is True else f"{key} {value}")
+            said.append(key if value is True else f"{key} {impairments.text(value)}")
     return ", ".join(said) + (f" for {written['for']}" if "for" in written else "")

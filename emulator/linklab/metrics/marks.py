@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linklab.core.records import EventRecord
+from linklab.lab.player.control import NO_OUTAGE
 from linklab.metrics.links import AllLinkMetrics, LinkMetrics
 from linklab.metrics.metric import Metric, Readings, declared
 from linklab.models.events import BY_HAND, BY_HAND_END
@@ -94,9 +95,10 @@ def _about(words: str) -> str:
 
 
 def _lasts(words: str) -> bool:
-    """Tells whether a command's effect lasts. A handover is over at once, and a restored link is not
-    changed."""
-    return words.partition(" ")[0] not in ("up", "handover", "as")
+    """Tells whether a command's effect lasts. A handover is over at once, a restored link is not
+    changed, and the end of an outage leaves none."""
+    is_over = words.startswith(NO_OUTAGE)
+    return not is_over and words.partition(" ")[0] not in ("up", "handover", "as")
 
 
 OUT = Metric[Marks](

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from linklab.core.impairments import Impairments
-from linklab.core.limits import MIN_RATE_BPS
+from linklab.core.limits import MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_state import Direction, LinkState
 from linklab.models import impairments
 from linklab.models.keys import LENGTH, NODE_NAME, RATE, ROUND_TRIP, SHARE, SIZE, TIME
 from linklab.models.layer import STEP_S, Load, Steps
 from linklab.models.model import Happening
 from linklab.schema.mapping import Mapping
-from linklab.schema.quantities import BOOLEAN, QUEUE, Quantity, choice
+from linklab.schema.quantities import BOOLEAN, QUEUE, Quantity, choice, rate
 from linklab.schema.rows import Row, Table
 
 T = TypeVar("T", int, float)
@@ -27,7 +27,8 @@ T = TypeVar("T", int, float)
 class Event:
     """A change of one link for `duration_s`, from `at_s` on or after `after_bytes` on.
 
-    `after_bytes` counts the payload received over all links. None leaves a value unchanged.
+    `after_bytes` counts the payload received over all links. None leaves a value as earlier events
+    and the layers below have it. A value replaces that of earlier events.
 
     Attributes:
         carrier: "up" or "down". "up" ends a "down"; it does not restore a carrier that a radio
@@ -35,9 +36,10 @@ class Event:
         down_rate_bps, up_rate_bps, rtt_s, jitter_s, loss_ratio, queue_bytes: replace the values of
             the layers below.
         fade_ratio: the share of both rates that is left.
-        cap_bps: upper limit of both rates.
-        cross_bps: downlink bandwidth used by cross traffic.
-        outage: all packets are lost, also queued ones, and the client cannot see it.
+        cap_bps: upper limit of both faded rates.
+        cross_bps: downlink bandwidth used by cross traffic, less than the capped rate.
+        outage: all packets are lost, also queued ones, and the client cannot see it. False ends an
+            earlier outage; it does not end that of a layer below.
         handover: name of the target access point, or "next".
         impair_down, impair_up: replace the impairments that they set.
     """
@@ -55,7 +57,7 @@ class Event:
     fade_ratio: float | None = None
     cap_bps: int | None = None
     cross_bps: int | None = None
-    outage: bool = False
+    outage: bool | None = None
     handover: str | None = None
     queue_bytes: int | None = None
     impair_down: Impairments | UnsetType = UNSET
@@ -67,7 +69,7 @@ class Event:
         if self.carrier is not None:
             return f"carrier-{self.carrier}"
         named = {
-            "outage": self.outage or None,
+            "outage": self.outage or None,  # Its end shows in the state (`transitions`).
             "handover": self.handover,
             "fade": self.fade_ratio,
             "cap": self.cap_bps,
@@ -77,12 +79,13 @@ class Event:
             "queue": self.queue_bytes,
             "delay": self.jitter_s if self.rtt_s is None else self.rtt_s,
             "impair": self.impair_down or self.impair_up or None,
+            "outage-end": self.outage,
         }
         return next((name for name, value in named.items() if value is not None), "delay")
 
 
 class Events:
-    """Applies a link's events over the layers below; later events override earlier ones.
+    """Applies a link's events over the layers below. For each key the latest event counts that has it.
 
     `add` adds an event while the link is running (`linklab link`).
     """
@@ -123,10 +126,9 @@ class Events:
             self._begin(*self._timed.pop(0))
         self._ended += [e for begun, e in self._active if t_s >= begun + e.duration_s]
         self._active = [(begun, e) for begun, e in self._active if t_s < begun + e.duration_s]
-        has_carrier = state.up
-        for _, event in self._active:
-            state = _changed(state, event)
-        return replace(state, up=state.up and has_carrier)
+        if not self._active:
+            return state
+        return _changed(state, _together(event for _, event in self._active))
 
     def _begin(self, t_s: float, event: Event) -> None:
         self._active.append((t_s, event))
@@ -197,6 +199,21 @@ def round_trip(
     return rtt_s, jitter_s
 
 
+def _together(events: Iterable[Event]) -> Event:
+    """Returns one event with the last value of each key."""
+    values: dict[str, Any] = {}
+    for event in events:
+        for row in _CHANGES:
+            value = getattr(event, row.attribute)
+            if value is None or value is UNSET:
+                continue
+            earlier = values.get(row.attribute)
+            values[row.attribute] = (
+                earlier.changed(value) if isinstance(earlier, Impairments) else value
+            )
+    return Event("", **values)
+
+
 def _changed(state: LinkState, event: Event) -> LinkState:
     down = _or(event.down_rate_bps, state.down_rate_bps)
     up = _or(event.up_rate_bps, state.up_rate_bps)
@@ -209,7 +226,7 @@ def _changed(state: LinkState, event: Event) -> LinkState:
     delay_s = state.delay_s if event.rtt_s is None else event.rtt_s / 2
     return replace(
         state,
-        up=state.up if event.carrier is None else event.carrier == "up",
+        up=state.up and event.carrier != "down",
         down_rate_bps=max(down, MIN_RATE_BPS),
         up_rate_bps=max(up, MIN_RATE_BPS),
         hold_down=state.hold_down or down < MIN_RATE_BPS,
@@ -217,8 +234,10 @@ def _changed(state: LinkState, event: Event) -> LinkState:
         delay_s=delay_s,
         jitter_s=min(_or(event.jitter_s, state.jitter_s), delay_s),
         loss_ratio=_or(event.loss_ratio, state.loss_ratio),
-        loss_burst_packets=state.loss_burst_packets if event.loss_ratio is None else 1.0,
-        blackout=state.blackout or event.outage,
+        loss_burst_packets=(
+            state.loss_burst_packets if event.loss_ratio in (None, state.loss_ratio) else 1.0
+        ),
+        blackout=state.blackout or bool(event.outage),
         queue_bytes=state.queue_bytes if event.queue_bytes is None else event.queue_bytes,
         impair_down=_impaired(state, event, "down"),
         impair_up=_impaired(state, event, "up"),
@@ -309,15 +328,27 @@ _CHANGES: Final = (
     Row("jitter", "jitter_s", ROUND_TRIP, "standard deviation of the one-way delay", unset=None),
     Row("loss", "loss_ratio", SHARE, "downlink packets lost", unset=None),
     Row("queue", "queue_bytes", QUEUE, "size of the queue, in both directions", unset=None),
-    Row("fade", "fade_ratio", SHARE, "both rates are multiplied by this", unset=None),
-    Row("cap", "cap_bps", RATE, "highest rate of both directions", unset=None),
-    Row("cross", "cross_bps", RATE, "downlink rate used by other traffic", unset=None),
+    Row(
+        "fade",
+        "fade_ratio",
+        SHARE,
+        "both rates, or `down` and `up` of any event, are multiplied by this; 100 % ends a fade",
+        unset=None,
+    ),
+    Row("cap", "cap_bps", RATE, "highest rate of both directions, after `fade`", unset=None),
+    Row(
+        "cross",
+        "cross_bps",
+        rate(0, MAX_RATE_BPS),
+        "downlink rate used by other traffic, after `cap`",
+        unset=None,
+    ),
     Row(
         "outage",
         "outage",
         BOOLEAN,
-        "all packets are lost, and the client does not see that",
-        unset=False,
+        "true: all packets are lost, and the client does not see that; false ends it",
+        unset=None,
     ),
     Row(
         "handover",
@@ -343,5 +374,6 @@ TABLE: Final = Table(
     (*_MOMENT, *_CHANGES),
     _check,
     about="In time order for each link. Of two at the same time the later one in the file counts. What "
-    "an event leaves out stays as it is.",
+    "an event leaves out stays as it is. A key's value replaces that of earlier events: two fades do not "
+    "multiply, and a higher cap counts after a lower one.",
 )

@@ -150,20 +150,22 @@ def test_kinds() -> None:
     assert Event("w", impair_down=Impairments(loss_ratio=0.1)).kind == "impair"
 
 
-RATIOS = st.floats(0.01, 1)
+def test_a_value_replaces_that_of_earlier_events_and_other_keys_stay() -> None:
+    fade, cap = Event("w", 0.1, fade_ratio=0.5), Event("w", 0.2, cap_bps=10_000_000)
+    rate, cross = Event("w", 0.3, down_rate_bps=30_000_000), Event("w", 0.4, cross_bps=4_000_000)
+    assert after(fade, cap, rate, cross).down_rate_bps == 6_000_000
+    higher = Event("w", 0.5, cap_bps=14_000_000)
+    assert after(fade, cap, rate, cross, higher).down_rate_bps == 10_000_000
+    back = Event("w", 0.6, fade_ratio=1.0, cap_bps=10**9, cross_bps=0, down_rate_bps=80_000_000)
+    assert after(fade, cap, rate, cross, higher, back) == STATE
 
 
-@given(RATIOS, RATIOS)
-def test_two_fades_are_their_product(one: float, two: float) -> None:
-    both = after(Event("w", 0.0, fade_ratio=one), Event("w", 0.5, fade_ratio=two))
-    product = after(Event("w", 0.0, fade_ratio=one * two))
-    assert both.down_rate_bps == pytest.approx(product.down_rate_bps, abs=1)
-
-
-@given(st.integers(MIN_RATE_BPS, 10**8), st.integers(MIN_RATE_BPS, 10**8))
-def test_two_caps_are_the_lower_one(one: int, two: int) -> None:
-    both = after(Event("w", 0.0, cap_bps=one), Event("w", 0.5, cap_bps=two))
-    assert both == after(Event("w", 0.0, cap_bps=min(one, two)))
+def test_no_event_ends_an_outage_of_the_radio() -> None:
+    end = Event("w", 1.0, outage=False)
+    assert not after(Event("w", 0.5, outage=True), end).blackout
+    assert Events([end]).apply(1.0, NO_LOAD, replace(STATE, blackout=True)).blackout
+    assert end.kind == "outage-end"
+    assert noted([end], [end]) == []
 
 
 EVENTS = st.builds(

@@ -36,6 +36,10 @@ RESTORED = "as the scenario says"
 """What becomes of a link whose changes are taken back."""
 
 
+NO_OUTAGE = "outage over"
+"""What becomes of a link whose outage ends."""
+
+
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Describes a change of `link` from now on, in base units.
 
@@ -49,7 +53,7 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     up_rate_bps: Bps | None = None
     rtt_s: Seconds | None = None
     loss_ratio: Ratio | None = None
-    outage: bool = False
+    outage: bool | None = None
     handover: Name | None = None
     duration_s: Seconds | None = None
     next: bool = False
@@ -67,8 +71,8 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
         if self.restore:
             return RESTORED
         said = [self.carrier] if self.carrier else []
-        if self.outage:
-            said.append("outage")
+        if self.outage is not None:
+            said.append("outage" if self.outage else NO_OUTAGE)
         if self.handover:
             said.append("handover" if self.handover == "next" else f"handover to {self.handover}")
         if self.down_rate_bps is not None:

@@ -137,6 +137,7 @@ export class Controls {
     this.impairments = new Impairments(link, impairments, change);
     this.isDown = false;
     this.down = make("button", { type: "button", onclick: () => press(this.isDown ? "up" : "down")() }, "Down");
+    this.endOutage = make("button", { type: "button", onclick: press("outage", "false") }, "End outage");
     const target = make("select", { "aria-label": `Access point of ${link}` }, make("option", { value: "next" }, "next"));
     target.append(...accessPoints.map((name) => make("option", { value: name }, name)));
     const handover = make("button", { type: "button", onclick: () => press("handover", target.value)() }, "Handover");
@@ -145,6 +146,7 @@ export class Controls {
       { class: "buttons" },
       this.down,
       make("button", { type: "button", onclick: press("down", undefined, "3 s") }, "Down for 3 s"),
+      this.endOutage,
       handover,
       ...(accessPoints.length > 1 ? [target] : []),
       make("button", { type: "button", onclick: press("restore") }, "As the scenario says"),
@@ -152,11 +154,12 @@ export class Controls {
     this.element = make("fieldset", { class: "controls" }, make("legend", {}, `Change ${link}`), ...this.rows.map((row) => row.element), this.impairments.element, buttons);
   }
 
-  update({ values, impaired, by_hand }) {
+  update({ values, impaired, by_hand, up, out }) {
     const changed = new Set(by_hand.map((words) => words.split(" ")[0]));
     for (const row of this.rows) row.update(values[row.name], changed.has(WORDS[row.name]));
     this.impairments.update(impaired);
     this.isDown = changed.has("down");
+    this.endOutage.hidden = !(up && out);
     setText(this.down, this.isDown ? "Up again" : "Down");
   }
 }
