@@ -1,6 +1,7 @@
 """Reads captures: pcap and pcapng, with µs or ns, of Ethernet, raw IP, and Linux' device `any`.
 
-The rate of a sample is that of all IP packets in it, as frames of Ethernet. So a trace shows what the
+The rate of a sample is that of all IP packets in it, as frames of Ethernet. Tags and tunnels around
+them do not count. So a trace shows what the
 link carried. That is its capacity only while it was used up.
 
 The client's end decides which direction is down: in captures of `any` the host that captured, else
@@ -198,7 +199,7 @@ def _frame(packet: Packet, inner: InnerPacket, went_out: bool | None) -> _Frame:
     if inner.name == TCP:
         flags = inner.packet[inner.segment_at + 13]
         is_first = bool(flags & _SYN) and not flags & _ACK
-    size = encapsulation.frame_bytes(packet.link_type, packet.content, packet.length)
+    size = encapsulation.frame_bytes(inner, packet.length)
     return _Frame(packet.t_ns, size, inner.source, inner.destination, went_out, is_first)
 
 

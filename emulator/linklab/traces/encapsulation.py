@@ -84,7 +84,8 @@ class InnerPacket:
         packet: for TCP, the innermost IP packet.
         length: for TCP, the length of that packet before truncation.
         segment_at: for TCP, the offset of TCP's header in `packet`.
-        source, destination: addresses of an IP packet: for TCP the innermost, else the outermost.
+        source, destination: addresses of the innermost IP packet.
+        ip_at: the offset of the innermost IP packet in the captured one.
     """
 
     name: str
@@ -93,6 +94,7 @@ class InnerPacket:
     segment_at: int = 0
     source: bytes = b""
     destination: bytes = b""
+    ip_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +112,12 @@ class Linked:
     sender: bytes = b""
 
 
-def frame_bytes(link_type: int, content: bytes, length: int) -> int:
-    """Returns how long a packet of `length` bytes is as a frame of Ethernet.
+def frame_bytes(inner: InnerPacket, length: int) -> int:
+    """Returns how long the content of a captured packet of `length` bytes is as a frame of Ethernet.
 
-    Packets that the kernel or the card joined count as the frames that they were on the wire. Raises
-    UnreadableError if the link type is not supported.
+    Packets that the kernel or the card joined count as the frames that they were on the wire.
     """
-    try:
-        _, at = _begin_of(link_type)(content)
-    except IndexError:
-        at = 0
-    frame = length - at + ETHERNET_BYTES
+    frame = length - inner.ip_at + ETHERNET_BYTES
     joined = max(math.ceil((frame - _HEADERS) / (FRAME_BYTES - _HEADERS)), 1)
     return frame + (joined - 1) * _HEADERS
 
@@ -144,20 +141,15 @@ def carried(link_type: int, content: bytes, length: int) -> InnerPacket:
 
     Raises UnreadableError if the link type is not supported.
     """
-    begin = _begin_of(link_type)
+    begin = _LINKS.get(link_type)
+    if begin is None:
+        known = _UNREAD.get(link_type, f"link type {link_type}")
+        raise UnreadableError(f"{known} is not read; allowed: {_ALLOWED}")
     try:
         kind, at = begin(content)
         return _unwrapped(kind, content, at, length)
     except IndexError:
         return InnerPacket(CUT)
-
-
-def _begin_of(link_type: int) -> Callable[[bytes], tuple[int, int]]:
-    begin = _LINKS.get(link_type)
-    if begin is None:
-        known = _UNREAD.get(link_type, f"link type {link_type}")
-        raise UnreadableError(f"{known} is not read; allowed: {_ALLOWED}")
-    return begin
 
 
 def _ethernet(content: bytes) -> tuple[int, int]:
@@ -199,7 +191,6 @@ def _number(content: bytes, at: int) -> int:
 
 
 def _unwrapped(kind: int, content: bytes, at: int, length: int) -> InnerPacket:
-    ends: tuple[bytes, bytes] | None = None
     for _ in range(_MAX_DEPTH):
         if kind in _VLANS:
             kind, at = _number(content, at + 2), at + 4
@@ -213,14 +204,14 @@ def _unwrapped(kind: int, content: bytes, at: int, length: int) -> InnerPacket:
             kind, at = _number(content, at + 12), at + 14
         elif kind in (IP_4, IP_6):
             protocol, header = _header(kind, content, at)
-            ends = ends or _ends(kind, content, at)
+            source, destination = _ends(kind, content, at)
             if isinstance(protocol, str):
-                return InnerPacket(protocol, source=ends[0], destination=ends[1])
+                return InnerPacket(protocol, b"", 0, 0, source, destination, at)
             if protocol == 6:
                 return _tcp(kind, content, at, length, header)
             inner = _inner(protocol, content, at + header)
             if isinstance(inner, str):
-                return InnerPacket(inner, source=ends[0], destination=ends[1])
+                return InnerPacket(inner, b"", 0, 0, source, destination, at)
             kind, at = inner
         else:
             return InnerPacket(_ETHERTYPES.get(kind, "PPP" if kind == _PPP else _type_name(kind)))
@@ -255,7 +246,7 @@ def _tcp(kind: int, content: bytes, at: int, length: int, header: int) -> InnerP
     told = _number(content, at + 2) if kind == IP_4 else _number(content, at + 4)
     # 0 means longer than the field can hold, such as packets that the kernel joined.
     size = (told + (0 if kind == IP_4 else 40)) if told else length - at
-    return InnerPacket(TCP, content[at:], size, header, *_ends(kind, content, at))
+    return InnerPacket(TCP, content[at:], size, header, *_ends(kind, content, at), at)
 
 
 def _inner(protocol: int, content: bytes, at: int) -> tuple[int, int] | str:
@@ -270,8 +261,20 @@ def _inner(protocol: int, content: bytes, at: int) -> tuple[int, int] | str:
     if _VXLAN in ports and content[at + 8] == 8:
         return _BRIDGED, at + 16
     if _GTP_U in ports and content[at + 9] == 255:
-        return _raw(content, at + 16 + (4 if content[at + 8] & 7 else 0))
+        return _raw(content, _after_gtp(content, at + 8))
     return next((_PORTS[port] for port in ports if port in _PORTS), "UDP")
+
+
+def _after_gtp(content: bytes, at: int) -> int:
+    """Returns where the content of GTP-U begins (3GPP TS 29.281, 5.1 and 5.2)."""
+    flags = content[at]
+    if not flags & 7:
+        return at + 8
+    at, following = at + 12, content[at + 11] if flags & 4 else 0
+    while following:
+        size = 4 * max(content[at], 1)
+        at, following = at + size, content[at + size - 1]
+    return at
 
 
 def _gre(content: bytes, at: int) -> tuple[int, int] | str:

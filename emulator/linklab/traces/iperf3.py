@@ -16,13 +16,18 @@ that the file's own end sent, rates are those of its socket, not of arrivals.
 A file holds one test with consecutive intervals. A second test, a repeated interval or a missing one
 is refused, because the rates would be wrong. A truncated file is read up to its last complete
 interval.
+
+UDP's packets that come late were counted as lost before. iperf3 then counts them as negative losses.
+These are taken from the losses before, and if there are none, from later ones.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, BinaryIO, Final, TypeVar
 
 import ijson
@@ -56,6 +61,9 @@ _ALLOWED: Final = "the output of iperf3 -J"
 _ROUNDED_S: Final = 0.001
 """The tolerance for rounded times of iperf3's intervals."""
 
+_LATE: Final = 64
+"""The most intervals that a packet may be late."""
+
 _MAX_COUNT = 2**53
 _Count = Annotated[int, msgspec.Meta(ge=-_MAX_COUNT, le=_MAX_COUNT)]
 
@@ -72,6 +80,14 @@ class _Stream(msgspec.Struct):
     rtt: _Count = 0
     start: float | None = None
     end: float | None = None
+
+
+@dataclass(slots=True)
+class _Losses:
+    """The packets of an interval, and how many of them were lost."""
+
+    packets: int
+    lost: int
 
 
 class _Interval(msgspec.Struct):
@@ -188,7 +204,7 @@ def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = F
     """
     parts = _Reader(file, name)
     reading = _Reading(parts, device, only_up)
-    samples = _joined(reading.samples())
+    samples = _joined(_settled(reading.samples()))
     first = next(samples, None)
     if first is None:
         raise parts.error("no interval was measured; needed: at least one")
@@ -241,8 +257,8 @@ class _Reading:
         text = value if isinstance(value, str) else str(value)
         raise self._reader.error(f"iperf3 measured nothing: {text}")
 
-    def samples(self) -> Iterator[TraceSample]:
-        """Yields a sample for every interval that was not omitted."""
+    def samples(self) -> Iterator[tuple[TraceSample, _Losses | None]]:
+        """Yields a sample for every interval that was not omitted, and its losses if they count."""
         told = False
         total_ns = 0
         for kind, value in self._parts:
@@ -258,7 +274,7 @@ class _Reading:
             streams = list(map(_in_measured_time, self._reader.converted(value, _Interval).streams))
             if not streams or any(stream.omitted for stream in streams):
                 continue
-            sample = self._sample(streams)
+            sample, losses = self._sample(streams)
             self._check_order(streams[0])
             total_ns += sample.length_ns
             if total_ns > MAX_LENGTH_NS:
@@ -266,7 +282,7 @@ class _Reading:
             if not told:
                 told = True
                 self._tell(streams)
-            yield sample
+            yield sample, losses
         if self._reader.is_truncated:
             self.notes.append("the file is cut off: it is read up to its last whole interval")
 
@@ -296,7 +312,7 @@ class _Reading:
             return stream.sender
         return bool(self._start.test_start.reverse) != self._by_client
 
-    def _sample(self, streams: list[_Stream]) -> TraceSample:
+    def _sample(self, streams: list[_Stream]) -> tuple[TraceSample, _Losses | None]:
         for stream in streams:
             if not (math.isfinite(stream.seconds) and stream.seconds >= 0 and stream.bytes >= 0):
                 raise self._reader.error(
@@ -325,13 +341,16 @@ class _Reading:
                 f"an interval of {highest_bps / 1e6:.7g} Mbit/s; "
                 f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
             )
-        return TraceSample(
+        sample = TraceSample(
             length_ns=length_ns,
             down_bps=round(down_bps),
             up_bps=round(up_bps) if up else None,
             rtt_s=_rtt_s(streams),
-            loss_ratio=_loss_ratio(down) if self.has_loss else None,
         )
+        packets, lost = (
+            sum(getattr(one, key) for one in down) for key in ("packets", "lost_packets")
+        )
+        return sample, _Losses(packets, lost) if self.has_loss else None
 
     def _too_long(self) -> TraceError:
         return self._reader.error(f"the recording is too long; allowed: up to {MAX_LENGTH_S} s")
@@ -370,10 +389,30 @@ def _rtt_s(streams: list[_Stream]) -> float | None:
     return sum(rtts) / len(rtts) / 1e6 if rtts else None
 
 
-def _loss_ratio(streams: list[_Stream]) -> float | None:
-    packets = sum(stream.packets for stream in streams)
-    lost = sum(max(stream.lost_packets, 0) for stream in streams)
-    return min(lost / packets, 1.0) if packets > 0 else None
+def _settled(
+    intervals: Iterator[tuple[TraceSample, _Losses | None]],
+) -> Iterator[TraceSample]:
+    """Yields samples with their loss, without the packets that came late."""
+    held: deque[tuple[TraceSample, _Losses | None]] = deque()
+    late = 0
+    for sample, losses in intervals:
+        held.append((sample, losses))
+        if losses is not None:
+            late += max(-losses.lost, 0)
+            losses.lost = max(losses.lost, 0)
+        for _, earlier in reversed(held) if late else ():
+            if earlier is not None:
+                taken = min(late, earlier.lost)
+                earlier.lost, late = earlier.lost - taken, late - taken
+        if len(held) > _LATE:
+            yield _with_loss(*held.popleft())
+    yield from itertools.starmap(_with_loss, held)
+
+
+def _with_loss(sample: TraceSample, losses: _Losses | None) -> TraceSample:
+    if losses is None or losses.packets <= 0:
+        return sample
+    return replace(sample, loss_ratio=min(losses.lost / losses.packets, 1.0))
 
 
 def _joined(samples: Iterator[TraceSample]) -> Iterator[TraceSample]:

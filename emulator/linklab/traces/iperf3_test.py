@@ -210,7 +210,7 @@ def test_the_loss_of_a_udp_downlink() -> None:
     none = stream(1000, packets=0, lost_packets=0)
     late = stream(1000, packets=10, lost_packets=-2)
     trace = document([[lossy], [none], [late]], protocol="UDP", blksize=1000)
-    assert [sample.loss_ratio for sample in read(encoded(trace))] == [0.3, None, 0.0]
+    assert [sample.loss_ratio for sample in read(encoded(trace))] == [0.1, None, 0.0]
 
 
 def test_the_rtt_of_what_was_sent() -> None:

@@ -5,7 +5,8 @@ Then probes are `--every` S seconds apart, 1 s by default as in ping. The last l
 long the test took, and a wrong distance is refused.
 
 A number that is missing, a timeout or an error is a lost probe. Replies may come in any order. Of
-several replies to a probe, the first counts.
+several replies to a probe, the first counts. A log that has its first line begins with probe 1, or 0
+on macOS. Its last line tells how many there were, also after the last reply.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from linklab.traces import probes
 from linklab.traces.format import Format, Options
 from linklab.traces.lines import Lines
 from linklab.traces.probes import Probe
-from linklab.traces.trace import NS_PER_S, TraceFile
+from linklab.traces.trace import MAX_LENGTH_NS, MAX_LENGTH_S, NS_PER_S, TraceFile
 
 EVERY_S: Final = 1.0
 
@@ -29,7 +30,9 @@ _REPLY: Final = re.compile(
 )
 _WINDOWS_REPLY: Final = re.compile(r"([=<])\s*(\d+(?:[.,]\d+)?) ?ms(?:\s+TTL=\d+)?\s*$")
 _TOOK: Final = re.compile(r"(\d+) .*?\d+(?:[.,]\d+)?% .*?(\d+) ?ms$")
+_SENT: Final = re.compile(r"(\d+) \D+?\d+ .*?\d+(?:[.,]\d+)?%")
 _HEADER: Final = re.compile(r"PING \S")
+_FROM_0: Final = re.compile(r"PING .*: \d+ ")
 _ADDRESS: Final = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|(?:[0-9a-fA-F]{0,4}:){2,}")
 
 _WRAPS: Final = 1 << 16
@@ -103,7 +106,9 @@ class _Numbered:
         self._next: int | None = None
         self._has_released = False
         self._newest = 0
-        self._begin_ns: int | None = None
+        self._first: int | None = None
+        self._sent: int | None = None
+        self._first_answered: tuple[int, int] | None = None
         self._has_times: bool | None = None
         self._before: tuple[int, int] | None = None
         self._missing: list[int] = []
@@ -111,7 +116,9 @@ class _Numbered:
 
     def probes(self, first: str) -> Iterator[Probe]:
         """Yields the probes in order; `first` is the first line."""
-        if not _HEADER.match(first):
+        if _HEADER.match(first):
+            self._first = 0 if _FROM_0.match(first) else 1
+        else:
             self._line(first)
         for line in self._lines:
             text = line.strip()
@@ -119,9 +126,12 @@ class _Numbered:
                 _second(self._lines)
             if self._line(text):
                 yield from self._released(_WINDOW)
-            elif took := _TOOK.match(text):
-                self._check_distance(int(took[1]), int(took[2]))
+            elif sent := _SENT.match(text):
+                self._sent = int(sent[1])
+                if took := _TOOK.match(text):
+                    self._check_distance(self._sent, int(took[2]))
         yield from self._released(0)
+        yield from self._after_the_last()
         if self._twice:
             self._notes.append(f"{self._twice} replies came twice, or very late: they are left out")
         if self._has_times is False:
@@ -152,6 +162,10 @@ class _Numbered:
         """Returns the number of a probe, of which ping shows 16 bits."""
         if self._next is None:
             self._next = self._newest = low
+            if self._first is not None and low - self._first >= _WRAPS // 2:
+                self._first = None  # It is a part of a longer log.
+            elif self._first is not None:
+                self._next = self._first = min(self._first, low)
         number = self._newest + (low - self._newest + _WRAPS // 2) % _WRAPS - _WRAPS // 2
         if low >= _WRAPS:  # busybox shows more.
             number = low
@@ -181,23 +195,43 @@ class _Numbered:
                 yield from self._lost_until(self._next, one.t_ns)
                 yield one
                 self._before = (self._next, one.t_ns)
+                self._first_answered = self._first_answered or self._before
             self._next += 1
-        if not window and self._missing:
-            number, t_ns = self._before or (self._missing[0], 0)
-            every_ns = round(self._every_s * NS_PER_S)
-            yield from (Probe(t_ns + (one - number) * every_ns, None) for one in self._missing)
 
     def _lost_until(self, number: int, t_ns: int) -> Iterator[Probe]:
         """Yields the lost probes before one with this number and time, evenly apart."""
-        if self._missing and self._before is None:
-            every_ns = round(self._every_s * NS_PER_S)
-            steps = len(self._missing) + 1
-            self._before = (number - steps, t_ns - steps * every_ns)
-        if self._missing and self._before is not None:
-            before, begin_ns = self._before
-            every_ns = (t_ns - begin_ns) // (number - before)
-            yield from (Probe(begin_ns + (one - before) * every_ns, None) for one in self._missing)
+        if self._before is None:
+            begin, begin_ns = number, t_ns
+            later = max(self._found, default=number)
+            every_ns = self._distance_ns(begin, begin_ns, later, self._found.get(later))
+        else:
+            begin, begin_ns = self._before
+            every_ns = (t_ns - begin_ns) // (number - begin)
+        yield from (Probe(begin_ns + (one - begin) * every_ns, None) for one in self._missing)
         self._missing = []
+
+    def _distance_ns(self, begin: int, begin_ns: int, end: int, probe: Probe | None) -> int:
+        """Returns the mean distance of probes between two, if the log has times."""
+        if self._has_times and probe is not None and probe.t_ns > begin_ns:
+            return (probe.t_ns - begin_ns) // (end - begin)
+        return round(self._every_s * NS_PER_S)
+
+    def _after_the_last(self) -> Iterator[Probe]:
+        """Yields the lost probes after the last answered one."""
+        if self._next is None:
+            return
+        end = self._next
+        if self._first is not None and self._sent is not None:
+            end = max(end, self._first + self._sent)
+        begin, begin_ns = self._before or (end - len(self._missing) - 1, 0)
+        first, first_ns = self._first_answered or (begin, begin_ns)
+        every_ns = self._distance_ns(first, first_ns, begin, Probe(begin_ns, None))
+        if (end - begin) * every_ns > MAX_LENGTH_NS:
+            self._lines.fail(
+                f"{self._sent} probes take too long; allowed: a log of up to {MAX_LENGTH_S} s"
+            )
+        for one in range(begin + 1, end):
+            yield Probe(begin_ns + (one - begin) * every_ns, None)
 
     def _check_distance(self, count: int, took_ms: int) -> None:
         if self._has_times or count < 2:

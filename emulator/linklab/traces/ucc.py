@@ -6,10 +6,13 @@ They are CSV files of G-NetTrack Pro (Raca et al., ACM MMSys 2018 and 2020). The
 
 The rates are those of the phone's applications. So they show the link's capacity only during a
 download. In `State` I the phone was idle.
+
+In the 5G set the logger's rate falls in each second in which it also pings. A note says so.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
@@ -23,6 +26,12 @@ from linklab.traces.times import TimeColumn
 from linklab.traces.trace import TraceFile, TraceSample
 
 NEEDED: Final = ("Timestamp", "DL_bitrate", "UL_bitrate")
+
+_ENOUGH: Final = 3
+"""The least lines with a ping, and without, that are compared."""
+
+_DIP: Final = 0.5
+"""The share of the usual rate below which a note says so."""
 
 _SPACING: Final = Spacing("Timestamp", "DL_bitrate")
 
@@ -39,6 +48,8 @@ def read(file: BinaryIO, name: str) -> TraceFile:
 def _samples(table: RecordedTable, cells: Cells) -> Iterator[TraceSample]:
     times = TimeColumn(table, "Timestamp")
     rows = idle = 0
+    rates: dict[bool, list[int]] = {True: [], False: []}
+    """In bit/s, of lines with a ping and of others."""
 
     def convert() -> MeasuredLine:
         nonlocal rows, idle
@@ -50,13 +61,28 @@ def _samples(table: RecordedTable, cells: Cells) -> Iterator[TraceSample]:
             up_bps=cells.bps("UL_bitrate", 1000),
             rtt_s=cells.seconds("PINGAVG"),
         )
+        if one.down_bps is not None:
+            rates[one.rtt_s is not None].append(one.down_bps)
         rows += 1
         idle += cells.has("State") and cells.text("State") == "I"
         return one
 
     yield from intervals.samples(table, _SPACING, cells.rows(convert))
+    _tell_dips(rates[True], rates[False], table.notes)
     if idle:
         table.notes.append(f"in {idle} of {rows} lines the phone was idle: the link may carry more")
+
+
+def _tell_dips(with_ping: list[int], others: list[int], notes: list[str]) -> None:
+    """Notes that the logger's rates are low in lines with a ping."""
+    if min(len(with_ping), len(others)) < _ENOUGH:
+        return
+    low, usual = (statistics.median(rates) for rates in (with_ping, others))
+    if low < _DIP * usual:
+        notes.append(
+            f"in {len(with_ping)} lines with a ping the median rate is {low / 1e6:.3g} Mbit/s, in "
+            f"others {usual / 1e6:.3g} Mbit/s: the logger's dips, and hardly the link's"
+        )
 
 
 def _begins(line: str, where: str) -> bool:
