@@ -14,7 +14,7 @@ MIN_LENGTH_S: Final = 1e-3
 """The shortest duration."""
 
 MAX_TIME_S: Final = 86_400.0
-"""A day: the latest time of a scenario, and the longest duration."""
+"""A day: the latest time of a scenario, and the longest duration, also of a recording."""
 
 MAX_SHIFT_S: Final = 21_600.0
 """The latest start of a client after its scenario: 6 h. Until then models are evaluated 50 times a

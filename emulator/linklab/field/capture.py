@@ -26,7 +26,7 @@ import dpkt
 
 from linklab.core.frames import ETHERNET_BYTES, MTU_BYTES, SEGMENT_BYTES
 from linklab.field.link_history import Connection, LinkHistory, LinkProgress, Span, merged
-from linklab.field.recording import Recording, RecordingError
+from linklab.field.recording import Recording, RecordingError, require_length
 from linklab.field.segments import UNNAMED, CapturedSegment, Flow, Segments
 from linklab.scenario import ClientSettings
 from linklab.traces.packet_file import MAGIC
@@ -369,8 +369,10 @@ def _options(segment: Any) -> list[tuple[int, bytes]]:
 def _recording(links: dict[str, _Link]) -> Recording:
     begin_s = min(map(_begin_s, links.values()))
     end_s = max(link.came[-1][0] for link in links.values())
+    source = ", ".join(dict.fromkeys(str(link.file) for link in links.values()))
+    require_length(source, end_s - begin_s)
     return Recording(
-        source=", ".join(dict.fromkeys(str(link.file) for link in links.values())),
+        source=source,
         contestant="",
         is_complete=all(link.is_whole for link in links.values()),
         length_s=end_s - begin_s,

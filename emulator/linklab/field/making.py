@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -246,9 +247,12 @@ def _rounded(rate_bps: float) -> int:
 
 
 def _rate_bps(steps: Sequence[CapacityStep], begin_s: float, end_s: float) -> float:
-    """Returns the mean rate over a time."""
+    """Returns the mean rate over a time. The steps are in order."""
+    first = bisect.bisect_right(steps, begin_s, key=lambda one: one.end_s)
+    last = bisect.bisect_left(steps, end_s, key=lambda one: one.start_s)
     bits = sum(
-        one.rate_bps * max(0.0, min(end_s, one.end_s) - max(begin_s, one.start_s)) for one in steps
+        one.rate_bps * max(0.0, min(end_s, one.end_s) - max(begin_s, one.start_s))
+        for one in steps[first:last]
     )
     return bits / (end_s - begin_s)
 

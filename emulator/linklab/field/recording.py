@@ -16,6 +16,7 @@ import msgspec.structs
 from linklab import LinklabError
 from linklab.core import records
 from linklab.core.bounded import ByName, Bytes, Few, Figure, Name, Nanoseconds, Rate
+from linklab.core.limits import MAX_TIME_S
 from linklab.core.records import ClientRecord, RecordError, Tail
 from linklab.field import link_history
 from linklab.field.link_history import LinkHistory
@@ -54,6 +55,19 @@ class Recording:
     client: ClientSettings
     bandwidths_bps: Mapping[str, float]
     notes: tuple[str, ...] = ()
+
+
+def require_length(source: str, length_s: float) -> None:
+    """Raises RecordingError if a recording is longer than a scenario can be.
+
+    Readers call it before they take steps through the recording's time. A few packets with wrong
+    stamps can be years apart.
+    """
+    if length_s > MAX_TIME_S:
+        raise RecordingError(
+            f"{source}: lasts {length_s:.0f} s by its stamps; allowed: up to {MAX_TIME_S:.0f} s, the latest "
+            "time of a scenario. Was a clock set meanwhile? Cut the recording there"
+        )
 
 
 class _Device(msgspec.Struct, frozen=True):
@@ -146,6 +160,7 @@ def read(directory: Path) -> Recording:
             f"{directory}: the download ended before anything was sampled; needed: one of a second "
             "or more"
         )
+    require_length(str(directory), length_s)
     resumed = sum(one.resumed_bytes for one in events if one.event == "size")
     peaks = {name: link.peak_bps for name, link in summary.links.items() if link.peak_bps}
     return Recording(
