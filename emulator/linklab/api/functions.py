@@ -34,6 +34,7 @@ def run(
     shift: float = 0.0,
     energy_model: str | None = None,
     server: str | Sequence[str] | None = None,
+    server_restarts: float | None = None,
     port: int | None = None,
     share: Sequence[StrPath] = (),
     pcap: str | None = None,
@@ -54,6 +55,7 @@ def run(
         shift: seconds by which the client starts later.
         energy_model: a model of `linklab energy` or a file, in place of the scenario's.
         server: a server program in place of H2O, as for `linklab exec --server`.
+        server_restarts: seconds after which that server is started again when it has ended.
         port: the port of that server.
         share: directories of a home that the guest shows to that server.
         pcap: a link whose packets are recorded, or `all`.
@@ -67,6 +69,7 @@ def run(
         shift=shift,
         energy_model=energy_model,
         server=server,
+        server_restarts=server_restarts,
         port=port,
         share=share,
         pcap=pcap,
@@ -92,6 +95,7 @@ def compare(
     shift: float = 0.0,
     energy_model: str | None = None,
     server: str | Sequence[str] | None = None,
+    server_restarts: float | None = None,
     port: int | None = None,
     share: Sequence[StrPath] = (),
     parallel: int | None = None,
@@ -114,6 +118,7 @@ def compare(
         shift=shift,
         energy_model=energy_model,
         server=server,
+        server_restarts=server_restarts,
         port=port,
         share=share,
     )
@@ -133,6 +138,7 @@ def execute(
     command: Sequence[str],
     *,
     server: str | Sequence[str] | None = None,
+    server_restarts: float | None = None,
     port: int | None = None,
     seed: int = 1,
     place: str = "auto",
@@ -168,6 +174,7 @@ def execute(
         seed=seed,
         shift=shift,
         server=server,
+        server_restarts=server_restarts,
         port=port,
         share=share,
         pcap=pcap,

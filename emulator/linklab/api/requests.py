@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import UNSET
+
 from linklab.api import environment
 from linklab.api.errors import UsageError
 from linklab.api.settings import RunOptions, Settings, StrPath
@@ -126,6 +128,8 @@ def _server(how: RunOptions) -> OwnServer | None:
     if how.server is None:
         if how.port is not None:
             raise UsageError("--port goes with --server: H2O listens on 443")
+        if how.server_restarts is not None:
+            raise UsageError("--server-restarts goes with --server: H2O does not end")
         return None
     try:
         command = words(how.server) if isinstance(how.server, str) else tuple(how.server)
@@ -134,7 +138,8 @@ def _server(how: RunOptions) -> OwnServer | None:
         raise UsageError(f"--server: {error}") from error
     if not command:
         raise UsageError("--server: an empty command; allowed: a program and its arguments")
-    return OwnServer(programs.located(command), how.port or HTTPS_PORT)
+    after_s = UNSET if how.server_restarts is None else how.server_restarts
+    return OwnServer(programs.located(command), how.port or HTTPS_PORT, after_s)
 
 
 def _share(how: RunOptions, *, for_server: bool = False) -> tuple[str, ...]:

@@ -13,7 +13,9 @@ from linklab.core.limits import (
     MAX_SEED,
     MAX_SHIFT_S,
     MAX_SIDE_BY_SIDE,
+    MAX_TIME_S,
     MAX_TIMEOUT_S,
+    MIN_RESTART_S,
 )
 from linklab.places.names import CLOCKS, PLACES, PROCESSORS
 
@@ -32,6 +34,7 @@ class RunOptions:
         shift: seconds by which the client starts later.
         energy_model: a model's name or file, in place of the scenario's.
         server: a server program in place of H2O, as words or as a shell would read them.
+        server_restarts: seconds after which that server is started again when it has ended.
         port: the port of that server; 443 unless given.
         share: directories of a home that the guest shows to the user's programs.
         pcap: a link whose packets are recorded, or `all`.
@@ -42,6 +45,7 @@ class RunOptions:
     shift: float = 0.0
     energy_model: str | None = None
     server: str | Sequence[str] | None = None
+    server_restarts: float | None = None
     port: int | None = None
     share: Sequence[StrPath] = ()
     pcap: str | None = None
@@ -50,6 +54,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         _whole("seed", self.seed, 0, MAX_SEED)
         _seconds("shift", self.shift, MAX_SHIFT_S)
+        if self.server_restarts is not None:
+            _seconds("server_restarts", self.server_restarts, MAX_TIME_S, MIN_RESTART_S)
         if self.port is not None:
             _whole("port", self.port, 1, 65535)
 
@@ -99,6 +105,6 @@ def _whole(name: str, value: int, least: int, most: int) -> None:
         raise UsageError(f"{name} cannot be {value!r}; allowed: {least} to {shown}")
 
 
-def _seconds(name: str, value: float, most: float) -> None:
-    if not isinstance(value, int | float) or not 0 <= value <= most:
-        raise UsageError(f"{name} cannot be {value!r}; allowed: 0 to {most:.0f} seconds")
+def _seconds(name: str, value: float, most: float, least: float = 0.0) -> None:
+    if not isinstance(value, int | float) or not least <= value <= most:
+        raise UsageError(f"{name} cannot be {value!r}; allowed: {least:g} to {most:.0f} seconds")

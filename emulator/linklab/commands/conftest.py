@@ -95,6 +95,7 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
         json=True,
         report=None,
         server=None,
+        server_restarts=None,
         share=[],
         port=None,
         origin=[],

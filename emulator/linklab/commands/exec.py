@@ -21,7 +21,7 @@ from linklab.commands.options import (
 from linklab.core import plain_file
 from linklab.core.error_report import report_error
 from linklab.places import choice
-from linklab.runs import outcome
+from linklab.runs import outcome, server_ends
 from linklab.scenario import find
 
 EPILOG = """\
@@ -49,11 +49,14 @@ that writes no {output} and receives less than the file is no download. Its run
 has neither goodput nor efficiency.
 
 --server runs a server of your own in place of H2O; the program starts once it
-listens on its port, by TCP or UDP. It finds LINKLAB_ADDRESS, LINKLAB_PORT,
-LINKLAB_CERTIFICATE (of the authority in LINKLAB_CA), LINKLAB_KEY and
-LINKLAB_DIRECTORY, which holds the file of {url}; {address}, {port},
-{certificate}, {key} and {directory} in its arguments are filled in. What it
-prints is server.out and server.err of the run directory.
+listens on its port, by TCP or UDP. If the server ends, the program goes on, and
+events.jsonl has when. --server-restarts 2s starts it again.
+
+The server finds LINKLAB_ADDRESS, LINKLAB_PORT, LINKLAB_CERTIFICATE (of the
+authority in LINKLAB_CA), LINKLAB_KEY and LINKLAB_DIRECTORY, which holds the
+file of {url}; {address}, {port}, {certificate}, {key} and {directory} in its
+arguments are filled in. What it prints is server.out and server.err of the run
+directory.
 
 If the scenario has IPv6, {url} has the server's name. If it has both families,
 {address} is that name for the program, and :: for the server. Beside a port,
@@ -102,6 +105,7 @@ def run(options: argparse.Namespace) -> int:
             "scenario": scenario.name,
             "command": list(options.command),
             "server": options.server,
+            "server_ends": server_ends.found_in(finished.run_dir),
             "run_dir": str(finished.run_dir),
             "error": finished.error,
             "exit_code": ended and ended.exit_code,
@@ -112,6 +116,8 @@ def run(options: argparse.Namespace) -> int:
     elif ended is None:
         report_error(finished.error)
     else:
+        for end in server_ends.found_in(finished.run_dir):
+            report_error(end)
         received = ", ".join(f"{k} {v / 1e6:.1f} MB" for k, v in ended.received_bytes.items())
         print(
             f"exit code {ended.exit_code} after {ended.elapsed_ns / 1e9:.3f} s; "

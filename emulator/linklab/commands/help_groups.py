@@ -55,7 +55,7 @@ OPTIONS = {
         --force --no-terminal --cache --json
     """,
     "environment, clock and limits": "--place --clock --processor --real-clock --parallel --jobs --timeout --shift",
-    "your own server": "--server --port --share",
+    "your own server": "--server --server-restarts --port --share",
     "the network outside the lab": "--origin --outside --listen-proxy",
     "packet capture": "--pcap --tls-keys",
     "address of the live lab": "--listen --live --page --dashboards",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import sys
 from collections.abc import Callable
@@ -16,8 +17,11 @@ from linklab.core.limits import (
     MAX_SEED,
     MAX_SHIFT_S,
     MAX_SIDE_BY_SIDE,
+    MAX_TIME_S,
     MAX_TIMEOUT_S,
+    MIN_RESTART_S,
 )
+from linklab.core.units import parse_duration
 from linklab.live import address
 from linklab.places.names import CLOCKS, PLACES, PROCESSORS
 
@@ -48,17 +52,17 @@ def count(most: int) -> Callable[[str], int]:
     return read
 
 
-def seconds(most: float) -> Callable[[str], float]:
-    """Returns a parser for seconds from 0 to `most`."""
+def seconds(most: float, least: float = 0.0) -> Callable[[str], float]:
+    """Returns a parser for seconds from `least` to `most`, as a number or as a duration such as 2s."""
 
     def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not 0 <= value <= most:
+        value = math.nan
+        for parse in (float, parse_duration):
+            with contextlib.suppress(ValueError):
+                value = parse(text)
+        if not least <= value <= most:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is no such number of seconds; allowed: 0 to {most:.0f}"
+                f"{text!r} is no such number of seconds; allowed: {least:g} to {most:.0f}"
             )
         return value
 
@@ -144,11 +148,18 @@ def add_processor(parser: argparse.ArgumentParser) -> None:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """Adds `--server`, `--port` and `--share`. `running.run_options` reads them."""
+    """Adds `--server`, `--server-restarts`, `--port` and `--share`. `running.run_options` reads
+    them."""
     parser.add_argument(
         "--server",
         metavar="'COMMAND'",
         help="your own server on the server host, in place of H2O (see `linklab exec --help`)",
+    )
+    parser.add_argument(
+        "--server-restarts",
+        type=seconds(MAX_TIME_S, MIN_RESTART_S),
+        metavar="S",
+        help="start your server again S seconds after each of its ends, such as 2s",
     )
     parser.add_argument(
         "--share",

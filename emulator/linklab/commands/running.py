@@ -42,6 +42,7 @@ def run_options(options: argparse.Namespace) -> RunOptions:
         shift=getattr(options, "shift", 0.0),
         energy_model=getattr(options, "energy_model", None),
         server=options.server,
+        server_restarts=options.server_restarts,
         port=options.port,
         share=options.share,
         pcap=getattr(options, "pcap", None),

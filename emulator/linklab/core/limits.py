@@ -16,6 +16,10 @@ MIN_LENGTH_S: Final = 1e-3
 MAX_TIME_S: Final = 86_400.0
 """A day: the latest time of a scenario, and the longest duration, also of a recording."""
 
+MIN_RESTART_S: Final = 0.01
+"""The shortest time until a server that ended is started again. Computing takes no virtual time, so
+one that fails at once would otherwise be started without end."""
+
 MAX_SHIFT_S: Final = 21_600.0
 """The latest start of a client after its scenario: 6 h. Until then models are evaluated 50 times a
 second."""

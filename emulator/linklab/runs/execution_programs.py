@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from msgspec import UNSET
+
 from linklab.core.placeholders import filled
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.lab import Lab
 from linklab.lab.player.player import Player
 from linklab.lab.programs import own_server, program_root, server, terminal
+from linklab.lab.programs.own_server import ServerWatch
 from linklab.lab.programs.server import Server
 from linklab.runs import environment
 from linklab.runs.execution_plan import Plan
@@ -132,7 +135,7 @@ def run_client(
     """Runs the client and further ones to their ends while the links change. Returns the client's
     exit code and nanoseconds.
 
-    Raises LabError if the server dies first.
+    Raises LabError if H2O dies first. The end of a user's server is an event.
     """
     if plan.job.shift_s:
         player.play_until(plan.job.shift_s)
@@ -143,11 +146,12 @@ def run_client(
         try:
             with (
                 _watched(plan, player, process, serving) as last_look,
+                contextlib.closing(_server_watch(plan, player, serving)) as watch,
                 contextlib.ExitStack() as all_,
             ):
                 for one in further:
                     all_.enter_context(one.running())
-                _play(player, process, serving, last_look, further, ends_ns)
+                _play(player, process, watch, last_look, further, ends_ns)
         finally:
             end(process)
         ended_ns = ends_ns[0] if ends_ns else time.monotonic_ns()
@@ -200,32 +204,36 @@ def _watched(
         yield lambda: watch.look(player.now_s())
 
 
+def _server_watch(plan: Plan, player: Player, serving: Server) -> ServerWatch:
+    own = plan.job.server
+    after_s = own.restarts_after_s if own and own.restarts_after_s is not UNSET else None
+    return ServerWatch(serving, lambda what: player.write_event(player.now_s(), "", what), after_s)
+
+
 def _play(
     player: Player,
     client: subprocess.Popen[bytes],
-    serving: Server,
+    watch: ServerWatch,
     last_look: Callable[[], None],
     further: Sequence[FurtherClient],
     ends_ns: list[int],
 ) -> None:
     """Plays until all clients have ended. With further ones, adds the time of the client's end to
-    `ends_ns`. Raises LabError if the server dies first."""
+    `ends_ns`. Raises LabError if H2O dies first."""
     clients = [client, *(one.process for one in further if one.process is not None)]
-    descriptors = [os.pidfd_open(process.pid) for process in (*clients, serving.process)]
-    *of_clients, of_server = descriptors
-    waiting, left = list(descriptors), set(of_clients)
+    descriptors = [os.pidfd_open(process.pid) for process in clients]
+    left = list(descriptors)
     try:
         while left:
-            ended = player.play(waiting)
-            if further and of_clients[0] in ended:
+            ended = player.play([*left, *watch.descriptors])
+            if further and descriptors[0] in ended:
                 ends_ns.append(time.monotonic_ns())
-            for one, descriptor in zip(further, of_clients[1:], strict=True):
+            for one, descriptor in zip(further, descriptors[1:], strict=True):
                 if descriptor in ended:
                     one.note_end()
-            left.difference_update(ended)
-            if left and of_server in ended:
-                serving.check()
-            waiting = [one for one in waiting if one not in ended]
+            left = [one for one in left if one not in ended]
+            if left and not set(ended).isdisjoint(watch.descriptors):
+                watch.look()
         last_look()
     except NextRun:
         end(client)

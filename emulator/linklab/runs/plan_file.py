@@ -1,7 +1,7 @@
 """Reads what the files of suites and campaigns have in common: clients, scenarios and seeds.
 
     name*: mine                        # the file's name without .yaml
-    server: {command*: "{suite}/serve {directory}", port: 443}
+    server: {command*: "{suite}/serve {directory}", port: 443, restarts: 2 s}
                                        # a program of the user's that serves all in place of H2O
     exec:                              # programs of the user's, as `linklab exec` runs them
       - {name*: own, command*: "{suite}/own {url} {output}", server: {command*: …, port: 443}}
@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec import UNSET
+
 from linklab.core.placeholders import filled
-from linklab.lab.network.services import HTTPS_PORT, OwnServer, parse_port
+from linklab.lab.network.services import HTTPS_PORT, OwnServer, parse_port, parse_restart
 from linklab.runs import clients
 from linklab.runs.job import words
 from linklab.runs.runner import RunRequest
@@ -34,7 +36,7 @@ SHARED: Final = ("exec", "server")
 """The keys that all such files may have."""
 
 _EXEC = Keys(("name", "command"), ("server",))
-_SERVER = Keys(("command",), ("port",))
+_SERVER = Keys(("command",), ("port", "restarts"))
 
 _seed = within(integer, 0, 2**63 - 1, "0 to 2^63-1")
 
@@ -98,6 +100,7 @@ class PlanFile:
         return OwnServer(
             server.get("command", self.words),
             server.get_or("port", parse_port, HTTPS_PORT),
+            server.get("restarts", parse_restart) if server.has("restarts") else UNSET,
         )
 
     def words(self, text: str) -> tuple[str, ...]:

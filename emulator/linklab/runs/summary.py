@@ -25,6 +25,7 @@ from linklab.runs import (
     queue_figures,
     run_energy,
     run_figures,
+    server_ends,
     shares,
     stalls,
     traffic_figures,
@@ -62,7 +63,10 @@ def figures_of(run_dir: Path) -> RunFigures:
 def _figures_of(run_dir: Path) -> RunFigures:
     scenario = job.scenario_of(run_dir)
     manifest = job.read(run_dir)
-    figures = _of_client(run_dir, scenario, manifest)
+    try:
+        figures = _of_client(run_dir, scenario, manifest)
+    except FigureError as error:
+        raise FigureError("; ".join([str(error), *server_ends.found_in(run_dir)])) from error
     figures = _with_samples(figures, scenario, run_dir, manifest.shift_s)
     return _with_shares(figures, scenario, run_dir, manifest)
 

@@ -11,6 +11,8 @@ from typing import Final
 import msgspec
 
 from linklab.core.ip_family import Families, in_family
+from linklab.core.limits import MAX_TIME_S, MIN_RESTART_S
+from linklab.core.units import parse_duration
 from linklab.schema.mapping import integer, within
 
 HTTPS_PORT: Final = 443
@@ -22,12 +24,17 @@ HTTP_PORT: Final = 80
 parse_port = within(integer, 1, 65535, "1 to 65535")
 """Parses a port number. Raises ValueError."""
 
+parse_restart = within(parse_duration, MIN_RESTART_S, MAX_TIME_S, "10 ms to 24 h")
+"""Parses after how many seconds a server is started again. Raises ValueError."""
+
 
 class OwnServer(msgspec.Struct, frozen=True):
-    """Describes the user's server: a command's words, with placeholders, and its TCP or UDP port."""
+    """Describes the user's server: a command's words, with placeholders, and its TCP or UDP port. If
+    it ends, it is started again after `restarts_after_s`, unless that is unset."""
 
     command: tuple[str, ...]
     port: int = HTTPS_PORT
+    restarts_after_s: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class Origin(msgspec.Struct, frozen=True):

@@ -1,4 +1,5 @@
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -14,8 +15,9 @@ from linklab.core.free_ports import free_ports
 from linklab.core.ip_family import Families
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.programs import own_server
-from linklab.lab.programs.own_server import Listening, all_listening, listening
+from linklab.lab.programs.own_server import Listening, ServerWatch, all_listening, listening
 from linklab.lab.programs.server import Server
+from linklab.models.model import Happening
 
 TCP = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -169,14 +171,30 @@ def test_a_server_that_ends_at_once_is_said_in_its_words(tmp_path: Path) -> None
         started(["sh", "-c", "echo no such luck >&2; exit 3"], 1, tmp_path)
 
 
-def test_one_that_has_done_its_work_may_end(tmp_path: Path) -> None:
-    def ended(code: int, *, may_end: bool) -> Server:
-        process = subprocess.Popen(["sh", "-c", f"exit {code}"])
-        process.wait()
-        return Server(process, tmp_path / "log", "the server", may_end=may_end)
+def ended(code: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sh", "-c", f"exit {code}"])
 
-    ended(0, may_end=True).check()
-    with pytest.raises(LabError, match=r"^the server ended with 3: it said nothing$"):
-        ended(3, may_end=True).check()
-    with pytest.raises(LabError, match=r"^the server ended with 0"):
-        ended(0, may_end=False).check()
+
+def test_the_end_of_one_s_own_server_is_an_event_and_h2o_s_an_error(tmp_path: Path) -> None:
+    noted: list[Happening] = []
+    log = tmp_path / "log"
+    log.write_text("first\n" + "x" * 1000)
+    own = Server(ended(3), log, "the server", again=lambda: ended(4))
+    watch = ServerWatch(own, noted.append, 0.01)
+    for _ in range(4):
+        select.select(watch.descriptors, [], [], 10)
+        watch.look()
+    watch.close()
+    assert [one.detail[:14] for one in noted] == [
+        *("ended with 3: ", "started again", "ended with 4: ", "started again")
+    ]
+    assert {one.kind for one in noted} == {"server"}
+    assert max(len(one.detail) for one in noted) < 520
+    once = ServerWatch(Server(ended(0), log, "the server", again=lambda: ended(4)), noted.append)
+    select.select(once.descriptors, [], [], 10)
+    once.look()
+    assert once.descriptors == []
+    h2o = ServerWatch(Server(ended(0), tmp_path / "none"), noted.append)
+    select.select(h2o.descriptors, [], [], 10)
+    with pytest.raises(LabError, match=r"^H2O ended with 0"):
+        h2o.look()

@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,17 +24,17 @@ START_TIMEOUT_S = 10.0
 
 @dataclass
 class Server:
-    """Holds a running server and its error log. If `may_end`, an end with exit code 0 is no error."""
+    """Holds a running server and its error log. `again` starts a user's server once more. H2O has
+    none."""
 
     process: subprocess.Popen[bytes]
     error_log: Path
     name: str = "H2O"
-    may_end: bool = False
+    again: Callable[[], subprocess.Popen[bytes]] | None = None
 
     def check(self) -> None:
         """Raises LabError with the end of its error log if it has died."""
-        code = self.process.poll()
-        if code is not None and not (code == 0 and self.may_end):
+        if self.process.poll() is not None:
             raise LabError(f"{self.end}: {self.last_words}")
 
     @property
