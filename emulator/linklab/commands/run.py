@@ -8,11 +8,13 @@ import sys
 from dataclasses import asdict
 
 from linklab.api import requests, series
-from linklab.commands import running
+from linklab.commands import late_events, running
 from linklab.commands.options import add_energy_model, add_pcap, add_run, add_server
 from linklab.core import units
 from linklab.core.error_report import report_error
 from linklab.runs import clients, workload_figures
+from linklab.runs.run_figures import RunFigures
+from linklab.runs.runner import RunRequest
 from linklab.scenario import find
 
 EPILOG = "example:\n  linklab run hs-s7 -a alg3"
@@ -51,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
             "wall_s": finished.wall_s,
             "error": figures if isinstance(figures, str) else None,
             "figures": None if isinstance(figures, str) else asdict(figures),
+            "notes": [] if isinstance(figures, str) else _notes(request, figures),
         }
         print(json.dumps(said, indent=2))
         return 1 if failed else 0
@@ -94,5 +97,15 @@ def run(options: argparse.Namespace) -> int:
             f"download;\n  {cost.joules_per_byte * 1e6:.3f} J/MB, mean {cost.mean_w:.2f} W, "
             f"peak {cost.peak_w:.2f} W"
         )
+    for note in _notes(request, figures):
+        print(note)
     print(f"run directory: {finished.run_dir}")
     return 0
+
+
+def _notes(request: RunRequest, figures: RunFigures) -> list[str]:
+    """Says which events come after the end of all downloads."""
+    lasted_s = max([figures.download_s, *(one.download_s for one in figures.clients or [])])
+    end_s = request.shift_s + lasted_s
+    late = late_events.after(request.scenario, end_s)
+    return late_events.in_words(late, f"the end of the run ({end_s:.3f} s)")

@@ -40,6 +40,18 @@ def single_link_s(scenario: Scenario, link: str, seed: int = 1) -> float:
     return _least_time(scenario, seed, [link], 0.0, HORIZON_S)
 
 
+def carried_bytes(scenario: Scenario, until_s: float, seed: int = 1) -> float:
+    """Returns the payload bytes that all links can have carried by `until_s`, the inverse of
+    `oracle_s`. No smaller payload can be sure to last so long."""
+    total = 0.0
+    for span in spans(scenario, seed, scenario.links):
+        length_s = min(span.end_s, until_s) - span.start_s
+        total += sum(span.payload_bytes_per_s.values()) * length_s
+        if span.end_s >= until_s:
+            break
+    return total
+
+
 def _least_time(
     scenario: Scenario, seed: int, links: Iterable[str], start_s: float, horizon_s: float
 ) -> float:

@@ -1,11 +1,15 @@
 """Turns the changes that a user made by hand in a live run into the events of a scenario.
 
 The run directory has every command and the time at which the lab executed it. `linklab run` of the
-made scenario changes the links at the same times.
+made scenario changes the links at the same times, and lasts until the last change has had its effect.
+
+If nobody downloads in the lab (`--listen-proxy`), its clock runs while nothing happens. Then the made
+scenario begins with the first traffic or change.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,16 +17,26 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from linklab.core.limits import MIN_LENGTH_S
-from linklab.core.records import EventRecord, Tail
+from linklab.core import units
+from linklab.core.frames import FRAME_BYTES
+from linklab.core.limits import MAX_PAYLOAD_BYTES, MAX_SENT_BYTES, MAX_TIME_S, MIN_LENGTH_S
+from linklab.core.records import EventRecord, QueueRecord, Tail
 from linklab.energy import library as energy_models
 from linklab.lab.player.control import Command, Inbox
-from linklab.models import events
+from linklab.links import oracle
+from linklab.models import events, trace
 from linklab.models.events import BY_HAND, Event
+from linklab.models.trace import Trace
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.name import NAME
 from linklab.scenario.named_files import with_files
 from linklab.traces.recipes import TRACES
+
+_AFTER_S = 1.0
+"""How long a made scenario lasts after the last change, so that the change shows."""
+
+_MARGIN = 1.25
+"""The payload's margin, since models with another seed may carry more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,7 @@ def events_of(changes: Sequence[Executed]) -> list[Event]:
     made: list[Event] = []
     for change in changes:
         if not change.command.restore:
-            made.append(replace(change.command.event(), at_s=change.at_s))
+            made.append(replace(change.command.event(), at_s=_rounded(change.at_s)))
             continue
         made = [_ended(one, change) if one.link == change.command.link else one for one in made]
     return [one for one in made if one.duration_s >= MIN_LENGTH_S]
@@ -63,7 +77,31 @@ def events_of(changes: Sequence[Executed]) -> list[Event]:
 def _ended(event: Event, restored: Executed) -> Event:
     """Returns the event as it is if its link was restored at a later time. Pure."""
     assert event.at_s is not None
-    return replace(event, duration_s=min(event.duration_s, restored.at_s - event.at_s))
+    return replace(event, duration_s=min(event.duration_s, _rounded(restored.at_s - event.at_s)))
+
+
+def _rounded(time_s: float) -> float:
+    """Returns a time in whole nanoseconds, as the lab plays it: 124.3 for 124.30000000000001."""
+    return round(time_s, 9)
+
+
+def zero_s(run_dir: Path, changes: Sequence[Executed]) -> float:
+    """Returns when the first traffic or change was in a run without a download. Raises RecordError,
+    OSError.
+
+    Traffic is more than a frame between two samples, since hosts look for their neighbours.
+    """
+    first_s = min((one.at_s for one in changes), default=0.0)
+    seen: dict[tuple[str, str], tuple[float, int]] = {}
+    for record in Tail(run_dir, QueueRecord).read():
+        if record.t_s >= first_s:
+            break
+        way = (record.link, record.direction)
+        before_s, before_bytes = seen.get(way, (0.0, 0))
+        if record.sent_bytes - before_bytes > FRAME_BYTES:
+            return _rounded(before_s)
+        seen[way] = (record.t_s, record.sent_bytes)
+    return _rounded(first_s)
 
 
 def merged(scenario: Scenario, changes: Sequence[Executed]) -> tuple[Event, ...]:
@@ -90,12 +128,19 @@ def _fitting(scenario: Scenario, earlier: Sequence[Event], event: Event) -> Even
 
 
 def saved(
-    scenario: Scenario, changes: Sequence[Executed], name: str, title: str, base: Path | None = None
+    scenario: Scenario,
+    changes: Sequence[Executed],
+    name: str,
+    title: str,
+    base: Path | None = None,
+    *,
+    seed: int = 1,
+    from_s: float = 0.0,
 ) -> str:
     """Writes the scenario with the changes, for a file called `name` in the directory `base`.
 
-    Without `base`, paths of the user's traces, distributions and energy model are absolute. Raises ValueError if a
-    scenario cannot have that name.
+    It begins `from_s` after the run's start. Without `base`, paths of the user's traces, distributions
+    and energy model are absolute. Raises ValueError if no scenario can have that name or that length.
     """
     NAME.parse(name)
     moved = with_files(scenario, lambda _, file: _named(file, base))
@@ -106,7 +151,94 @@ def saved(
         events=merged(scenario, changes),
         energy=scenario.energy and _energy(scenario.energy, scenario, base),
     )
-    return to_yaml(made)
+    made = begun_at(made, from_s)
+    return to_yaml(lasting(made, _needed_s(changes, from_s), seed))
+
+
+def begun_at(scenario: Scenario, from_s: float) -> Scenario:
+    """Returns the scenario as it goes on `from_s` after its start. Pure.
+
+    Traces and events go on. All other models begin anew.
+    """
+    if not from_s:
+        return scenario
+    links = {
+        name: link
+        if (played := link.model(Trace)) is None
+        else link.having(trace.from_moment(played, from_s))
+        for name, link in scenario.links.items()
+    }
+    going = [_from(event, from_s) for event in scenario.events]
+    kept = tuple(one for one in going if one.duration_s >= MIN_LENGTH_S)
+    since = f"Time 0 is {units.format_duration(from_s)} of the live lab."
+    return replace(scenario, links=links, events=kept, description=_said(scenario, since))
+
+
+def _from(event: Event, from_s: float) -> Event:
+    """Returns an event as it is from a time on. One that was over has no duration."""
+    if event.at_s is None:
+        return event
+    gone_s = max(from_s - event.at_s, 0.0)
+    return replace(
+        event,
+        at_s=_rounded(max(event.at_s - from_s, 0.0)),
+        duration_s=max(_rounded(event.duration_s - gone_s), 0.0),
+    )
+
+
+def _needed_s(changes: Sequence[Executed], from_s: float) -> float:
+    """Returns how long a scenario lasts in which all these changes happen. Raises ValueError."""
+    ends = [
+        one.at_s + (0.0 if math.isinf(one.duration_s) else one.duration_s)
+        for one in events_of(changes)
+        if one.at_s is not None
+    ]
+    needed_s = max(ends, default=from_s) - from_s
+    if needed_s > MAX_TIME_S:
+        raise ValueError(
+            f"the last change ends {units.format_duration(_rounded(needed_s))} after time 0; allowed: "
+            f"up to {units.format_duration(MAX_TIME_S)}, so choose a later time 0"
+        )
+    return needed_s + _AFTER_S if needed_s > 0 else 0.0
+
+
+def lasting(scenario: Scenario, needed_s: float, seed: int) -> Scenario:
+    """Returns the scenario with a payload that lasts at least so long, whoever downloads. Pure."""
+    workload, size = scenario.workload, scenario.payload.size_bytes
+    player = workload.player
+    if player is not None and player.length_s is not None:
+        longer = max(needed_s / player.length_s, 1.0)
+        wanted = size * longer
+        player = replace(player, length_s=player.length_s * longer)
+    elif player is not None:
+        wanted = player.mean_rate_bps(size) * needed_s / 8
+    elif workload.paced is not None:
+        wanted = workload.paced.rate_bps * (needed_s + workload.paced.every_s) / 8
+    elif workload.rounds is not None and workload.rounds.think_s:
+        wanted = workload.rounds.answer_bytes * (needed_s / workload.rounds.think_s + 1)
+    else:
+        wanted = oracle.carried_bytes(scenario, needed_s, seed) * _MARGIN
+    most = MAX_SENT_BYTES if workload.sends else MAX_PAYLOAD_BYTES
+    grown = min(_two_digits(wanted), most)
+    if grown <= size:
+        return scenario
+    why = f"The payload was {units.format_size(size)}; all changes happen while this one comes."
+    return replace(
+        scenario,
+        payload=replace(scenario.payload, size_bytes=grown, sha256=None),
+        workload=replace(workload, player=player),
+        description=_said(scenario, why),
+    )
+
+
+def _said(scenario: Scenario, more: str) -> str:
+    return f"{scenario.description} {more}".strip()
+
+
+def _two_digits(value: float) -> int:
+    """Rounds up to a number of two digits and zeros."""
+    step = 10 ** max(len(str(math.ceil(value))) - 2, 0)
+    return math.ceil(value / step) * step
 
 
 def _named(file: Path, base: Path | None) -> Path:

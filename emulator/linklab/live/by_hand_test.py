@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linklab import scenario
+from linklab.commands import late_events
+from linklab.core import units
 from linklab.core.impairments import Impairments
-from linklab.core.link_state import LinkState
-from linklab.core.records import FILES, EventRecord, line
+from linklab.core.link_state import DIRECTIONS, LinkState
+from linklab.core.records import FILES, EventRecord, QueueRecord, line
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
 from linklab.links import stack
-from linklab.live.by_hand import Executed, changes_of, events_of, merged, saved
+from linklab.live.by_hand import Executed, changes_of, events_of, merged, saved, zero_s
 from linklab.models.events import Event
 from linklab.scenario import Scenario
 from linklab.traces.recipes import TRACES
@@ -170,9 +174,7 @@ def test_a_second_lab_has_the_same_states_at_the_same_nanoseconds(
 
 
 def _of_wifi(command: Command) -> Command:
-    from msgspec.structs import replace
-
-    return replace(command, link="wifi")
+    return msgspec.structs.replace(command, link="wifi")
 
 
 def _changes(states: dict[int, LinkState]) -> list[tuple[int, LinkState]]:
@@ -181,3 +183,101 @@ def _changes(states: dict[int, LinkState]) -> list[tuple[int, LinkState]]:
         if not found or found[-1][1] != state:
             found.append((t_ns, state))
     return found
+
+
+def _sampled(run_dir: Path, first_traffic: int) -> None:
+    """Writes samples of an idle lab, and of traffic from one sample on."""
+    records = [
+        QueueRecord(
+            t_s=0.5 * number,
+            link=link,
+            direction=direction,
+            sent_bytes=42 + max(0, number - first_traffic) * 100_000,
+            queue_bytes=0,
+            dropped_packets=0,
+            lost_packets=0,
+        )
+        for number in range(1, 300)
+        for link in ("wifi", "lte")
+        for direction in DIRECTIONS
+    ]
+    (run_dir / FILES[QueueRecord]).write_bytes(b"".join(map(line, records)))
+
+
+@pytest.mark.parametrize(("first_traffic", "zero"), [(60, 30.0), (240, 116.5)])
+def test_without_a_download_time_0_is_the_first_traffic_or_change(
+    tmp_path: Path, first_traffic: int, zero: float
+) -> None:
+    _sampled(tmp_path, first_traffic)
+    changes = [Executed(at_s, Command(link="wifi", loss_ratio=0.1)) for at_s in (116.5, 143.0)]
+    assert zero_s(tmp_path, changes) == zero
+    made = scenario.parse(saved(walked(), changes, "by-me", "", from_s=zero))
+    expected = [round(one - zero, 9) for one in (116.5, 143.0)]
+    assert [one.at_s for one in made.events if one.at_s is not None][-2:] == expected
+
+
+def test_times_are_written_as_people_write_them() -> None:
+    changes = [
+        Executed(1243 * 0.1, Command(link="wifi", outage=True)),
+        Executed(1249 * 0.1, Command(link="wifi", restore=True)),
+    ]
+    text = saved(walked(), changes, "by-me", "", from_s=3 * 0.1)
+    assert "{at: 124 s, link: wifi, for: 600 ms, outage: true}" in text
+
+
+WORKLOADS = (
+    "",
+    "workload: {upload: {}}",
+    "workload: {page: {}}",
+    "workload: {paced: {rate: 1 Mbit/s, every: 2 s}}",
+    "workload: {rounds: {answer: 1 kB, request: 1 kB, think: 100 ms}}",
+    "workload: {player: {rate: 1 Mbit/s}}",
+    "workload: {player: {length: 5 s}}",
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 1200), COMMANDS), min_size=1, max_size=8),
+    st.sampled_from(WORKLOADS),
+    st.sampled_from(["trace: {file: lte-walking}", "loss: 0 %"]),
+    st.integers(0, 1300),
+    st.integers(1, 3),
+)
+def test_all_that_is_saved_happens_before_the_earliest_end(
+    given_: list[tuple[int, Command]], workload: str, model: str, looks: int, seed: int
+) -> None:
+    """The earliest end is the oracle's, which knows nothing of how a payload was chosen."""
+    text = TEXT.replace("trace: {file: TRACE}", model).replace("name: walked", workload)
+    base = scenario.parse(f"name: walked\n{text}")
+    changes = [
+        Executed(number * control.PERIOD_S, _of_wifi(command))
+        for number, command in sorted(given_, key=lambda one: one[0])
+    ]
+    from_s = looks * control.PERIOD_S
+    made = scenario.parse(saved(base, changes, "by-me", "", seed=seed, from_s=from_s))
+    own = saved(base, [], "by-me", "", seed=seed, from_s=from_s)
+    by_hand = [one for one in made.events if one not in scenario.parse(own).events]
+    assert late_events.after(replace(made, events=tuple(by_hand)), late_events.least_s(made)) == []
+    for one in made.events:
+        if one.at_s is not None:
+            assert len(units.format_duration(one.at_s)) <= len("1234.567 ms")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(LOOKS, COMMANDS), min_size=1, max_size=8), st.integers(0, 45))
+def test_a_scenario_that_begins_later_goes_on_as_the_lab_did(
+    given_: list[tuple[float, Command]], looks: int
+) -> None:
+    base = scenario.parse(TEXT.replace("TRACE", "lte-walking"))
+    changes = [
+        Executed(at_s, _of_wifi(command))
+        for at_s, command in sorted(given_, key=lambda one: one[0])
+    ]
+    from_s = looks * control.PERIOD_S
+    whole = stack.models(scenario.parse(saved(base, changes, "by-me", "")), 1)
+    cut = stack.models(scenario.parse(saved(base, changes, "by-me", "", from_s=from_s)), 1)
+    for number in range(100):
+        t_s = number * 0.05 + 0.0137  # Between the events, since times are rounded.
+        for name in base.links:
+            assert cut[name].at(t_s) == whole[name].at(t_s + from_s)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 import msgspec
 from prometheus_client.exposition import choose_encoder
@@ -54,11 +54,12 @@ class PageSource:
     """What the page shows.
 
     `news` returns what a reader does not have yet. `status` is the lab's. `saved` writes a scenario
-    of what was done by hand, by its name, and raises ValueError if there is nothing to save.
+    of what was done by hand, by its name and its time 0 in the run ("" for the lab's choice). It
+    raises ValueError if there is nothing to save.
     """
 
     news: Callable[[Cursor], tuple[Cursor, dict[str, Any]]]
-    saved: Callable[[str], str]
+    saved: Callable[[str, str], str]
 
 
 class LiveServer:
@@ -153,7 +154,8 @@ class _Handler(AnsweringHandler):
         elif path == "/news":
             self._stream(self.page)
         else:
-            self._scenario(self.page, parse_qs(query).get("name", [""])[0])
+            asked = dict(parse_qsl(query))
+            self._scenario(self.page, asked.get("name", ""), asked.get("from", ""))
 
     def _metrics(self) -> None:
         encode, kind = choose_encoder(self.headers.get("Accept", ""))
@@ -163,9 +165,9 @@ class _Handler(AnsweringHandler):
             return self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         return self.answer(HTTPStatus.OK, content, kind)
 
-    def _scenario(self, page: PageSource, name: str) -> None:
+    def _scenario(self, page: PageSource, name: str, begins: str) -> None:
         try:
-            text = page.saved(name)
+            text = page.saved(name, begins.strip())
         except (OSError, ValueError) as error:
             return self.refuse(HTTPStatus.BAD_REQUEST, str(error))
         return self.answer(HTTPStatus.OK, text.encode(), "application/yaml; charset=utf-8")

@@ -55,10 +55,10 @@ class Lab:
             raise RecordError("links.jsonl:3: nonsense")
         return Cursor(cursor.run + 1), {"had": cursor.run, "more": self.more}
 
-    def saved(self, name: str) -> str:
+    def saved(self, name: str, begins: str) -> str:
         if not name:
             raise ValueError("'' is no name")
-        return f"name: {name}\n"
+        return f"name: {name}\n# {begins}\n"
 
     def connection(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(*self.server.address, timeout=30)
@@ -177,7 +177,8 @@ def test_words_that_are_no_change_are_refused(lab: Lab, words: dict[str, str], s
 
 def test_a_scenario_is_saved_by_its_name(lab: Lab) -> None:
     answer, content = lab.ask("GET", "/scenario?name=by-me")
-    assert (answer.status, content) == (200, b"name: by-me\n")
+    assert (answer.status, content) == (200, b"name: by-me\n# \n")
+    assert lab.ask("GET", "/scenario?name=by-me&from=110+s")[1] == b"name: by-me\n# 110 s\n"
     answer, content = lab.ask("GET", "/scenario")
     assert (answer.status, json.loads(content)) == (400, {"error": "'' is no name"})
 

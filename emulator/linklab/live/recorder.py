@@ -9,6 +9,7 @@ from linklab.core import whole_file
 from linklab.core.records import RecordError
 from linklab.live import by_hand
 from linklab.live.by_hand import Executed
+from linklab.runs.job import NOBODY
 from linklab.scenario import Scenario
 from linklab.scenario.name import FORM
 
@@ -56,7 +57,15 @@ class Recorder:
         file, before = self._written[run_dir]
         if changes != before:
             title = title_of(self._scenario, who, seed)
-            text = by_hand.saved(self._scenario, changes, file.stem, title, file.parent)
+            text = by_hand.saved(
+                self._scenario,
+                changes,
+                file.stem,
+                title,
+                file.parent,
+                seed=seed,
+                from_s=by_hand.zero_s(run_dir, changes) if who == NOBODY else 0.0,
+            )
             whole_file.write(file, text.encode())
             self._written[run_dir] = (file, changes)
 

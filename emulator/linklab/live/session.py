@@ -174,8 +174,12 @@ class LiveLab:
         if command is not None:
             self._standing[link] = command
 
-    def saved(self, name: str) -> str:
-        """Writes a scenario of the last run in which a user changed a link. Raises ValueError."""
+    def saved(self, name: str, begins: str) -> str:
+        """Writes a scenario of the last run in which a user changed a link.
+
+        `begins` is its time 0 in the run; "" is the client's start or, without a client, the first
+        traffic or change. Raises ValueError.
+        """
         with self._lock:
             changed = self._changed_run
         done = [] if changed is None else by_hand.changes_of(changed[1])
@@ -183,7 +187,11 @@ class LiveLab:
             raise ValueError("no link was changed by hand yet: there is nothing to save")
         request = changed[0]
         title = title_of(self._scenario, request.client_name, request.seed)
-        return by_hand.saved(self._scenario, done, name, title)
+        if begins:
+            from_s = units.parse_duration(begins)
+        else:
+            from_s = 0.0 if request.client else by_hand.zero_s(changed[1], done)
+        return by_hand.saved(self._scenario, done, name, title, seed=request.seed, from_s=from_s)
 
     def _pause(self, *, is_wanted: bool) -> None:
         if not self._turn[0].client:

@@ -69,6 +69,18 @@ class _Change:
     loss_ratio: float | None
 
 
+def from_moment(trace: Trace, t_s: float) -> Trace:
+    """Returns the trace as it plays on from `t_s`. One whose start is random keeps that."""
+    start_s, length_ns = trace.settings.start_s, sum(one.length_ns for one in trace.samples)
+    if start_s is None:
+        return trace
+    start_ns = round((start_s + t_s) * NS_PER_S)
+    if trace.settings.end == "loop":
+        start_ns %= length_ns
+    start_s = min(start_ns, length_ns - 1) / NS_PER_S
+    return replace(trace, settings=replace(trace.settings, start_s=start_s))
+
+
 class TracePlayback:
     """Plays a recorded or generated trace: capacity, and delay or loss if it has them. A trace of
     delays has no capacity.

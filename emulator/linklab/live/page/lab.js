@@ -33,8 +33,8 @@ export async function send(path, content) {
   throw Object.assign(new Error(said.error), { isToken: answer.status === 403 });
 }
 
-export async function scenario(name) {
-  const answer = await fetch(`/scenario?name=${encodeURIComponent(name)}`);
+export async function scenario(name, from) {
+  const answer = await fetch(`/scenario?${new URLSearchParams({ name, from })}`);
   if (!answer.ok) throw new Error((await answer.json()).error);
   return answer.blob();
 }

@@ -159,7 +159,7 @@ byId("save").addEventListener("submit", async (event) => {
   event.preventDefault();
   const name = byId("name").value.trim();
   try {
-    const address = URL.createObjectURL(await scenario(name));
+    const address = URL.createObjectURL(await scenario(name, byId("from").value.trim()));
     make("a", { href: address, download: `${name}.yaml` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
     say(`saved ${name}.yaml: linklab run ${name}.yaml`);
