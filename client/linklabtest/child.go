@@ -1,6 +1,7 @@
 package linklabtest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +19,20 @@ const endTime = 30 * time.Second
 type child struct {
 	process *os.Process
 	said    *os.File
+	told    chan addresses
 	ended   chan struct{}
 }
+
+// addresses are what a lab says of itself. It listens on them as long as it lives, and nobody else
+// can take them.
+type addresses struct {
+	Address string
+	Proxies map[string]string
+	Origins []string
+}
+
+// addressesFD is the descriptor to which the lab writes them, the first of Cmd.ExtraFiles.
+const addressesFD = 3
 
 // startChild starts a program with a further variable in its environment. The program also ends with
 // this process, however that ends.
@@ -34,6 +47,11 @@ func startChild(program string, words []string, variable string) (*child, error)
 	command := exec.Command(program, words...)
 	command.Env = append(os.Environ(), variable)
 	command.Stderr = said
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, said.Close())
+	}
+	command.ExtraFiles = []*os.File{writer}
 	command.SysProcAttr = endsWithParent()
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
@@ -47,20 +65,37 @@ func startChild(program string, words []string, variable string) (*child, error)
 			_ = command.Wait() // Its last words tell what was wrong.
 		}
 	}()
-	if err := <-started; err != nil {
-		return nil, errors.Join(err, said.Close())
+	err = errors.Join(<-started, writer.Close())
+	if err != nil {
+		return nil, errors.Join(err, reader.Close(), said.Close())
 	}
-	return &child{command.Process, said, ended}, nil
+	told := make(chan addresses, 1)
+	go func() {
+		defer reader.Close()
+		var read addresses
+		if json.NewDecoder(reader).Decode(&read) == nil && read.Proxies[""] != "" {
+			told <- read
+		}
+	}()
+	return &child{command.Process, said, told, ended}, nil
 }
 
 // await waits until a lab lacks nothing. It fails if the lab ends, or says nothing new for a time.
 func (c *child) await(lacks func() string, limit time.Duration) error {
 	length, since := int64(0), time.Now()
-	for missing := lacks(); missing != ""; missing = lacks() {
+	for {
+		missing := lacks()
+		wait := between
+		if missing == "" {
+			wait = 0
+		}
 		select {
-		case <-c.ended:
+		case <-c.ended: // Also after the last look: others may have answered in place of the lab.
 			return fmt.Errorf("the lab did not start: %s", c.lastLine())
-		case <-time.After(between):
+		case <-time.After(wait):
+		}
+		if missing == "" {
+			return nil
 		}
 		if info, err := c.said.Stat(); err == nil && info.Size() != length {
 			length, since = info.Size(), time.Now()
@@ -69,7 +104,6 @@ func (c *child) await(lacks func() string, limit time.Duration) error {
 			return fmt.Errorf("the lab did not start within %v (%s): %s", limit, missing, c.lastLine())
 		}
 	}
-	return nil
 }
 
 // end ends the lab as Ctrl-C does.

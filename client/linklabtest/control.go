@@ -2,7 +2,10 @@ package linklabtest
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,23 +18,27 @@ import (
 const (
 	// tokenVariable is the environment variable with the token of a lab, whose owner may change it.
 	tokenVariable = "LINKLAB_LIVE_TOKEN"
-	// tokenHeader is the header in which a change of a link has the token.
-	tokenHeader = "X-Linklab"
+	// proofHeader is the header with the signature of a change, and of its answer.
+	proofHeader = "X-Linklab-Proof"
+	// changePath is where a change goes.
+	changePath = "/change"
 	// answerTime is the longest time for an answer of the lab.
 	answerTime = 10 * time.Second
+	// lookTime is the same while the lab starts.
+	lookTime = time.Second
 	// mostBytes is the most bytes read of an answer. The metrics are the longest, some 100 kB.
 	mostBytes = 1 << 24
 )
 
-// A control reads and changes a lab over HTTP.
+// A control reads and changes a lab over HTTP. It never sends the token: others may listen at the address
+// of a lab that has ended. It signs a change, and the lab signs its answer.
 type control struct {
 	url, token string
 	client     *http.Client
 }
 
-func newControl(address string) *control {
+func newControl() *control {
 	return &control{
-		url:   "http://" + address,
 		token: rand.Text(),
 		// The lab is on this machine, so no proxy of the environment leads to it.
 		client: &http.Client{Timeout: answerTime, Transport: &http.Transport{DisableKeepAlives: true}},
@@ -41,25 +48,6 @@ func newControl(address string) *control {
 // hasLinks tells whether the links have their first state.
 func (c *control) hasLinks() bool { return strings.Contains(c.metrics(), "\nlinklab_link_up{") }
 
-// ways returns the URLs of the proxies by link ("" for all links), and of the origins.
-func (c *control) ways() (proxies map[string]string, origins []string, err error) {
-	var status struct {
-		Proxies map[string]string
-		Origins []string
-	}
-	content, err := c.get("/status")
-	if err == nil {
-		err = json.Unmarshal(content, &status)
-	}
-	if err == nil && status.Proxies[""] == "" {
-		err = errors.New("it names no proxy; this linklab is too old")
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("the lab's status: %w", err)
-	}
-	return status.Proxies, status.Origins, nil
-}
-
 // change changes a link. The lab answers when it has applied the change. Its errors have the texts
 // of `linklab link`.
 func (c *control) change(link string, change Change) error {
@@ -67,24 +55,45 @@ func (c *control) change(link string, change Change) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequest(http.MethodPost, c.url+"/change", bytes.NewReader(content))
+	var given struct{ Challenge string }
+	asked, err := c.get("/challenge")
+	if err == nil {
+		err = json.Unmarshal(asked, &given)
+	}
+	if err != nil {
+		return fmt.Errorf("no live lab answers: %w", err)
+	}
+	request, err := http.NewRequest(http.MethodPost, c.url+changePath, bytes.NewReader(content))
 	if err != nil {
 		return err
 	}
-	request.Header.Set(tokenHeader, c.token)
+	request.Header.Set(proofHeader, given.Challenge+":"+c.signature(changePath, given.Challenge, content))
 	answer, err := c.client.Do(request)
 	if err != nil {
 		return fmt.Errorf("no live lab answers: %w", err)
 	}
 	defer answer.Body.Close()
-	var said struct{ Done, Error string }
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostBytes)).Decode(&said); err != nil {
-		return fmt.Errorf("no live lab answers: %w", err)
+	var said struct{ Error string }
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostBytes))
+	if err == nil {
+		err = json.Unmarshal(text, &said)
 	}
-	if answer.StatusCode != http.StatusOK {
+	switch {
+	case err != nil:
+		return fmt.Errorf("no live lab answers: %w", err)
+	case answer.StatusCode != http.StatusOK:
 		return errors.New(said.Error)
+	case !hmac.Equal([]byte(answer.Header.Get(proofHeader)), []byte(c.signature("answer", given.Challenge, text))):
+		return errors.New("what answers is not the lab: the lab has ended")
 	}
 	return nil
+}
+
+// signature signs a body that is sent to a path, or an "answer" (live/proof.py).
+func (c *control) signature(about, challenge string, body []byte) string {
+	sum := hmac.New(sha256.New, []byte(c.token))
+	fmt.Fprintf(sum, "%s\n%s\n%s", about, challenge, body)
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // metrics returns the lab's metrics, "" if it does not answer.

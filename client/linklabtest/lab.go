@@ -24,8 +24,6 @@ const (
 	startTime = 2 * time.Minute
 	// between is the interval of looks at a lab.
 	between = 50 * time.Millisecond
-	// mostLinks is the most links of a scenario (MAX_LINKS of linklab).
-	mostLinks = 8
 )
 
 // Program is the environment variable with the program linklab. Without it the one on PATH is started.
@@ -102,27 +100,30 @@ func Start(t testing.TB, scenario string, how ...Option) *Lab {
 	if chosen.out == "" {
 		chosen.out = t.TempDir()
 	}
-	first, err := freePorts(mostLinks + 2)
-	if err != nil {
-		t.Fatalf("linklabtest: %v", err)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", first)
 	words := append([]string{
-		"live", scenario, "--out", chosen.out, "--listen", address,
-		"--listen-proxy", strconv.Itoa(first + 1),
+		"live", scenario, "--out", chosen.out, "--listen", "127.0.0.1:0", "--listen-proxy", "0",
+		"--addresses-fd", strconv.Itoa(addressesFD),
 	}, chosen.words...)
-	control := newControl(address)
-	lab := &Lab{Metrics: control.url + "/metrics", t: t, control: control}
+	control := newControl()
 	child, err := startChild(program, words, tokenVariable+"="+control.token)
 	if err != nil {
 		t.Fatalf("linklabtest: the lab did not start: %v", err)
 	}
 	t.Cleanup(child.end)
+	var told addresses
 	lacks := func() string {
+		if told.Address == "" {
+			select {
+			case told = <-child.told:
+			default:
+				return "it says no addresses"
+			}
+		}
+		control.url = "http://" + told.Address
 		switch {
 		case !control.hasLinks():
 			return "no link has a state"
-		case !answers(first + 1):
+		case !answers(told.Proxies[""]):
 			return "its proxy does not answer"
 		}
 		return ""
@@ -130,12 +131,9 @@ func Start(t testing.TB, scenario string, how ...Option) *Lab {
 	if err := child.await(lacks, chosen.start); err != nil {
 		t.Fatalf("linklabtest: %v", err)
 	}
-	if lab.Proxies, lab.Origins, err = control.ways(); err != nil {
-		t.Fatalf("linklabtest: %v", err)
-	}
-	lab.Proxy = lab.Proxies[""]
-	delete(lab.Proxies, "")
-	return lab
+	proxy := told.Proxies[""]
+	delete(told.Proxies, "")
+	return &Lab{proxy, told.Proxies, told.Origins, control.url + "/metrics", t, control}
 }
 
 // located returns the program linklab. It ends the test if there is none.

@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Final
+from typing import IO, Any, Final, TypeVar
 
-from linklab.api.errors import LiveLabError
+from linklab.api.errors import LiveLabError, UsageError
 from linklab.core.paths import PYTHON_PATH
+from linklab.live.token import ENVIRONMENT
+
+T = TypeVar("T")
 
 _END_S: Final = 30.0
 _POLL_S: Final = 0.05
+_MOST_BYTES: Final = 65_536
 
 
 class LabProcess:
-    """A started lab. Use it through `lab_process`."""
+    """A started lab. Use it through `lab_process`.
 
-    def __init__(self, words: Sequence[str], said: IO[bytes]) -> None:
+    Attributes:
+        token: the lab's token. No other lab or server has it.
+    """
+
+    def __init__(self, words: Sequence[str], said: IO[bytes], addresses: tuple[int, int]) -> None:
         self._said = said
+        self._addresses, told = addresses
+        self._told = b""
+        self.token = secrets.token_urlsafe(24)
+        command = [sys.executable, "-m", "linklab", *words, "--addresses-fd", str(told)]
         self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "linklab", *words],
+            ["setpriv", "--pdeathsig", "TERM", *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
-            env={**os.environ, "PYTHONPATH": _python_path()},
+            env={**os.environ, "PYTHONPATH": _python_path(), ENVIRONMENT: self.token},
+            pass_fds=[told],
             start_new_session=True,  # Ctrl-C reaches this process alone, which ends the lab.
         )
 
@@ -37,19 +52,29 @@ class LabProcess:
         """Returns the last words of a lab that has ended, None as long as it runs."""
         return None if self._process.poll() is None else self._last_line()
 
-    def wait(
-        self, is_ready: Callable[[], bool], timeout_s: float, go_on: Callable[[], None]
-    ) -> None:
-        """Waits until the lab is ready. Raises LiveLabError if it ends or the time is over.
+    def addresses(self) -> dict[str, Any] | None:
+        """Returns what the lab says of its addresses, None as long as it says nothing."""
+        with contextlib.suppress(BlockingIOError):
+            self._told += os.read(self._addresses, _MOST_BYTES)
+        return json.loads(self._told) if self._told.endswith(b"\n") else None
+
+    def wait(self, ready: Callable[[], T | None], timeout_s: float, go_on: Callable[[], None]) -> T:
+        """Waits until the lab is ready, and returns what `ready` does then. Raises LiveLabError if
+        it ends or the time is over, UsageError if it refuses an option.
 
         `go_on` is called all the time. What it raises ends the wait.
         """
         deadline = time.monotonic() + timeout_s
-        while not is_ready():
+        while True:
+            found = ready()
             go_on()
-            why = self.why_ended()
+            why = self.why_ended()  # After the look: others may answer in place of an ended lab.
+            if why is not None and why.startswith("--"):  # An option cannot be as it is given.
+                raise UsageError(why)
             if why is not None:
                 raise LiveLabError(f"the lab did not start: {why}")
+            if found is not None:
+                return found
             if time.monotonic() > deadline:
                 raise LiveLabError(
                     f"the lab did not start within {timeout_s:.0f} s: {self._last_line()}"
@@ -76,8 +101,14 @@ class LabProcess:
 def lab_process(words: Sequence[str]) -> Iterator[LabProcess]:
     """Runs a command of linklab during the block. It also ends with this process, however that
     ends, and with the thread that started it."""
-    with tempfile.TemporaryFile() as said:
-        process = LabProcess(words, said)
+    with contextlib.ExitStack() as stack:
+        said = stack.enter_context(tempfile.TemporaryFile())
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        stack.callback(os.close, reader)
+        try:
+            process = LabProcess(words, said, (reader, writer))
+        finally:
+            os.close(writer)
         atexit.register(process.end)  # The block may be a generator's that nobody closes.
         try:
             yield process

@@ -19,9 +19,9 @@ from linklab.api.errors import UsageError
 from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
-from linklab.core.free_ports import free_ports
-from linklab.live import link_command, session, way_outside
-from linklab.live.address import from_here, to_text
+from linklab.lab.player.control import Command
+from linklab.live import link_command, session
+from linklab.live.address import parse, to_text
 from linklab.schema.mapping import guess
 
 START_S: Final = 120.0
@@ -32,7 +32,10 @@ _RECORDED: Final = "linklab_link_up{"
 _HELLO, _WELCOME = b"\x05\x01\x00", b"\x05\x00"
 """What a client of SOCKS5 says first, and what the proxy answers (RFC 1928)."""
 _ANSWER_S: Final = 10.0
-"""The longest wait for an answer of the lab or its proxy, on a machine that is busy."""
+"""The longest wait for an answer of the lab, on a machine that is busy."""
+_LOOK_S: Final = 1.0
+"""The same while the lab starts. Then its proxy accepts connections, but does not answer yet. Who
+breaks off the start waits for this long."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class LabLink:
     """
 
     name: str
-    address: tuple[str, int]
+    _lab: OpenLab = field(repr=False)
 
     def down(self, *, seconds: float | None = None) -> None:
         """Takes the carrier away."""
@@ -105,7 +108,7 @@ class LabLink:
     def _change(self, change: str, value: str | None, seconds: float | None) -> None:
         try:
             span = None if seconds is None else f"{seconds:.6f} s"
-            link_command.send(self.address, link_command.command_of(self.name, change, value, span))
+            self._lab.send(link_command.command_of(self.name, change, value, span))
         except (ValueError, RuntimeError) as error:
             raise UsageError(f"{self.name}: {error}") from error
 
@@ -142,7 +145,11 @@ class OpenLab:
                 f"no link is called {name!r}{guess(name, self.proxies)}; "
                 f"there are: {', '.join(self.proxies)}"
             )
-        return LabLink(name, self._address)
+        return LabLink(name, self)
+
+    def send(self, command: Command) -> None:
+        """Sends a command. Raises RuntimeError if the lab refuses it or has ended."""
+        link_command.send(self._address, command, self._process.token)
 
     def status(self) -> dict[str, Any]:
         """Returns what the lab says of itself by `GET /status`. Raises RuntimeError if it has
@@ -202,8 +209,7 @@ class LabRequest:
     """What lab is wanted: the arguments of `live`, and where its proxies listen.
 
     Attributes:
-        proxy: the address and the first port of the proxies. None: free ports of the loopback
-            device.
+        proxy: the address and the first port of the proxies, 0 for free ones.
     """
 
     scenario: StrPath
@@ -213,7 +219,7 @@ class LabRequest:
     place: str = "auto"
     out: StrPath = RUNS
     timeout: float = START_S
-    proxy: tuple[str, int] | None = None
+    proxy: tuple[str, int] = ("127.0.0.1", 0)
 
 
 @contextlib.contextmanager
@@ -224,54 +230,54 @@ def opened(
     start."""
     RunOptions(seed=wanted.seed)
     Settings(place=wanted.place, timeout=wanted.timeout)
-    found = requests.scenario_of(wanted.scenario)
+    requests.scenario_of(wanted.scenario)  # Raises what is wrong with the scenario.
     where = session.choose_place(wanted.place)
     environment.prepare(where, progress)
-    first = free_ports(len(found.links) + 2)
-    address = ("127.0.0.1", first + len(found.links) + 1)
-    proxy = wanted.proxy or ("127.0.0.1", first)
-    reaches = requests.outside_of(wanted.origins, wanted.outside, proxy, found, where.name)
-    assert reaches is not None, "there are proxies"
-    urls = way_outside.urls(reaches)
     words = [
         *("live", str(wanted.scenario), "--place", where.name, "--seed", str(wanted.seed)),
-        *("--out", str(wanted.out), "--listen-proxy", to_text(proxy), "--listen", to_text(address)),
+        *("--out", str(wanted.out), "--listen-proxy", to_text(wanted.proxy)),
+        *("--listen", "127.0.0.1:0"),
         *(word for one in wanted.origins for word in ("--origin", one)),
         *(["--outside"] if wanted.outside else []),
     ]
     with lab_process(words) as process:
-        lab = OpenLab(
-            urls.pop(""),
-            urls,
-            tuple(one.url for one in reaches.origins),
-            f"http://{to_text(address)}/metrics",
-            address,
-            process,
-        )
-        in_front = from_here(proxy)
-        process.wait(
-            lambda: _answers(in_front) and _RECORDED in _metrics(address), wanted.timeout, go_on
-        )
-        yield lab
+        yield process.wait(lambda: _ready(process), wanted.timeout, go_on)
+
+
+def _ready(process: LabProcess) -> OpenLab | None:
+    """Returns the lab once its links have their first state and its proxy answers.
+
+    Only the lab itself says its addresses, and it listens on them as long as it lives.
+    """
+    said = process.addresses()
+    if said is None:
+        return None
+    address = parse(said["address"])
+    urls = dict(said["proxies"])
+    proxy = urls.pop("")
+    if _RECORDED not in _metrics(address) or not _answers(parse(proxy.removeprefix("http://"))):
+        return None
+    metrics = f"http://{to_text(address)}/metrics"
+    return OpenLab(proxy, urls, tuple(said["origins"]), metrics, address, process)
 
 
 def _metrics(address: tuple[str, int]) -> str:
     """Returns the lab's metrics, "" if it does not answer."""
     with contextlib.suppress(OSError, http.client.HTTPException):
-        return _answer(address, "/metrics")
+        return _answer(address, "/metrics", _LOOK_S)
     return ""
 
 
-def _answer(address: tuple[str, int], path: str) -> str:
+def _answer(address: tuple[str, int], path: str, timeout_s: float = _ANSWER_S) -> str:
     """Returns what the lab answers. Raises OSError, HTTPException."""
-    connection = http.client.HTTPConnection(*address, timeout=_ANSWER_S)
+    connection = http.client.HTTPConnection(*address, timeout=timeout_s)
     with contextlib.closing(connection):
         connection.request("GET", path)
         return connection.getresponse().read().decode()
 
 
 def _answers(proxy: tuple[str, int]) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(proxy, _ANSWER_S) as probe:
+    with contextlib.suppress(OSError), socket.create_connection(proxy, _LOOK_S) as probe:
         probe.sendall(_HELLO)
         return probe.recv(len(_WELCOME)) == _WELCOME
     return False

@@ -10,10 +10,11 @@ from msgspec import UNSET
 from linklab.api import environment
 from linklab.api.errors import UsageError
 from linklab.api.settings import RunOptions, Settings, StrPath
-from linklab.lab.network.services import HTTPS_PORT, Outside, OwnServer
+from linklab.lab.network.services import HTTPS_PORT, OwnServer
 from linklab.live import way_outside
 from linklab.runs import clients, programs, run_energy, visible_paths
 from linklab.runs.job import require_no_credentials, words
+from linklab.runs.reach import Reach
 from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario, find
 
@@ -80,7 +81,7 @@ def for_clients(plan: Plan, runs: int, how: RunOptions, where: Settings) -> list
 
 
 def for_command(
-    scenario: Scenario, command: Sequence[str], how: RunOptions, outside: Outside | None = None
+    scenario: Scenario, command: Sequence[str], how: RunOptions, reach: Reach | None = None
 ) -> RunRequest:
     """Returns the request for a run of the user's program. Raises UsageError, ProgramError."""
     try:
@@ -95,7 +96,7 @@ def for_command(
         shift_s=how.shift,
         server=_server(how),
         share=_share(how),
-        outside=outside,
+        reach=reach,
         pcap=_recorded_links(how.pcap, scenario),
         tls_keys=how.tls_keys,
     )
@@ -114,7 +115,7 @@ def outside_of(
     proxy: tuple[str, int] | None,
     scenario: Scenario,
     place: str,
-) -> Outside | None:
+) -> Reach | None:
     """Returns the connections to the outside that are asked for. Raises UsageError."""
     if not (origins or everything or proxy):
         return None

@@ -89,9 +89,11 @@ def run(options: argparse.Namespace) -> int:
     if not options.command:
         raise UsageError("exec needs a command: linklab exec SCENARIO -- COMMAND…")
     scenario = find(options.scenario)
-    reaches = outside(options, scenario, _place(options))
-    request = requests.for_command(scenario, options.command, running.run_options(options), reaches)
-    finished = running.run_one(request, options)
+    place = _place(options)
+    how = running.run_options(options)
+    with outside(options, scenario, place) as reach:
+        request = requests.for_command(scenario, options.command, how, reach)
+        finished = running.run_one(request, options)
     for name, stream in (("client.out", sys.stdout), ("client.err", sys.stderr)):
         path = finished.run_dir / name
         if os.path.lexists(path) and not options.json:

@@ -58,7 +58,7 @@ OPTIONS = {
     "your own server": "--server --server-restarts --port --share",
     "the network outside the lab": "--origin --outside --listen-proxy",
     "packet capture": "--pcap --tls-keys",
-    "address of the live lab": "--listen --live --page --dashboards",
+    "address of the live lab": "--listen --live --page --dashboards --addresses-fd",
     "several machines": "--scheduler --tls-ca --tls-cert --tls-key",
     "for CI": "--junit --markdown",
     "Prometheus and Grafana": "--retention --grafana --reports --open",

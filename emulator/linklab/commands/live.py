@@ -38,8 +38,11 @@ ADDRESS. Anyone who reaches the address may read metrics, status and page. It is
 plain HTTP: use a tunnel over networks that you do not trust.
 
 With --listen-proxy the links carry only the proxy's traffic, unless -a names
-algorithms that download too. If several take turns, the proxy is away for
-seconds between two of them. --origin and --outside say where it leads.
+algorithms that download too. If several take turns, connections wait for the
+next one to begin. --origin and --outside say where the proxy leads.
+
+A program that starts a lab lets it choose ports, which nobody can take first:
+--listen 127.0.0.1:0 --listen-proxy 0 --addresses-fd N.
 
 examples:
   linklab live live -a alg3,alg1
@@ -77,6 +80,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a page at / to watch and change the links in a browser (default on)",
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.add_argument(
+        "--addresses-fd",
+        type=int,
+        metavar="N",
+        help="write the lab's addresses as a line of JSON to the inherited descriptor N",
+    )
     parser.add_argument("--dashboards", metavar="URL", help="the dashboards' address, for the log")
 
 
@@ -100,16 +109,15 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--record: {error}") from None
     where = session.choose_place(options.place)
     running.announce(where)
-    start.live(
-        session.requests(scenario, names, options.seed, outside(options, scenario, where.name)),
-        where=where,
-        parent=options.out,
-        outlets=Outlets(
-            address=options.address,
-            page=options.page == "on",
-            open=options.open,
-            dashboards=options.dashboards,
-            recorder=recorder,
-        ),
+    outlets = Outlets(
+        address=options.address,
+        page=options.page == "on",
+        open=options.open,
+        dashboards=options.dashboards,
+        recorder=recorder,
+        addresses_fd=options.addresses_fd,
     )
+    with outside(options, scenario, where.name) as reach:
+        turn = session.requests(scenario, names, options.seed, reach)
+        start.live(turn, where=where, parent=options.out, outlets=outlets)
     return 0

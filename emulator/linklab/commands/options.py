@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from linklab.live import address
 from linklab.places.names import CLOCKS, PLACES, PROCESSORS
 
 if TYPE_CHECKING:
-    from linklab.lab.network.services import Outside
+    from linklab.runs.reach import Reach
     from linklab.scenario import Scenario
 
 
@@ -197,12 +197,13 @@ def add_proxy(parser: argparse.ArgumentParser, more: str) -> None:
         type=_proxy,
         metavar="[ADDRESS:]PORT",
         help="open an HTTP and SOCKS5 proxy over all links, on the loopback device unless ADDRESS "
-        f"says. The following ports are one proxy per link {more}",
+        f"says. The following ports are one proxy per link. PORT 0 takes free ones {more}",
     )
 
 
-def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outside | None:
-    """Returns the connections to the outside that the options ask for, and says what they open.
+@contextlib.contextmanager
+def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Iterator[Reach | None]:
+    """Yields the connections to the outside that the options ask for, and says what they open.
     Raises UsageError."""
     from linklab.api import requests  # YAML is slow to load.
     from linklab.live import way_outside
@@ -210,9 +211,12 @@ def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Outs
     found = requests.outside_of(
         options.origin, options.outside, options.listen_proxy, scenario, place
     )
-    if found is not None:
-        print("\n".join(way_outside.in_words(found)), file=sys.stderr)
-    return found
+    if found is None:
+        yield None
+        return
+    with contextlib.closing(found):
+        print("\n".join(way_outside.in_words(found.outside)), file=sys.stderr)
+        yield found
 
 
 def _port(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from dataclasses import replace
 
 from linklab.commands.options import add_live_address, add_out, add_proxy
 from linklab.live import address
@@ -41,7 +42,9 @@ def run(options: argparse.Namespace) -> int:
     from linklab.api.http.server import DOCUMENT, serving
     from linklab.api.live_lab import LabRequest
 
-    how = LabRequest(scenario="", place=options.place, out=options.out, proxy=options.listen_proxy)
+    how = LabRequest(scenario="", place=options.place, out=options.out)
+    if options.listen_proxy is not None:
+        how = replace(how, proxy=options.listen_proxy)
     with serving(options.address, OneLab(how)) as server:
         url = f"http://{address.to_text(address.from_here(server.address))}"
         print(

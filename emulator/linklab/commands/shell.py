@@ -66,15 +66,12 @@ def run(options: argparse.Namespace) -> int:
     scenario = find(options.scenario)
     where = session.choose_place(options.place)
     running.announce(where)
-    request = requests.for_command(
-        scenario,
-        options.command or _shell(),
-        running.run_options(options),
-        outside(options, scenario, where.name),
-    )
+    how = running.run_options(options)
     terminal = Terminal(window=window, directory=str(Path.cwd()), on=options.on)
-    request = replace(request, name="shell", terminal=terminal)
-    return shell.run(request, where, options.out, options.address)
+    with outside(options, scenario, where.name) as reach:
+        request = requests.for_command(scenario, options.command or _shell(), how, reach)
+        request = replace(request, name="shell", terminal=terminal)
+        return shell.run(request, where, options.out, options.address)
 
 
 def _shell() -> tuple[str, ...]:

@@ -26,14 +26,13 @@ def parse(text: str) -> tuple[str, int]:
 
 
 def parse_proxy(text: str) -> tuple[str, int]:
-    """Reads where a proxy listens: `8080` of the loopback device, `0.0.0.0:8080` or `:8080`.
+    """Reads where a proxy listens: `8080` of the loopback device, `0.0.0.0:8080` or `:8080`. Port 0
+    stands for free ones.
 
     Raises ValueError that says what is allowed.
     """
     try:
         host, port = parse(text if ":" in text else f"127.0.0.1:{text}")
-        if port == 0:
-            raise ValueError
         return str(ipaddress.IPv4Address(host)), port
     except ValueError:
         raise ValueError(

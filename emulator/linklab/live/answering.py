@@ -47,15 +47,19 @@ class AnsweringHandler(BaseHTTPRequestHandler):
             return strange
         if not request_guard.origin_is_ours(self.headers):
             return "a page of another site commands no lab"
-        if not request_guard.has_token(self.headers, type(self).token):
+        if not self.knows_token():
             return (
                 "a command needs the lab's token: the lab says where it is when it starts; set "
                 f"{livetoken.ENVIRONMENT}"
             )
         return None
 
+    def knows_token(self) -> bool:
+        """Tells whether the request comes from a program that knows the token."""
+        return request_guard.has_token(self.headers, type(self).token)
+
     def body(self) -> bytes:
-        """Returns the request's body. Raises BodyError."""
+        """Returns the request's body, which can be read once. Raises BodyError."""
         try:
             length = int(self.headers.get("Content-Length", ""))
         except ValueError:

@@ -26,7 +26,7 @@ from prometheus_client.registry import Collector
 
 from linklab.core.records import RecordError
 from linklab.lab.player.control import Command
-from linklab.live import page_files, request_guard
+from linklab.live import page_files, proof, request_guard
 from linklab.live import token as livetoken
 from linklab.live.address import to_text
 from linklab.live.answering import AnsweringHandler, BodyError
@@ -83,6 +83,7 @@ class LiveServer:
             staticmethod(obey),
         )
         Handler.token, Handler.page = token, page
+        Handler.challenges = proof.Challenges()
         Handler.streams = threading.BoundedSemaphore(MOST_STREAMS)
         try:
             self._server = BoundedServer(address, Handler)
@@ -132,6 +133,7 @@ class _Handler(AnsweringHandler):
     status: Callable[[], dict[str, Any]]
     obey: Obey
     page: PageSource | None
+    challenges: proof.Challenges
     streams: threading.BoundedSemaphore
 
     def do_GET(self) -> None:
@@ -140,6 +142,8 @@ class _Handler(AnsweringHandler):
             self._metrics()
         elif (strange := self.strange_host()) is not None:
             self.refuse(HTTPStatus.FORBIDDEN, strange)
+        elif path == proof.PATH:
+            self.answer_json(HTTPStatus.OK, {"challenge": self.challenges.new()})
         elif path == "/status" or (path == "/" and self.page is None):
             self.answer_json(HTTPStatus.OK, type(self).status())
         elif self.page is None:
@@ -196,6 +200,11 @@ class _Handler(AnsweringHandler):
             self.streams.release()
 
     def do_POST(self) -> None:
+        self._signed = ""
+        try:
+            self._body = self.body()
+        except BodyError as error:
+            return self.refuse(error.status, str(error))
         if (obstacle := self.obstacle()) is not None:
             self.refuse(HTTPStatus.FORBIDDEN, obstacle)
         elif self.path == "/command":
@@ -204,19 +213,31 @@ class _Handler(AnsweringHandler):
             self._obey(Change, Change.command)
         else:
             self.refuse(HTTPStatus.NOT_FOUND, "commands go to /command")
+        return None
+
+    def knows_token(self) -> bool:
+        """Tells whether the request has the token, or is signed with it."""
+        challenge, colon, signed = self.headers.get(proof.HEADER, "").partition(":")
+        if not colon:
+            return super().knows_token()
+        if not self.challenges.use(challenge):
+            return False
+        self._signed = challenge
+        return proof.is_signed(signed, self.token, self.path, challenge, self._body)
 
     def _obey(self, kind: type[T], command_of: Callable[[T], Command]) -> None:
         """Executes the command in the request's body, which is of some type."""
         try:
-            asked = msgspec.json.decode(self.body(), type=kind)
+            asked = msgspec.json.decode(self._body, type=kind)
             said = type(self).obey(command_of(asked))
-        except BodyError as error:
-            return self.refuse(error.status, str(error))
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
             return self.refuse(HTTPStatus.BAD_REQUEST, str(error))
         except OSError as error:
             return self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-        return self.answer_json(HTTPStatus.OK, {"done": said})
+        text = json.dumps({"done": said}).encode()
+        mark = proof.signature(self.token, proof.ANSWER, self._signed, text)
+        more = {proof.HEADER: mark} if self._signed else None
+        return self.answer(HTTPStatus.OK, text, "application/json", more)
 
 
 def _news(page: PageSource, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:

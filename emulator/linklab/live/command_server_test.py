@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import http.client
 import json
+import random
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -212,3 +214,37 @@ def test_an_address_that_is_taken_is_said(lab: Lab) -> None:
     status: dict[str, Any] = {}
     with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{lab.server.address[1]}"):
         LiveServer(lab.server.address, lab.metrics, lambda: status, nothing, TOKEN)
+
+
+def challenged(lab: Lab) -> str:
+    return str(json.loads(lab.ask("GET", "/challenge")[2])["challenge"])
+
+
+def test_a_signed_command_is_obeyed_once_and_only_as_it_was_signed(lab: Lab) -> None:
+    """One byte changed anywhere, a used challenge and an invented one are no proof."""
+    draw = random.Random(48)
+    body = '{"link": "wifi", "carrier": "down"}'
+
+    def signed(challenge: str, path: str, text: str, token: str) -> str:
+        said = f"{path}\n{challenge}\n{text}".encode()
+        return f"{challenge}:{hmac.digest(token.encode(), said, 'sha256').hex()}"
+
+    for turn in range(40):
+        challenge = challenged(lab)
+        right = signed(challenge, "/command", body, TOKEN)
+        at = draw.randrange(len(right))
+        other = draw.choice([one for one in "0123456789abcdef" if one != right[at]])
+        wrong = [
+            (body, signed(challenged(lab), "/change", body, TOKEN)),
+            (body, signed(challenged(lab), "/command", body, TOKEN[1:])),
+            (body, signed(f"{draw.getrandbits(128):032x}", "/command", body, TOKEN)),
+            (body, right[:at] + other + right[at + 1 :]),
+            (body.replace("down", "up"), signed(challenged(lab), "/command", body, TOKEN)),
+        ]
+        text, given = draw.choice(wrong)
+        assert lab.ask("POST", "/command", text, X_Linklab_Proof=given)[0] == 403
+        assert len(lab.obeyed) == turn
+        right = signed(challenged(lab), "/command", body, TOKEN)
+        assert lab.ask("POST", "/command", body, X_Linklab_Proof=right)[0] == 200
+        assert lab.ask("POST", "/command", body, X_Linklab_Proof=right)[0] == 403
+        assert len(lab.obeyed) == turn + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.client
 import json
@@ -23,7 +24,7 @@ from linklab.core.limits import (
     MIN_RATE_BPS,
 )
 from linklab.lab.player.control import Command
-from linklab.live import impairing, token
+from linklab.live import impairing, proof, token
 from linklab.live.address import to_text
 from linklab.models import impairments
 from linklab.models.events import round_trip
@@ -217,6 +218,7 @@ def in_words(command: Command, *, is_executed: bool = True) -> str:
     return f"{command.link}: {command.in_words()}{more}"
 
 
+_COMMAND = "/command"
 _MOST_BYTES = 1 << 16
 """The most bytes read of a response."""
 
@@ -224,29 +226,53 @@ _ANSWER_S = 10.0
 """The longest wait for a response. The lab itself waits up to `control.ANSWER_S` for a change."""
 
 
-def send(address: tuple[str, int], command: Command) -> str:
-    """Sends a command to a live lab, and returns its answer. Raises RuntimeError if that fails."""
-    connection = http.client.HTTPConnection(*address, timeout=_ANSWER_S)
+def send(address: tuple[str, int], command: Command, secret: str | None = None) -> str:
+    """Sends a command to a live lab, and returns its answer. Raises RuntimeError if that fails.
+
+    `secret` is the lab's token, by default the one that is known for the address. It is not sent.
+    """
+    secret = secret or token.known(address) or ""
+    asked = msgspec.json.encode(command)
     try:
-        connection.request(
-            "POST",
-            "/command",
-            msgspec.json.encode(command),
-            {GUARD: token.known(address) or "", "Host": to_text(("localhost", address[1]))},
-        )
-        answer = json.loads(connection.getresponse().read(_MOST_BYTES))
+        match json.loads(_exchanged(address, "GET", proof.PATH)[0]):
+            case {"challenge": str(challenge)}:
+                pass
+            case _:
+                raise _no_lab(address)
+        signed = proof.signature(secret, _COMMAND, challenge, asked)
+        header = {proof.HEADER: f"{challenge}:{signed}"}
+        text, mark = _exchanged(address, "POST", _COMMAND, asked, header)
+        answer = json.loads(text)
     except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
         raise RuntimeError(
             f"no live lab answers at {to_text(address)} ({error}): start one with `linklab live`, "
             "or name its address with --live"
         ) from None
-    finally:
-        connection.close()
     match answer:
         case {"error": str(why)}:
             raise RuntimeError(why)
-        case {"done": str(done)}:
+        case {"done": str(done)} if proof.is_signed(mark, secret, proof.ANSWER, challenge, text):
             return done
-    raise RuntimeError(
+    raise _no_lab(address)
+
+
+def _no_lab(address: tuple[str, int]) -> RuntimeError:
+    return RuntimeError(
         f"what answers at {to_text(address)} is no live lab: name the address of one with --live"
     )
+
+
+def _exchanged(
+    address: tuple[str, int],
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    headers: dict[str, str] | None = None,
+) -> tuple[bytes, str]:
+    """Asks a lab. Returns its answer and the answer's signature. Raises OSError, HTTPException."""
+    connection = http.client.HTTPConnection(*address, timeout=_ANSWER_S)
+    host = {"Host": to_text(("localhost", address[1]))}
+    with contextlib.closing(connection):
+        connection.request(method, path, body, host | (headers or {}))
+        answer = connection.getresponse()
+        return answer.read(_MOST_BYTES), answer.headers.get(proof.HEADER, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ from linklab.live.link_command import (
     send,
 )
 from linklab.scenario import Scenario
+
+TOKEN = "known-to-the-labs-account"
 
 
 @pytest.mark.parametrize(
@@ -245,16 +248,24 @@ def test_where_no_lab_answers_the_error_says_what_to_do() -> None:
 
 @pytest.fixture
 def answering() -> Iterator[Callable[[bytes], tuple[str, int]]]:
-    """Starts a server whose answer to everything is the one given; its address."""
+    """Starts a server that answers every command as given, and knows `TOKEN`; its address."""
     with ExitStack() as started:
 
         def start(answer: bytes) -> tuple[str, int]:
             class Handler(BaseHTTPRequestHandler):
+                def do_GET(self) -> None:
+                    self.say(b'{"challenge": "1234"}', "")
+
                 def do_POST(self) -> None:
+                    said = b"answer\n1234\n" + answer
+                    self.say(answer, hmac.digest(TOKEN.encode(), said, "sha256").hex())
+
+                def say(self, text: bytes, mark: str) -> None:
                     self.send_response(200)
-                    self.send_header("Content-Length", str(len(answer)))
+                    self.send_header("Content-Length", str(len(text)))
+                    self.send_header("X-Linklab-Proof", mark)
                     self.end_headers()
-                    self.wfile.write(answer)
+                    self.wfile.write(text)
 
                 def log_message(self, format: str, *args: object) -> None:
                     pass
@@ -268,7 +279,9 @@ def answering() -> Iterator[Callable[[bytes], tuple[str, int]]]:
 
 
 def test_what_a_lab_says(answering: Callable[[bytes], tuple[str, int]]) -> None:
-    assert send(answering(b'{"done": "wifi: up"}'), Command(next=True)) == "wifi: up"
+    assert send(answering(b'{"done": "wifi: up"}'), Command(next=True), TOKEN) == "wifi: up"
+    with pytest.raises(RuntimeError, match="is no live lab"):
+        send(answering(b'{"done": "wifi: up"}'), Command(next=True), "another token")
     with pytest.raises(RuntimeError, match=r"^there is one algorithm only$"):
         send(answering(b'{"error": "there is one algorithm only"}'), Command(next=True))
 

@@ -38,6 +38,7 @@ from linklab.live.recorder import Recorder, title_of
 from linklab.places import choice
 from linklab.places.choice import Environment
 from linklab.runs import job, runner, summary
+from linklab.runs.reach import Reach
 from linklab.runs.run_figures import FigureError, RunFigures
 from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
@@ -55,13 +56,13 @@ _SLEEP = ("sleep", "infinity")
 
 
 def requests(
-    scenario: Scenario, algorithms: Sequence[str], seed: int, outside: Outside | None
+    scenario: Scenario, algorithms: Sequence[str], seed: int, reach: Reach | None
 ) -> list[RunRequest]:
     """Returns the runs of a turn: one for each algorithm, or one without a download. Raises
     RunError if an algorithm does not fit."""
     if not algorithms:
-        return [RunRequest(scenario, None, seed, command=_SLEEP, name=job.NOBODY, outside=outside)]
-    return [RunRequest(scenario, name, seed, outside=outside) for name in algorithms]
+        return [RunRequest(scenario, None, seed, command=_SLEEP, name=job.NOBODY, reach=reach)]
+    return [RunRequest(scenario, name, seed, reach=reach) for name in algorithms]
 
 
 def choose_place(wanted: str) -> Environment:
@@ -116,7 +117,8 @@ class LiveLab:
         with self._lock:
             running = self._running
             changed = [msgspec.to_builtins(one) for one in self._standing.values()]
-        outside = self._turn[0].outside or Outside()
+        reach = self._turn[0].reach
+        outside = Outside() if reach is None else reach.outside
         return {
             "scenario": self._scenario.name,
             "algorithms": [one.client for one in self._turn if one.client],

@@ -27,6 +27,7 @@ from linklab.places import choice
 from linklab.places.choice import Environment, PlaceError
 from linklab.runs import job, runner, summary
 from linklab.runs.job_test import JOB
+from linklab.runs.reach import Reach
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.runner import RunError, RunRequest
 from linklab.scenario import Scenario
@@ -362,7 +363,7 @@ def test_the_host_comes_first_and_why_not_is_said(monkeypatch: pytest.MonkeyPatc
 def test_the_status_has_the_ways_into_the_lab_and_out_of_it(small: Scenario) -> None:
     origin = Origin("http://10.0.1.1:3000/", "", "10.0.1.1", 3000, ("127.0.0.1", 3000))
     outside = Outside(origins=(origin,), proxies={"": 8080, "wifi": 8081})
-    with contextlib.closing(LiveLab(requests(small, [], 1, outside), GUEST)) as lab:
+    with contextlib.closing(LiveLab(requests(small, [], 1, Reach(outside)), GUEST)) as lab:
         status = lab.status()
     assert status["origins"] == ["http://10.0.1.1:3000/"]
     assert status["proxies"] == {"": "http://127.0.0.1:8080", "wifi": "http://127.0.0.1:8081"}

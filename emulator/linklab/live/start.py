@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from linklab.live import page_link
+from linklab.live.address import to_text
 from linklab.live.command_server import LiveServer, PageSource, serving
 from linklab.live.recorder import Recorder
 from linklab.live.session import KEPT_RUNS, LiveLab
@@ -28,6 +31,7 @@ class Outlets:
         open: whether a browser opens it.
         dashboards: the URL of Grafana, to be printed.
         recorder: writes what is changed by hand.
+        addresses_fd: the descriptor to which the lab's addresses are written.
     """
 
     address: tuple[str, int]
@@ -35,12 +39,14 @@ class Outlets:
     open: bool = False
     dashboards: str | None = None
     recorder: Recorder | None = None
+    addresses_fd: int | None = None
 
 
 def live(turn: Sequence[RunRequest], *, where: Environment, parent: Path, outlets: Outlets) -> None:
     """Runs a live lab until it is interrupted, with its run directories below `parent`.
 
-    Raises TokenError if the environment has an invalid token.
+    Raises TokenError if the environment has an invalid token, OSError if the addresses cannot be
+    told.
     """
     with contextlib.ExitStack() as stack:
         lab = LiveLab(turn, where, outlets.recorder)
@@ -51,6 +57,8 @@ def live(turn: Sequence[RunRequest], *, where: Environment, parent: Path, outlet
         server, token, kept = stack.enter_context(
             serving(outlets.address, lab.exporter, lab.status, lab.obey, page)
         )
+        if outlets.addresses_fd is not None:
+            _tell(outlets.addresses_fd, server, lab.status())
         directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
         _say(turn, server, directory, kept)
         if outlets.page:
@@ -58,6 +66,17 @@ def live(turn: Sequence[RunRequest], *, where: Environment, parent: Path, outlet
         if outlets.dashboards:
             print(f"open {outlets.dashboards}", file=sys.stderr)
         lab.run(directory)
+
+
+def _tell(descriptor: int, server: LiveServer, status: dict[str, Any]) -> None:
+    """Writes the addresses for the program that started the lab. The lab listens on all of them."""
+    said = {"address": to_text(server.address), "proxies": status["proxies"]}
+    said["origins"] = status["origins"]
+    try:
+        with open(descriptor, "w") as pipe:
+            pipe.write(f"{json.dumps(said)}\n")
+    except OSError as error:
+        raise OSError(f"--addresses-fd {descriptor}: {error.strerror}") from None
 
 
 def _say(turn: Sequence[RunRequest], server: LiveServer, directory: Path, kept: str) -> None:

@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from linklab.core.free_ports import first_of, held_ports
 from linklab.core.ip_family import IPV4, IPV6, Families
 from linklab.lab.network.services import Origin, Outside
 from linklab.live.address import from_here, is_loopback, to_text
 from linklab.places.guest import gateway
+from linklab.runs.reach import Reach
 from linklab.scenario import Scenario
 
 LAB = ipaddress.IPv4Network("10.0.0.0/8")
@@ -35,10 +37,10 @@ def wanted(
     proxy: tuple[str, int] | None,
     scenario: Scenario,
     place: str,
-) -> Outside:
+) -> Reach:
     """Returns what to open for a lab in `place`, which is `guest` or `host`.
 
-    `proxy` is the address and the first port of the proxies.
+    `proxy` is the address and the first port of the proxies, 0 for free ones. They listen at once.
     Raises ValueError if an origin is no URL, has no address or does not answer, if a link of IPv6
     alone cannot reach it, or if a port is in use.
     """
@@ -48,18 +50,21 @@ def wanted(
     families = scenario.network.families
     found = [_origin(url, number, families) for number, url in enumerate(origins)]
     _require_reached(scenario, found, everything=everything)
-    listen, first = proxy or ("127.0.0.1", 0)
-    names = [] if proxy is None else ["", *scenario.links]
-    proxies = {name: first + number for number, name in enumerate(names)}
-    for port in proxies.values():
-        _require_free(listen, port)
-    return Outside(
+    opened = Outside(
         origins=tuple(_seen_from(place, one) for one in found),
         resolver=_resolver(place) if everything else None,
-        proxies=proxies,
         reaches_loopback=any(ipaddress.ip_address(one.to[0]).is_loopback for one in found),
-        listen=listen,
     )
+    if proxy is None:
+        return Reach(opened)
+    names = ["", *scenario.links]
+    try:
+        held = held_ports(*proxy, len(names))
+    except OSError as error:
+        where = proxy[0] if error.filename is None else f"port {error.filename} of {proxy[0]}"
+        raise ValueError(f"--listen-proxy: {where}: {error.strerror}") from None
+    ports = {name: first_of(held) + number for number, name in enumerate(names)}
+    return Reach(msgspec.structs.replace(opened, proxies=ports, listen=proxy[0]), held)
 
 
 def _origin(url: str, number: int, families: Families) -> Origin:
@@ -157,16 +162,6 @@ def _resolver(place: str) -> tuple[str, int]:
         if word == "nameserver" and ":" not in address:
             return (address.strip(), 53)
     raise ValueError(f"--outside: {_RESOLVER_FILE} names no server with an IPv4 address")
-
-
-def _require_free(listen: str, port: int) -> None:
-    try:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((listen, port))
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ValueError(f"--listen-proxy: port {port} of {listen}: {why}") from None
 
 
 def urls(outside: Outside) -> dict[str, str]:

@@ -1,3 +1,4 @@
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -7,11 +8,25 @@ import pytest
 
 from linklab.core.free_ports import free_ports
 from linklab.core.ip_family import Families
-from linklab.lab.network.services import Origin
+from linklab.lab.network.services import Origin, Outside
 from linklab.live import way_outside
 from linklab.places.guest import gateway
 from linklab.scenario import Scenario
 from linklab.scenario.network import NetworkSettings
+
+
+def wanted(
+    origins: list[str],
+    everything: bool,
+    proxy: tuple[str, int] | None,
+    scenario: Scenario,
+    place: str,
+) -> Outside:
+    """Returns what is opened, without its sockets."""
+    with contextlib.closing(
+        way_outside.wanted(origins, everything, proxy, scenario, place)
+    ) as reach:
+        return reach.outside
 
 
 @pytest.fixture
@@ -28,13 +43,13 @@ def test_this_machine_s_server_has_an_address_of_its_own_in_the_lab(
     small: Scenario, port: int
 ) -> None:
     url = f"http://localhost:{port}/a?b=c"
-    on_host = way_outside.wanted([url], False, None, small, "host")
-    wanted = Origin(f"http://10.0.1.1:{port}/a?b=c", "", "10.0.1.1", port, ("127.0.0.1", port))
-    assert on_host.origins == (wanted,)
+    on_host = wanted([url], False, None, small, "host")
+    made = Origin(f"http://10.0.1.1:{port}/a?b=c", "", "10.0.1.1", port, ("127.0.0.1", port))
+    assert on_host.origins == (made,)
     assert on_host.reaches_loopback
-    (in_guest,) = way_outside.wanted([url], False, None, small, "guest").origins
+    (in_guest,) = wanted([url], False, None, small, "guest").origins
     assert in_guest.to == (gateway.GATEWAY, port)
-    assert in_guest.url == wanted.url
+    assert in_guest.url == made.url
 
 
 def test_a_server_keeps_its_name(
@@ -42,16 +57,14 @@ def test_a_server_keeps_its_name(
 ) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
-    (origin,) = way_outside.wanted(
-        [f"https://shop.test:{port}/"], False, None, small, "host"
-    ).origins
+    (origin,) = wanted([f"https://shop.test:{port}/"], False, None, small, "host").origins
     assert (origin.url, origin.name) == (f"https://shop.test:{port}/", "shop.test")
     assert origin.address == "10.0.1.1", "a name of this machine itself"
 
 
 def test_a_proxy_over_all_links_and_one_over_each(small: Scenario, port: int) -> None:
     free = free_ports(3)
-    found = way_outside.wanted([], False, ("127.0.0.1", free), small, "host")
+    found = wanted([], False, ("127.0.0.1", free), small, "host")
     assert found.proxies == {"": free, "wifi": free + 1, "lte": free + 2}
     assert way_outside.in_words(found) == [
         f"proxy over all links: http://127.0.0.1:{free} (HTTP and SOCKS5)",
@@ -62,12 +75,12 @@ def test_a_proxy_over_all_links_and_one_over_each(small: Scenario, port: int) ->
 
 def test_proxies_on_all_addresses_are_a_warning(small: Scenario, port: int) -> None:
     free = free_ports(3)
-    found = way_outside.wanted([], False, ("0.0.0.0", free), small, "host")
+    found = wanted([], False, ("0.0.0.0", free), small, "host")
     assert found.listen == "0.0.0.0"
     assert way_outside.urls(found)[""] == f"http://127.0.0.1:{free}"
     assert "whoever reaches 0.0.0.0" in way_outside.in_words(found)[-1]
     with pytest.raises(ValueError, match=r"port 7 of 192.0.2.9: Cannot assign requested address"):
-        way_outside.wanted([], False, ("192.0.2.9", 7), small, "host")
+        wanted([], False, ("192.0.2.9", 7), small, "host")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +99,7 @@ def test_an_origin_that_cannot_be_is_one_error(
 ) -> None:
     monkeypatch.setattr(way_outside, "CONNECT_TIMEOUT_S", 0.2)
     with pytest.raises(ValueError, match=words):
-        way_outside.wanted([url], False, None, small, "host")
+        wanted([url], False, None, small, "host")
 
 
 def test_a_server_that_is_just_being_started_is_waited_for(
@@ -104,20 +117,20 @@ def test_a_server_that_is_just_being_started_is_waited_for(
     timer = threading.Timer(0.3, begin)
     timer.start()
     with late:
-        found = way_outside.wanted([f"http://127.0.0.1:{port}/"], False, None, small, "host")
+        found = wanted([f"http://127.0.0.1:{port}/"], False, None, small, "host")
         timer.join()
     assert found.origins[0].to == ("127.0.0.1", port)
 
 
 def test_a_port_that_is_taken_is_said(small: Scenario, port: int) -> None:
     with pytest.raises(ValueError, match=f"port {port} of 127.0.0.1: Address already in use"):
-        way_outside.wanted([], False, ("127.0.0.1", port), small, "host")
+        wanted([], False, ("127.0.0.1", port), small, "host")
 
 
 def test_a_missing_program_is_said(small: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "obstacle", lambda: "slirp4netns is missing: apt-get install it")
     with pytest.raises(ValueError, match="no way outside: slirp4netns is missing"):
-        way_outside.wanted([], True, None, small, "guest")
+        wanted([], True, None, small, "guest")
 
 
 def with_families(scenario: Scenario, network: Families, lte: Families) -> Scenario:
@@ -133,7 +146,7 @@ def test_a_lab_with_ipv6_names_what_has_no_name(small: Scenario, port: int) -> N
     """A URL with an address would be of one family."""
     mixed = with_families(small, (4, 6), (6,))
     url = f"http://localhost:{port}/a"
-    (origin,) = way_outside.wanted([url], False, None, mixed, "host").origins
+    (origin,) = wanted([url], False, None, mixed, "host").origins
     assert (origin.url, origin.name) == (f"http://origin-1.linklab:{port}/a", "origin-1.linklab")
     assert origin.addresses((4, 6)) == ("10.0.1.1", "2001:db8:0:1::1")
     assert origin.addresses((6,)) == ("2001:db8:0:1::1",)
@@ -147,13 +160,13 @@ def test_what_a_link_of_ipv6_alone_cannot_reach_is_said_at_the_start(
     with pytest.raises(
         ValueError, match=r"--outside: lte has IPv6 only, .* by IPv4 only; needed: "
     ):
-        way_outside.wanted([], True, None, mixed, "guest")
-    assert way_outside.wanted([], True, None, both, "guest").resolver is not None
+        wanted([], True, None, mixed, "guest")
+    assert wanted([], True, None, both, "guest").resolver is not None
     monkeypatch.setattr(way_outside, "_require_answer", lambda *_: None)
     words = (
         r"^--origin http://192\.0\.2\.7/: lte has IPv6 only, and 192\.0\.2\.7 is of IPv4; needed: "
     )
     with pytest.raises(ValueError, match=words):
-        way_outside.wanted(["http://192.0.2.7/"], False, None, mixed, "host")
-    (kept,) = way_outside.wanted(["http://192.0.2.7/"], False, None, both, "host").origins
+        wanted(["http://192.0.2.7/"], False, None, mixed, "host")
+    (kept,) = wanted(["http://192.0.2.7/"], False, None, both, "host").origins
     assert (kept.url, kept.addresses((4, 6))) == ("http://192.0.2.7/", ("192.0.2.7",))

@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_SEED
 from linklab.core.paths import GUEST_MULTILINK, MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
-from linklab.lab.network.services import Outside, OwnServer
+from linklab.lab.network.services import LISTENERS, OwnServer
 from linklab.lab.programs import authority, payload
 from linklab.lab.programs import terminal as terminals
 from linklab.lab.programs.terminal import Terminal
@@ -38,6 +39,7 @@ from linklab.places.versions import versions
 from linklab.runs import clients, job, outcome, programs, run_energy, visible_paths
 from linklab.runs.job import Job
 from linklab.runs.payload_share import PayloadShare
+from linklab.runs.reach import Reach
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.named_files import with_files
 from linklab.schema.document import ScenarioError
@@ -86,7 +88,7 @@ class RunRequest:
     energy: str | None = None
     server: OwnServer | None = None
     terminal: Terminal | None = None
-    outside: Outside | None = None
+    reach: Reach | None = None
     pcap: tuple[str, ...] = ()
     tls_keys: bool = False
     share: tuple[str, ...] = ()
@@ -182,7 +184,7 @@ def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: boo
             server=programs.server_located(request.server),
             environment=programs.environment() if request.command or request.server else {},
             terminal=request.terminal,
-            outside=request.outside,
+            outside=None if request.reach is None else request.reach.outside,
             seed=request.seed,
             place=place.name,
             clock=place.clock,
@@ -238,8 +240,17 @@ class _HostRun:
     core = None
     """Its processes are not bound to a core."""
 
-    def __init__(self, run_dir: Path, timeout_s: float, channel: int | None = None) -> None:
-        own = {} if channel is None else {terminals.ENVIRONMENT: str(channel)}
+    def __init__(
+        self,
+        run_dir: Path,
+        timeout_s: float,
+        channel: int | None = None,
+        listeners: Sequence[socket.socket] = (),
+    ) -> None:
+        descriptors = [one.fileno() for one in listeners]
+        own = {LISTENERS: " ".join(map(str, descriptors))}
+        if channel is not None:
+            own[terminals.ENVIRONMENT] = str(channel)
         self.run_dir = self.growing_dir = run_dir
         self.deadline = time.monotonic() + timeout_s
         self._timeout_s = timeout_s
@@ -274,7 +285,7 @@ class _HostRun:
                         "TMPDIR": scratch,
                         **own,
                     },
-                    pass_fds=[] if channel is None else [channel],
+                    pass_fds=[*descriptors, *([] if channel is None else [channel])],
                     start_new_session=True,
                 )
             stack.callback(self._end)
@@ -329,7 +340,8 @@ def begin(
     `channel` is the descriptor of the far end of its terminal's channel (lab/programs/terminal.py).
     """
     if place.name == "host":
-        return _HostRun(run_dir, timeout_s, channel)
+        listeners = () if request.reach is None else request.reach.listeners
+        return _HostRun(run_dir, timeout_s, channel, listeners)
     certificates = _authority(in_cache("authority"))
     seen = visible_paths.select(request.commands, request.share, request.beside)
     if confinement.fence().name != "none" and request.name != job.NOBODY:
@@ -358,7 +370,7 @@ def begin(
         timeout_s=timeout_s,
         session=_SESSION,
         channel=channel,
-        way=_way(request.outside),
+        way=_way(request.reach),
         needed=needed,
     )
 
@@ -383,11 +395,9 @@ def _say_what_is_hidden(running: Guest | EmulatedGuest) -> None:
                 _say_once(note)
 
 
-def _way(outside: Outside | None) -> gateway.Way | None:
+def _way(reach: Reach | None) -> gateway.Way | None:
     """Returns the guest's connection to what a run reaches outside."""
-    if outside is None:
-        return None
-    return gateway.Way(tuple(outside.proxies.values()), outside.reaches_loopback, outside.listen)
+    return None if reach is None else gateway.Way(reach.listeners, reach.outside.reaches_loopback)
 
 
 def verdict(running: Running) -> str | None:

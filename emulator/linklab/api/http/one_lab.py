@@ -24,7 +24,6 @@ from linklab.api.http.messages import (
 )
 from linklab.api.live_lab import LabRequest, OpenLab, opened
 from linklab.api.progress import Tell
-from linklab.live import link_command
 
 _TICK_S: Final = 0.5
 
@@ -76,12 +75,12 @@ class OneLab:
         """Executes a LinkChange, and returns the link."""
         lab = self._current()
         try:
-            link = lab.open.link(name)
+            lab.open.link(name)
         except UsageError as error:
             raise RefusedError(HTTPStatus.NOT_FOUND, str(error), "name") from None
         command = command_of(name, change)
         try:
-            link_command.send(link.address, command)
+            lab.open.send(command)
         except RuntimeError as error:
             lab.running()
             raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error) from None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -33,7 +34,7 @@ from linklab.lab.network.hosts import LOOPBACK, Host, start_host
 from linklab.lab.network.lab import Lab
 from linklab.lab.network.nodes import Router
 from linklab.lab.network.routes import EVERYWHERE, add_route
-from linklab.lab.network.services import Outside
+from linklab.lab.network.services import LISTENERS, Outside
 from linklab.lab.network.topology import SERVER, Port
 from linklab.relay.rule import PROGRAM as RELAY
 from linklab.relay.rule import Rule
@@ -182,7 +183,8 @@ def _start_proxies(
     """Starts a proxy on the client host for each port, and the relay that leads to them."""
     words_of_all = stack.enter_context(log.open("ab"))
     ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
-    for name, port in wanted.proxies.items():
+    given = os.environ.pop(LISTENERS, "").split()
+    for number, (name, port) in enumerate(wanted.proxies.items()):
         links = lab.links if name == "" else {name: lab.links[name]}
         words = [
             word for one, link in links.items() for word in ("--link", f"{one}={link.path.device}")
@@ -191,7 +193,11 @@ def _start_proxies(
         algorithm = ["--algorithm", "single"] if len(links) == 1 else []
         argv = [multilink, "proxy", *words, *algorithm, *dns, "--listen", f"127.0.0.1:{port}"]
         stack.callback(ended, lab.client.start(argv, stderr=words_of_all))
-        sock = listening("0.0.0.0" if in_guest else wanted.listen, port, socket.SOCK_STREAM)
+        if in_guest:
+            sock = listening("0.0.0.0", port, socket.SOCK_STREAM)
+        else:
+            sock = socket.socket(fileno=int(given[number]))
+            sock.set_inheritable(False)
         stack.callback(sock.close)
         ways.append((sock, ("127.0.0.1", port)))
     # In a guest, its gateway opens the sockets of associations: it is nearer to the clients.

@@ -21,6 +21,10 @@ HTTPS_PORT: Final = 443
 HTTP_PORT: Final = 80
 """H2O's port without TLS, for clients that cannot use TLS. RFC 9110, 4.2.1."""
 
+LISTENERS: Final = "LINKLAB_LISTENERS"
+"""The environment variable with the descriptors of the proxies' sockets, which an execution on the
+host inherits."""
+
 parse_port = within(integer, 1, 65535, "1 to 65535")
 """Parses a port number. Raises ValueError."""
 
@@ -62,7 +66,7 @@ class Origin(msgspec.Struct, frozen=True):
 class Outside(msgspec.Struct, frozen=True):
     """Describes what a lab reaches outside, and what reaches the lab. `proxies` has ports of this
     machine that lead to proxies on the client host, by link, "" for all links. They listen on the
-    IPv4 address `listen`. `resolver` answers DNS if everything may be reached. `reaches_loopback` tells whether an origin
+    IPv4 address `listen`, before the lab starts. `resolver` answers DNS if everything may be reached. `reaches_loopback` tells whether an origin
     is this machine itself."""
 
     origins: tuple[Origin, ...] = ()

@@ -78,14 +78,13 @@ class Way:
     """The permitted connections besides those from the guest to other machines.
 
     Attributes:
-        ports: ports of this machine that lead into the guest.
-        listen: the IPv4 address of these ports.
+        listeners: sockets that listen on ports of this machine. The ports lead to the guest's ports
+            of the same numbers.
         reaches_loopback: the guest may connect to any port of this machine's loopback device.
     """
 
-    ports: tuple[int, ...] = ()
+    listeners: tuple[socket.socket, ...] = ()
     reaches_loopback: bool = False
-    listen: str = "127.0.0.1"
 
 
 class Gateway:
@@ -120,7 +119,7 @@ class Gateway:
             self._log = Path(directory / "log")
             self._socket = self._joined(guest)
             stack.callback(self._socket.close)
-            if way.ports:
+            if way.listeners:
                 self._open(way, commands, stack)
             self._resources = stack.pop_all()
 
@@ -154,41 +153,31 @@ class Gateway:
         return lines[-1] if lines else "it said nothing"
 
     def _open(self, way: Way, commands: Path, stack: contextlib.ExitStack) -> None:
-        """Forwards ports of this machine to the guest's ports.
+        """Forwards connections from the listeners to the guest's ports.
 
         A relay accepts the connections, because slirp4netns has a backlog of one a port.
         """
         rules = []
-        with contextlib.ExitStack() as here:
-            for port in way.ports:
-                sock = here.enter_context(socket.socket())
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    sock.bind((way.listen, port))
-                except OSError as error:
-                    raise GatewayError(f"port {port} of {way.listen}: {error.strerror}") from None
-                sock.listen(1024)
-                lanes = [("127.0.0.1", self._lead_in(commands, port)) for _ in range(_LANES)]
-                descriptor = os.dup(sock.fileno())
-                here.callback(os.close, descriptor)
-                rules.append(
-                    Rule(
-                        descriptor=descriptor,
-                        to=None,
-                        udp=False,
-                        greets=False,
-                        lanes=lanes,
-                        associates=True,
-                    )
+        for one in way.listeners:
+            port = int(one.getsockname()[1])
+            rules.append(
+                Rule(
+                    descriptor=one.fileno(),
+                    to=None,
+                    udp=False,
+                    greets=False,
+                    lanes=[("127.0.0.1", self._lead_in(commands, port)) for _ in range(_LANES)],
+                    associates=True,
                 )
-            front = subprocess.Popen(
-                [
-                    *("setpriv", "--pdeathsig", "KILL"),
-                    *(sys.executable, "-I", "-S", str(RELAY), json.dumps(rules)),
-                ],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[rule["descriptor"] for rule in rules],
             )
+        front = subprocess.Popen(
+            [
+                *("setpriv", "--pdeathsig", "KILL"),
+                *(sys.executable, "-I", "-S", str(RELAY), json.dumps(rules)),
+            ],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[rule["descriptor"] for rule in rules],
+        )
         stack.callback(front.wait)
         stack.callback(front.kill)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.core.free_ports import free_ports
+from linklab.core.free_ports import first_of, held_ports
 from linklab.places.guest import boot, gateway
 from linklab.places.guest.ending import GuestError
 from linklab.places.guest.gateway import Gateway, GatewayError, Way
@@ -26,8 +26,10 @@ def test_a_guest_in_virtual_time_never_has_the_device() -> None:
 
 @needs_program
 def test_ports_are_open_as_long_as_it_runs() -> None:
-    port = free_ports(1)
-    way = Gateway(Way(ports=(port,)))
+    held = held_ports("127.0.0.1", 0, 1)
+    port = first_of(held)
+    way = Gateway(Way(held))
+    held[0].close()
     with socket.socket() as peer:
         assert peer.connect_ex(("127.0.0.1", port)) == 0
     way.close()
@@ -37,8 +39,10 @@ def test_ports_are_open_as_long_as_it_runs() -> None:
 
 @needs_program
 def test_ports_listen_on_the_wanted_address_alone() -> None:
-    port = free_ports(1)
-    way = Gateway(Way(ports=(port,), listen="127.0.0.3"))
+    held = held_ports("127.0.0.3", 0, 1)
+    port = first_of(held)
+    way = Gateway(Way(held))
+    held[0].close()
     try:
         for address, is_open in (("127.0.0.3", True), ("127.0.0.1", False)):
             with socket.socket() as peer:
@@ -60,31 +64,24 @@ def test_a_temporary_directory_too_long_for_sockets_is_named(
 
 
 @needs_program
-def test_a_port_that_is_taken_is_said() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(GatewayError, match=f"port {port} of 127.0.0.1: "):
-            Gateway(Way(ports=(port,)))
-
-
-@needs_program
 @pytest.mark.parametrize("free", [True, False])
 def test_a_port_that_somebody_took_first_is_left_to_them(
     monkeypatch: pytest.MonkeyPatch, *, free: bool
 ) -> None:
     unused = gateway._unused_port
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        socket.create_server(("127.0.0.1", 0)) as own,
+    ):
         port = taken.getsockname()[1]
         found = iter([port] * 4 + [unused() if free else port])
         monkeypatch.setattr(gateway, "_unused_port", lambda: next(found))
         monkeypatch.setattr(gateway, "_LANES", 1)
         if free:
-            Gateway(Way(ports=(unused(),))).close()
+            Gateway(Way((own,))).close()
         else:
             with pytest.raises(GatewayError, match=f"port {port} of 127.0.0.1: "):
-                Gateway(Way(ports=(unused(),)))
+                Gateway(Way((own,)))
     assert next(found, None) is None
 
 
