@@ -182,6 +182,67 @@ def test_a_hung_guest_is_ended_with_its_console(linklab: Linklab, scenario: Scen
     assert "console.log" in done.err
 
 
+HANGS = """
+import signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print("connected", file=sys.stderr)
+print("waiting for", sys.argv[1], file=sys.stderr, flush=True)
+if sys.argv[1] == "sleep":
+    time.sleep(1e6)
+elif sys.argv[1] == "poll":
+    while True:
+        time.sleep(1)
+else:
+    threading.Lock().acquire() and threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "limit", "limit_s"), [("sleep", "90s", 90), ("poll", "2min", 120), ("lock", None, None)]
+)
+def test_a_program_that_hangs_is_ended_by_the_lab_s_clock_with_its_last_words(
+    linklab: Linklab,
+    scenario: ScenarioFile,
+    tmp_path: Path,
+    how: str,
+    limit: str | None,
+    limit_s: float | None,
+) -> None:
+    """Without --timeout it may take ten times the slowest link's download, and a minute."""
+    (tmp_path / "hangs.py").write_text(HANGS)
+    limits = () if limit is None else ("--timeout", limit)
+    file = scenario("hung", size="10 MB", lte="down: 40 Mbit/s, up: 10 Mbit/s, rtt: 30 ms")
+    done = linklab(
+        "exec", file, "--json", *limits, "--", sys.executable, tmp_path / "hangs.py", how
+    )
+    assert done.code == 1
+    run_dir = Path(done.json["run_dir"])
+    first, *words = done.json["error"].splitlines()
+    if limit_s is None:
+        limit_s = float(first.split()[6])
+        assert limit_s == pytest.approx(60 + 10 * 80e6 / (40e6 * 1400 / 1514), abs=3)
+    assert first == (
+        f"the client was still running after {limit_s:g} s of the lab's time and was ended "
+        f"(--timeout allows more); the client's last words ({run_dir}/client.err):"
+    )
+    assert words == ["  connected", f"  waiting for {how}"]
+    *_, last = (json.loads(line) for line in (run_dir / "queues.jsonl").read_text().splitlines())
+    assert last["t_s"] == pytest.approx(limit_s + 2, abs=0.01), "it ignores SIGINT for 2 s"
+    for command_ in ("report", "plot"):
+        more = ("-o", tmp_path / "page.html") if command_ == "report" else ()
+        shown = linklab(command_, run_dir, *more)
+        assert "outcome.json" not in shown.err
+        assert f"still running after {limit_s:g} s" in shown.err
+
+
+def test_a_crash_at_once_draws_nothing(linklab: Linklab, scenario: ScenarioFile) -> None:
+    done = linklab("exec", scenario("crash"), "--json", "--", "sh", "-c", "echo boom >&2; exit 3")
+    assert done.code == 1
+    plot = linklab("plot", done.json["run_dir"])
+    assert (plot.code, plot.out) == (2, "")
+    assert "no link has carried anything: the client ended with 3: boom" in plot.err
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes directories read-only to all")
 @pytest.mark.parametrize(
     ("place", "remedy"),
@@ -300,8 +361,6 @@ def test_who_never_gives_up_is_ended(
             "-a",
             who,
             "--json",
-            "--timeout",
-            120,
             "--server",
             f"sh -c '({stop}) & exec {nginx}'",
         ),

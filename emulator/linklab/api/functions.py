@@ -51,7 +51,7 @@ def run(
         clock: `auto`, `virtual` or `real`.
         processor: `auto`, `native` or `emulated`, as for `--processor`.
         out: the parent of run directories.
-        timeout: seconds on the real clock after which the run counts as hung.
+        timeout: seconds of the lab's time after which the run counts as hung.
         shift: seconds by which the client starts later.
         energy_model: a model of `linklab energy` or a file, in place of the scenario's.
         server: a server program in place of H2O, as for `linklab exec --server`.

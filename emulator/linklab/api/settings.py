@@ -69,7 +69,7 @@ class Settings:
         clock: `auto`, `virtual` or `real`.
         processor: `auto`, `native` or `emulated`. None: as LINKLAB_PROCESSOR says.
         out: the parent of run directories.
-        timeout: seconds on the real clock after which a run counts as hung.
+        timeout: seconds of the lab's time after which a run counts as hung.
         parallel: guests at a time, each on a core of its own. None: as many as there are cores.
     """
 

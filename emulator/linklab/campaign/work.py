@@ -62,10 +62,9 @@ def _failure(
         given.mkdir()
         request = wire_format.unwrap(parcel, given)
         where = choice.choose("guest", "virtual")
-        limit = parcel.timeout_s
-        if limit is None:
-            limit = runner.watchdog_s(request, where)
-        runner.prepare(request, run_dir, where)
+        limit = runner.watchdog_s(request, where, parcel.timeout_s)
+        limit_s = runner.limit_s(request, parcel.timeout_s)
+        runner.prepare(request, run_dir, where, limit_s=limit_s)
         with contextlib.closing(runner.begin(request, run_dir, where, limit)) as running:
             select.select([running], [], [], limit)
             broken = runner.verdict(running)

@@ -31,8 +31,10 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "choose", lambda *_: Environment("guest", "virtual", ""))
     monkeypatch.setattr(work, "obstacle", lambda _: None)
     monkeypatch.setattr(kernel, "ensure", lambda: None)
-    monkeypatch.setattr(runner, "watchdog_s", lambda *_: 120.0)
-    monkeypatch.setattr(runner, "prepare", lambda *_: None)
+    monkeypatch.setattr(
+        runner, "watchdog_s", lambda _, __, limit_s: 120.0 if limit_s is None else limit_s
+    )
+    monkeypatch.setattr(runner, "prepare", lambda *_, **__: None)
     monkeypatch.setattr(runner, "begin", begin)
 
 

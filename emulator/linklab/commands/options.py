@@ -100,7 +100,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=seconds(MAX_TIMEOUT_S),
         metavar="S",
-        help="wall-clock seconds after which a run counts as hung",
+        help="seconds of the lab's time, such as 90 or 5min, after which a run counts as hung",
     )
 
 

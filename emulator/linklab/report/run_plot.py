@@ -10,6 +10,7 @@ from linklab.core.records import FILES, LinkRecord, QueueRecord, Tail
 from linklab.report import plotting
 from linklab.report.plotting import Plot
 from linklab.runs import job, summary
+from linklab.runs.run_figures import FigureError
 from linklab.scenario import Scenario
 
 
@@ -37,7 +38,19 @@ def of_run(directory: Path) -> Plot:
         raise ValueError(
             f"{directory}: nothing was recorded of the links: there is nothing to draw"
         )
+    carried = [at_end for one in sent.values() for _, at_end in one[-1:]]
+    if carried and not has_figures and not any(carried):
+        raise ValueError(f"{directory}: no link has carried anything{_why(directory)}")
     return plot
+
+
+def _why(directory: Path) -> str:
+    """Returns why a run has no figures, if its directory tells."""
+    try:
+        summary.figures_of(directory)
+    except (FigureError, OSError) as error:
+        return f": {error}"
+    return ""
 
 
 def _scenario(directory: Path) -> Scenario | None:

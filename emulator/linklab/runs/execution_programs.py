@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from msgspec import UNSET
 
@@ -23,7 +23,7 @@ from linklab.lab.player.player import Player
 from linklab.lab.programs import own_server, program_root, server, terminal
 from linklab.lab.programs.own_server import ServerWatch
 from linklab.lab.programs.server import Server
-from linklab.runs import environment
+from linklab.runs import environment, outcome
 from linklab.runs.execution_plan import Plan
 
 Stream = IO[bytes] | int
@@ -139,6 +139,8 @@ def run_client(
     """
     if plan.job.shift_s:
         player.play_until(plan.job.shift_s)
+    if plan.job.limit_s is not UNSET:
+        player.at(player.now_s() + plan.job.limit_s, functools.partial(_hung, plan.job.limit_s))
     with _streams(plan) as streams:
         started_ns = time.monotonic_ns()
         process = _started(plan, lab, argv, streams)
@@ -156,6 +158,13 @@ def run_client(
             end(process)
         ended_ns = ends_ns[0] if ends_ns else time.monotonic_ns()
         return process.returncode, ended_ns - started_ns
+
+
+def _hung(limit_s: float, _: float) -> NoReturn:
+    raise LabError(
+        f"the client was {outcome.HUNG} {limit_s:.4g} s of the lab's time and was ended "
+        "(--timeout allows more)"
+    )
 
 
 def _started(

@@ -75,7 +75,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     H2O. Both get the user's `environment`. `terminal` is the command's terminal, if any. `outside`
     is what the command reaches beyond the lab. `shift_s` delays the client's start. Packets of the
     links in `pcap` are recorded, with `tls_keys` also the keys to decrypt them. A `live` run is
-    watched, not measured. It goes on if the emulator is late.
+    watched, not measured. It goes on if the emulator is late. `limit_s` is the lab's time from the
+    client's start after which the run counts as hung.
     """
 
     format: Literal[1] = FORMAT
@@ -95,6 +96,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     pcap: Annotated[list[Name], Few] = []
     tls_keys: bool = False
     live: bool = False
+    limit_s: float | msgspec.UnsetType = msgspec.UNSET
     started_at: Name
     payload: Words
     payload_sha256: Name

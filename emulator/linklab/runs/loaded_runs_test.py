@@ -155,7 +155,10 @@ def test_a_run_that_failed_says_why(tmp_path: Path, small: Scenario) -> None:
     (run_dir / summary.FILE).unlink()
     read = loaded_runs.Reader().read(run_dir)
     assert read.figures is None
-    assert "outcome.json" in read.failure
+    assert read.failure.startswith("the run has not ended, or linklab was killed: ")
+    (run_dir / "error").write_text("the client was still running after 60 s\n")
+    failure = loaded_runs.Reader().read(run_dir).failure
+    assert failure == "the client was still running after 60 s"
     run_dir = made(tmp_path, "b", small)
     (run_dir / summary.FILE).write_text("{}")
     assert "summary.json" in loaded_runs.Reader().read(run_dir).failure

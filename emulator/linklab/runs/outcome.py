@@ -12,6 +12,9 @@ from linklab.core.bounded import ByName, Bytes, ExitCode, Name, Nanoseconds
 
 FILE, _ERROR = "outcome.json", "error"
 
+HUNG = "still running after"
+"""The words in the error of a run that was ended because it hung."""
+
 _ERROR_BYTES = 65536
 """The most bytes that are read of an error, which a program in the lab may have made large."""
 
@@ -48,13 +51,21 @@ def read(run_dir: Path) -> Outcome:
 
 def write_error(error: str, run_dir: Path) -> None:
     """Writes why the lab failed, in place of an outcome."""
-    (run_dir / _ERROR).write_text(f"{error}\n")
+    plain_file.write(run_dir / _ERROR, f"{error}\n".encode())
 
 
 def read_error(run_dir: Path) -> str:
     """Returns why the lab failed. Raises OSError if there is no such file."""
     with plain_file.opened(run_dir / _ERROR) as file:
         return file.read(_ERROR_BYTES).decode(errors="replace").strip()
+
+
+def missing(run_dir: Path) -> str:
+    """Returns why there is no outcome. Raises OSError if the error is no plain file."""
+    try:
+        return read_error(run_dir)
+    except FileNotFoundError:
+        return f"the run has not ended, or linklab was killed: {run_dir} has no {FILE}"
 
 
 def noted(run_dir: Path) -> list[bytes]:

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import UNSET
+
 from linklab import LinklabError
 from linklab.core import plain_file
 from linklab.core.error_report import report_error
@@ -47,8 +49,11 @@ from linklab.schema.document import ScenarioError
 MIN_WATCHDOG_S = 120.0
 """Wall-clock time that every run may take, however short its download."""
 
-WATCHDOG_FACTOR = 6.0
-"""Further wall-clock seconds per second of the slowest link's download. Even on a busy core a guest
+MIN_LIMIT_S = 60.0
+"""Time of the lab that a user's program may take, however short the download."""
+
+LIMIT_FACTOR = 10.0
+"""Further seconds of both per second of the slowest link's download. Even on a busy core a guest
 runs faster than real time."""
 
 
@@ -60,6 +65,10 @@ _SESSION = "linklab.runs.guest_session"
 
 _LAST_WORDS_BYTES = 16_384
 """The most bytes that are read of the error output of the user's programs."""
+
+_LAST_LINES = 5
+_MOST_CHARACTERS = 200
+"""The most lines, and characters of a line, that an error quotes of it."""
 
 
 class RunError(LinklabError, RuntimeError):
@@ -161,8 +170,16 @@ def _with_files(scenario: Scenario, run_dir: Path) -> Scenario:
     return with_files(scenario, copied)
 
 
-def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: bool = False) -> None:
-    """Fills a new run directory with the scenario as run and the manifest. Raises ProgramError."""
+def prepare(
+    request: RunRequest,
+    run_dir: Path,
+    place: Environment,
+    *,
+    live: bool = False,
+    limit_s: float | None = None,
+) -> None:
+    """Fills a new run directory with the scenario as run and the manifest. The run counts as hung
+    after `limit_s` of the lab's time, unless that is None. Raises ProgramError."""
     certificates = _authority(in_cache("authority"))
     served = payload.ensure(request.scenario.payload, in_cache("payloads"))
     named = tuple(
@@ -193,6 +210,7 @@ def prepare(request: RunRequest, run_dir: Path, place: Environment, *, live: boo
             pcap=list(request.pcap),
             tls_keys=request.tls_keys,
             live=live,
+            limit_s=UNSET if limit_s is None else limit_s,
             started_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             payload=str(served),
             payload_sha256=payload.sha256_of(served),
@@ -220,14 +238,31 @@ def fitting(scenarios: Sequence[Scenario], *, is_emulated: bool) -> int:
     return side_by_side(machine.memory_bytes(most) if is_emulated else most)
 
 
-def watchdog_s(request: RunRequest, place: Environment) -> float:
-    """Returns the wall-clock seconds after which a run counts as hung."""
+def _slowest_s(scenario: Scenario) -> float:
+    """Returns how long the slowest link takes for the payload at most, beside other senders."""
+    slowest_s = max(oracle.single_link_s(scenario, link) for link in scenario.links)
+    return min(slowest_s * (1 + scenario.rivals), oracle.HORIZON_S)
+
+
+def limit_s(request: RunRequest, timeout_s: float | None) -> float | None:
+    """Returns the seconds of the lab's time, from the client's start, after which a run counts as
+    hung. None: the player ends a client of ours after a time without packets."""
+    if timeout_s is not None or request.command is None:
+        return timeout_s
     scenario = request.scenario
-    slowest = max(oracle.single_link_s(scenario, link) for link in scenario.links)
-    own_s = request.shift_s + scenario.workload.own_s(scenario.payload.size_bytes)
-    slowest *= 1 + scenario.rivals
-    limit_s = own_s + MIN_WATCHDOG_S + WATCHDOG_FACTOR * min(slowest, 3600.0)
-    return limit_s * (SLOWER if place.is_emulated else 1)
+    own_s = scenario.workload.own_s(scenario.payload.size_bytes)
+    last_s = max((one.at_s or 0.0 for one in scenario.events), default=0.0)
+    return max(MIN_LIMIT_S, last_s, own_s) + LIMIT_FACTOR * _slowest_s(scenario)
+
+
+def watchdog_s(request: RunRequest, place: Environment, timeout_s: float | None = None) -> float:
+    """Returns the wall-clock seconds after which a run counts as hung, as a last resort: the lab's
+    own limit ends a run earlier, unless virtual time stands."""
+    scenario = request.scenario
+    own_s = scenario.workload.own_s(scenario.payload.size_bytes)
+    usual_s = own_s + MIN_WATCHDOG_S + LIMIT_FACTOR * _slowest_s(scenario)
+    wall_s = request.shift_s + max(usual_s, MIN_LIMIT_S + (limit_s(request, timeout_s) or 0.0))
+    return wall_s * (SLOWER if place.is_emulated else 1)
 
 
 class _HostRun:
@@ -317,7 +352,7 @@ class _HostRun:
         code = self._process.poll()
         if code is None:
             raise RunError(
-                f"the lab was still running after {self._timeout_s:.0f} s and was ended "
+                f"the lab was {outcome.HUNG} {self._timeout_s:.0f} s and was ended "
                 f"(--timeout allows more); its console: {self.run_dir / 'console.log'}"
             )
         return code
@@ -405,14 +440,31 @@ def verdict(running: Running) -> str | None:
     try:
         code = running.exit_code()
     except RuntimeError as error:
-        return str(error)
+        return _noted(str(error), running.run_dir)
     if not isinstance(running, _HostRun):
         _say_what_is_hidden(running)
     if code == 0:
         return _unreadable(running.run_dir)
     with contextlib.suppress(OSError):
-        return outcome.read_error(running.run_dir)
-    return f"the lab ended with {code}; its console: {running.run_dir / 'console.log'}"
+        return _noted(outcome.read_error(running.run_dir), running.run_dir)
+    return _noted(
+        f"the lab ended with {code}; its console: {running.run_dir / 'console.log'}",
+        running.run_dir,
+    )
+
+
+def _noted(error: str, run_dir: Path) -> str:
+    """Returns the error, of a run that hung with the end of what the client said. Writes it into the
+    run directory, for those who look at the run later."""
+    if outcome.HUNG in error:
+        said = run_dir / "client.err"
+        with contextlib.suppress(OSError):
+            end = plain_file.end(said, _LAST_WORDS_BYTES).decode(errors="replace").strip()
+            last = [line[:_MOST_CHARACTERS] for line in end.splitlines()[-_LAST_LINES:]]
+            error += f"; the client's last words ({said}):\n  " + "\n  ".join(last or ["(nothing)"])
+    with contextlib.suppress(OSError):
+        outcome.write_error(error, run_dir)
+    return error
 
 
 def _unreadable(run_dir: Path) -> str | None:
@@ -482,9 +534,8 @@ def _run_all(
             while waiting and len(running) < parallel:
                 request = waiting.pop()
                 run_dir = new_directory(parent, request.label)
-                prepare(request, run_dir, place)
-                limit = watchdog_s(request, place) if timeout_s is None else timeout_s
-                one = begin(request, run_dir, place, limit)
+                prepare(request, run_dir, place, limit_s=limit_s(request, timeout_s))
+                one = begin(request, run_dir, place, watchdog_s(request, place, timeout_s))
                 carried = PayloadShare(one.growing_dir, request.scenario)
                 running[one] = _Started(request, time.monotonic(), carried)
                 tell(request, 0.0)

@@ -1,5 +1,6 @@
 import contextlib
 import os
+import random
 import shutil
 import stat
 import sys
@@ -16,6 +17,7 @@ import pytest
 from linklab.core import records
 from linklab.core.records import QueueRecord
 from linklab.lab.network.services import OwnServer
+from linklab.links import oracle
 from linklab.models.events import Event
 from linklab.places.choice import Environment
 from linklab.places.guest import boot
@@ -72,9 +74,9 @@ def asked(scenario: Scenario, shift_s: float = 0.0) -> RunRequest:
 
 def test_the_watchdog_leaves_time_for_the_slowest_link(small: Scenario) -> None:
     # 1 MB over 40 Mbit/s: 0.2095 s of data and three round trips of 40 ms.
-    assert runner.watchdog_s(asked(small), GUEST) == pytest.approx(120 + 6 * 0.3295, rel=1e-3)
+    assert runner.watchdog_s(asked(small), GUEST) == pytest.approx(120 + 10 * 0.3295, abs=1)
     never = replace(small, events=(Event("wifi", 0.0, carrier="down"),))
-    assert runner.watchdog_s(asked(never), GUEST) == 120 + 6 * 3600
+    assert runner.watchdog_s(asked(never), GUEST) == 120 + 10 * 3600
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,30 @@ def test_the_watchdog_leaves_time_for_who_plays_thinks_or_starts_later(
     playing = asked(replace(small, workload=workload))
     assert runner.watchdog_s(playing, GUEST) > 1700 + at_once
     assert runner.watchdog_s(asked(small, shift_s=1800.0), GUEST) == 1800 + at_once
+
+
+def test_the_limit_of_the_lab_s_time_comes_before_the_wall_s(small: Scenario) -> None:
+    """For scenarios, limits and starts at random."""
+    chance = random.Random(48)
+    assert runner.limit_s(RunRequest(small, "alg3", 1), None) is None
+    for _ in range(200):
+        size_bytes = int(10 ** chance.uniform(3, 9))
+        event = Event("wifi", chance.choice((0.0, chance.uniform(0, 900))), carrier="down")
+        scenario = replace(
+            small,
+            payload=replace(small.payload, size_bytes=size_bytes),
+            events=chance.choice(((), (event,))),
+        )
+        one = asked(scenario, shift_s=chance.choice((0.0, 500.0)))
+        wanted_s = chance.choice((None, 0.2, chance.uniform(1, 10_000)))
+        limit_s = runner.limit_s(one, wanted_s)
+        assert limit_s is not None
+        assert runner.watchdog_s(one, GUEST, wanted_s) >= one.shift_s + limit_s + 59
+        if wanted_s is not None:
+            assert limit_s == wanted_s
+            continue
+        assert limit_s >= max(60, 10 * oracle.oracle_s(scenario))
+        assert all(limit_s > (one.at_s or 0) for one in scenario.events)
 
 
 def test_others_on_the_links_get_time_and_memory(small: Scenario) -> None:
@@ -191,6 +217,7 @@ class Running:
     def __init__(self, request: RunRequest, run_dir: Path, timeout_s: float) -> None:
         self.request = request
         self.run_dir = self.growing_dir = run_dir
+        self.needed: tuple[Path, ...] = ()
         self.deadline = time.monotonic() + timeout_s
         self.code: int | None = None
         self.closed = False
@@ -225,8 +252,11 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Running]:
         runs.append(Running(request, run_dir, timeout_s))
         return runs[-1]
 
-    monkeypatch.setattr(runner, "prepare", lambda request, run_dir, place: None)
+    monkeypatch.setattr(runner, "prepare", lambda *_, **__: None)
     monkeypatch.setattr(runner, "begin", begin)
+    monkeypatch.setattr(
+        runner, "watchdog_s", lambda _, __, limit_s: 300.0 if limit_s is None else limit_s
+    )
     return runs
 
 
@@ -304,7 +334,13 @@ def test_a_run_that_goes_on_tells_its_share_of_the_payload(
 
 
 def ended(
-    small: Scenario, begun: list[Running], parent: Path, code: int, note: str, noted: str = ""
+    small: Scenario,
+    begun: list[Running],
+    parent: Path,
+    code: int,
+    note: str,
+    noted: str = "",
+    client_err: str | None = None,
 ) -> str | None:
     """The error of a run that ends with `code`, left `note` as its error and `noted` as its outcome."""
     running = runner.run_all(requests(small, 1), HOST, parent, parallel=1)
@@ -312,6 +348,8 @@ def ended(
     def end(run: Running) -> int:
         if note:
             (run.run_dir / "error").write_text(note)
+        if client_err is not None:
+            (run.run_dir / "client.err").write_text(client_err)
         if noted:
             (run.run_dir / outcome.FILE).write_text(noted)
         if run.code is None:
@@ -360,6 +398,24 @@ def test_a_run_that_hangs_is_ended_and_the_others_go_on(
     assert begun[0].closed
     assert next(running).request.seed == 1
     assert list(running) == []
+
+
+def test_a_run_that_hung_keeps_why_with_the_client_s_last_words(
+    small: Scenario, begun: list[Running], tmp_path: Path
+) -> None:
+    """For whoever looks at its directory later."""
+    hung = "the client was still running after 60 s of the lab's time and was ended"
+    said = "".join(f"line {number} {'x' * 300}\n" for number in range(1000))
+    error = ended(small, begun, tmp_path, 1, f"{hung}\n", client_err=said)
+    assert error is not None
+    first, *words = error.splitlines()
+    assert first == f"{hung}; the client's last words ({begun[-1].run_dir}/client.err):"
+    assert [line.split()[1] for line in words] == ["995", "996", "997", "998", "999"]
+    assert max(map(len, words)) < 210
+    assert outcome.missing(begun[-1].run_dir) == error
+    error = ended(small, begun, tmp_path, 1, f"{hung}\n", client_err="")
+    assert error is not None
+    assert error.endswith("client.err):\n  (nothing)")
 
 
 @pytest.mark.parametrize("stop", ["close", "error"])

@@ -73,7 +73,10 @@ def _figures_of(run_dir: Path) -> RunFigures:
 
 def _of_client(run_dir: Path, scenario: Scenario, manifest: Job) -> RunFigures:
     """Computes the figures of a client by the files that it has left in its directory."""
-    ended = outcome.read(run_dir)
+    try:
+        ended = outcome.read(run_dir)
+    except FileNotFoundError:
+        raise FigureError(outcome.missing(run_dir)) from None
     client = run_dir / "client.json"
     is_upload = scenario.workload.name == UPLOAD
     if is_upload and ended.exit_code == 0:
