@@ -170,7 +170,7 @@ def test_a_run_that_hangs_is_an_error_and_no_pass(tmp_path: Path) -> None:
     assert done.code != 0
     (cell,) = done.json["cells"]
     assert cell["status"] in ("error", "worse")
-    assert "still running after 15 s of wall-clock time" in json.dumps(cell)
+    assert "still running after 75 s of wall-clock time" in json.dumps(cell)
 
 
 BURNS = """\

@@ -261,7 +261,8 @@ def watchdog_s(request: RunRequest, place: Environment, timeout_s: float | None 
     scenario = request.scenario
     own_s = scenario.workload.own_s(scenario.payload.size_bytes)
     usual_s = own_s + MIN_WATCHDOG_S + LIMIT_FACTOR * _slowest_s(scenario)
-    wall_s = request.shift_s + max(usual_s, MIN_LIMIT_S + (limit_s(request, timeout_s) or 0.0))
+    least_s = MIN_LIMIT_S + (limit_s(request, timeout_s) or 0.0)
+    wall_s = request.shift_s + (least_s if timeout_s is not None else max(usual_s, least_s))
     return wall_s * (SLOWER if place.is_emulated else 1)
 
 

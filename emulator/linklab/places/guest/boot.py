@@ -286,6 +286,7 @@ class Guest:
         self._console = run_dir / ending.CONSOLE
         self._memory = memory
         self._timeout_s = timeout_s
+        self._clock = clock
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
         write_first_program(run_dir, root, session)
@@ -370,7 +371,7 @@ class Guest:
         Raises GuestError if the guest hung, failed earlier, or ran out of memory.
         """
         if self._process.poll() is None:
-            raise GuestError(ending.hung(self._timeout_s, self._console))
+            raise GuestError(ending.hung(self._timeout_s, self._console, self._clock))
         self._settle()
         if self._broken:
             raise GuestError(self._broken)
