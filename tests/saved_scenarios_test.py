@@ -8,7 +8,7 @@ from pathlib import Path
 import linklab
 import pytest
 from linklab import scenario
-from linklab.core.records import EventRecord, Tail
+from linklab.core.records import EventRecord, LinkRecord, Tail
 from linklab.lab.player.control import Command
 from linklab.live.by_hand import Executed, saved
 
@@ -42,7 +42,12 @@ def test_every_change_of_a_lab_without_downloads_happens(tmp_path: Path, seed: i
     file.write_text(saved(scenario.parse(LAB), changes, "by-me", "", from_s=from_s))
     done = linklab.run(file, "adaptive", out=tmp_path / "runs")
     happened = [
-        (round(one.t_s, 3), one.link, one.kind) for one in Tail(done.run_dir, EventRecord).read()
+        (round(one.t_s, 3), one.link, one.kind) for one in Tail(done.path, EventRecord).read()
     ]
-    for (at_s, kind, _), change in zip(chosen, changes, strict=True):
-        assert (round(at_s - from_s, 3), change.command.link, kind) in happened
+    (_, _, first), change = chosen[0], changes[0].command
+    begun = {one.link: one for one in Tail(done.path, LinkRecord).read() if one.t_s == 0}
+    for field, value in first.items():  # What is so from the beginning is no event.
+        state = begun[change.link]
+        assert value == (2 * state.delay_s if field == "rtt_s" else getattr(state, field))
+    for (at_s, kind, _), one in zip(chosen[1:], changes[1:], strict=True):
+        assert (round(at_s - from_s, 3), one.command.link, kind) in happened
