@@ -4,6 +4,7 @@ tests of its users."""
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -82,6 +83,24 @@ def test_a_lab_is_changed_by_hand_and_leaves_nothing(project: Path, origin: str)
     assert psutil.wait_procs(family, timeout=10)[1] == []
     with pytest.raises(linklab.LinklabError, match="no live lab answers"):
         lab.link("wifi").up()
+
+
+def test_each_link_has_carried_what_came_over_it(project: Path, origin: str) -> None:
+    """The counters are compared with the file's size, with up to a tenth of headers and handshakes."""
+    random_ = random.Random(48)
+    with linklab.live(project / "small.yaml", origin=origin, out=project / "runs") as lab:
+        before, times = lab.links, dict.fromkeys(lab.proxies, 0)
+        for _ in range(6):
+            name = random_.choice(list(lab.proxies))
+            times[name] += 1
+            took_s(lab, lab.proxies[name])
+            if random_.random() < 0.5:
+                continue
+            for link, now in lab.links.items():
+                carried = now.bytes - before[link].bytes
+                assert times[link] * SIZE <= carried <= times[link] * SIZE * 1.1 + 1000
+                assert (now.sent_bytes > before[link].sent_bytes) == (times[link] > 0)
+    assert set(times.values()) != {0}
 
 
 def test_every_value_of_a_link_is_changed_and_restored(project: Path) -> None:
@@ -184,6 +203,7 @@ def test_app(linklab_live):
     assert len(urllib.request.urlopen(lab.origin).read()) == 1_000_000
     assert time.monotonic() - begun > 2
     assert os.environ["https_proxy"] == lab.proxy
+    assert b"linklab_link_up{" in urllib.request.urlopen(lab.metrics).read()
 
 @pytest.mark.linklab("small.yaml")
 def test_that_fails(linklab_live):

@@ -48,6 +48,24 @@ func newControl() *control {
 // hasLinks tells whether the links have their first state.
 func (c *control) hasLinks() bool { return strings.Contains(c.metrics(), "\nlinklab_link_up{") }
 
+// carried returns the bytes that a link has carried until now. The lab waits for a sample.
+func (c *control) carried(link string) (Carried, error) {
+	var status struct {
+		Now struct {
+			Links map[string]struct{ Bytes struct{ Down, Up int64 } }
+		}
+	}
+	content, err := c.get("/status?sampled")
+	if err == nil {
+		err = json.Unmarshal(content, &status)
+	}
+	if err != nil {
+		return Carried{}, fmt.Errorf("the lab's status: %w", err)
+	}
+	found := status.Now.Links[link].Bytes
+	return Carried{Bytes: found.Down, SentBytes: found.Up}, nil
+}
+
 // change changes a link. The lab answers when it has applied the change. Its errors have the texts
 // of `linklab link`.
 func (c *control) change(link string, change Change) error {

@@ -69,6 +69,17 @@ func TestLinksAreUsedAndChanged(t *testing.T) {
 	url := lab.Origins[0]
 	lte, wifi := lab.Link("lte"), lab.Link("wifi")
 	took(t, lab.RoundTripper(), url)
+	before := [2]int64{lte.Carried().Bytes, wifi.Carried().Bytes}
+	if got := before[0] + before[1]; got < int64(len(content)) {
+		t.Errorf("the links carried %d bytes of %d", got, len(content))
+	}
+	took(t, lte.RoundTripper(), url)
+	if got := lte.Carried(); got.Bytes-before[0] < int64(len(content)) || got.SentBytes == 0 {
+		t.Errorf("lte carried %v after %d, of %d bytes more", got, before[0], len(content))
+	}
+	if got := wifi.Carried().Bytes - before[1]; got > 1000 {
+		t.Errorf("wifi carried %d bytes of a download over lte", got)
+	}
 	lte.Set(linklabtest.Rate("2 Mbit/s"), linklabtest.Loss("0 %"))
 	least := time.Duration(len(content)) * 8 * time.Second / 2e6
 	if slow := took(t, lte.RoundTripper(), url); slow < least {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Link is a link of a lab. Each method but RoundTripper changes the link, and returns when the lab has
+// A Link is a link of a lab. Each method but RoundTripper and Carried changes the link, and returns when the lab has
 // applied the change. Any goroutine may call the methods.
 //
 // A change lasts until the next one, or for a time if one is given. The test fails if the link cannot
@@ -57,6 +57,24 @@ func (c Change) For(span time.Duration) Change {
 
 // RoundTripper returns a transport over this link alone, as Lab.RoundTripper does over all links.
 func (l *Link) RoundTripper() *http.Transport { return l.lab.transport(l.lab.Proxies[l.Name]) }
+
+// Carried is what a link has carried since the lab's start, with all headers.
+type Carried struct {
+	// Bytes are those that the client received over the link, as in a run's figures.
+	Bytes int64
+	// SentBytes are those that the client sent over the link.
+	SentBytes int64
+}
+
+// Carried returns what the link has carried until now. It waits for a sample, about a second.
+func (l *Link) Carried() Carried {
+	l.lab.t.Helper()
+	found, err := l.lab.control.carried(l.Name)
+	if err != nil {
+		l.lab.t.Errorf("linklabtest: %s: %v", l.Name, err)
+	}
+	return found
+}
 
 // Set changes properties of the link, one after the other.
 func (l *Link) Set(changes ...Change) {

@@ -114,6 +114,19 @@ class LabLink:
 
 
 @dataclass(frozen=True)
+class CarriedBytes:
+    """What a link has carried since the lab's start, with all headers.
+
+    Attributes:
+        bytes: those that the client received over it, as in a run's figures.
+        sent_bytes: those that the client sent over it.
+    """
+
+    bytes: int
+    sent_bytes: int
+
+
+@dataclass(frozen=True)
 class OpenLab:
     """A lab on the real clock.
 
@@ -151,13 +164,29 @@ class OpenLab:
         """Sends a command. Raises RuntimeError if the lab refuses it or has ended."""
         link_command.send(self._address, command, self._process.token)
 
+    @property
+    def links(self) -> dict[str, CarriedBytes]:
+        """What each link has carried until now. Waits for a sample, about a second. Raises
+        RuntimeError."""
+        now = self._asked("/status?sampled")["now"]["links"]
+        return {
+            name: CarriedBytes(one["bytes"]["down"], one["bytes"]["up"])
+            for name, one in now.items()
+        }
+
     def status(self) -> dict[str, Any]:
         """Returns what the lab says of itself by `GET /status`. Raises RuntimeError if it has
         ended."""
+        return self._asked("/status")
+
+    def _asked(self, path: str) -> dict[str, Any]:
         try:
-            return dict(json.loads(_answer(self._address, "/status")))
+            answer = dict(json.loads(_answer(self._address, path)))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RuntimeError(f"the lab does not answer: {error}") from error
+        if "error" in answer:
+            raise RuntimeError(f"the lab: {answer['error']}")
+        return answer
 
     def why_ended(self) -> str | None:
         """Returns the last words of a lab that has ended by itself, None as long as it runs."""
@@ -257,7 +286,7 @@ def _ready(process: LabProcess) -> OpenLab | None:
     proxy = urls.pop("")
     if _RECORDED not in _metrics(address) or not _answers(parse(proxy.removeprefix("http://"))):
         return None
-    metrics = f"http://{to_text(address)}/metrics"
+    metrics = f"http://localhost:{address[1]}/metrics"
     return OpenLab(proxy, urls, tuple(said["origins"]), metrics, address, process)
 
 

@@ -14,6 +14,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -41,6 +42,14 @@ MOST_STREAMS = 16
 
 NEWS_S = 0.5
 """The time between two messages to a page. Queues are sampled as often."""
+
+SAMPLE_PATIENCE_S = 8.0
+"""The longest wait for a sample of the queues. Clients wait 10 s for the lab's answer."""
+
+SAMPLE_POLL_S = 0.05
+
+_NEWER_SAMPLES = 2
+"""One may have been taken before the request, since a guest's files show late."""
 
 STREAM_BUFFER_BYTES = 1 << 16
 """What the kernel holds for a page that does not read."""
@@ -144,6 +153,8 @@ class _Handler(AnsweringHandler):
             self.refuse(HTTPStatus.FORBIDDEN, strange)
         elif path == proof.PATH:
             self.answer_json(HTTPStatus.OK, {"challenge": self.challenges.new()})
+        elif path == "/status" and query == "sampled":
+            self._sampled_status()
         elif path == "/status" or (path == "/" and self.page is None):
             self.answer_json(HTTPStatus.OK, type(self).status())
         elif self.page is None:
@@ -160,6 +171,22 @@ class _Handler(AnsweringHandler):
         else:
             asked = dict(parse_qsl(query))
             self._scenario(self.page, asked.get("name", ""), asked.get("from", ""))
+
+    def _sampled_status(self) -> None:
+        """Answers with a status whose counters were sampled after the request."""
+        seen: set[float] = set()
+        deadline_s = time.monotonic() + SAMPLE_PATIENCE_S
+        while time.monotonic() < deadline_s:
+            status = type(self).status()
+            seen.add((status["now"] or {}).get("sampled_s", 0.0))
+            if len(seen) > _NEWER_SAMPLES:
+                return self.answer_json(HTTPStatus.OK, status)
+            time.sleep(SAMPLE_POLL_S)
+        return self.refuse(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            f"no sample of the links within {SAMPLE_PATIENCE_S:.0f} s; allowed: a running lab whose "
+            "scenario has a shorter sample",
+        )
 
     def _metrics(self) -> None:
         encode, kind = choose_encoder(self.headers.get("Accept", ""))

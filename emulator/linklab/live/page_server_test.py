@@ -37,10 +37,11 @@ class Lab:
         self.obeyed: list[Command] = []
         self.more = ""
         self.broken = False
+        self.status: Callable[[], dict[str, Any]] = lambda: {"runs": 3}
         self.server = LiveServer(
             ("127.0.0.1", 0),
             Nothing(),
-            lambda: {"runs": 3},
+            lambda: self.status(),
             self.obey,
             TOKEN,
             PageSource(self.news, self.saved),
@@ -133,6 +134,22 @@ def test_every_file_runs_without_inline_code_and_asks_nobody_else(lab: Lab) -> N
         assert answer.headers["Referrer-Policy"] == "no-referrer"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Access-Control-Allow-Origin"] is None
+
+
+def test_a_sampled_status_is_newer_than_the_request(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sample after the request may have been taken before it, so the one after that counts."""
+    monkeypatch.setattr(command_server, "SAMPLE_POLL_S", 0.0)
+    times = iter([3.0, 3.0, 3.5, 3.5, 4.0])
+    lab.status = lambda: {"now": {"sampled_s": next(times)}}
+    answer, content = lab.ask("GET", "/status?sampled")
+    assert (answer.status, json.loads(content)) == (200, {"now": {"sampled_s": 4.0}})
+    monkeypatch.setattr(command_server, "SAMPLE_PATIENCE_S", 0.05)
+    lab.status = lambda: {"now": None}
+    answer, content = lab.ask("GET", "/status?sampled")
+    assert answer.status == 503
+    assert b"no sample of the links within" in content
 
 
 def test_a_stream_goes_on_from_where_it_is(lab: Lab) -> None:

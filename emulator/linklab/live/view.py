@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -153,6 +154,10 @@ class PageView:
         ms = [round(one, 6) for one in (rtt_s, rtt_s + waits_s)]
         return [round(capacity * 8), round(use * 8), *ms, queued, round(loss, 6), lost]
 
+    def _newest(self) -> Iterator[QueueRecord]:
+        for link in self._metrics.links.values():
+            yield from (one.queue for one in link.directions.values() if one.queue is not None)
+
     def now(self) -> dict[str, Any]:
         """Returns what the run and its links are at the newest recorded time."""
         metrics = self._metrics
@@ -161,6 +166,7 @@ class PageView:
             "progress": metrics.progress_ratio,
             "lateness_s": metrics.lateness_s,
             "keeps_up": metrics.keeps_up,
+            "sampled_s": max((one.t_s for one in self._newest()), default=0.0),
             "links": {
                 name: {
                     "up": state.up,
@@ -172,11 +178,20 @@ class PageView:
                         for direction, key in impairments.KEYS.items()
                     },
                     "by_hand": metrics.by_hand(name),
+                    "bytes": _carried(link),
                 }
                 for name, link in metrics.links.items()
                 if (state := link.state) is not None
             },
         }
+
+
+def _carried(link: LinkMetrics) -> dict[str, int]:
+    """Returns the bytes that a link has carried at the newest sample, by direction."""
+    return {
+        name: 0 if one.queue is None else one.queue.sent_bytes
+        for name, one in link.directions.items()
+    }
 
 
 def _values(state: LinkRecord, settings: LinkSettings) -> dict[str, tuple[float, str]]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,7 +18,8 @@ from linklab.testing.case import Case
 from linklab.testing.lab_fixture import scenario_of, told
 
 VARIABLES: Final = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-"""What programs read of the environment. `no_proxy` is emptied."""
+"""What programs read of the environment. `no_proxy` has the lab's own server alone, so that a test
+server of this machine is not asked beside the links."""
 
 
 class LiveFixture:
@@ -51,7 +53,7 @@ class LiveFixture:
         for name in VARIABLES:
             self._monkeypatch.setenv(name, lab.proxy)
         for name in ("no_proxy", "NO_PROXY"):
-            self._monkeypatch.setenv(name, "")
+            self._monkeypatch.setenv(name, urlsplit(lab.metrics).netloc)
         return lab
 
 

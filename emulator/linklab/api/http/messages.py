@@ -133,6 +133,14 @@ class Link(Struct, frozen=True):
     impair_up: Annotated[dict[str, str], Meta(description="the uplink's impairments")]
     access_point: str | None
     by_hand: Annotated[list[str], Meta(description="what changes of the link still do")]
+    bytes: Annotated[
+        int,
+        Meta(
+            description="bytes that came over the link since the lab's start, with all headers, at "
+            "the newest sample: there are two a second, or as the scenario's `sample` says"
+        ),
+    ] = 0
+    sent_bytes: Annotated[int, Meta(description="the same of bytes that were sent")] = 0
 
 
 class LabStatus(Struct, frozen=True):

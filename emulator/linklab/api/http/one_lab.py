@@ -231,4 +231,6 @@ def _link(now: dict[str, Any], proxy_port: int) -> Link:
         **now["impaired"],
         access_point=now["access_point"] or None,
         by_hand=now["by_hand"],
+        bytes=now["bytes"]["down"],
+        sent_bytes=now["bytes"]["up"],
     )
