@@ -152,6 +152,18 @@ def on_the_real_clock(
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
 
 
+@pytest.mark.parametrize("title", ["", "a title"])
+@pytest.mark.parametrize("source", ["", "a source"])
+def test_what_a_scenario_does_not_say_leaves_no_gap(
+    tmp_path: Path, small: Scenario, title: str, source: str
+) -> None:
+    made(tmp_path / "runs", "mptcp", 1, replace(small, title=title, source=source), 3.0)
+    (about,) = re.findall(r'<p class="dim">(.*? clock)</p>', page(tmp_path / "runs"))
+    whose = " ".join(filter(None, (title, source and f"({source})")))
+    size = f"{small.payload.size_bytes / 1e6:g} MB"
+    assert about.startswith(f"{whose}; {size}; " if whose else f"{size}; ")
+
+
 def test_a_workload_s_own_figures_are_shown(tmp_path: Path, small: Scenario) -> None:
     paged = replace(small, workload=Workload(page=Page()))
     for seed, load_s in ((1, 1.25), (2, 2.25)):

@@ -237,7 +237,7 @@ def _said(scenario: Scenario, more: str) -> str:
 
 def _two_digits(value: float) -> int:
     """Rounds up to a number of two digits and zeros."""
-    step = 10 ** max(len(str(math.ceil(value))) - 2, 0)
+    step = int(10 ** max(len(str(math.ceil(value))) - 2, 0))
     return math.ceil(value / step) * step
 
 

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import http.client
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -110,6 +111,9 @@ _VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 """The command's field that a change sets, and how its value is read."""
 
+_WORDS = {field: change for change, (field, _) in _VALUES.items()} | {"duration_s": "for"}
+"""What users call a command's field."""
+
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"span": "for"}):
     """A change of a link in words, as the page sends it: those of `linklab link`."""
@@ -172,8 +176,9 @@ def feasible(scenario: Scenario, command: Command, standing: Command | None = No
     for name, (least, most, shown_as) in LIMITS.items():
         value = getattr(command, name)
         if value is not None and not least <= value <= most:
+            given = shown_as(value) if 0 <= value < math.inf else f"{value:g}"
             raise ValueError(
-                f"{name} cannot be {value:g}; allowed: {shown_as(least)} to {shown_as(most)}"
+                f"{_WORDS[name]} cannot be {given}; allowed: {shown_as(least)} to {shown_as(most)}"
             )
     if command.restore and command != Command(link=command.link, restore=True):
         raise ValueError("a link that becomes as the scenario says takes no other change")

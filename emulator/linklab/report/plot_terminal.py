@@ -13,15 +13,19 @@ from linklab.report.plotting import Panel, Plot, envelope
 PANEL_ROWS = 12
 MAX_MARKS = 12
 
+_OTHERS = "*+#o%x~="
+"""Characters of dashed series whose link's capital letter is taken."""
+
 
 def text(plot: Plot, columns: int) -> str:
-    """Returns the plot in `columns` columns. Each link is drawn with its style's letter."""
+    """Returns the plot in `columns` columns. Each series is drawn with a character of its own."""
     lines = [plot.title, ""]
     for panel in plot.panels[:1]:
-        lines += _panel(panel, plot, columns)
-    if any(not name.startswith(style.letter) for name, style in plot.styles.items()):
-        drawn = (f"{style.letter} {link_title(name)}" for name, style in plot.styles.items())
-        lines.append(f"drawn as: {', '.join(drawn)}")
+        markers = _markers(panel, plot)
+        lines += _panel(panel, plot, columns, markers)
+        drawn = (f"{one} {series.label}" for one, series in zip(markers, panel.series, strict=True))
+        if _need_legend(panel, markers):
+            lines.append(f"drawn as: {', '.join(drawn)}")
     for panel in plot.panels[1:]:
         lines += _ranges(panel, plot)
     lines += _outages(plot)
@@ -34,16 +38,36 @@ def text(plot: Plot, columns: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _panel(panel: Panel, plot: Plot, columns: int) -> list[str]:
+def _markers(panel: Panel, plot: Plot) -> list[str]:
+    """Returns each series' character: the letter of its link, or another one if it is dashed."""
+    letters = [style.letter for style in plot.styles.values()]
+    free = iter(one for one in _OTHERS if one not in letters)
+    markers: list[str] = []
+    for series in panel.series:
+        marker = plot.styles[series.link].letter
+        if series.dashed:
+            marker = marker.upper()
+        if series.dashed and marker in (*letters, *markers):
+            marker = next(free)
+        markers.append(marker)
+    return markers
+
+
+def _need_legend(panel: Panel, markers: list[str]) -> bool:
+    """Tells whether a character is not its link's first letter."""
+    pairs = zip(markers, panel.series, strict=True)
+    return any(series.dashed or not series.link.startswith(one) for one, series in pairs)
+
+
+def _panel(panel: Panel, plot: Plot, columns: int, markers: list[str]) -> list[str]:
     figure: Any = plotext.figure
     figure.clear()
     figure.plot_size(columns, PANEL_ROWS + 4)
-    for series in panel.series:
+    for series, marker in zip(panel.series, markers, strict=True):
         times, values = envelope(series, plot.end_s, columns)
         known = [(t, v) for t, v in zip(times, values, strict=True) if not math.isnan(v)]
         if not known:
             continue
-        marker = "." if series.dashed else plot.styles[series.link].letter
         figure.draw(figure.signal(*zip(*known, strict=True), marker=marker))
     figure.draw(figure.signal([0.0], [0.0], marker=" "))  # Makes the axis begin at 0.
     drawn = plotext.uncolorize(str(figure.build()))

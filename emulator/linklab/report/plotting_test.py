@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linklab import scenario
 from linklab.commands import cli
-from linklab.core.link_kinds import LTE, WIFI
+from linklab.core.link_kinds import LTE, WIFI, link_title
 from linklab.core.link_state import LinkState
 from linklab.links import oracle
 from linklab.report import plot_picture, plot_terminal, plotting
@@ -159,6 +159,35 @@ def test_three_links_are_told_apart(tmp_path: Path) -> None:
     plot_picture.draw(plot, tmp_path / "plot.png")
     with pytest.raises(ValueError, match="of what kind is the link 'lte2'"):
         plotting.of_run("a run", states, {}, 2.5, BOTH)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.from_regex(r"[a-zA-Z][a-z]{0,3}", fullmatch=True), min_size=1, max_size=8, unique=True
+    )
+)
+def test_without_colour_each_series_has_a_character_and_the_legend_says_which(
+    names: list[str],
+) -> None:
+    kinds = dict.fromkeys(names, WIFI)
+    state = LinkState(
+        up=True,
+        down_rate_bps=10**7,
+        up_rate_bps=10**6,
+        delay_s=0.01,
+        jitter_s=0,
+        loss_ratio=0,
+        loss_burst_packets=1,
+    )
+    states = [(0.0, name, state) for name in names]
+    sent = {name: [(1.0, 10**6), (2.0, 2 * 10**6)] for name in names}
+    drawn = plot_terminal.text(plotting.of_run("", states, sent, 2.0, kinds), 79)
+    (legend,) = [one for one in drawn.splitlines() if one.startswith("drawn as: ")]
+    said = dict(one.split(" ", 1)[::-1] for one in legend.removeprefix("drawn as: ").split(", "))
+    titles = {link_title(name) for name in names}
+    assert set(said) == titles | {f"{one} used" for one in titles}
+    assert len(set(said.values())) == 2 * len(names)
 
 
 def test_a_scenario_of_one_link_finishes_once() -> None:

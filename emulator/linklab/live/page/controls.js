@@ -46,10 +46,15 @@ class Row {
     this.write = write;
     this.shown = "";
     this.timer = 0;
+    this.isHeld = false;
+    this.isSending = false;
     const id = `${link}-${name}`;
     this.slider = make("input", {
       type: "range", min: 0, max: STEPS, step: 1, "aria-label": `${label} of ${link}`,
       oninput: () => this.#slide(write(scale.value(Number(this.slider.value)))),
+      onpointerdown: () => (this.isHeld = true),
+      onpointerup: () => (this.isHeld = false),
+      onpointercancel: () => (this.isHeld = false),
     });
     this.field = make("input", {
       id, autocomplete: "off", spellcheck: "false",
@@ -71,7 +76,9 @@ class Row {
     clearTimeout(this.timer);
     this.timer = 0;
     const wanted = this.field.value.trim();
+    this.isSending = true;
     if (await this.problem.tell(this.change(this.name, wanted))) this.shown = wanted;
+    this.isSending = false;
   }
 
   #show(text) {
@@ -82,7 +89,8 @@ class Row {
   // Shows what the link is, unless somebody is changing it.
   update([value, text], isByHand) {
     this.element.classList.toggle("hand", isByHand);
-    const isBusy = this.timer !== 0 || document.activeElement === this.field || document.activeElement === this.slider;
+    const isTyped = document.activeElement === this.field && this.field.value !== this.shown;
+    const isBusy = this.timer !== 0 || this.isHeld || this.isSending || isTyped;
     if (isBusy || this.field.getAttribute("aria-invalid") === "true") return;
     this.shown = text.length > LONGEST ? this.write(value) : text;
     if (this.field.value !== this.shown) this.field.value = this.shown;

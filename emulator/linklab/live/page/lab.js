@@ -39,6 +39,17 @@ export async function scenario(name, from) {
   return answer.blob();
 }
 
+// Says why there is no stream, which a browser tells nobody.
+async function whyLost() {
+  try {
+    const answer = await fetch("/status");
+    if (answer.ok) return "Too many pages of this lab are open: close one.";
+    return `The lab answers with ${answer.status}.`;
+  } catch {
+    return "The lab has ended, or cannot be reached.";
+  }
+}
+
 // Calls `onNews` with each message, and `onLost` with words, or null once the lab answers again. A tab
 // that nobody sees has no stream: a browser opens six connections to a lab only.
 export function follow(onNews, onLost) {
@@ -52,10 +63,11 @@ export function follow(onNews, onLost) {
       onLost(null);
       onNews(JSON.parse(message.data));
     };
-    source.onerror = () => {
+    source.onerror = async () => {
       source?.close();
+      const why = await whyLost();
       source = null;
-      onLost("The lab does not answer, or too many pages are open. Trying again…");
+      onLost(`${why} Trying again…`);
       timer = setTimeout(open, RETRY_MS);
     };
   };

@@ -9,12 +9,15 @@ import { Timeline } from "./timeline.js";
 
 const MOST_HAPPENED = 60;
 
+const BUSY_BPS = 1e6; // Links that carry less, all together, do not keep a machine busy.
+
 const timeline = new Timeline(byId("timeline"));
 let links = {};
 let run = null;
 const byHand = new Map();
 let isFrozen = false;
 let isPaused = false;
+let used = 0; // What all links carry at the newest sample, in bit/s.
 
 function say(words, isBad = false) {
   byId("said").classList.toggle("bad", isBad);
@@ -77,7 +80,8 @@ function showNow(now) {
   }
   const late = byId("late");
   if (!now.keeps_up && late.hidden) {
-    setText(late, `This machine cannot keep up: the lab is late by ${Math.round(now.lateness_s * 1000)} ms, or its core has no time left. The links are not what you set. Take lower rates.`);
+    const advice = used > BUSY_BPS ? "Take lower rates." : "The links carry next to nothing, so other programs keep the machine busy.";
+    setText(late, `This machine cannot keep up: the lab is late by ${Math.round(now.lateness_s * 1000)} ms, or its core has no time left. The links are not what you set. ${advice}`);
   }
   late.hidden = now.keeps_up;
   byId("progress").closest(".going").hidden = now.progress === null;
@@ -125,6 +129,7 @@ function news({ run: about, samples = [], marks = [], plan, status, error }) {
     );
     if (!isFrozen) curves.draw();
   });
+  if (samples.length) used = samples.at(-1).links.reduce((sum, point) => sum + point[1], 0);
   timeline.add(plan, shown);
   happened(shown);
   const { now } = status;
