@@ -25,6 +25,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROBES = REPOSITORY / "tests" / "probes"
 
+SHARED = ("--share", str(REPOSITORY))
+"""Shows the checkout to a script in the guest, also if it lies in a home."""
+
 
 class _Scheduler(LoadScopeScheduling):  # type: ignore[misc]
     """Gives one process all files with tests marked `one_at_a_time`. Tests of a file that share a

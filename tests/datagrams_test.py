@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from bench import outside
-from conftest import Linklab, command, finished
+from conftest import SHARED, Linklab, command, finished
 from datagrams import NO_ANSWER_S, Association, echo
 from free_ports import free_port
 from host_place_test import LISTENS, nested
@@ -272,7 +272,7 @@ def test_the_outside_is_reached_by_udp_on_the_usual_ports_only(
     )
     script = (
         "ip link set lo up && ip address add 198.51.100.1/32 dev lo && "
-        f"{sys.executable} answer.py && exec {shlex.join(exec_)}"
+        f"'{sys.executable}' answer.py && exec {shlex.join(exec_)}"
     )
     own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
     words = ("unshare", *own_user, "--net", "--pid", "--fork", "--kill-child", "sh", "-c", script)
@@ -317,11 +317,11 @@ def test_an_origin_is_reached_by_udp_on_the_host_too(
     for name, content in (("serve.py", SERVE), ("inside.py", INSIDE)):
         (tmp_path / name).write_text(content)
     script = (
-        f"{sys.executable} {tmp_path}/serve.py & {LISTENS}"
+        f"'{sys.executable}' '{tmp_path}/serve.py' & {LISTENS}"
         " $linklab exec $scenario --place host --origin http://127.0.0.1:8000/"
-        f" --out /tmp/inner -- {sys.executable} {tmp_path}/inside.py"
+        f" --out /tmp/inner -- '{sys.executable}' '{tmp_path}/inside.py'"
     )
-    done = linklab("exec", file, "--clock", "real", "--", *nested(script, file))
+    done = linklab("exec", file, "--clock", "real", *SHARED, "--", *nested(script, file))
     assert done.code == 0, done.err
     assert done.out.splitlines() == [
         "b'WLAN0' ('10.0.1.1', 8000)",

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab, command, finished, lines
+from conftest import PROBES, SHARED, Linklab, command, finished, lines
 from host_place_test import nested
 from linklab.core.paths import MULTILINK
 
 ScenarioFile = Callable[..., Path]
 
-PROBE = f"{sys.executable} {PROBES / 'lookups.py'}"
+PROBE = shlex.join([sys.executable, str(PROBES / "lookups.py")])
 AT_ONCE_S = 0.001
 PCAP_HEAD_BYTES = 24
 
@@ -94,7 +94,7 @@ MACHINES: dict[str, dict[str, str | None]] = {
 def test_names_are_the_same_on_every_machine(
     on: Callable[..., Any], scenario: ScenarioFile, files: dict[str, str | None]
 ) -> None:
-    done = on(files, "exec", scenario("names"), "--json", "--", *PROBE.split())
+    done = on(files, "exec", scenario("names"), "--json", "--", *shlex.split(PROBE))
     found = lines(Path(done["run_dir"]) / "client.out")
     assert told(found) == SAID
     assert max(one["took_s"] for one in found) < AT_ONCE_S
@@ -102,7 +102,7 @@ def test_names_are_the_same_on_every_machine(
 
 def test_no_question_leaves_for_a_link(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Neither from the client host nor from the server host."""
-    probe = f"{PROBE} {MULTILINK}"
+    probe = f"{PROBE} {shlex.quote(str(MULTILINK))}"
     done = linklab(
         "exec",
         scenario("quiet"),
@@ -114,7 +114,7 @@ def test_no_question_leaves_for_a_link(linklab: Linklab, scenario: ScenarioFile)
         "--server",
         f"{probe} {{port}}",
         "--",
-        *probe.split(),
+        *shlex.split(probe),
     )
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
@@ -138,7 +138,7 @@ def test_no_question_leaves_for_a_link(linklab: Linklab, scenario: ScenarioFile)
                 "--port",
                 8080,
                 "--server",
-                f"{sys.executable} -m http.server {{port}} -d {{directory}}",
+                f"'{sys.executable}' -m http.server {{port}} -d {{directory}}",
             ],
         ),
     ],
@@ -198,14 +198,14 @@ def test_the_host_place_has_the_same_names(linklab: Linklab, scenario: ScenarioF
     in its /etc stay."""
     file = scenario("hosted", size="1 MB")
     script = (
-        f"{sys.executable} -c {shlex.quote(NSCD)} & sleep 1; getent hosts a; rm /tmp/asked;"
+        f"'{sys.executable}' -c {shlex.quote(NSCD)} & sleep 1; getent hosts a; rm /tmp/asked;"
         " mount -t tmpfs none /etc/ssl; touch /etc/ssl/mine;"
         " mkdir '/tmp/a:b,c'; export TMPDIR='/tmp/a:b,c';"
         " $linklab exec $scenario --place host --out /run/linklab/run/inner --"
         f" sh -c 'test -e /etc/ssl/mine && {PROBE}' && ! test -e /tmp/asked"
         " && test $(uname -n) = machine"
     )
-    done = linklab("exec", file, "--json", "--", *nested(script, file))
+    done = linklab("exec", file, "--json", *SHARED, "--", *nested(script, file))
     run_dir = Path(done.json["run_dir"])
     assert done.json["exit_code"] == 0, (run_dir / "client.err").read_text()
     (inner,) = (run_dir / "inner").iterdir()

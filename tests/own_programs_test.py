@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab
+from conftest import Linklab, program
 from free_ports import free_port
 from user_terminal import UserTerminal
 
@@ -27,7 +26,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, words in {
         "mytool": SAY,
         "python3": "echo not the machine\\'s",
-        "myserver": f'{SAY}; exec {sys.executable} -m http.server "$LINKLAB_PORT"',
+        "myserver": f'{SAY}; exec {program("python3")} -m http.server "$LINKLAB_PORT"',
     }.items():
         (directory / name).write_text(f"#!/bin/sh\n{words}\n")
         (directory / name).chmod(0o755)

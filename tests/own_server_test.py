@@ -278,12 +278,12 @@ def test_a_client_that_does_not_survive_its_server_ends_by_itself(
     ("server", "words"),
     [
         (
-            f"{sys.executable} -m http.server --bind 127.0.0.1 443",
+            f"'{sys.executable}' -m http.server --bind 127.0.0.1 443",
             "the server does not listen on port 443 of 10.0.0.1, by TCP or UDP, "
             "but on tcp 127.0.0.1:443: ",
         ),
         (
-            f"{sys.executable} -m http.server 8080",
+            f"'{sys.executable}' -m http.server 8080",
             "the server does not listen on port 443 of 10.0.0.1, by TCP or UDP, but on tcp 0.0.0.0:8080: ",
         ),
     ],

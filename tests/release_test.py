@@ -405,8 +405,8 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
         f'  "-m linklab.places.guest") {image} at=$LINKLAB_CACHE/kernel\n'
         f'    [ -e "$at" ] || {{ mkdir -p "$at" && echo built >"$at/linux-{named}" &&\n'
         f'      echo built >"$at/{kernel.name(kernel.MACHINE)}"; }} ;;\n'
-        f'  "-m linklab.places.guest.pack") exec {sys.executable} -c {quote(PACKED_QUICKLY)} "$3" ;;\n'
-        f'  *) exec {sys.executable} "$@" ;;\n'
+        f'  "-m linklab.places.guest.pack") exec {quote(sys.executable)} -c {quote(PACKED_QUICKLY)} "$3" ;;\n'
+        f'  *) exec {quote(sys.executable)} "$@" ;;\n'
         "esac\n"
     )
     python.chmod(0o755)

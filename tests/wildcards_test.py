@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from conftest import PROBES, Linklab, lines, program
 
 ScenarioFile = Callable[..., Path]
 
-PROBE = f"{sys.executable} {PROBES / 'wildcards.py'}"
+PROBE = shlex.join([sys.executable, str(PROBES / "wildcards.py")])
 SERVER = "10.0.0.1"
 ROAMING = """\
 name: roaming
@@ -46,7 +47,7 @@ def test_who_was_asked_answers(linklab: Linklab, tmp_path: Path) -> None:
         "--server",
         f"{PROBE} serve",
         "--",
-        *f"{PROBE} ask 40 wlan0 wlan1 rmnet0".split(),
+        *shlex.split(f"{PROBE} ask 40 wlan0 wlan1 rmnet0"),
     )
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])

@@ -480,7 +480,7 @@ def test_an_execution_on_the_host_is_ended_however_early(
     """Process 1 of a namespace ignores SIGTERM until it has a handler, here after 0.3 s."""
     program = tmp_path / "python"
     program.write_text(
-        f"#!/bin/sh\n: > {tmp_path}/begun; sleep .3; trap 'exit 0' TERM; while :; do sleep .05; done\n"
+        f"#!/bin/sh\n: > '{tmp_path}/begun'; sleep .3; trap 'exit 0' TERM; while :; do sleep .05; done\n"
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))

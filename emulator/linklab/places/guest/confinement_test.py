@@ -72,7 +72,7 @@ def test_it_writes_its_two_directories_alone(confine: Confine, tmp_path: Path) -
     done = confine(
         "echo 1 > here && mkdir below && mv here below/there && rm below/there &&"
         " ln -s / below/link && mkfifo below/pipe && echo kept > kept &&"
-        f" echo 2 > {tmp_path}/scratch/memory || exit 1;"
+        f" echo 2 > '{tmp_path}/scratch/memory' || exit 1;"
         " for file in ../project/source ../.bashrc ../new /tmp/linklab-new; do"
         " (echo changed > $file) && exit 2; done; rm ../project/source && exit 3;"
         " mv ../project/source . && exit 4; ln ../project/source hard && exit 5;"

@@ -329,7 +329,7 @@ def test_a_build_step_by_step(
     monkeypatch.setenv("ARCH", "arm64")
     files[0].write_text("CONFIG_NET=y\n# CONFIG_PCI is not set\nCONFIG_BLOCK=n\n")
     calls = tmp_path / "calls"
-    note = f'echo "$(basename "$0") $*" >> {calls}'
+    note = f'echo "$(basename "$0") $*" >> "{calls}"'
     program(tools, "xz", note)
     program(tools, "tar", f"cat > /dev/null; {note}; mkdir -p {kernel.SOURCE_PACKAGE}")
     program(tools, "patch", note)
