@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -222,3 +223,58 @@ def test_the_end_of_the_server_leaves_nothing(
     assert psutil.wait_procs(family, timeout=30)[1] == []
     thread.join()
     assert not [one for one in leftovers() if any(f"-{pid}-" in one.name for pid in pids)]
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Yields the URL of a server that does not answer: its queue of connections is full."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+@pytest.mark.parametrize("by", ["DELETE", "SIGTERM"])
+@pytest.mark.parametrize("what", ["a pipe", "silent origins"])
+def test_a_start_that_waits_is_stopped(server: Serving, silent: str, what: str, by: str) -> None:
+    """A scenario that nobody writes takes for ever, 20 origins take 100 s."""
+    os.mkfifo(server.work / "pipe.yaml")
+    body: dict[str, Any] = {"scenario": "pipe.yaml"}
+    if what == "silent origins":
+        body = {"scenario": "small.yaml", "origins": [silent] * 20}
+    said: list[Any] = []
+
+    def start() -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            said.append(server.ask("POST", "/lab", body))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while server.ask("GET", "/lab")[0] != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(1)  # Now it waits.
+    if by == "DELETE":
+        answered: list[int] = []
+        stopping = threading.Thread(target=lambda: answered.append(server.ask("DELETE", "/lab")[0]))
+        stopping.start()
+        stopping.join(30)
+        assert answered == [204]
+        thread.join(30)
+        assert said[0][0] == 409, said
+    else:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == 130
+        thread.join(30)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("name", ["--open", "-h", "--record=made.yaml", "a\0b"])
+def test_a_scenario_s_name_is_no_option(server: Serving, name: str) -> None:
+    status, said = server.ask("POST", "/lab", {"scenario": name})
+    assert (status, said["field"]) == (422, "scenario")
+    assert not (server.work / "made.yaml").exists()

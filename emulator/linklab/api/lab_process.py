@@ -21,6 +21,9 @@ from linklab.live.token import ENVIRONMENT
 T = TypeVar("T")
 
 _END_S: Final = 30.0
+_SOON_S: Final = 1.0
+"""The time to end for a lab that has not told its addresses. It has started nothing yet, but may wait
+for a name server, which no signal interrupts."""
 _POLL_S: Final = 0.05
 _MOST_BYTES: Final = 65_536
 
@@ -36,8 +39,9 @@ class LabProcess:
         self._said = said
         self._addresses, told = addresses
         self._told = b""
+        self._refusal: str | None = None
         self.token = secrets.token_urlsafe(24)
-        command = [sys.executable, "-m", "linklab", *words, "--addresses-fd", str(told)]
+        command = [sys.executable, "-m", "linklab", "live", "--addresses-fd", str(told), *words]
         self._process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", *command],
             stdin=subprocess.DEVNULL,
@@ -56,11 +60,15 @@ class LabProcess:
         """Returns what the lab says of its addresses, None as long as it says nothing."""
         with contextlib.suppress(BlockingIOError):
             self._told += os.read(self._addresses, _MOST_BYTES)
-        return json.loads(self._told) if self._told.endswith(b"\n") else None
+        if not self._told.endswith(b"\n"):
+            return None
+        said: dict[str, Any] = json.loads(self._told)
+        self._refusal = said.get("refused")
+        return said if self._refusal is None else None
 
     def wait(self, ready: Callable[[], T | None], timeout_s: float, go_on: Callable[[], None]) -> T:
         """Waits until the lab is ready, and returns what `ready` does then. Raises LiveLabError if
-        it ends or the time is over, UsageError if it refuses an option.
+        it ends or the time is over, UsageError if there can be no such lab.
 
         `go_on` is called all the time. What it raises ends the wait.
         """
@@ -69,9 +77,10 @@ class LabProcess:
             found = ready()
             go_on()
             why = self.why_ended()  # After the look: others may answer in place of an ended lab.
-            if why is not None and why.startswith("--"):  # An option cannot be as it is given.
-                raise UsageError(why)
             if why is not None:
+                self.addresses()
+                if self._refusal is not None:
+                    raise UsageError(self._refusal)
                 raise LiveLabError(f"the lab did not start: {why}")
             if found is not None:
                 return found
@@ -86,7 +95,7 @@ class LabProcess:
         if self._process.poll() is None:
             self._process.terminate()  # A script's background programs ignore SIGINT.
         try:
-            self._process.wait(_END_S)
+            self._process.wait(_END_S if self._told else _SOON_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -99,7 +108,7 @@ class LabProcess:
 
 @contextlib.contextmanager
 def lab_process(words: Sequence[str]) -> Iterator[LabProcess]:
-    """Runs a command of linklab during the block. It also ends with this process, however that
+    """Runs `linklab live` with these words during the block. It also ends with this process, however that
     ends, and with the thread that started it."""
     with contextlib.ExitStack() as stack:
         said = stack.enter_context(tempfile.TemporaryFile())

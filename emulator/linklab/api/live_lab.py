@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from linklab.api import environment, requests
+from linklab.api import environment
 from linklab.api.errors import UsageError
 from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
@@ -259,16 +259,17 @@ def opened(
     start."""
     RunOptions(seed=wanted.seed)
     Settings(place=wanted.place, timeout=wanted.timeout)
-    requests.scenario_of(wanted.scenario)  # Raises what is wrong with the scenario.
     where = session.choose_place(wanted.place)
     environment.prepare(where, progress)
     words = [
-        *("live", str(wanted.scenario), "--place", where.name, "--seed", str(wanted.seed)),
-        *("--out", str(wanted.out), "--listen-proxy", to_text(wanted.proxy)),
-        *("--listen", "127.0.0.1:0"),
-        *(word for one in wanted.origins for word in ("--origin", one)),
+        *("--place", where.name, "--seed", str(wanted.seed), f"--out={wanted.out}"),
+        *("--listen-proxy", to_text(wanted.proxy), "--listen", "127.0.0.1:0"),
+        *(f"--origin={one}" for one in wanted.origins),
         *(["--outside"] if wanted.outside else []),
+        *("--", str(wanted.scenario)),  # Without the dashes, a name such as --open were an option.
     ]
+    if any("\0" in one for one in words):
+        raise UsageError("a name with the character NUL; allowed: names and URLs without it")
     with lab_process(words) as process:
         yield process.wait(lambda: _ready(process), wanted.timeout, go_on)
 

@@ -20,7 +20,7 @@ from linklab.live import session, start
 from linklab.live.recorder import Recorder, RecordFileError
 from linklab.live.start import Outlets
 from linklab.places.names import PLACES
-from linklab.scenario import find
+from linklab.scenario import ScenarioError, find
 
 EPILOG = """\
 The command serves a page to watch and change the links in a browser (--open).
@@ -42,7 +42,8 @@ algorithms that download too. If several take turns, connections wait for the
 next one to begin. --origin and --outside say where the proxy leads.
 
 A program that starts a lab lets it choose ports, which nobody can take first:
---listen 127.0.0.1:0 --listen-proxy 0 --addresses-fd N.
+--listen 127.0.0.1:0 --listen-proxy 0 --addresses-fd N. The line has the keys
+address, proxies and origins. Or it has refused: why there can be no such lab.
 
 examples:
   linklab live live -a alg3,alg1
@@ -91,6 +92,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs a live lab until it is interrupted."""
+    try:
+        return _run(options)
+    except (UsageError, ScenarioError) as error:
+        if options.addresses_fd is not None:
+            start.tell(options.addresses_fd, {"refused": str(error)})
+        raise
+
+
+def _run(options: argparse.Namespace) -> int:
     if (options.origin or options.outside) and options.listen_proxy is None:
         raise UsageError(
             "--origin and --outside need --listen-proxy: what downloads in a live lab by itself "

@@ -134,7 +134,7 @@ def serving(
         contextlib.closing(LiveServer(address, metrics, status, obey, token, page)) as server,
         livetoken.kept(server.address, token) as path,
     ):
-        yield server, token, str(path or f"{livetoken.ENVIRONMENT}={token}")
+        yield server, token, livetoken.whereabouts(path, token)
 
 
 class _Handler(AnsweringHandler):

@@ -58,7 +58,8 @@ def live(turn: Sequence[RunRequest], *, where: Environment, parent: Path, outlet
             serving(outlets.address, lab.exporter, lab.status, lab.obey, page)
         )
         if outlets.addresses_fd is not None:
-            _tell(outlets.addresses_fd, server, lab.status())
+            said = {name: lab.status()[name] for name in ("proxies", "origins")}
+            tell(outlets.addresses_fd, {"address": to_text(server.address), **said})
         directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
         _say(turn, server, directory, kept)
         if outlets.page:
@@ -68,10 +69,9 @@ def live(turn: Sequence[RunRequest], *, where: Environment, parent: Path, outlet
         lab.run(directory)
 
 
-def _tell(descriptor: int, server: LiveServer, status: dict[str, Any]) -> None:
-    """Writes the addresses for the program that started the lab. The lab listens on all of them."""
-    said = {"address": to_text(server.address), "proxies": status["proxies"]}
-    said["origins"] = status["origins"]
+def tell(descriptor: int, said: dict[str, Any]) -> None:
+    """Writes for the program that started the lab: its addresses, on which it listens already, or
+    why there can be none. Raises OSError."""
     try:
         with open(descriptor, "w") as pipe:
             pipe.write(f"{json.dumps(said)}\n")

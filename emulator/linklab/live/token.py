@@ -70,6 +70,15 @@ def kept(address: tuple[str, int], token: str) -> Iterator[Path | None]:
         yield path
 
 
+def whereabouts(path: Path | None, token: str) -> str:
+    """Says where a server's token is, if `kept` has written it to a file or not. A token that the
+    user chose is not printed."""
+    if path is not None:
+        return str(path)
+    is_chosen = os.environ.get(ENVIRONMENT) == token
+    return f"that of {ENVIRONMENT}" if is_chosen else f"{ENVIRONMENT}={token}"
+
+
 def _forget(path: Path, token: str) -> None:
     """Removes a token file, unless another lab has taken the address since."""
     with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,15 @@ def test_a_token_that_is_none_is_refused(bad: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(ENVIRONMENT, bad)
     with pytest.raises(TokenError, match="is no token; allowed: at least 16"):
         livetoken.chosen()
+
+
+def test_a_token_that_the_user_chose_is_never_printed(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a log had it. One that linklab drew is printed where no file has it."""
+    drawn = livetoken.chosen()
+    assert livetoken.whereabouts(None, drawn) == f"{ENVIRONMENT}={drawn}"
+    for token in (secrets.token_urlsafe(12), "correct-horse-battery"):
+        monkeypatch.setenv(ENVIRONMENT, token)
+        assert livetoken.whereabouts(None, livetoken.chosen()) == f"that of {ENVIRONMENT}"
+        assert livetoken.whereabouts(cache, livetoken.chosen()) == str(cache)

@@ -17,6 +17,8 @@ from linklab.schema.document import ScenarioError
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _NULL_TAG = "tag:yaml.org,2002:null"
 
+_KEY_LIKE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,29}", re.ASCII)
+
 T = TypeVar("T")
 
 
@@ -26,6 +28,12 @@ def guess(word: str, known: Collection[str]) -> str:
 
     close = difflib.get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _quoted(key: str) -> str:
+    """Returns an unknown key for an error message, "" for what nobody means as a key. The file may be
+    another one that the server can read, such as /etc/shadow, and the error goes to a client."""
+    return f" {key!r}" if _KEY_LIKE.fullmatch(key) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class Mapping:
                 self.fail_at(
                     key_node,
                     self.where,
-                    f"unknown key {key!r}{guess(key, keys.all)}; allowed: {', '.join(keys.all)}",
+                    f"unknown key{_quoted(key)}{guess(key, keys.all)}; allowed: {', '.join(keys.all)}",
                 )
             if key in own:
                 self.fail_at(

@@ -53,10 +53,7 @@ def serving(address: tuple[str, int], labs: OneLab) -> Iterator[Serving]:
     with contextlib.closing(labs), livetoken.kept((address[0], server.server_port), token) as path:
         thread.start()
         try:
-            yield Serving(
-                (address[0], server.server_port),
-                str(path or f"{livetoken.ENVIRONMENT}={token}"),
-            )
+            yield Serving((address[0], server.server_port), livetoken.whereabouts(path, token))
         finally:
             server.shutdown()
             thread.join()
