@@ -357,6 +357,8 @@ def test_failures_are_named_and_those_of_the_lab_tried_again(
     )
     assert hung.code == 1
     (said,) = failures(hung).values()
-    assert "was still running after 0.2 s of the lab's time" in said and said.endswith("(tried 3 times)")
+    assert "was still running after 0.2 s of the lab's time" in said and said.endswith(
+        "(tried 3 times)"
+    )
     assert hung.err.count("short-alg3-seed1: once more, because") == 2
     assert not processes_in(tmp_path)

@@ -92,6 +92,8 @@ def test_recording_interval_moves_no_packet(
         done = linklab(*words[:2], "--json", *words[2:])
         assert done.code == 0, done.err
         ways = judge(Path(done.json["run_dir"])).values()
-        found.append([(one.number, one.sent_ns, one.left_ns) for way in ways for one in way.packets])
+        found.append(
+            [(one.number, one.sent_ns, one.left_ns) for way in ways for one in way.packets]
+        )
     assert len(found[0]) == len(plan)
     assert found[0] == found[1]

@@ -5,14 +5,15 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 import msgspec
 import pytest
 
 from linklab import scenario
 from linklab.api.http import messages
-from linklab.api.live_lab import LabLink
+from linklab.api.live_lab import LabLink, OpenLab
 from linklab.core.link_state import LinkState
 from linklab.core.paths import REPOSITORY
 from linklab.lab.player.control import Command
@@ -221,16 +222,14 @@ def by_http(values: Values) -> list[Command]:
 
 def by_python(values: Values) -> list[Command]:
     sent: list[Command] = []
-    link = LabLink("lte", ("", 0))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(link_command, "send", lambda _, command: sent.append(command))
-        for change, value in in_words(values):
-            if change == "outage":
-                link.outage(value == "true", seconds=100.0 if value == "true" else None)
-            elif value is None:
-                getattr(link, change)()
-            else:
-                getattr(link, change)(value)
+    link = LabLink("lte", cast(OpenLab, SimpleNamespace(send=sent.append)))
+    for change, value in in_words(values):
+        if change == "outage":
+            link.outage(value == "true", seconds=100.0 if value == "true" else None)
+        elif value is None:
+            getattr(link, change)()
+        else:
+            getattr(link, change)(value)
     return sent
 
 
