@@ -238,6 +238,17 @@ def test_a_slower_program_is_in_one_comment_that_later_runs_update(runner: Runne
     assert "### linklab: no verdict" in runner.github.comments[4][1]
 
 
+@pytest.mark.parametrize("given", ["report", "junit", "markdown"])
+def test_a_file_of_an_earlier_run_is_no_result(runner: Runner, given: str) -> None:
+    """A page with wrong curves would be uploaded, and linked from the comment."""
+    (runner.workspace / "ci" / "none.yaml").write_text("name: none\n")
+    (runner.workspace / "left").write_text("of an earlier run")
+    assert runner(suite="ci/none.yaml", comment="true", **{given: "left"}) == 2
+    assert runner.uploads == []
+    left = runner.workspace / "left"
+    assert not left.exists() or "of an earlier run" not in left.read_text()
+
+
 def test_no_comment_unless_asked_for_and_for_a_pull_request(runner: Runner) -> None:
     (runner.workspace / "ci" / "none.yaml").write_text("name: none\n")
     assert runner(suite="ci/none.yaml") == 2

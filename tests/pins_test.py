@@ -107,8 +107,60 @@ def test_a_release_takes_nothing_from_a_cache() -> None:
         "actions/checkout",
         "actions/upload-artifact",
         "actions/download-artifact",
+        "actions/attest",
         "pypa/gh-action-pypi-publish",
     }
+
+
+def steps(node: Any) -> Iterator[dict[str, Any]]:
+    """Yields the steps of a workflow or action, anywhere in it."""
+    for found in values(node, "steps"):
+        yield from found
+
+
+def examples() -> Iterator[tuple[str, Any]]:
+    """Yields where workflows are shown to be copied, and each."""
+    for path in [*REPOSITORY.glob("*.md"), *(REPOSITORY / "emulator").rglob("*.md")]:
+        for block in re.findall(r"^```ya?ml\n(.*?)^```", path.read_text(), re.M | re.S):
+            if "uses:" in block:
+                yield path.name, yaml.safe_load(block)
+    for path in WORKFLOWS:
+        comment = "".join(re.findall(r"^#(?: (.*\n)|\n)", path.read_text(), re.M))
+        if "uses:" in comment:
+            yield path.name, yaml.safe_load(comment.partition("\n")[2].partition("The step")[0])
+
+
+def test_no_checkout_keeps_a_token() -> None:
+    """Programs that a suite names, and build scripts of a pull request, could read it."""
+    shown = dict(examples())
+    assert set(shown) == {"run-in-ci.md", "action.yml"}
+    made = [(path.name, yaml.safe_load(path.read_text())) for path in WORKFLOWS]
+    checkouts = [
+        (name, step)
+        for name, node in [*made, *shown.items()]
+        for step in steps(node)
+        if step.get("uses", "").startswith("actions/checkout@")
+    ]
+    assert len(checkouts) >= 8
+    for name, step in checkouts:
+        assert step.get("with", {}).get("persist-credentials") is False, name
+
+
+def test_a_release_is_attested_before_it_is_published() -> None:
+    """Its checksums too. Only this job may sign, and only the index's job else has an identity."""
+    release = yaml.safe_load((REPOSITORY / ".github/workflows/release.yml").read_text())
+    job = release["jobs"]["publish"]
+    order = [step.get("run", step.get("uses", "")) for step in job["steps"]]
+    places = [
+        next(number for number, one in enumerate(order) if word in one)
+        for word in ("SHA256SUMS", "actions/attest@", "gh release create")
+    ]
+    assert places == sorted(places)
+    assert job["steps"][places[1]]["with"]["subject-path"] == "release/*"
+    identified = {
+        name for name, one in release["jobs"].items() if "id-token" in one.get("permissions", {})
+    }
+    assert identified == {"publish", "index"}
 
 
 def test_go_of_the_image_is_go_of_the_client() -> None:
