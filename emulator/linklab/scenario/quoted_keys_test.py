@@ -1,4 +1,4 @@
-"""Tests what errors of mapping.py quote."""
+"""Tests what errors about keys quote."""
 
 from __future__ import annotations
 
