@@ -176,7 +176,7 @@ def break_scenario(run_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (remove_outcome, "No such file or directory"),
+        (remove_outcome, "the run has not ended"),
         (outcome_is_a_directory, "Is a directory"),
         (cut_outcome, "Input data was truncated"),
         (break_scenario, "scenario.yaml:2: not valid"),

@@ -25,9 +25,10 @@ DRAWN = 40
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """Bounds this process' memory, so a reader that takes all of it takes nobody else's."""
+    """Bounds what this process takes in addition, so a reader that takes all takes nobody else's."""
     before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, before[1]))
+    used_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used_bytes + MEMORY_BYTES, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_AS, before)
 

@@ -203,7 +203,7 @@ def _needed_s(changes: Sequence[Executed], from_s: float) -> float:
 
 
 def lasting(scenario: Scenario, needed_s: float, seed: int) -> Scenario:
-    """Returns the scenario with a payload that lasts at least so long, whoever downloads. Pure."""
+    """Returns the scenario with a payload that lasts at least so long, by every client. Pure."""
     workload, size = scenario.workload, scenario.payload.size_bytes
     player = workload.player
     if player is not None and player.length_s is not None:

@@ -60,7 +60,7 @@ def test_a_table_with_published_figures_fits_80_columns(published: Comparison) -
     assert "\x1b" not in text
     assert "…" not in text
     assert lines[0].startswith("ls  Thesis, Low-Speed Wi-Fi")
-    assert lines[1] == "250 MB, oracle 32.78 s, medians of 1 to 2 runs"
+    assert lines[1] == "250 MB, oracle 32.75 s, medians of 1 to 2 runs"
     rows = {line.split()[0]: line.split() for line in lines[4:]}
     assert rows["single-wifi"][:4] == ["single-wifi", "278.18", "278.18", "-"]
     assert rows["naive"][-2:] == ["139.26", "0.0"]
