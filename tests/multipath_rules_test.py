@@ -165,8 +165,8 @@ def share_of(linklab: Linklab, tmp_path: Path, control: str) -> float:
     serve = f"python3 {FLOWS} serve {{port}} mptcp"
     shares = []
     for seed in SEEDS:
-        words = ("--seed", str(seed), "--server", serve, "--", "sh", "-c", second + fetch)
-        done = linklab("exec", file, "--json", *words)
+        options = ("--seed", str(seed), "--timeout", f"{2 * SECONDS}s", "--server", serve)
+        done = linklab("exec", file, "--json", *options, "--", "sh", "-c", second + fetch)
         assert done.code == 0, done.err
         run_dir = Path(done.json["run_dir"])
         assert len(lines(run_dir / "subflows.jsonl")) == 2

@@ -231,7 +231,7 @@ def test_a_server_s_deaths_are_events_and_it_is_started_again(
     for _ in range(2):
         done = linklab(
             *("exec", scenario("dies"), "--json", "--server-restarts", f"{after_s}s"),
-            *("--server", f"{sys.executable} {tmp_path}/dies.py {{address}} {{port}}", "--"),
+            *("--server", f"'{sys.executable}' {tmp_path}/dies.py {{address}} {{port}}", "--"),
             *(sys.executable, tmp_path / "asks.py", "{address}", "{port}"),
             *(word for death in deaths for word in death),
         )
@@ -259,7 +259,7 @@ def test_a_client_that_does_not_survive_its_server_ends_by_itself(
     linklab: Linklab, scenario: ScenarioFile, tmp_path: Path
 ) -> None:
     (tmp_path / "dies.py").write_text(DIES)
-    serve = f"{sys.executable} {tmp_path}/dies.py {{address}} {{port}}"
+    serve = f"'{sys.executable}' {tmp_path}/dies.py {{address}} {{port}}"
     code = (
         "import socket,sys; one=socket.create_connection(sys.argv[1:]); one.sendall(b'9');"
         "print(one.recv(9)); socket.create_connection(sys.argv[1:])"

@@ -51,7 +51,7 @@ def thief(tmp_path: Path) -> Iterator[Thief]:
         seen.parent.chmod(0o755)
         with (tmp_path / "said").open("w") as said:
             process = subprocess.Popen(
-                [sys.executable, "-I", seen, str(os.getpid())],
+                [os.path.realpath(sys.executable), "-I", seen, str(os.getpid())],
                 stdout=said,
                 user=NOBODY,
                 group=NOBODY,
