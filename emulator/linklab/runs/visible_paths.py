@@ -70,8 +70,11 @@ def select(
         found += _of_program(Path(program), all_homes, is_own=beside is None)
         if beside is not None:
             words = []
-        named = [path for word in words for path in _named(word)]
-        found += [path for path in named if not all_homes.is_broad(path)]
+        for path in (path for word in words for path in _named(word)):
+            if not all_homes.is_broad(path):
+                found.append(path)
+            if _is_program(path):  # As in `env NAME=value python`.
+                found += _of_program(path, all_homes, is_own=False)
     text = " ".join(word for _, *words in commands for word in words)
     return VisiblePaths(tuple(dict.fromkeys(found)), (*notes, *all_homes.missed(text, found)))
 

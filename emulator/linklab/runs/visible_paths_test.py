@@ -143,6 +143,18 @@ def test_directories_of_the_path_are_shown_and_where_links_there_lead(
     assert of(home, "/bin/sh") == {"bin", uv, f"{uv}/bin"}
 
 
+@pytest.mark.parametrize("before", [["env", "NAME=value"], ["nice"], ["time", "-p"]])
+def test_a_program_behind_another_one_is_shown_as_the_first_is(
+    home: Path, install: Install, before: list[str]
+) -> None:
+    """The venv of `env NAME=value python`, for example, has the modules that Python needs."""
+    python = install("venvs/one/bin/python")
+    (home / "venvs/one/pyvenv.cfg").touch()
+    alone = of(home, python)
+    assert "venvs/one" in alone
+    assert of(home, *before, python) == alone | {"venvs/one/bin/python"}
+
+
 def test_what_a_command_names_is_shown(home: Path, install: Install) -> None:
     for name in ("files/a", "files/b", "files/c", ".netrc", "Mail/d"):
         install(name, "")
