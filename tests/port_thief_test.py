@@ -4,9 +4,11 @@ serve` and Go's `linklabtest`."""
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from go_package_test import CLIENT, PACKAGE, go
 from go_package_test import program as program
 from http_api_test import Serving
 from http_api_test import server as server
+from linklab.lab.kernel import namespace
 from linklab.places.guest import gateway
 from python_api_test import SMALL
 from through_the_lab import fetched, served
@@ -29,6 +32,7 @@ pytestmark = [
 
 NOBODY = 65534
 CONTENT = b"from behind the links"
+START_S, LOOK_S = 60.0, 0.1
 
 
 class Thief:
@@ -42,9 +46,21 @@ class Thief:
         return self._said.read_text()
 
 
+@pytest.fixture(autouse=True)
+def own_network() -> Iterator[None]:
+    """Moves the test, and what it starts, into a network of its own. A thief takes every port that is
+    given back, also those of tests beside this one."""
+    network = namespace.new_network()
+    with namespace.inside(network):
+        os.close(network)
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        yield
+
+
 @pytest.fixture
 def thief(tmp_path: Path) -> Iterator[Thief]:
-    """Starts a thief of another user, whose victims are this process' descendants."""
+    """Starts a thief of another user, whose victims are this process' descendants. It has shown that
+    it takes a port."""
     with tempfile.TemporaryDirectory(prefix="thief-", dir="/tmp") as directory:
         seen = Path(directory) / "port_thief.py"  # Nobody may be unable to read the checkout.
         seen.write_text(Path(port_thief.__file__).read_text())
@@ -58,11 +74,25 @@ def thief(tmp_path: Path) -> Iterator[Thief]:
                 extra_groups=[],
             )
         try:
+            show_bait()
             yield Thief(tmp_path / "said")
             assert process.poll() is None
         finally:
             process.kill()
             process.wait()
+
+
+def show_bait() -> None:
+    """Waits until the thief has taken a port that was given back."""
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        with socket.create_server(("127.0.0.1", 0)) as bait:
+            port = bait.getsockname()[1]
+            time.sleep(LOOK_S)
+        time.sleep(LOOK_S)
+        if port in port_thief.listened():
+            return
+    raise AssertionError("the thief takes no port")
 
 
 @pytest.fixture
