@@ -25,9 +25,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROBES = REPOSITORY / "tests" / "probes"
 
-SHARED = ("--share", str(REPOSITORY))
-"""Shows the checkout to a script in the guest, also if it lies in a home."""
-
 
 class _Scheduler(LoadScopeScheduling):  # type: ignore[misc]
     """Gives one process all files with tests marked `one_at_a_time`. Tests of a file that share a
@@ -74,8 +71,14 @@ Linklab = Callable[..., Called]
 
 
 def command(*arguments: object) -> list[str]:
-    """The command line of `linklab` with these arguments."""
-    return [sys.executable, "-m", "linklab", *map(str, arguments)]
+    """The command line of `linklab` with these arguments. A program that is part of the checkout sees
+    it whole in the guest, also if the checkout lies in a home."""
+    words = [*map(str, arguments)]
+    if words[:1] == ["exec"] and "--" in words:
+        at = words.index("--")
+        if any(str(REPOSITORY) in word for word in words[at:]):
+            words[at:at] = ["--share", str(REPOSITORY)]
+    return [sys.executable, "-m", "linklab", *words]
 
 
 def environment() -> dict[str, str]:

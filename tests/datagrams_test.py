@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from bench import outside
-from conftest import SHARED, Linklab, command, finished
+from conftest import Linklab, command, finished
 from datagrams import NO_ANSWER_S, Association, echo
 from free_ports import free_port
 from host_place_test import LISTENS, nested
@@ -321,7 +321,7 @@ def test_an_origin_is_reached_by_udp_on_the_host_too(
         " $linklab exec $scenario --place host --origin http://127.0.0.1:8000/"
         f" --out /tmp/inner -- '{sys.executable}' '{tmp_path}/inside.py'"
     )
-    done = linklab("exec", file, "--clock", "real", *SHARED, "--", *nested(script, file))
+    done = linklab("exec", file, "--clock", "real", "--", *nested(script, file))
     assert done.code == 0, done.err
     assert done.out.splitlines() == [
         "b'WLAN0' ('10.0.1.1', 8000)",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, SHARED, Linklab, lines
+from conftest import REPOSITORY, Linklab, lines
 
 ScenarioFile = Callable[..., Path]
 
@@ -35,7 +35,7 @@ def nested(script: str, scenario: Path) -> list[str]:
 def test_the_host_place_runs_the_same_lab(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario("hosted", size="5 MB")
     script = "$linklab run $scenario --place host --out /run/linklab/run/inner"
-    done = linklab("exec", file, "--json", *SHARED, "--", *nested(script, file))
+    done = linklab("exec", file, "--json", "--", *nested(script, file))
     run_dir = Path(done.json["run_dir"])
     said = (run_dir / "client.err").read_text()
     assert done.code == 0, said
@@ -59,7 +59,6 @@ def test_a_shell_on_the_host_is_a_terminal_too(linklab: Linklab, scenario: Scena
         "exec",
         file,
         "--json",
-        *SHARED,
         "--",
         "bash",
         "-c",
@@ -80,7 +79,7 @@ def test_two_labs_on_one_host_do_not_meet(linklab: Linklab, scenario: ScenarioFi
         "for n in 1 2; do $linklab run $scenario -a single-wifi --place host"
         " --out /run/linklab/run/inner-$n & done; wait"
     )
-    done = linklab("exec", file, "--json", *SHARED, "--", *nested(script, file))
+    done = linklab("exec", file, "--json", "--", *nested(script, file))
     run_dir = Path(done.json["run_dir"])
     assert done.code == 0, (run_dir / "client.err").read_text()
     for number in (1, 2):
@@ -104,7 +103,7 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
         " ip -o link | wc -l; namespaces; pidof h2o multilink | wc -w;"
         " scratch; $linklab clean > /dev/null; scratch"
     )
-    done = linklab("exec", file, "--json", *SHARED, "--", *nested(script, file))
+    done = linklab("exec", file, "--json", "--", *nested(script, file))
     run_dir = Path(done.json["run_dir"])
     before, after = [], []
     numbers = [int(word) for word in (run_dir / "client.out").read_text().split()]
@@ -136,9 +135,7 @@ def test_the_rights_of_the_host_s_compose_file_are_enough(
         f" && setpriv --no-new-privs --inh-caps -all --bounding-set -all,{rights}"
         f" {entry} run $scenario -a alg3 --place host --out /run/mine/inner"
     )
-    done = linklab(
-        "exec", file, "--json", *SHARED, "--", "unshare", "--mount", *nested(script, file)
-    )
+    done = linklab("exec", file, "--json", "--", "unshare", "--mount", *nested(script, file))
     run_dir = Path(done.json["run_dir"])
     said = (run_dir / "client.err").read_text() + (run_dir / "client.out").read_text()
     assert done.code == 0, said
@@ -157,4 +154,4 @@ def test_a_program_on_the_host_is_found_by_the_same_rule_as_in_the_guest(
     inside = linklab("exec", file, "--", "mytool").out
     assert inside.startswith(f"{tool} /my/venv {tmp_path}:")
     script = "$linklab exec $scenario --place host --out /tmp/inner -- mytool"
-    assert linklab("exec", file, *SHARED, "--", *nested(script, file)).out == inside
+    assert linklab("exec", file, "--", *nested(script, file)).out == inside

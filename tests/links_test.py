@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, SHARED, Linklab, command, environment, lines
+from conftest import PROBES, Linklab, command, environment, lines
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.paths import PROFILES
 from linklab.lab.player import control
@@ -196,7 +196,7 @@ def test_an_idle_radio_is_promoted_before_anything_passes(
 ) -> None:
     file = scenario("idle", lte="down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, rrc: {}")
     wake = f"python3 '{PROBES}/rtt.py' rmnet0; sleep 12; python3 '{PROBES}/rtt.py' rmnet0"
-    done = linklab("exec", file, "--json", *SHARED, "--", "sh", "-c", wake)
+    done = linklab("exec", file, "--json", "--", "sh", "-c", wake)
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
     times = [float(line) for line in (run_dir / "client.out").read_text().split()]

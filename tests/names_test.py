@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, SHARED, Linklab, command, finished, lines
+from conftest import PROBES, Linklab, command, finished, lines
 from host_place_test import nested
 from linklab.core.paths import MULTILINK
 
@@ -205,7 +205,7 @@ def test_the_host_place_has_the_same_names(linklab: Linklab, scenario: ScenarioF
         f" sh -c 'test -e /etc/ssl/mine && {PROBE}' && ! test -e /tmp/asked"
         " && test $(uname -n) = machine"
     )
-    done = linklab("exec", file, "--json", *SHARED, "--", *nested(script, file))
+    done = linklab("exec", file, "--json", "--", *nested(script, file))
     run_dir = Path(done.json["run_dir"])
     assert done.json["exit_code"] == 0, (run_dir / "client.err").read_text()
     (inner,) = (run_dir / "inner").iterdir()

@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import SHARED, Called, Linklab, command, environment, whole_lines
+from conftest import Called, Linklab, command, environment, whole_lines
 from free_ports import free_port, free_ports
 from host_place_test import LISTENS, nested
 from linklab.places.guest import gateway
@@ -338,7 +338,7 @@ def test_the_host_place_has_an_outside_too(linklab: Linklab, scenario: ScenarioF
         f" {LISTENS} $linklab exec $scenario --place host --origin http://127.0.0.1:8000/file"
         f" --out /tmp/inner -- sh -c '{fetch}'"
     )
-    done = linklab("exec", file, "--clock", "real", *SHARED, "--", *nested(script, file))
+    done = linklab("exec", file, "--clock", "real", "--", *nested(script, file))
     assert done.code == 0, done.err
     (wifi, wifi_s), (lte, lte_s) = digests(done)
     assert wifi == lte == hashlib.sha256(bytes(SIZE)).hexdigest()

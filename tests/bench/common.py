@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from conftest import command
 from linklab import scenario as scenarios
 from linklab.display.progress import progress
 from linklab.scenario import Payload, Scenario
@@ -91,7 +91,7 @@ class Bench:
 
     def linklab(self, *words: object) -> Done:
         """Calls `linklab` with `--json`. Raises BenchError if it fails."""
-        argv = [sys.executable, "-m", "linklab", *map(str, self._with_options(words))]
+        argv = command(*self._with_options(words))
         begun = time.monotonic()
         process = subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()

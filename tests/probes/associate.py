@@ -14,10 +14,9 @@ import subprocess
 import sys
 import time
 
-from both_ways import LIBC, SERVER, inside, server
+from both_ways import SERVER, inside, server
 
 PORT, PROXY = 4000, ("127.0.0.1", 1080)
-PR_SET_TIMERSLACK = 29  # linux/prctl.h
 
 
 def echo(far: socket.socket) -> int:
@@ -38,7 +37,6 @@ def connected() -> socket.socket:
 
 def main(multilink: str, device: str, *sizes: str) -> None:
     """Asks for an association (RFC 1928, 7) and sends one datagram after the other."""
-    LIBC.prctl(PR_SET_TIMERSLACK, 1)
     with inside(server()):
         far = socket.socket(type=socket.SOCK_DGRAM)
         far.bind((SERVER, PORT))

@@ -45,6 +45,7 @@ def inside(namespace: int) -> Iterator[None]:
     LIBC.setns(namespace, CLONE_NEWNET)
     yield
     LIBC.setns(own, CLONE_NEWNET)
+    os.close(own)
 
 
 def opened(own: tuple[str, int], device: str = "") -> socket.socket:

@@ -14,7 +14,6 @@ time, bytes of the frame, and the number in the plan. Frames of others have a di
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import json
 import os
@@ -25,6 +24,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import both_ways
 from both_ways import ROOM_BYTES, capturing
 
 PORT = 5047
@@ -33,21 +33,16 @@ PLACES = ("device", "near", "far", "end")
 ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES, UDP_BYTES = 14, 20, 40, 8
 MAGIC = b"numbered"
 IPV6_PROTOCOL, OUTGOING = 0x86DD, 4  # linux/if_ether.h, linux/if_packet.h
-CLONE_NEWNET = 0x40000000  # linux/sched.h
 SO_SNDBUFFORCE = 32  # asm-generic/socket.h
-LIBC = ctypes.CDLL(None)
 
 
 @contextlib.contextmanager
 def inside(namespace: str) -> Iterator[None]:
     """Moves this thread into a network namespace during the block."""
-    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(namespace, os.O_RDONLY)
-    LIBC.setns(there, CLONE_NEWNET)
-    os.close(there)
-    yield
-    LIBC.setns(own, CLONE_NEWNET)
-    os.close(own)
+    with both_ways.inside(there):
+        os.close(there)
+        yield
 
 
 def namespaces() -> dict[str, str]:
