@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Link is a link of a lab. Each method but RoundTripper and Carried changes the link, and returns when the lab has
-// applied the change. Any goroutine may call the methods.
+// A Link is a link of a lab. Each method but RoundTripper and Carried changes the link, and returns when
+// the lab has applied the change. Any goroutine may call the methods.
 //
 // A change lasts until the next one, or for a time if one is given. The test fails if the link cannot
 // do what is asked for, or if the lab has ended.

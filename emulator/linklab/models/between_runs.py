@@ -44,7 +44,8 @@ class BetweenRuns:
     """Multiplies both rates by a factor that is normally distributed around 1 over the runs.
 
     `quantile` is the run's position among all runs, 0 for the slowest to 1. The distribution is
-    truncated at `TRUNCATED_AT` deviations and widened to the stated one. Raises ValueError unless `relative_sd` is from 0 to `MAX_RELATIVE_SD`.
+    truncated at `TRUNCATED_AT` deviations and widened to the stated one. Raises ValueError unless
+    `relative_sd` is from 0 to `MAX_RELATIVE_SD`.
     """
 
     wants_load = False

@@ -424,11 +424,14 @@ def _say_what_is_hidden(running: Guest | EmulatedGuest) -> None:
         return
     for name in ("client.err", "server.err"):
         with contextlib.suppress(OSError):
-            said = plain_file.end(running.run_dir / name, _LAST_WORDS_BYTES).decode(
-                errors="replace"
-            )
+            said = _end_of(running.run_dir / name)
             for note in homes.found().missed(said, (running.run_dir, *running.needed)):
                 _say_once(note)
+
+
+def _end_of(said: Path) -> str:
+    """Returns the end of what a program said. Raises OSError."""
+    return plain_file.end(said, _LAST_WORDS_BYTES).decode(errors="replace")
 
 
 def _way(reach: Reach | None) -> gateway.Way | None:
@@ -460,8 +463,8 @@ def _noted(error: str, run_dir: Path) -> str:
     if outcome.HUNG in error:
         said = run_dir / "client.err"
         with contextlib.suppress(OSError):
-            end = plain_file.end(said, _LAST_WORDS_BYTES).decode(errors="replace").strip()
-            last = [line[:_MOST_CHARACTERS] for line in end.splitlines()[-_LAST_LINES:]]
+            lines = _end_of(said).strip().splitlines()
+            last = [line[:_MOST_CHARACTERS] for line in lines[-_LAST_LINES:]]
             error += f"; the client's last words ({said}):\n  " + "\n  ".join(last or ["(nothing)"])
     with contextlib.suppress(OSError):
         outcome.write_error(error, run_dir)

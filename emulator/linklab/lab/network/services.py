@@ -66,8 +66,8 @@ class Origin(msgspec.Struct, frozen=True):
 class Outside(msgspec.Struct, frozen=True):
     """Describes what a lab reaches outside, and what reaches the lab. `proxies` has ports of this
     machine that lead to proxies on the client host, by link, "" for all links. They listen on the
-    IPv4 address `listen`, before the lab starts. `resolver` answers DNS if everything may be reached. `reaches_loopback` tells whether an origin
-    is this machine itself."""
+    IPv4 address `listen`, before the lab starts. `resolver` answers DNS if everything may be
+    reached. `reaches_loopback` tells whether an origin is this machine itself."""
 
     origins: tuple[Origin, ...] = ()
     resolver: tuple[str, int] | None = None

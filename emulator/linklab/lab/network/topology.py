@@ -23,7 +23,8 @@ queues:
                    air ── ap ── isp ──── server
      other ──wlan0─┘
 
-Both ends of another client's cable delay its packets if it has an `added_rtt`. The nodes of a kind's further links have a number: ap-1, isp-1, air-1, and the device wlan1.
+Both ends of another client's cable delay its packets if it has an `added_rtt`. The nodes of a kind's
+further links have a number: ap-1, isp-1, air-1, and the device wlan1.
 """
 
 from __future__ import annotations
