@@ -180,7 +180,8 @@ def test_linklab_itself_may_lie_in_a_home(
     for home in (REPOSITORY.parent, cache_dir().parent):
         monkeypatch.setenv("HOME", str(home))
         assert call(tmp_path, "run", file, "--json").json["figures"] == before
-        script = f"cat {REPOSITORY}/Makefile; multilink version"
+        # A checkout whose whole path the command has is shown by `conftest.command`.
+        script = f"cd {REPOSITORY.parent}; cat {REPOSITORY.name}/Makefile; multilink version"
         done = call(tmp_path, "exec", file, "--", "sh", "-c", script)
         homes = (home, Path("/home"), Path("/root"), Path(pwd.getpwuid(os.getuid()).pw_dir))
         is_hidden = any(one in REPOSITORY.parents for one in homes if one != Path("/"))
