@@ -32,7 +32,15 @@ from linklab.core.error_report import report_error
 from linklab.core.frames import FRAME_BYTES, PACKET_MEMORY_BYTES
 from linklab.core.paths import PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
-from linklab.places.guest import bundle, confinement, ending, gateway, image, system_calls
+from linklab.places.guest import (
+    bundle,
+    confinement,
+    ending,
+    gateway,
+    image,
+    standstill,
+    system_calls,
+)
 from linklab.places.guest.ending import GuestError
 
 BASE_MEMORY_BYTES = 768 << 20
@@ -286,7 +294,7 @@ class Guest:
         self._console = run_dir / ending.CONSOLE
         self._memory = memory
         self._timeout_s = timeout_s
-        self._clock = clock
+        self._watch: standstill.Watch | None = None
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
         write_first_program(run_dir, root, session)
@@ -340,6 +348,9 @@ class Guest:
             stack.callback(self._settle)
             self._descriptor = os.pidfd_open(self._process.pid)
             stack.callback(os.close, self._descriptor)
+            if clock == "virtual":
+                self._watch = standstill.Watch(self._process.pid, report_error)
+                stack.callback(self._watch.close)
             self._resources = stack.pop_all()
 
     def __enter__(self) -> Guest:
@@ -371,7 +382,8 @@ class Guest:
         Raises GuestError if the guest hung, failed earlier, or ran out of memory.
         """
         if self._process.poll() is None:
-            raise GuestError(ending.hung(self._timeout_s, self._console, self._clock))
+            why = "" if self._watch is None else self._watch.seen
+            raise GuestError(ending.hung(self._timeout_s, self._console, why))
         self._settle()
         if self._broken:
             raise GuestError(self._broken)

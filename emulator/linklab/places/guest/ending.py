@@ -29,16 +29,11 @@ class GuestError(LinklabError, RuntimeError):
     """The guest failed. The message ends with the path of its console log."""
 
 
-def hung(timeout_s: float, console: Path, clock: str = "virtual") -> str:
-    """Returns the message for a guest that was ended after `timeout_s`."""
-    remedy = "--timeout allows more"
-    if clock == "virtual":
-        remedy += (
-            "; if a program waits by looking at memory in a loop, virtual time stands: --clock real"
-        )
+def hung(timeout_s: float, console: Path, why: str = "") -> str:
+    """Returns the message for a guest that was ended after `timeout_s`. `why` is what was seen."""
     return (
         f"the guest was still running after {timeout_s:.0f} s of wall-clock time "
-        f"and was ended ({remedy}); its console: {console}"
+        f"and was ended ({why or '--timeout allows more'}); its console: {console}"
     )
 
 

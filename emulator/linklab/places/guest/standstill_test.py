@@ -1,0 +1,30 @@
+"""Tests whose command line is found at the top of a stack, over stacks made at random."""
+
+from __future__ import annotations
+
+import random
+import shlex
+
+from linklab.places.guest import standstill
+
+
+def test_a_command_is_found_on_its_stack() -> None:
+    """The order is that of fs/exec.c and fs/binfmt_elf.c."""
+    dice = random.Random(1)
+    for _ in range(300):
+        command = [word(dice) or "x", *(word(dice) for _ in range(dice.randrange(5)))]
+        variables = [f"V{number}={word(dice)}" for number in range(dice.randrange(5))]
+        text = "".join(f"{one}\0" for one in [*command, *variables, "/usr/bin/x"]).encode()
+        stack = dice.randbytes(dice.randrange(5000)) + b"x86_64\0" + text + bytes(8)
+        assert standstill.command(stack) == shlex.join(command)
+        assert standstill.command(stack[dice.randrange(1, 9) :] + b"\1") == ""
+    assert standstill.command(b"") == standstill.command(bytes(4096)) == ""
+
+
+def test_a_process_of_another_is_a_program() -> None:
+    assert standstill.command_of(0) == "a program"
+
+
+def word(dice: random.Random) -> str:
+    """Returns a word that is no variable."""
+    return "".join(dice.choice("ab c/-ä'\"$x86_64") for _ in range(dice.randrange(12)))
