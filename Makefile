@@ -115,7 +115,6 @@ generate: development ## make anew what is made from the code: pages, tables, da
 	@$(LINKLAB) scenarios --keys > build/keys.md && mv build/keys.md profiles/README.md
 	@$(PYTHON) dashboards/generate.py
 	@$(PYTHON) emulator/handbook/commands.py
-	@$(PYTHON) emulator/handbook/modules.py
 	@$(PYTHON) emulator/handbook/http_api.py
 
 .PHONY: notebook

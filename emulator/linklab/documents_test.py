@@ -99,7 +99,7 @@ def test_make_calls_linklab_by_words_that_it_knows() -> None:
 README = ROOT / "README.md"
 HANDBOOK = sorted((ROOT / "emulator" / "handbook").rglob("*.md"))
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
-MADE = frozenset({"commands.md", "http-api.md", "modules.md"})
+MADE = frozenset({"commands.md", "http-api.md"})
 OTHERS = ("CONTRIBUTING.md", "SECURITY.md", "client/README.md", "dashboards/README.md")
 SHORT = [
     README,
