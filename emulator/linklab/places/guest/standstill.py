@@ -50,9 +50,9 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        if self._closing.wait(PATIENCE_S):  # Most runs are shorter, and psutil is slow to load.
+        if self._closing.wait(PATIENCE_S):
             return
-        import psutil
+        import psutil  # Slow to load, and most runs are shorter.
 
         still: dict[tuple[int, int], tuple[float, float]] = {}
         said: set[int] = set()
