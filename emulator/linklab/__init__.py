@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     from linklab.api.live_lab import OpenLab as OpenLab
     from linklab.api.live_lab import live as live
     from linklab.api.progress import Progress as Progress
+    from linklab.core.errors import LinklabError as LinklabError
 
 __version__: str
 
-
-class LinklabError(Exception):
-    """The base of linklab's own errors. Files that cannot be read or written raise OSError."""
-
-
 _HOMES = {
     "ComparedRuns": "linklab.api.compared_runs",
+    "LinklabError": "linklab.core.errors",
     "OpenLab": "linklab.api.live_lab",
     "Progress": "linklab.api.progress",
     "Run": "linklab.analysis.run",
@@ -80,4 +77,4 @@ sys.modules[__name__].__class__ = _Package
 
 def __dir__() -> list[str]:
     """Lists the public names."""
-    return sorted({*_HOMES, "LinklabError", "__version__", "live"})
+    return sorted({*_HOMES, "__version__", "live"})

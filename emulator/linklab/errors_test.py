@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 
 import linklab
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 INSIDE = {
     "linklab.core.plain_file",

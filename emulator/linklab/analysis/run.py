@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from linklab import LinklabError
 from linklab.core import plain_file, records
+from linklab.core.errors import LinklabError
 from linklab.core.printable import as_utf8
 from linklab.core.records import (
     ClientRecord,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 if TYPE_CHECKING:
     from linklab.analysis.run import Run

@@ -29,9 +29,9 @@ from distributed import Client, Future, LocalCluster, wait
 from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
-from linklab import LinklabError
 from linklab.campaign import machine, run_process
 from linklab.campaign.wire_format import Parcel, Reply
+from linklab.core.errors import LinklabError
 from linklab.core.scratch import scratch_prefix
 from linklab.live.address import is_loopback
 

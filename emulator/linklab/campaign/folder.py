@@ -16,10 +16,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from linklab import LinklabError
 from linklab.campaign import machine
 from linklab.campaign.wire_format import PART_PREFIX, Parcel, unpack
 from linklab.core import locks, records, whole_file
+from linklab.core.errors import LinklabError
 from linklab.core.records import RecordError
 from linklab.runs import summary
 from linklab.runs.run_figures import RunFigures

@@ -15,8 +15,8 @@ from typing import IO
 
 import msgspec
 
-from linklab import LinklabError
 from linklab.core import plain_file
+from linklab.core.errors import LinklabError
 from linklab.lab.network.services import OwnServer
 from linklab.runs import job, run_energy
 from linklab.runs.runner import RunRequest

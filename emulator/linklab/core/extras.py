@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.paths import INSTALLED
 
 MODULES: Final = {

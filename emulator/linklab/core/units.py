@@ -14,7 +14,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 RATE_FORM = "a rate such as '80 Mbit/s'"
 DURATION_FORM = "a duration such as '10 ms'"

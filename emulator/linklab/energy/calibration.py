@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from linklab import LinklabError
 from linklab.core import statistics
+from linklab.core.errors import LinklabError
 from linklab.core.link_kinds import KINDS
 from linklab.energy.model import EnergyModel, LinkEnergy, TailState
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.frames import FRAME_BYTES
 from linklab.field.link_history import Connection, LinkHistory, LinkProgress, covered_s
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Final
 
-from linklab import LinklabError
 from linklab.core import units
+from linklab.core.errors import LinklabError
 from linklab.core.limits import MAX_RATE_BPS, MIN_LENGTH_S, MIN_RATE_BPS
 from linklab.core.link_kinds import LinkKind, devices, in_order
 from linklab.field import capacity

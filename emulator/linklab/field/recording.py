@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final
 import msgspec
 import msgspec.structs
 
-from linklab import LinklabError
 from linklab.core import records
 from linklab.core.bounded import ByName, Bytes, Few, Figure, Name, Nanoseconds, Rate
+from linklab.core.errors import LinklabError
 from linklab.core.limits import MAX_TIME_S
 from linklab.core.records import ClientRecord, RecordError, Tail
 from linklab.field import link_history

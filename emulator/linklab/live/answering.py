@@ -10,7 +10,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.live import request_guard
 from linklab.live import token as livetoken
 from linklab.live.bounded_server import PATIENCE_S, BoundedServer

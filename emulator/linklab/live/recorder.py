@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from linklab import LinklabError
 from linklab.core import whole_file
+from linklab.core.errors import LinklabError
 from linklab.core.records import RecordError
 from linklab.live import by_hand
 from linklab.live.by_hand import Executed

@@ -13,8 +13,8 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from linklab import LinklabError
 from linklab.core import locks, scratch, whole_file
+from linklab.core.errors import LinklabError
 from linklab.core.paths import in_cache
 from linklab.live.address import is_loopback
 

@@ -12,7 +12,7 @@ import tty
 from collections.abc import Iterator
 from types import FrameType
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.lab.programs.terminal import (
     MOST_UNTAKEN_BYTES,
     READY,

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.paths import PYTHON_PATH
 from linklab.lab.shaping import probe
 from linklab.places import host_programs

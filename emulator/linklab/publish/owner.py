@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 _MOST_LINKS = 40
 """The kernel's limit of symbolic links in a path (path_resolution(7))."""

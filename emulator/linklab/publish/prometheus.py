@@ -30,8 +30,8 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from linklab import LinklabError
 from linklab.core import locks, plain_file, records, whole_file
+from linklab.core.errors import LinklabError
 from linklab.core.naming import naming
 from linklab.core.records import RecordError
 from linklab.metrics.manifest import new_metrics, run_label

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.regression.figures import OF_EVERY_RUN, OF_WORKLOADS, Cell, Figure, Values
 from linklab.regression.fingerprint import Fingerprint
 from linklab.runs.figures import figures_in

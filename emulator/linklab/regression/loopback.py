@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.scratch import scratch_prefix
 from linklab.lab.programs import authority
 from linklab.lab.programs.h2o import configuration

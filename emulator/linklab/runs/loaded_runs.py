@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from linklab import LinklabError
 from linklab.core import plain_file
+from linklab.core.errors import LinklabError
 from linklab.core.records import QueueRecord, Tail
 from linklab.energy.model import EnergyModel
 from linklab.runs import job, link_rates, run_energy, summary

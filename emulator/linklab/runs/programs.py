@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from linklab import LinklabError
 from linklab.core import elf
+from linklab.core.errors import LinklabError
 from linklab.core.paths import MULTILINK
 from linklab.lab.network.services import OwnServer
 

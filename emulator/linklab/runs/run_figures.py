@@ -14,7 +14,6 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from linklab import LinklabError
 from linklab.core.bounded import (
     ByName,
     Bytes,
@@ -31,6 +30,7 @@ from linklab.core.bounded import (
     UnixNanoseconds,
     Words,
 )
+from linklab.core.errors import LinklabError
 from linklab.energy.account import EnergyFigures
 from linklab.links import oracle
 from linklab.runs.queue_figures import QueueFigures

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from linklab import LinklabError
 from linklab.core import plain_file
 from linklab.core.error_report import report_error
+from linklab.core.errors import LinklabError
 from linklab.core.limits import MAX_SEED
 from linklab.core.paths import GUEST_MULTILINK, MULTILINK, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.places.guest import homes
 from linklab.places.guest.homes import Homes
 from linklab.runs import programs

@@ -16,7 +16,7 @@ import yaml
 from yaml.composer import Composer
 from yaml.nodes import Node
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 
 class ScenarioError(LinklabError, ValueError):

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import pytest
 
-from linklab import LinklabError
 from linklab.api import environment
+from linklab.core.errors import LinklabError
 from linklab.display.parts import Parts
 from linklab.places import choice
 from linklab.testing.case import INSIDE

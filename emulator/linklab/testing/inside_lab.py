@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from linklab import LinklabError
 from linklab.api import functions
 from linklab.api.progress import PLACE, RUNS, Progress
 from linklab.core.error_report import report_error
+from linklab.core.errors import LinklabError
 from linklab.core.limits import MAX_TIME_S
 from linklab.display.parts import Parts
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from linklab import LinklabError
 from linklab.analysis.run import Run
 from linklab.api import functions
 from linklab.api.compared_runs import ComparedRuns
 from linklab.api.errors import FailedRunError, UsageError
+from linklab.core.errors import LinklabError
 from linklab.testing import baseline_file
 from linklab.testing.case import PROPERTY, Case
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
 from linklab.traces import plain
 from linklab.traces.lines import MAX_LINE_BYTES, Lines

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.frames import ETHERNET_BYTES, FRAME_BYTES, SEGMENT_BYTES
 
 IP_4, IP_6 = 0x0800, 0x86DD

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.traces.trace import NS_PER_S
 
 _PCAP: Final = {

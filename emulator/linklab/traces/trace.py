@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 NS_PER_S: Final = 1_000_000_000
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from linklab import LinklabError
 from linklab.core.bounded import Name, Seed
+from linklab.core.errors import LinklabError
 from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
 from linklab.models import events, impairments

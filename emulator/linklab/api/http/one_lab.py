@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any, Final, Literal
 
-from linklab import LinklabError
 from linklab.api.errors import UsageError
 from linklab.api.http.messages import (
     LabStatus,
@@ -24,6 +23,7 @@ from linklab.api.http.messages import (
 )
 from linklab.api.live_lab import LabRequest, OpenLab, opened
 from linklab.api.progress import Tell
+from linklab.core.errors import LinklabError
 
 _TICK_S: Final = 0.5
 

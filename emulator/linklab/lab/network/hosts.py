@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import write_sysctls
 from linklab.lab.kernel.netlink import Channel

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab import LinklabError
 from linklab.core import whole_file
+from linklab.core.errors import LinklabError
 from linklab.core.locks import locked
 from linklab.lab.network.topology import SERVER_ADDRESS, SERVER_NAME
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from linklab import LinklabError
 from linklab.core import units, whole_file
+from linklab.core.errors import LinklabError
 from linklab.core.locks import locked
 from linklab.scenario import Payload
 

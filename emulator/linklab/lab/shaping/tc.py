@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.netlink_messages import (
     ACK,
     CREATE,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 PROGRAM: Final = "qemu-system-x86_64"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 _MAGIC = b"!<arch>\n"
 _HEADER_BYTES = 60

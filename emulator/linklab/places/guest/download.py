@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.version import released
 from linklab.places.guest.locked import Package
 

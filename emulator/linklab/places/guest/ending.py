@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from linklab import LinklabError
 from linklab.core import plain_file
+from linklab.core.errors import LinklabError
 from linklab.core.paths import GUEST_EXIT_FILE
 from linklab.places.guest.leftover_files import remove_unsafe
 

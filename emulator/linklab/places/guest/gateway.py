@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 from linklab.core.scratch import scratch_prefix
 from linklab.relay.rule import PROGRAM as RELAY
 from linklab.relay.rule import Rule

@@ -12,8 +12,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from linklab import LinklabError
 from linklab.core.error_report import report_error
+from linklab.core.errors import LinklabError
 from linklab.places.guest import release, user_namespaces
 
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from linklab import LinklabError
 from linklab.core import units
 from linklab.core.error_report import report_error
+from linklab.core.errors import LinklabError
 from linklab.core.locks import locked
 from linklab.core.paths import DATA, INSTALLED, in_cache
 from linklab.core.scratch import build_prefix, remove_image

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from linklab import LinklabError
+from linklab.core.errors import LinklabError
 
 RELEASE = "LINKLAB_RELEASE"
 
