@@ -18,6 +18,9 @@ from typing import Final
 _SYSTEM: Final = ("bin", "boot", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr")
 """Directories of programs; the homes of system accounts lie in them."""
 
+_OF_USERS: Final = (Path("/dev/shm"), Path("/usr/home"))
+"""Directories in these whose contents are users' files."""
+
 _FIRST_USER: Final = 1000  # login.defs(5): UID_MIN
 _NOBODY: Final = 65534
 
@@ -80,12 +83,18 @@ def found() -> Homes:
         if one.pw_uid == os.getuid() or _FIRST_USER <= one.pw_uid < _NOBODY:
             named.add(Path(one.pw_dir))
     real = {Path(os.path.realpath(path)) for path in named if path.is_absolute()}
-    homes = {path for path in real if path.parts[1:2] and path.parts[1] not in _SYSTEM}
+    homes = {path for path in real if not _is_of_system(path)}
     more = {Path(os.path.realpath(path)) for path in ("/home", "/run/user")}
     if os.environ.get("HOME") == "/":  # In containers. The system's files lie there, too.
         more |= set(Path("/").glob(".*"))
     trees = {path for path in homes | more if os.access(path, os.F_OK)}
     return Homes(frozenset(homes), frozenset(trees))
+
+
+def _is_of_system(path: Path) -> bool:
+    if not path.parts[1:]:
+        return True
+    return path.parts[1] in _SYSTEM and not any(one in path.parents for one in _OF_USERS)
 
 
 def steps(path: Path) -> tuple[dict[Path, str], Path]:

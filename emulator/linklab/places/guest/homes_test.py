@@ -1,5 +1,6 @@
 import os
 import pwd
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -34,10 +35,17 @@ def test_hidden_are_all_homes_and_what_their_sessions_have(home: Path) -> None:
     assert not {Path("/"), Path("/usr/sbin"), Path("/bin")} & found.trees
 
 
-@pytest.mark.parametrize("home", ["/", "/usr/sbin", "/nonexistent", "relative"])
+def test_a_home_in_shared_memory_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as home:
+        monkeypatch.setenv("HOME", home)
+        assert Path(home) in homes.found().trees
+
+
+@pytest.mark.parametrize("home", ["/", "/usr/sbin", "/dev/shm", "/nonexistent", "relative"])
 def test_the_machine_s_files_are_no_home(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", home)
-    assert not {Path("/"), Path("/usr/sbin"), Path("/nonexistent")} & homes.found().trees
+    machine = {Path("/"), Path("/usr/sbin"), Path("/dev/shm"), Path("/nonexistent")}
+    assert not machine & homes.found().trees
 
 
 def test_a_home_that_is_a_link_is_hidden_by_its_name_in_the_kernel(

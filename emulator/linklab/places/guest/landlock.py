@@ -80,7 +80,8 @@ def rules(
     """Yields paths, and the rights at and below each."""
     for path in readable("/", {*hidden, *_NOT_BELOW}):
         yield path, READ
-    for path in ("/dev/shm", "/proc/cpuinfo"):
+    yield "/proc/cpuinfo", READ
+    for path in readable("/dev/shm", hidden):
         yield path, READ
     for root in shown:
         for path in readable(root, hidden):

@@ -1,3 +1,4 @@
+import tempfile
 from pathlib import Path
 
 from linklab.places.guest import landlock
@@ -27,3 +28,13 @@ def test_only_the_two_directories_and_null_are_written(tmp_path: Path) -> None:
     assert written == {str(tmp_path), "/dev/null"}
     assert "/etc/passwd" in rules
     assert not {"/", "/etc", "/etc/shadow", "/proc", "/dev", "/sys"} & set(rules)
+
+
+def test_what_is_hidden_in_shared_memory_is_not_read() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        secret = Path(directory, "secret")
+        secret.touch()
+        Path(directory, "open").touch()
+        rules = dict(landlock.rules((), {str(secret)}, ()))
+    assert rules[f"{directory}/open"] == landlock.READ
+    assert not {str(secret), directory, "/dev/shm"} & set(rules)
