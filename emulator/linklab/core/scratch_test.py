@@ -153,6 +153,7 @@ def test_a_place_of_two_names_is_searched_once(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("TMPDIR", raising=False)
     before = leftovers._scratch_places()
     monkeypatch.setenv("TMPDIR", given.format(tmp_path, name=tmp_path.name))
     assert leftovers._scratch_places() == before
