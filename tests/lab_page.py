@@ -75,6 +75,16 @@ async def clicked(tab: Tab, words: str, within: str = "body") -> None:
         await tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
 
+async def seen(tab: Tab, selector: str) -> bool:
+    """Tells whether an element is in the window, and no other one covers it."""
+    found: bool = await tab.value(
+        f"(() => {{ const one = document.querySelector({json.dumps(selector)});"
+        "const box = one.getBoundingClientRect();"
+        "return one.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)) })()"
+    )
+    return found
+
+
 async def picture(tab: Tab, file: Path, width: int) -> None:
     """Takes a picture of the whole page."""
     height = min(await tab.value("document.documentElement.scrollHeight"), 4000)

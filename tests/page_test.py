@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tarfile
 import threading
@@ -32,6 +33,7 @@ from lab_page import (
     picture,
     press,
     requested,
+    seen,
     typed,
     until,
 )
@@ -221,6 +223,11 @@ def test_every_control_changes_its_link_soon(lab: ProxiedLab, tmp_path: Path) ->
         for _ in range(3):
             await press(tab, "ArrowRight", 39)
         took["slider"] = await until(lambda: state(lab, "lte")["down_rate_bps"] > 2_000_000)
+        # It has the focus, and shows what others change.
+        lab.linklab("link", "lte", "rate", "300 kbit/s")
+        await tab.until("document.querySelector('#lte-rate').value === '300 kbit/s'")
+        assert await tab.value("document.activeElement.ariaLabel") == "Rate of lte"
+        assert int(await tab.value("document.activeElement.value")) < 40
         await clicked(tab, "As the scenario says", "[aria-labelledby=link-lte]")
         await until(lambda: state(lab, "lte")["down_rate_bps"] == 8_000_000)
 
@@ -275,11 +282,15 @@ def test_what_was_done_by_hand_is_saved(lab: ProxiedLab, tmp_path: Path) -> None
         await tab.until(
             "document.querySelector('#happened').textContent.includes('rate 2.5 Mbit/s')"
         )
+        await tab.value("document.querySelector('#from').value = '0 s'")
         await typed(tab, "name", "Not A Name")
-        await tab.until("document.querySelector('#said').textContent.includes('is no name')")
+        await tab.until("document.querySelector('#saved').textContent.includes('is no name')")
+        assert await seen(tab, "#saved")
         forgive(tab)
         await typed(tab, "name", "by-me")
         await until(lambda: (tmp_path / "saved" / "by-me.yaml").exists())
+        await tab.until("document.querySelector('#saved').textContent.startsWith('saved by-me')")
+        assert await seen(tab, "#saved")
         await clicked(tab, "As the scenario says", "[aria-labelledby=link-wifi]")
 
     (tmp_path / "saved").mkdir()
@@ -288,7 +299,7 @@ def test_what_was_done_by_hand_is_saved(lab: ProxiedLab, tmp_path: Path) -> None
     done = [json.loads(line) for line in (lab.run_dir() / "events.jsonl").read_text().splitlines()]
     (live,) = [one for one in done if one["detail"] == "rate 2.5 Mbit/s" and one["kind"] == "live"]
     (event,) = [one for one in made.events if one.down_rate_bps == 2_500_000]
-    assert (event.link, event.at_s) == ("wifi", live["t_s"])
+    assert (event.link, event.at_s) == ("wifi", pytest.approx(live["t_s"]))
     assert made.events[-1].at_s == 3600.0, "the scenario's own event is there, too"
 
 
@@ -308,6 +319,12 @@ def test_what_the_lab_refuses_is_said_beside_the_field(lab: ProxiedLab, tmp_path
             await tab.value("document.getElementById('wifi-rtt').getAttribute('aria-invalid')")
             == "true"
         )
+        await typed(tab, "lte-rate", "40 Gbit/s")
+        refused = "rate cannot be 40 Gbit/s; allowed: 1 kbit/s to 10 Gbit/s"
+        await tab.until(f"document.querySelector('#lte-rate-problem').textContent === '{refused}'")
+        assert await seen(tab, "#lte-rate-problem")
+        assert await seen(tab, "#said")
+        assert "_bps" not in await tab.value("document.body.innerText")
         forgive(tab)
         await tab.value("location.hash = ''")
         assert await tab.value("location.href") == f"http://{lab.address}/"
@@ -412,6 +429,16 @@ def test_downloads_are_chosen_paused_changed_and_what_was_done_runs_in_virtual_t
         await tab.until("document.querySelector('#what').textContent.includes('alg1 downloads')")
         assert lab.status()["changed"] == [{"link": "wifi", "down_rate_bps": 6_000_000}]
         assert complaints(tab) == []
+        lab.process.send_signal(signal.SIGINT)
+        lab.process.wait(timeout=60)
+        await tab.until("document.querySelector('#lost').textContent.includes('The lab has ended')")
+        for words in ("lte-rate", "name"):
+            await typed(tab, words, "1 Mbit/s")
+            await tab.until(
+                "document.activeElement.closest('fieldset, section')"
+                ".textContent.includes('the lab does not answer')"
+            )
+            assert await seen(tab, "#lost")
 
     async def do(lab: Live) -> None:
         async with opened(tmp_path / "browser", f"http://{lab.address}/#token={TOKEN}") as tab:

@@ -1,6 +1,6 @@
 // The controls of a link: a slider and a field for each value, impairments, and buttons.
 
-import { make, setText } from "./elements.js";
+import { make, setText, showText } from "./elements.js";
 import { CONTROLS, STEPS } from "./quantities.js";
 
 const WAIT_MS = 200; // A key that is held moves a slider often.
@@ -18,7 +18,7 @@ class Problem {
   }
 
   say(problem) {
-    setText(this.element, problem);
+    showText(this.element, problem);
     this.field.setAttribute("aria-invalid", String(problem !== ""));
     if (problem) this.field.setAttribute("aria-describedby", this.element.id);
     else this.field.removeAttribute("aria-describedby");

@@ -22,3 +22,9 @@ export const byId = (id) => document.getElementById(id);
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
+
+// Also scrolls to the text, if it is out of sight.
+export function showText(element, text) {
+  setText(element, text);
+  if (text) element.scrollIntoView({ block: "nearest" });
+}

@@ -16,25 +16,28 @@ export function takeToken() {
 
 export const setToken = (token) => sessionStorage.setItem(KEY, token);
 
-// Returns the lab's words; throws an Error with its words, `isToken` if the token is not the lab's.
-export async function send(path, content) {
-  let answer;
+async function fetched(path, options) {
   try {
-    answer = await fetch(path, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", "X-Linklab": sessionStorage.getItem(KEY) ?? "" },
-      body: JSON.stringify(content),
-    });
+    return await fetch(path, options);
   } catch {
     throw new Error("the lab does not answer");
   }
+}
+
+// Returns the lab's words; throws an Error with its words, `isToken` if the token is not the lab's.
+export async function send(path, content) {
+  const answer = await fetched(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-Linklab": sessionStorage.getItem(KEY) ?? "" },
+    body: JSON.stringify(content),
+  });
   const said = await answer.json();
   if (answer.ok) return said.done;
   throw Object.assign(new Error(said.error), { isToken: answer.status === 403 });
 }
 
 export async function scenario(name, from) {
-  const answer = await fetch(`/scenario?${new URLSearchParams({ name, from })}`);
+  const answer = await fetched(`/scenario?${new URLSearchParams({ name, from })}`);
   if (!answer.ok) throw new Error((await answer.json()).error);
   return answer.blob();
 }

@@ -2,7 +2,7 @@
 
 import { Controls } from "./controls.js";
 import { Curves } from "./curves.js";
-import { byId, make, setText } from "./elements.js";
+import { byId, make, setText, showText } from "./elements.js";
 import { follow, scenario, send, setToken, takeToken } from "./lab.js";
 import { clock } from "./quantities.js";
 import { Timeline } from "./timeline.js";
@@ -24,11 +24,17 @@ function say(words, isBad = false) {
   setText(byId("said"), words);
 }
 
+function sayOfSaving(words, isBad = false) {
+  byId("saved").classList.toggle("bad", isBad);
+  showText(byId("saved"), words);
+}
+
 async function ask(path, content) {
   try {
     say(await send(path, content));
   } catch (error) {
     byId("key").hidden = !error.isToken;
+    if (error.isToken) byId("token").focus();
     say(error.message, true);
     throw error;
   }
@@ -79,8 +85,8 @@ function showNow(now) {
     controls.update(link);
   }
   const late = byId("late");
-  if (!now.keeps_up && late.hidden) {
-    const advice = used > BUSY_BPS ? "Take lower rates." : "The links carry next to nothing, so other programs keep the machine busy.";
+  const advice = used > BUSY_BPS ? "Take lower rates." : "The links carry next to nothing, so other programs keep the machine busy.";
+  if (!now.keeps_up && (late.hidden || !late.textContent.endsWith(advice))) {
     setText(late, `This machine cannot keep up: the lab is late by ${Math.round(now.lateness_s * 1000)} ms, or its core has no time left. The links are not what you set. ${advice}`);
   }
   late.hidden = now.keeps_up;
@@ -143,7 +149,9 @@ function news({ run: about, samples = [], marks = [], plan, status, error }) {
 
 function lost(words) {
   byId("lost").hidden = words === null;
-  if (words !== null) setText(byId("lost"), words);
+  if (words === null) return;
+  setText(byId("lost"), words);
+  byId("late").hidden = true;
 }
 
 const quietly = (asked) => asked.catch(() => {});
@@ -167,9 +175,9 @@ byId("save").addEventListener("submit", async (event) => {
     const address = URL.createObjectURL(await scenario(name, byId("from").value.trim()));
     make("a", { href: address, download: `${name}.yaml` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    say(`saved ${name}.yaml: linklab run ${name}.yaml`);
+    sayOfSaving(`saved ${name}.yaml: linklab run ${name}.yaml`);
   } catch (error) {
-    say(error.message, true);
+    sayOfSaving(error.message, true);
   }
 });
 
