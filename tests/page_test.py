@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from conftest import REPOSITORY, Called, environment
 from lab_page import (
@@ -39,6 +40,7 @@ from lab_page import (
 )
 from linklab import scenario as scenarios
 from linklab.commands.report_browser_test import CHROMIUM, Tab
+from linklab.core.paths import cache_dir
 from linklab.places.guest import gateway
 from live_test import Live, live
 from through_the_lab import PATIENCE_S, Launch, ProxiedLab, proxied, served
@@ -299,7 +301,8 @@ def test_what_was_done_by_hand_is_saved(lab: ProxiedLab, tmp_path: Path) -> None
     done = [json.loads(line) for line in (lab.run_dir() / "events.jsonl").read_text().splitlines()]
     (live,) = [one for one in done if one["detail"] == "rate 2.5 Mbit/s" and one["kind"] == "live"]
     (event,) = [one for one in made.events if one.down_rate_bps == 2_500_000]
-    assert (event.link, event.at_s) == ("wifi", pytest.approx(live["t_s"]))
+    assert event.link == "wifi"
+    assert event.at_s == pytest.approx(live["t_s"])
     assert made.events[-1].at_s == 3600.0, "the scenario's own event is there, too"
 
 
@@ -345,6 +348,31 @@ def test_the_keyboard_reaches_everything(lab: ProxiedLab, tmp_path: Path) -> Non
             reached.add(await tab.value("document.activeElement.dataset.number ?? ''"))
         assert {str(number) for number in range(everything)} <= reached
         assert everything > 25
+
+    paged(lab, tmp_path, work)
+
+
+def test_who_must_slow_down_is_said_as_it_is(lab: ProxiedLab, tmp_path: Path) -> None:
+    children = psutil.Process(lab.process.pid).children(recursive=True)
+    kernels = (one for one in children if Path(one.exe()).is_relative_to(cache_dir() / "kernel"))
+    kernel = max(kernels, key=lambda one: one.memory_info().rss)
+
+    async def late(tab: Tab, advice: str) -> None:
+        """Makes the lab late, as other programs would."""
+        words = f"document.querySelector('#late:not([hidden])')?.textContent.includes('{advice}')"
+        for _ in range(10):
+            kernel.suspend()
+            await asyncio.sleep(0.5)  # The lab stands for that long.
+            kernel.resume()
+            await asyncio.sleep(1)  # The page hears of it.
+            if await tab.value(words):
+                return
+        raise AssertionError(await tab.value("document.querySelector('#late').textContent"))
+
+    async def work(tab: Tab) -> None:
+        await late(tab, "carry next to nothing")
+        Download(lab, "wifi")
+        await late(tab, "Take lower rates.")
 
     paged(lab, tmp_path, work)
 
