@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -181,7 +182,7 @@ def test_linklab_itself_may_lie_in_a_home(
         monkeypatch.setenv("HOME", str(home))
         assert call(tmp_path, "run", file, "--json").json["figures"] == before
         # A checkout whose whole path the command has is shown by `conftest.command`.
-        script = f"cd {REPOSITORY.parent}; cat {REPOSITORY.name}/Makefile; multilink version"
+        script = f"cd {shlex.quote(str(REPOSITORY.parent))}; cat {REPOSITORY.name}/Makefile; multilink version"
         done = call(tmp_path, "exec", file, "--", "sh", "-c", script)
         homes = (home, Path("/home"), Path("/root"), Path(pwd.getpwuid(os.getuid()).pw_dir))
         is_hidden = any(one in REPOSITORY.parents for one in homes if one != Path("/"))

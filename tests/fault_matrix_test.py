@@ -6,6 +6,7 @@ tests wrong answers of servers, in bubbles of fake time.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import faults
 import pytest
 from conftest import REPOSITORY, Linklab, lines
 from faults import LINK_FAULTS, PROGRAMS, SEVERAL, SIZE_MB, SURE
+from linklab.core.paths import MULTILINK
 
 ScenarioFile = Callable[..., Path]
 
@@ -102,7 +104,7 @@ EACH = f"for algorithm in {' '.join(ALGORITHMS)}; do"
 """The shell's loop over all algorithms for several links."""
 
 GET = (
-    f"{REPOSITORY / 'build' / 'multilink'} get {{url}} --link wifi=wlan0 --link lte=rmnet0"
+    f"{shlex.quote(str(MULTILINK))} get {{url}} --link wifi=wlan0 --link lte=rmnet0"
     " --ca-file {ca} -o {output} --quiet --algorithm $algorithm --checksum sha-256=$LINKLAB_SHA256"
 )
 
@@ -189,10 +191,10 @@ def test_workloads_leave_nothing_behind(linklab: Linklab, scenario: ScenarioFile
     whether it completes or is killed in between."""
     model = REPOSITORY / "profiles" / "energy" / "galaxy-s3.yaml"
     program = (
-        f"{REPOSITORY / 'build' / 'multilink'} workload player {{url}} --size 4MB --rate 16Mbit/s"
+        f"{shlex.quote(str(MULTILINK))} workload player {{url}} --size 4MB --rate 16Mbit/s"
         " --start 400kB --low 400kB --high 2MB --ca-file {ca} -- proxy --ca-file {ca}"
         " --link wifi=wlan0 --link lte=rmnet0 --algorithm $algorithm"
-        f" --playback-rate 16Mbit/s --energy-model {model}"
+        f" --playback-rate 16Mbit/s --energy-model {shlex.quote(str(model))}"
     )
     left = "sleep 0.2; ls $(dirname {output}) | wc -l; cat /proc/[0-9]*/comm | grep -c multilink"
     script = (

@@ -2,6 +2,7 @@
 scenario is made only of what its client recorded, and run again."""
 
 import json
+import shlex
 import shutil
 import struct
 import subprocess
@@ -57,7 +58,7 @@ def test_a_probe_tells_what_each_link_can_do(
     linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:
     words = (
-        f"{MULTILINK} probe --link wifi=wlan0 --link lte=rmnet0 "
+        f"{shlex.quote(str(MULTILINK))} probe --link wifi=wlan0 --link lte=rmnet0 "
         "--server {url} --ca-file {ca} --time 3s "
         "--run-dir {output}.d >&2 && tar --directory {output}.d --create ."
     )

@@ -202,7 +202,7 @@ def test_the_host_place_has_the_same_names(linklab: Linklab, scenario: ScenarioF
         " mount -t tmpfs none /etc/ssl; touch /etc/ssl/mine;"
         " mkdir '/tmp/a:b,c'; export TMPDIR='/tmp/a:b,c';"
         " $linklab exec $scenario --place host --out /run/linklab/run/inner --"
-        f" sh -c 'test -e /etc/ssl/mine && {PROBE}' && ! test -e /tmp/asked"
+        f" sh -c {shlex.quote(f'test -e /etc/ssl/mine && {PROBE}')} && ! test -e /tmp/asked"
         " && test $(uname -n) = machine"
     )
     done = linklab("exec", file, "--json", "--", *nested(script, file))

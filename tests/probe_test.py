@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,13 +17,13 @@ PROBE = (sys.executable, "-m", "linklab.lab.shaping.probe")
 
 
 def test_the_guest_lacks_nothing(linklab: Linklab) -> None:
-    done = linklab("exec", "static-80-50", "--", "sh", "-c", f"unshare --net {' '.join(PROBE)}")
+    done = linklab("exec", "static-80-50", "--", "sh", "-c", f"unshare --net {shlex.join(PROBE)}")
     assert (done.code, done.out) == (0, ""), done.err
 
 
 def test_settings_that_cannot_be_written_are_said(linklab: Linklab) -> None:
     """As in a container without `emulator/compose.host.yaml`."""
-    script = "mount -t proc -o ro none /proc && unshare --net " + " ".join(PROBE)
+    script = "mount -t proc -o ro none /proc && unshare --net " + shlex.join(PROBE)
     done = linklab("exec", "static-80-50", "--", "unshare", "--mount", "sh", "-c", script)
     assert done.code == 1
     assert "sysctl net.ipv4.ip_forward=1: Read-only file system" in done.err

@@ -1,13 +1,15 @@
 """Tests players, pages and other workloads over emulated links: figures, repetition and failures."""
 
 import itertools
+import shlex
 import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Linklab, lines, queue
+from conftest import Linklab, lines, queue
+from linklab.core.paths import MULTILINK
 
 Scenario = Callable[..., Path]
 
@@ -231,7 +233,7 @@ def test_a_proxy_that_nobody_uses_lets_the_radio_sleep(linklab: Linklab, tmp_pat
     )
     get = "curl -s -o /dev/null -w '%{http_code} ' http://127.0.0.1:3128/$LINKLAB_URL"
     script = (
-        f"{REPOSITORY / 'build' / 'multilink'} proxy --link lte=rmnet0 --ca-file $LINKLAB_CA"
+        f"{shlex.quote(str(MULTILINK))} proxy --link lte=rmnet0 --ca-file $LINKLAB_CA"
         f" --listen 127.0.0.1:3128 > /dev/null 2>&1 & sleep 0.5; {get}; sleep 40; {get}; sleep 8;"
         " kill $!; wait $!"
     )

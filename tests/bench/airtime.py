@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -88,7 +89,9 @@ def probe(file: Path, cells: Sequence[Cell]) -> tuple[object, ...]:
         name = f"wifi{number}"
         links.append(f"  {name}: {{kind: wifi, {rates}, radio: {radio}, stations: {others}}}\n")
         device, rate_bps = f"wlan{number}", round(stated_bps(cell))
-        senders.append(f"python3 {PROBES / 'saturate.py'} {device} {rate_bps} {SECONDS} &")
+        senders.append(
+            f"python3 {shlex.quote(str(PROBES / 'saturate.py'))} {device} {rate_bps} {SECONDS} &"
+        )
     file.write_text(f"name: {file.stem}\npayload: {{size: 1 MB}}\nlinks:\n{''.join(links)}")
     return ("exec", file, "--", "sh", "-c", f"{' '.join(senders)} wait")
 
