@@ -112,6 +112,8 @@ func (a *asker) learned(c *connection, resource transport.Resource) error {
 	}
 	now := time.Since(a.d.start)
 	have, err := a.d.sink.Begin(resource, a.d.part)
+	a.d.balance.Has(have...)
+	a.d.balance.Expect(a.d.part.Length)
 	if !whole {
 		a.d.resumed = ranges.NewSet(have...).Bytes()
 	}
@@ -139,6 +141,9 @@ type asker struct {
 	// many there were.
 	openings []*opening
 	opened   int
+	// noRange says that the server answered one with other bytes, or an earlier try failed. No
+	// more are sent: each might bring the whole file.
+	noRange bool
 	// doubtedAt is when an answer was not believed first.
 	doubtedAt time.Duration
 	// earlier is the sink if it holds bytes of an earlier call.

@@ -29,6 +29,7 @@ type opening struct {
 	resource transport.Resource
 	body     io.ReadCloser
 	err      error
+	proof    *transport.Proof
 }
 
 // isNew reports whether all bytes are missing: where most may be there already,
@@ -43,8 +44,10 @@ func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
 	if len(a.openings) == 0 {
 		a.opened = 0
 	}
-	ctx, cancel := context.WithCancel(a.d.ctx)
+	proof := new(transport.Proof)
+	ctx, cancel := context.WithCancel(transport.WithProof(a.d.ctx, proof))
 	o := &opening{
+		proof:    proof,
 		part:     ranges.Range{Offset: quantity.Bytes(a.opened) * schedule.OpeningOrder, Length: bytes},
 		link:     c,
 		on:       c.session,
@@ -111,6 +114,7 @@ func (a *asker) fill() {
 // may do better, but not where the server asks to wait or leads elsewhere.
 func (a *asker) unopened(c *connection, o *opening) {
 	c.problem = o.err
+	a.noRange = a.noRange || errors.Is(o.err, transport.ErrNoRanges)
 	status := new(transport.StatusError)
 	switch {
 	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err),

@@ -72,6 +72,7 @@ func (rc *race) keep(part ranges.Range) {
 // validator, or a checksum, will prove that it is the same.
 func (d *download) startRace(why error) {
 	d.race = &race{d: d, runners: map[*connection]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
+	d.balance.Expect(d.resource.Size)
 	now := time.Since(d.start)
 	for _, c := range d.connections {
 		d.keeper.abandon(c, slices.Clone(c.active), lost, now)
@@ -99,12 +100,12 @@ func (d *download) isProven() bool { return d.resource.HasValidator() || d.Verif
 // enter lets a link take part.
 func (rc *race) enter(c *connection) {
 	s := c.session
-	if !c.isFirst() || rc.winner != nil || rc.by(c) || s.draining {
+	if !c.isFirst() || rc.winner != nil || rc.by(c) || s.draining || !rc.canPayFor(len(rc.runners)+1) {
 		return
 	}
 	rc.d.requests++
-	r := &request{Range: ranges.Range{Length: max(0, rc.d.resource.Size)}, id: rc.d.requests, session: s}
-	ctx, cancel := context.WithCancel(rc.d.ctx)
+	r := &request{Range: ranges.Range{Length: max(0, rc.d.resource.Size)}, id: rc.d.requests, session: s, proof: new(transport.Proof)}
+	ctx, cancel := context.WithCancel(transport.WithProof(rc.d.ctx, r.proof))
 	r.cancel = cancel
 	rc.runners[c] = r
 	c.link.Requests++
@@ -120,6 +121,15 @@ func (rc *race) enter(c *connection) {
 		defer cancel()
 		rc.run1(ctx, c, r, target, resource)
 	})
+}
+
+// canPayFor reports whether so many links may send the beginning. The first one always may.
+func (rc *race) canPayFor(runners int) bool {
+	lead := quantity.Bytes(raceLength)
+	if size := rc.d.resource.Size; size >= 0 {
+		lead = min(lead, size)
+	}
+	return runners == 1 || rc.d.balance.CanPay(quantity.Bytes(runners)*lead, rc.d.watchdog.open())
 }
 
 // run1 receives the resource as a whole on one link.
@@ -174,7 +184,8 @@ func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, tar
 	won := false
 	for {
 		n, err := body.Read(memory[:])
-		ended := err == io.EOF
+		// A connection may break between the last byte and the end that HTTP/2 tells.
+		ended := err == io.EOF || err != nil && resource.Size >= 0 && r.received+quantity.Bytes(n) == resource.Size
 		if err != nil && !ended {
 			return err
 		}

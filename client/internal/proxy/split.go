@@ -131,7 +131,7 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 			response.Body.Close()
 			return s.plain(route, request)
 		}
-		answer.Body = &continuedBody{begin: body, rest: s.stream(request, resource, rest, s.release)}
+		answer.Body = &continuedBody{begin: body, rest: s.stream(request, resource, part, rest, s.release)}
 	}
 	return answer, nil
 }
@@ -169,12 +169,15 @@ func (s *splitter) resumable(body *firstBody, request *http.Request, response *h
 	}
 }
 
-// stream downloads a part of a resource over all links, in order.
-func (s *splitter) stream(request *http.Request, resource transport.Resource, part ranges.Range, done func()) *streamBody {
+// stream downloads a part of a resource over all links, in order. The range before is there.
+func (s *splitter) stream(request *http.Request, resource transport.Resource, before, part ranges.Range, done func()) *streamBody {
 	window := reorder.NewWindow(s.window)
 	o := s.engine
 	o.URL, o.Header = request.URL, engineHeader(request.Header)
 	o.Resource, o.Part = &resource, part
+	o.Balance = new(transfer.Balance)
+	o.Balance.Has(before)
+	o.Balance.Closed(before.Length)
 	o.Output = func() (download.Sink, error) { return window, nil }
 	if s.newLog != nil {
 		o.Recorders = []transfer.Recorder{s.newLog()}
@@ -231,7 +234,9 @@ type firstBody struct {
 func (b *firstBody) resumeBy(s *splitter, request *http.Request, resource transport.Resource, part ranges.Range) {
 	b.rest, b.stall = part, time.AfterFunc(stallTime, b.cancel)
 	b.lowest = s.engine.LowestRate
-	b.resume = func(rest ranges.Range) io.ReadCloser { return s.stream(request, resource, rest, func() {}) }
+	b.resume = func(rest ranges.Range) io.ReadCloser {
+		return s.stream(request, resource, ranges.Range{Offset: part.Offset, Length: rest.Offset - part.Offset}, rest, func() {})
+	}
 }
 
 func (b *firstBody) Read(p []byte) (int, error) {

@@ -185,6 +185,9 @@ func (c *Conn) Unread() quantity.Bytes {
 	return quantity.Bytes(c.counter.data.Load() - c.delivered.Load())
 }
 
+// Bodies returns the number of bytes of bodies that have arrived, over HTTP/1.1 those that were read.
+func (c *Conn) Bodies() quantity.Bytes { return quantity.Bytes(c.delivered.Load()) + c.Unread() }
+
 // Ask asks the other end whether it is alive: by an HTTP/2 PING at once, else by TCP as soon
 // as TCP can. The answer counts as received, or as acknowledged (see Answered).
 func (c *Conn) Ask() error {

@@ -1,0 +1,93 @@
+package transfer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+)
+
+const (
+	// mostCopies is how often the bytes of a file may arrive, and slack how many bytes may come
+	// on top, until a download counts as one that never ends. Half of 1 MB is left for headers
+	// and for what is under way at the end.
+	mostCopies                = 3
+	slack      quantity.Bytes = 500_000
+	// leastFile is the size that is assumed, in bytes, of a file of unknown size.
+	leastFile quantity.Bytes = 4 << 20
+)
+
+// Balance is the account of a transfer: what arrived, and what of it was new. Bytes are new if
+// none at their offset arrived before. Only new bytes are progress. A transfer that is tried again
+// keeps its Balance.
+type Balance struct {
+	// have is where bytes arrived, or were at the beginning.
+	have ranges.Set
+	// size is how many bytes are expected, 0 if unknown.
+	size quantity.Bytes
+	// received counts the bytes of bodies that arrived on connections that ended.
+	received quantity.Bytes
+	// Moved is when the transfer made progress last, in the present try. heard is when
+	// anything arrived last.
+	Moved, heard time.Duration
+}
+
+// Begin starts a try. Its times begin with 0.
+func (b *Balance) Begin() { b.Moved, b.heard = 0, 0 }
+
+// Has adds bytes that were there at the beginning.
+func (b *Balance) Has(have ...ranges.Range) {
+	for _, r := range have {
+		b.have.Add(r)
+	}
+}
+
+// Arrived counts bytes that arrive at a time, and returns how many of them are new. They belong to
+// an answer that began at since. An answer may repeat what is there until it gets beyond it: the
+// time during which it brings repeated bytes is no progress, and no standstill either.
+func (b *Balance) Arrived(r ranges.Range, since, now time.Duration) (fresh quantity.Bytes) {
+	fresh = b.have.Add(r)
+	if fresh > 0 {
+		b.Moved = now
+	} else {
+		b.Moved += now - max(since, b.heard, b.Moved)
+	}
+	b.heard = now
+	return fresh
+}
+
+// Closed counts what a connection brought that has ended.
+func (b *Balance) Closed(bodies quantity.Bytes) { b.received += bodies }
+
+// Expect sets how many bytes are expected. A size of 0 or less is unknown.
+func (b *Balance) Expect(size quantity.Bytes) {
+	if size > 0 {
+		b.size = size
+	}
+}
+
+// IsNew reports whether nothing has arrived in earlier tries.
+func (b *Balance) IsNew() bool { return b.received == 0 }
+
+// most returns how many bytes may arrive until a transfer fails.
+func (b *Balance) most() quantity.Bytes {
+	if b.size > 0 {
+		return mostCopies*b.size + slack
+	}
+	return mostCopies*max(b.have.Bytes(), leastFile) + slack
+}
+
+// CanPay reports whether so many more bytes may arrive, and all of the file after them. open is
+// what open connections have brought.
+func (b *Balance) CanPay(more, open quantity.Bytes) bool {
+	return b.received+open+more+max(b.size, b.have.Bytes()) <= b.most()
+}
+
+// Check returns an error if too many bytes have arrived. open is as in CanPay.
+func (b *Balance) Check(open quantity.Bytes) error {
+	if received := b.received + open; received > b.most() {
+		return fmt.Errorf("the server sends the same bytes again and again: %d bytes arrived, of which only %d were new", int64(received), int64(min(received, b.have.Bytes())))
+	}
+	return nil
+}
