@@ -63,15 +63,16 @@ func (a *asker) ask(c *connection, s *session, target transport.Target, again bo
 // learn asks by HEAD, and by GET if the server refuses that or tells no size, or if
 // the answer is not believed.
 func (a *asker) learn(s *session, target transport.Target, again bool) (transport.Resource, error) {
+	ctx := transport.WithProof(a.d.ctx, new(transport.Proof)) // To tell the size is no progress.
 	if again {
-		return s.Peek(a.d.ctx, target)
+		return s.Peek(ctx, target)
 	}
-	resource, err := s.Head(a.d.ctx, target)
+	resource, err := s.Head(ctx, target)
 	sizeless := err == nil && resource.Size < 0 && !resource.NoRanges
 	if !sizeless && !isRefused(err) {
 		return resource, err
 	}
-	peeked, peekErr := s.Peek(a.d.ctx, target)
+	peeked, peekErr := s.Peek(ctx, target)
 	if isRefused(peekErr) || sizeless && errors.As(peekErr, new(*transport.MismatchError)) {
 		return resource, err
 	}

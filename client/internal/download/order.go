@@ -14,6 +14,9 @@ import (
 
 // request issues the link's next request, if there is one for it.
 func (f *fetcher) request(c *connection) {
+	if !c.isFirst() && !f.d.balance.CanPay(0, f.d.watchdog.open()) {
+		return // A server that wastes so much is asked for little at a time.
+	}
 	now := time.Since(f.d.start)
 	assigned, from, ok := f.d.policy.next(c, now)
 	if !ok {

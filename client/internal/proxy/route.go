@@ -126,7 +126,6 @@ func (r *routes) route(l transfer.Link) *route {
 	by.TLSHandshakeTimeout = 10 * time.Second
 	by.IdleConnTimeout = idleTime
 	by.ResponseHeaderTimeout = r.patience
-	by.ExpectContinueTimeout = time.Second
 	by.Protocols = new(http.Protocols)
 	by.Protocols.SetHTTP1(true)
 	if r.isPinned {

@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -48,13 +47,26 @@ func (b *Balance) Has(have ...ranges.Range) {
 // time during which it brings repeated bytes is no progress, and no standstill either.
 func (b *Balance) Arrived(r ranges.Range, since, now time.Duration) (fresh quantity.Bytes) {
 	fresh = b.have.Add(r)
+	b.heard = max(b.heard, since)
+	b.Came(fresh, now)
+	return fresh
+}
+
+// Came takes note that something moves at a time, and how much of it is new.
+func (b *Balance) Came(fresh quantity.Bytes, now time.Duration) {
 	if fresh > 0 {
 		b.Moved = now
 	} else {
-		b.Moved += now - max(since, b.heard, b.Moved)
+		b.Moved += now - max(b.heard, b.Moved)
 	}
 	b.heard = now
-	return fresh
+}
+
+// Sent counts bytes that are on their way, and returns how many of them are new. Came tells when
+// they get there.
+func (b *Balance) Sent(r ranges.Range) (fresh quantity.Bytes) {
+	b.received += r.Length
+	return b.have.Add(r)
 }
 
 // Closed counts what a connection brought that has ended.
@@ -84,10 +96,9 @@ func (b *Balance) CanPay(more, open quantity.Bytes) bool {
 	return b.received+open+more+max(b.size, b.have.Bytes()) <= b.most()
 }
 
-// Check returns an error if too many bytes have arrived. open is as in CanPay.
-func (b *Balance) Check(open quantity.Bytes) error {
-	if received := b.received + open; received > b.most() {
-		return fmt.Errorf("the server sends the same bytes again and again: %d bytes arrived, of which only %d were new", int64(received), int64(min(received, b.have.Bytes())))
-	}
-	return nil
+// IsOver reports whether too many bytes have moved, how many these are, and how many were new. open
+// is as in CanPay.
+func (b *Balance) IsOver(open quantity.Bytes) (moved, fresh quantity.Bytes, isOver bool) {
+	moved = b.received + open
+	return moved, min(moved, b.have.Bytes()), moved > b.most()
 }

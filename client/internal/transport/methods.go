@@ -197,9 +197,10 @@ func (b *exactBody) Read(p []byte) (int, error) {
 }
 
 // Put sends a body as a part of the target, whose whole size is given (RFC 9110 14.5). An
-// empty part means the whole. It returns the status of the answer as a code and as text. The
-// body of the answer is dropped.
-func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error) {
+// empty part means the whole. With asks, the server is asked first whether it takes the body
+// (Expect, RFC 9110 10.1.1). It returns the status of the answer as a code and as text. The
+// body of the answer is dropped. A redirect that keeps the method is a RedirectError.
+func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Range, size quantity.Bytes, asks bool) (code int, status string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, t.URL.String(), body)
 	if err != nil {
 		return 0, "", err
@@ -210,12 +211,23 @@ func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Ra
 		request.ContentLength = int64(part.Length)
 		request.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", int64(part.Offset), int64(part.End()-1), int64(size)))
 	}
+	if asks {
+		request.Header.Set("Expect", "100-continue")
+	}
 	response, err := c.send(request)
 	if err != nil {
 		return 0, "", err
 	}
 	t.keepCookies(response)
 	defer response.Body.Close()
+	if code := response.StatusCode; code == http.StatusTemporaryRedirect || code == http.StatusPermanentRedirect {
+		if err := failure(response); errors.As(err, new(*RedirectError)) {
+			return code, response.Status, err
+		}
+	}
 	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+	if response.StatusCode >= http.StatusBadRequest {
+		err = nil // The connection may break behind an early refusal.
+	}
 	return response.StatusCode, response.Status, err
 }

@@ -40,6 +40,11 @@ func WithProof(ctx context.Context, p *Proof) context.Context {
 	return context.WithValue(ctx, proofKey{}, p)
 }
 
+func proofOf(request *http.Request) *Proof {
+	proof, _ := request.Context().Value(proofKey{}).(*Proof)
+	return proof
+}
+
 // Fresh counts new bytes. isLast means that no more are wanted.
 func (p *Proof) Fresh(bytes quantity.Bytes, isLast bool) {
 	p.fresh += bytes
@@ -74,11 +79,13 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 	case strict && isFailure(response):
 		outcome.Fail(failure(response))
 	case response.StatusCode == http.StatusSwitchingProtocols, response.ContentLength == 0, request.Method == http.MethodHead:
-		outcome.Prove()
+		if proofOf(request) == nil || request.Method != http.MethodHead {
+			outcome.Prove()
+		}
 	default:
 		body := &pacedBody{ReadCloser: response.Body, of: request, result: outcome, left: response.ContentLength, strict: strict}
 		response.Body = body
-		if proof, ok := request.Context().Value(proofKey{}).(*Proof); ok {
+		if proof := proofOf(request); proof != nil {
 			*proof, body.isProvenLater = Proof{body: body}, true
 		}
 	}
