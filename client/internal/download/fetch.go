@@ -278,7 +278,7 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 			c.failures = 0
 		}
 	}
-	r.proof.Fresh(fresh, r.received == r.Length)
+	r.proof.Fresh(fresh, r.received == r.Length && r.Length >= f.d.part.Length)
 	if fresh == 0 {
 		f.d.watchdog.pay()
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/upload"
 )
 
 const (
@@ -50,8 +51,8 @@ var (
 	rangesOf     = []string{"ranges", "no ranges", "Accept-Ranges: none", "ranges at times", "206 from 0", "206 whole"}
 	validatorsOf = []string{"ETag", "new ETags", "no validator", "date"}
 	lengthsOf    = []string{"length", "chunked", "wrong length"}
-	faultsOf     = []string{"cuts", "resets", "stalls", "503", "429", "403", "404", "500", "closes", "none"}
-	waysOf       = []string{"get", "get, one each", "single", "to a pipe", "gateway", "daemon"}
+	faultsOf     = []string{"cuts", "resets", "stalls", "503", "429", "403", "404", "500", "413", "507", "closes", "none"}
+	waysOf       = []string{"get", "get, one each", "single", "to a pipe", "gateway", "daemon", "put", "put, one each", "put, ranged"}
 )
 
 // odd is a server made at random.
@@ -65,11 +66,15 @@ type odd struct {
 	// gone has an answer that is an error close the connection.
 	gone bool
 
+	// over is closed when the client has ended.
+	over chan struct{}
+
 	mu    sync.Mutex
 	total int64 // All bytes of bodies.
-	asked int
-	sent  ranges.Set
-	fresh map[*end]quantity.Bytes
+	// refused is how many uploads were refused.
+	asked, refused int
+	sent           ranges.Set
+	fresh          map[*end]quantity.Bytes
 }
 
 func newOdd(r *rand.Rand) *odd {
@@ -85,6 +90,9 @@ func newOdd(r *rand.Rand) *odd {
 	}
 	if r.IntN(2) == 0 {
 		o.begins = r.IntN(8)
+	}
+	if strings.HasPrefix(o.way, "put") {
+		o.protocol = "http/1.1" // See keep.
 	}
 	return o
 }
@@ -118,11 +126,22 @@ func (o *odd) answer(e *end, w http.ResponseWriter, r *http.Request) {
 	}
 	fails := asked >= o.begins
 	header := w.Header()
-	if code, err := strconv.Atoi(o.fault); err == nil && fails {
+	isPut := r.Method == http.MethodPut
+	if isPut && !o.takes(e, w, r, fails) {
+		return
+	}
+	if code, err := strconv.Atoi(o.fault); err == nil && fails && (isPut || !strings.HasPrefix(o.way, "put")) {
 		if o.gone {
 			header.Set("Connection", "close")
 		}
+		if isPut {
+			o.refused++
+		}
 		http.Error(w, "odd", code)
+		return
+	}
+	if isPut {
+		w.WriteHeader(http.StatusCreated)
 		return
 	}
 	switch o.validator {
@@ -182,8 +201,8 @@ func (o *odd) answer(e *end, w http.ResponseWriter, r *http.Request) {
 		o.mu.Lock()
 		o.total += piece
 		o.fresh[e] += o.sent.Add(ranges.Range{Offset: quantity.Bytes(first), Length: quantity.Bytes(piece)})
-		if first += piece; first > last && o.fresh[e] > 0 {
-			o.fresh[e] += enough // All that was asked for.
+		if first += piece; first > last && length == o.size && o.fresh[e] > 0 {
+			o.fresh[e] += enough
 		}
 		o.mu.Unlock()
 	}
@@ -201,6 +220,42 @@ func (o *odd) answer(e *end, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// takes reads what is sent, and reports whether to answer.
+func (o *odd) takes(e *end, w http.ResponseWriter, r *http.Request, fails bool) bool {
+	at, size := int64(0), o.size
+	_, _ = fmt.Sscanf(r.Header.Get("Content-Range"), "bytes %d-%d", &at, &size)
+	stop := at + o.after
+	for piece := make([]byte, 8<<10); !fails || at < stop || o.fault == "none"; {
+		n, err := r.Body.Read(piece)
+		o.mu.Lock()
+		o.fresh[e] += o.sent.Add(ranges.Range{Offset: quantity.Bytes(at), Length: quantity.Bytes(n)})
+		if err == io.EOF && o.fresh[e] > 0 {
+			o.fresh[e] += enough
+		}
+		o.mu.Unlock()
+		at += int64(n)
+		if err != nil {
+			return err == io.EOF
+		}
+	}
+	switch o.fault {
+	case "cuts":
+		panic(http.ErrAbortHandler)
+	case "closes":
+		e.Close()
+	case "resets":
+		e.reset()
+	case "stalls":
+		select {
+		case <-r.Context().Done():
+		case <-o.over: // net/http does not notice the end of a connection before that of a body.
+		}
+	default:
+		return true
+	}
+	return false
+}
+
 // outcome is what a download has cost.
 type outcome struct {
 	received, most, seconds int64
@@ -212,11 +267,12 @@ type outcome struct {
 // run downloads from the server.
 func (o *odd) run(t *testing.T) (out outcome) {
 	n := newNetwork(o.serve)
+	o.over = make(chan struct{})
 	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	defer cancel()
 	algorithm, most := "adaptive", 16
 	switch o.way {
-	case "get, one each":
+	case "get, one each", "put, one each":
 		most = 1
 	case "single":
 		algorithm, most = "single", 0
@@ -231,6 +287,13 @@ func (o *odd) run(t *testing.T) (out outcome) {
 	case "gateway":
 		out.told = true
 		ask(ctx, options) // A stalled answer is passed on as it is.
+	case "put", "put, one each", "put, ranged":
+		out.told = true
+		_, out.err = upload.Run(ctx, upload.Options{
+			Ranged: o.way == "put, ranged", URL: options.URL, File: &noFile{}, Size: quantity.Bytes(o.size), TLS: options.TLS,
+			Links: options.Links, Scheduler: options.Scheduler, Overlap: options.Overlap, Window: options.Window, Rescue: true,
+			Connections: options.Connections, GiveUp: patience, LowestRate: options.LowestRate,
+		})
 	case "daemon":
 		out.err = o.queue(t, ctx, options, &out.told)
 	default:
@@ -241,9 +304,13 @@ func (o *odd) run(t *testing.T) (out outcome) {
 	out.seconds = int64(time.Since(begun) / time.Second)
 	out.ended = ctx.Err() == nil
 	cancel()
+	close(o.over)
 	n.become(func(*end) {})
 	time.Sleep(2 * time.Minute) // Until everything in the background has ended.
 	out.received = n.received.Load()
+	if strings.HasPrefix(o.way, "put") {
+		out.received = n.sent.Load()
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	o.mu.Lock()
@@ -332,6 +399,8 @@ func TestWhatServersMayCost(t *testing.T) {
 						t.Errorf("it goes on: %s", what)
 					case out.received > limit:
 						t.Errorf("it costs too much: %s", what)
+					case o.refused > 1 && o.way != "put, ranged" && slices.Contains([]string{"403", "404", "413", "507"}, o.fault):
+						t.Errorf("a refusal is not believed, %d times: %s", o.refused, what)
 					case out.most > allowed:
 						t.Errorf("too many connections: %s", what)
 					default:

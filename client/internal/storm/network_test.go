@@ -39,8 +39,8 @@ type network struct {
 	accepted []time.Time
 	// ends are the server's ends of these connections.
 	ends []*end
-	// received counts the bytes that the client has read.
-	received atomic.Int64
+	// received and sent count the bytes that the client and the server have read.
+	received, sent atomic.Int64
 	// serve is how the server handles a connection.
 	serve func(*end)
 	open  map[*end]struct{}
@@ -65,7 +65,7 @@ func (n *network) dial(ctx context.Context, _ string) (link.Socket, error) {
 		return nil, ctx.Err()
 	}
 	up, down := newHalf(), newHalf()
-	server := &end{in: up, out: down, of: n}
+	server := &end{in: up, out: down, of: n, count: &n.sent}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.accepted, n.ends = append(n.accepted, time.Now()), append(n.ends, server)

@@ -45,10 +45,10 @@ func proofOf(request *http.Request) *Proof {
 	return proof
 }
 
-// Fresh counts new bytes. isLast means that no more are wanted.
-func (p *Proof) Fresh(bytes quantity.Bytes, isLast bool) {
+// Fresh counts new bytes. isAll means that all of a file has come.
+func (p *Proof) Fresh(bytes quantity.Bytes, isAll bool) {
 	p.fresh += bytes
-	if p.body != nil && (p.fresh >= useful || isLast && p.fresh > 0) {
+	if p.body != nil && (p.fresh >= useful || isAll && p.fresh > 0) {
 		p.body.tell(nil)
 	}
 }
