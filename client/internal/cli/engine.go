@@ -104,7 +104,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.window, "window", usual.Window, "time over which throughput is averaged")
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
 	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
-	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a byte from any link after which the download fails (0: never)")
+	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a new byte from any link after which the download fails (0: never)")
 	flags.StringVar(&f.lowest, "lowest-rate", "200bit/s", "least rate of all links together over the time of --give-up; below it the download fails (0: none)")
 	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
 	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")

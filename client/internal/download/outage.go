@@ -20,6 +20,8 @@ type Outage struct {
 	Err error
 	// RetryAfter is how long the server asks to wait; 0 if it does not.
 	RetryAfter time.Duration
+	// Progress is true if new bytes arrived before.
+	Progress bool
 }
 
 func (o *Outage) Error() string { return o.Err.Error() }
@@ -52,7 +54,7 @@ func (w *watchdog) outage(err error) error {
 	if len(waits) == 0 {
 		return err
 	}
-	return &Outage{err, slices.Min(waits)}
+	return &Outage{err, slices.Min(waits), w.d.balance.IsFresh}
 }
 
 // giveUp ends the download if nothing new has arrived for too long.

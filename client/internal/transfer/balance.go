@@ -27,13 +27,14 @@ type Balance struct {
 	size quantity.Bytes
 	// received counts the bytes of bodies that arrived on connections that ended.
 	received quantity.Bytes
-	// Moved is when the transfer made progress last, in the present try. heard is when
+	// IsFresh is true if the present try brought new bytes. Moved is when the transfer made progress last, in the present try. heard is when
 	// anything arrived last.
+	IsFresh      bool
 	Moved, heard time.Duration
 }
 
 // Begin starts a try. Its times begin with 0.
-func (b *Balance) Begin() { b.Moved, b.heard = 0, 0 }
+func (b *Balance) Begin() { b.IsFresh, b.Moved, b.heard = false, 0, 0 }
 
 // Has adds bytes that were there at the beginning.
 func (b *Balance) Has(have ...ranges.Range) {
@@ -55,7 +56,7 @@ func (b *Balance) Arrived(r ranges.Range, since, now time.Duration) (fresh quant
 // Came takes note that something moves at a time, and how much of it is new.
 func (b *Balance) Came(fresh quantity.Bytes, now time.Duration) {
 	if fresh > 0 {
-		b.Moved = now
+		b.IsFresh, b.Moved = true, now
 	} else {
 		b.Moved += now - max(b.heard, b.Moved)
 	}
