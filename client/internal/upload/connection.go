@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -141,7 +142,7 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 				return nil, err
 			}
 		}
-		return newSocket(below), nil
+		return newSocket(below, opened), nil
 	}
 	kept := func(below link.Socket, err error) (link.Socket, error) {
 		if err == nil {
@@ -165,6 +166,9 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 	conn, err := transport.Open(secure, first, again, l.upload.TLS, l.upload.URL)
 	if err != nil && ctx.Err() == nil && secure.Err() != nil {
 		err = errInsecure
+	}
+	if err == nil {
+		opened.waits.Store(!strings.HasSuffix(conn.Protocol, "h2"))
 	}
 	return conn, opened, err
 }

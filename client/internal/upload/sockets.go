@@ -14,11 +14,14 @@ import (
 type sockets struct {
 	mu  sync.Mutex
 	all []*socket
+	// waits is true if a write that fails waits for the answer. Over HTTP/2 the reader writes, too.
+	waits atomic.Bool
 }
 
 // socket counts what is written.
 type socket struct {
 	link.Socket
+	of           *sockets
 	written      atomic.Int64
 	acknowledged uint64
 	// ended is closed when nothing more can be read.
@@ -26,17 +29,19 @@ type socket struct {
 	once  sync.Once
 }
 
-func newSocket(of link.Socket) *socket { return &socket{Socket: of, ended: make(chan struct{})} }
+func newSocket(below link.Socket, of *sockets) *socket {
+	return &socket{Socket: below, of: of, ended: make(chan struct{})}
+}
 
 // answerTime is how long an answer may take to be read after a connection broke.
 const answerTime = time.Second
 
-// Write writes. If that fails, it waits until all that has come was read: the server may have
-// answered before it closed the connection, and net/http drops the answer after an error.
+// Write writes. If that fails over HTTP/1.1, it waits until all that has come was read: the server may
+// have answered before it closed the connection, and net/http drops the answer after an error.
 func (s *socket) Write(p []byte) (int, error) {
 	s.written.Add(int64(len(p)))
 	n, err := s.Socket.Write(p)
-	if err != nil {
+	if err != nil && s.of.waits.Load() {
 		select {
 		case <-s.ended:
 		case <-time.After(answerTime):
