@@ -27,8 +27,8 @@ type Balance struct {
 	size quantity.Bytes
 	// received counts the bytes of bodies that arrived on connections that ended.
 	received quantity.Bytes
-	// IsFresh is true if the present try brought new bytes. Moved is when the transfer made progress last, in the present try. heard is when
-	// anything arrived last.
+	// IsFresh is true if the present try has made progress, and Moved is when it did last. heard is
+	// when anything arrived last.
 	IsFresh      bool
 	Moved, heard time.Duration
 }
