@@ -39,7 +39,7 @@ const (
 	wait = 10 * time.Minute
 	// overhead is what a connection costs besides bodies, in bytes: TLS and headers.
 	overhead = 2 << 10
-	// enough is how many new bytes make a connection a part of the progress.
+	// enough is how many new bytes make a connection a part of the progress, unless all of a file is less.
 	enough = 16 << 10
 )
 
@@ -229,8 +229,8 @@ func (o *odd) takes(e *end, w http.ResponseWriter, r *http.Request, fails bool) 
 		n, err := r.Body.Read(piece)
 		o.mu.Lock()
 		o.fresh[e] += o.sent.Add(ranges.Range{Offset: quantity.Bytes(at), Length: quantity.Bytes(n)})
-		if err == io.EOF && o.fresh[e] > 0 {
-			o.fresh[e] += enough
+		if err == io.EOF {
+			o.fresh[e] += enough // A server that takes all of a PUT works.
 		}
 		o.mu.Unlock()
 		at += int64(n)
