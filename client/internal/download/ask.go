@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -110,6 +111,9 @@ func (a *asker) learned(c *connection, resource transport.Resource) error {
 	a.d.resource, a.d.origin = resource, origin{link: c.link, url: c.url, server: resource.Server}
 	if resource.ETag == "" {
 		a.d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
+	}
+	if resource.Coding != "" {
+		a.d.Log.Warn("the server encodes the file: it is stored as it comes", "content-encoding", printable.Message(resource.Coding))
 	}
 	now := time.Since(a.d.start)
 	have, err := a.d.sink.Begin(resource, a.d.part)

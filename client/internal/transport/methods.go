@@ -24,9 +24,9 @@ func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
 	if response.StatusCode != http.StatusOK {
 		return Resource{}, failure(response)
 	}
-	resource, err := newResource(response)
+	resource := wholeResource(response)
 	resource.Server = serverOf(response)
-	return resource, err
+	return resource, nil
 }
 
 // Peek requests the resource of the target by GET, for servers that do not answer HEAD.
@@ -50,14 +50,14 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 	case response.StatusCode == http.StatusPartialContent:
 		resource, _, err := Partial(response)
 		if errors.Is(err, ErrNoRanges) {
-			resource, err = newResource(response)
-			resource.Size, resource.NoRanges = -1, true
+			resource, err = newResource(response, -1), nil
+			resource.NoRanges = true
 		}
 		return resource, err
 	case response.StatusCode == http.StatusOK, IsWhole(response):
-		resource, err := newResource(response)
+		resource := wholeResource(response)
 		resource.NoRanges = resource.Size != 0
-		return resource, err
+		return resource, nil
 	}
 	return Resource{}, failure(response)
 }
