@@ -118,7 +118,7 @@ func (a *asker) learned(c *connection, resource transport.Resource) error {
 	now := time.Since(a.d.start)
 	have, err := a.d.sink.Begin(resource, a.d.part)
 	a.d.balance.Has(have...)
-	a.d.balance.Expect(resource.Size) // Of a part, too: an answer may bring the whole.
+	a.d.balance.Expect(a.d.part.Length)
 	if !whole {
 		a.d.resumed = ranges.NewSet(have...).Bytes()
 	}
@@ -149,6 +149,8 @@ type asker struct {
 	// noRange says that the server answered one with other bytes, or an earlier try failed. No
 	// more are sent: each might bring the whole file.
 	noRange bool
+	// whole is the opening, if any, that the server answers with the whole file.
+	whole *opening
 	// doubtedAt is when an answer was not believed first.
 	doubtedAt time.Duration
 	// earlier is the sink if it holds bytes of an earlier call.

@@ -86,7 +86,11 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
 		a.unopened(c, o)
 	default:
+		if o.resource.NoRanges {
+			a.whole = o
+		}
 		if err := a.learned(c, o.resource); err != nil {
+			a.whole = nil
 			o.drop()
 			a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
 			a.d.fetcher.trouble(c, o.on, err)
@@ -134,6 +138,9 @@ func (a *asker) unopened(c *connection, o *opening) {
 func (a *asker) adopt() {
 	now := time.Since(a.d.start)
 	for _, o := range a.openings {
+		if o == a.whole && a.d.race != nil {
+			continue // It takes part in the race.
+		}
 		o.part.Length = min(o.part.Length, a.d.part.End()-o.part.Offset)
 		usable := a.d.payload != nil && o.link.session == o.on && o.part.Length > 0 && o.part.End() <= a.d.limit()
 		if !usable || o.isAnswered() && o.err != nil || !a.d.payload.TakeAll(o.part) {
@@ -164,6 +171,10 @@ func (o *opening) result(ctx context.Context, of transport.Resource) (io.ReadClo
 	}
 	if o.err != nil {
 		return nil, o.err
+	}
+	if o.resource.NoRanges {
+		o.drop()
+		return nil, transport.ErrNoRanges
 	}
 	if err := of.CheckSame(o.resource); err != nil {
 		o.drop()

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -71,7 +69,8 @@ func wantDigest(t Target) map[string]string {
 }
 
 // Begin requests a range of a target of which nothing is known. It returns the resource and
-// the body: as much of the range as the file has.
+// the body: as much of the range as the file has. If the server serves no ranges, the body is a
+// *WholeBody.
 func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource, io.ReadCloser, error) {
 	fields := wantDigest(t)
 	fields["Range"] = RangeHeader(part)
@@ -85,6 +84,10 @@ func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource
 		resource, _, err = Partial(response)
 		resource.Server = serverOf(response)
 	case http.StatusOK:
+		if resource = wholeResource(response); !servesRanges(response.Header) {
+			resource.Server, resource.NoRanges = serverOf(response), true
+			return resource, newWholeBody(response, resource.Size), nil
+		}
 		err = ErrNoRanges
 	default:
 		err = failure(response)
@@ -161,10 +164,7 @@ func (c *Conn) get(ctx context.Context, t Target, resource Resource, r ranges.Ra
 
 // Whole requests the whole resource without a range. Its size may be unknown.
 func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBody, error) {
-	var by net.Conn
-	response, err := c.do(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) { by = got.Conn },
-	}), http.MethodGet, t, nil)
+	response, err := c.do(ctx, http.MethodGet, t, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -172,10 +172,7 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBo
 		response.Body.Close()
 		return nil, from(response, err)
 	}
-	if resource.Size >= 0 {
-		return &WholeBody{&exactBody{response.Body, resource.Size}, nil}, nil
-	}
-	return newWholeBody(response, by), nil
+	return newWholeBody(response, resource.Size), nil
 }
 
 // exactBody is a body that must have a known length.

@@ -139,6 +139,11 @@ func Complete(response *http.Response) (r Resource, ok bool) {
 	return newResource(response, quantity.Bytes(response.ContentLength)), true
 }
 
+// servesRanges reports whether an answer says that the server serves ranges.
+func servesRanges(header http.Header) bool {
+	return strings.EqualFold(header.Get("Accept-Ranges"), "bytes")
+}
+
 // IsWhole reports whether a 206 brings the whole resource: its Content-Range covers everything,
 // or it has none and no range was requested.
 func IsWhole(response *http.Response) bool {
