@@ -105,7 +105,7 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 	}{
 		"reason phrase":      {nil, "HTTP/1.1 404 \x1b]0;owned\x07\r\nContent-Length: 0\r\n\r\n", `404 "\x1b]0;owned\a"`},
 		"long reason phrase": {nil, "HTTP/1.1 404 " + huge + "\r\nContent-Length: 0\r\n\r\n", `404 "xxxx`},
-		"header":             {nil, "HTTP/1.1 200 OK\r\nETag: \x1b]0;owned\x07\r\n\r\n", `\x1b]0;owned\a`},
+		"header":             {nil, "HTTP/1.1 200 OK\r\nETag: \x1b]0;owned\x07\x00\r\n\r\n", `\x1b]0;owned\a`},
 		"no HTTP":            {nil, "\x1b]0;owned\x07\r\n\r\n", `\x1b]0;owned\a`},
 		"redirect":           {nil, "HTTP/1.1 302 Found\r\nLocation: ftp://\u009b2J\u202ehost/x\r\nContent-Length: 0\r\n\r\n", `ftp://\u009b2J\u202ehost/x", which is no URL`},
 		"redirect to a name": {nil, "HTTP/1.1 302 Found\r\nLocation: http://\u009b2J.invalid/x\r\nContent-Length: 0\r\n\r\n", `\u009b2J.invalid`},

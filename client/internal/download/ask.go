@@ -118,7 +118,7 @@ func (a *asker) learned(c *connection, resource transport.Resource) error {
 	now := time.Since(a.d.start)
 	have, err := a.d.sink.Begin(resource, a.d.part)
 	a.d.balance.Has(have...)
-	a.d.balance.Expect(a.d.part.Length)
+	a.d.balance.Expect(resource.Size) // Of a part, too: an answer may bring the whole.
 	if !whole {
 		a.d.resumed = ranges.NewSet(have...).Bytes()
 	}

@@ -70,6 +70,8 @@ type Options struct {
 	// set, says so of one whose size is not known.
 	Part  ranges.Range
 	Slice *Slice
+	// TakesLong says that the server is known to take long for each answer.
+	TakesLong bool
 	// Pool, if set, has connections of earlier downloads, and keeps those of
 	// this one. With Lanes a download has one of its own else.
 	Pool *Pool
@@ -90,7 +92,7 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := newDownload(o)
 	for i, of := range o.Links {
 		l := newLink(i, of.Within(o.sessions()), o.Window)
-		l.first().index, l.first().url = i, o.URL
+		l.first().index, l.first().url, l.takesLong = i, o.URL, o.TakesLong
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
 	if o.Connections != nil && o.Pool == nil {

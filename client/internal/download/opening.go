@@ -121,7 +121,7 @@ func (a *asker) unopened(c *connection, o *opening) {
 	a.noRange = a.noRange || errors.Is(o.err, transport.ErrNoRanges)
 	status := new(transport.StatusError)
 	switch {
-	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err),
+	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err), transfer.IsPermanent(o.err),
 		errors.As(o.err, &status) && status.Temporary() && (c.failures < 2 || status.RetryAfter > 0):
 		a.d.fetcher.trouble(c, o.on, o.err)
 	case c.isFirst() && c.session == o.on && !a.isAsked():

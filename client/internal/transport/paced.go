@@ -64,10 +64,14 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 		ctx, attempt := link.WithAttempt(withFewInterim(request.Context()))
 		outcome = attempt
 		sent = request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-			GotConn: func(got httptrace.GotConnInfo) { attempt.Uses(trialOf(got.Conn)) },
+			GotConn: func(got httptrace.GotConnInfo) {
+				awaitHead(got.Conn)
+				attempt.Uses(trialOf(got.Conn))
+			},
 		}))
 	}
 	response, err := by.RoundTrip(sent)
+	err = asHeadError(err)
 	switch {
 	case err != nil:
 		if request.Context().Err() == nil {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -68,6 +69,13 @@ func Address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
+// serverName returns a host as certificates name it: without the zone of an IPv6 address, which has a
+// meaning on this machine only (RFC 6874 1).
+func serverName(host string) string {
+	name, _, _ := strings.Cut(host, "%")
+	return name
+}
+
 // Dial makes another network connection to the same server.
 type Dial func(context.Context) (link.Socket, error)
 
@@ -80,7 +88,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		return openHTTP1(socket, again, nil, "http/1.1", new(atomic.Int64)), nil
 	}
 	config = config.Clone()
-	config.ServerName = u.Hostname()
+	config.ServerName = serverName(u.Hostname())
 	if len(config.NextProtos) == 0 {
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
@@ -156,6 +164,24 @@ func secured(ctx context.Context, raw link.Socket, config *tls.Config, received 
 		return nil, &HandshakeError{err}
 	}
 	return &securedSocket{secure, raw, below}, nil
+}
+
+// Secure makes the TLS handshake on a connection to an address. On failure it closes the connection. Below
+// TLS is an EndNoticer.
+func Secure(ctx context.Context, conn net.Conn, config *tls.Config, address string) (*tls.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	config = config.Clone()
+	config.ServerName = serverName(host)
+	secure := tls.Client(&EndNoticer{Conn: conn}, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, &HandshakeError{err}
+	}
+	return secure, nil
 }
 
 // Close closes the session. Requests in flight fail.
