@@ -43,8 +43,8 @@ const (
 	idleTime      = 90 * time.Second
 )
 
-// dialTimeout limits how long a link may take to connect before another link is tried. With TLS
-// handshakeTimeout limits it.
+// dialTimeout limits how long a link may take to connect before another link is tried, and
+// handshakeTimeout how long a TLS handshake may take.
 const (
 	dialTimeout      = 5 * time.Second
 	handshakeTimeout = 10 * time.Second
@@ -137,13 +137,8 @@ func (r *routes) route(l transfer.Link) *route {
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
 	by.DialTLSContext = func(ctx context.Context, _, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-		defer cancel()
-		conn, err := dial(ctx, address)
-		if err != nil {
-			return nil, err
-		}
-		secure, err := transport.Secure(ctx, conn, config, address)
+		dialled := func(ctx context.Context) (net.Conn, error) { return dial(ctx, address) }
+		secure, err := transport.Secure(ctx, dialled, config, address, handshakeTimeout)
 		switch {
 		case err != nil:
 			return nil, err

@@ -28,12 +28,13 @@ func (c *MendedConn) Read(p []byte) (int, error) { return c.mender.read(p, c.Con
 // NetConn returns the connection below.
 func (c *MendedConn) NetConn() net.Conn { return c.Conn }
 
-func (c *MendedConn) awaitHead() { c.mender.awaited.Store(true) }
-
 // awaitHead tells a connection that a request takes it. The next bytes are the head of an answer.
 func awaitHead(conn net.Conn) {
-	if mended, ok := conn.(interface{ awaitHead() }); ok {
-		mended.awaitHead()
+	switch mended := conn.(type) {
+	case *http1Conn:
+		mended.mender.awaited.Store(true)
+	case *MendedConn:
+		mended.mender.awaited.Store(true)
 	}
 }
 

@@ -102,7 +102,7 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	if err != nil || h.config == nil {
 		return socket, err
 	}
-	secure, err := secured(ctx, socket, h.config, h.received)
+	secure, err := secured(ctx, socket, h.again, h.config, h.received)
 	if err != nil {
 		return nil, err // A nil *securedSocket in an interface would not be nil.
 	}
@@ -151,8 +151,6 @@ type http1Conn struct {
 }
 
 func (c *http1Conn) Read(p []byte) (int, error) { return c.mender.read(p, c.receive) }
-
-func (c *http1Conn) awaitHead() { c.mender.awaited.Store(true) }
 
 func (c *http1Conn) receive(p []byte) (int, error) {
 	n, err := c.Socket.Read(p)

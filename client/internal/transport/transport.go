@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
@@ -93,7 +94,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
 	received := new(atomic.Int64)
-	secure, err := secured(ctx, socket, config, received)
+	secure, err := secured(ctx, socket, again, config, received)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +102,13 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 	if state.NegotiatedProtocol == "h2" && !carriesHTTP2(state) {
 		secure.Close()
 		if !slices.Contains(config.NextProtos, "http/1.1") {
-			return nil, &HandshakeError{fmt.Errorf("the server chose HTTP/2 with %s, which RFC 9113 does not allow", tls.CipherSuiteName(state.CipherSuite))}
+			return nil, &HandshakeError{err: fmt.Errorf("the server chose HTTP/2 with %s, which RFC 9113 does not allow", tls.CipherSuiteName(state.CipherSuite))}
 		}
 		config.NextProtos = []string{"http/1.1"}
 		if socket, err = again(ctx); err != nil {
 			return nil, err
 		}
-		if secure, err = secured(ctx, socket, config, received); err != nil {
+		if secure, err = secured(ctx, socket, again, config, received); err != nil {
 			return nil, err
 		}
 		state = secure.ConnectionState()
@@ -147,41 +148,57 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		backlog:  backlog,
 		cause:    cause,
 		Protocol: protocol,
-		Socket:   socket,
+		Socket:   secure.raw,
 	}, nil
 }
 
 // secured makes the TLS handshake on a connection, and counts what arrives. On failure it
-// closes the connection.
-func secured(ctx context.Context, raw link.Socket, config *tls.Config, received *atomic.Int64) (*securedSocket, error) {
-	below := &EndNoticer{Conn: &meteredConn{raw, received}}
-	secure := tls.Client(below, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		if ctx.Err() == nil {
-			raw.Trial().Fail(printable.Error(err))
+// closes the connection. It may dial again to send another hello.
+func secured(ctx context.Context, raw link.Socket, again Dial, config *tls.Config, received *atomic.Int64) (*securedSocket, error) {
+	for isFirst := true; ; isFirst = false {
+		secure, below, failure := handshake(ctx, &meteredConn{raw, received}, config)
+		if failure == nil {
+			return &securedSocket{secure, raw, below}, nil
 		}
-		raw.Close()
-		return nil, &HandshakeError{err}
+		if ctx.Err() == nil && !failure.again {
+			raw.Trial().Fail(printable.Error(failure.err))
+			failure.legacy(ctx, raw.RemoteAddr().String(), again, config)
+		}
+		if ctx.Err() != nil || !failure.again || again == nil || !isFirst {
+			return nil, failure
+		}
+		next, err := again(ctx)
+		if err != nil {
+			return nil, failure
+		}
+		raw = next
 	}
-	return &securedSocket{secure, raw, below}, nil
 }
 
-// Secure makes the TLS handshake on a connection to an address. On failure it closes the connection. Below
-// TLS is an EndNoticer.
-func Secure(ctx context.Context, conn net.Conn, config *tls.Config, address string) (*tls.Conn, error) {
+// Secure makes a connection and the TLS handshake with an address. Below TLS is an EndNoticer. timeout limits
+// each handshake.
+func Secure(ctx context.Context, dial func(context.Context) (net.Conn, error), config *tls.Config, address string, timeout time.Duration) (*tls.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		conn.Close()
 		return nil, err
 	}
 	config = config.Clone()
 	config.ServerName = serverName(host)
-	secure := tls.Client(&EndNoticer{Conn: conn}, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		conn.Close()
-		return nil, &HandshakeError{err}
+	for {
+		conn, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		secure, _, failure := handshake(limited, conn, config)
+		cancel()
+		if failure == nil {
+			return secure, nil
+		}
+		if ctx.Err() != nil || !failure.again {
+			return nil, failure
+		}
 	}
-	return secure, nil
 }
 
 // Close closes the session. Requests in flight fail.
