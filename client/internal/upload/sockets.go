@@ -58,6 +58,13 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// SetWriteDeadline is what TLS does before the alert that closes a connection (crypto/tls, closeNotify).
+// No answer is read after it. net/http holds a lock meanwhile, so Write must not wait.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.end()
+	return s.Socket.SetWriteDeadline(t)
+}
+
 func (s *socket) Close() error {
 	s.end()
 	return s.Socket.Close()
