@@ -189,7 +189,7 @@ func TestANameFromTheURLIsPrintable(t *testing.T) {
 // The proxy's errors show texts of servers.
 func TestTheProxysErrorsArePrintable(t *testing.T) {
 	proxy := startProxy(t, "--link", "wifi=lo")
-	address := say(t, nil, "HTTP/1.1 200 OK\r\nX: \x1b]0;owned\x07\r\n\r\n")
+	address := say(t, nil, "HTTP/1.1 2xx\x1b]0;owned\x07 OK\r\n\r\n")
 	through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})}
 	defer through.CloseIdleConnections()
 	response, err := (&http.Client{Transport: through}).Get("http://" + address + "/f")
