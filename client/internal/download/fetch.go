@@ -86,6 +86,7 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 // a link.
 func (f *fetcher) trouble(c *connection, s *session, err error) {
 	redirect := new(transport.RedirectError)
+	f.d.balance.Failed()
 	f.d.watchdog.pay()
 	switch {
 	case f.d.ctx.Err() != nil:

@@ -98,6 +98,9 @@ func (w *watchdog) kind() string {
 // pay ends the download if its bytes arrive again and again. It is called where bytes are repeated
 // or a request fails: what is new may always come.
 func (w *watchdog) pay() {
+	if !w.d.balance.MayEnd() {
+		return
+	}
 	if received, fresh, isOver := w.d.balance.IsOver(w.open()); isOver && w.d.ctx.Err() == nil {
 		err := fmt.Errorf("the server sends the same bytes again and again: %d bytes arrived, of which only %d were new", int64(received), int64(fresh))
 		if problems := w.problems(); problems != nil {

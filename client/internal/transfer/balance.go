@@ -13,6 +13,8 @@ const (
 	// and for what is under way at the end.
 	mostCopies                = 3
 	slack      quantity.Bytes = 500_000
+	// leastFailures is how many answers fail at least before a download that costs too much ends.
+	leastFailures = 2
 	// leastFile is the size that is assumed, in bytes, of a file of unknown size.
 	leastFile quantity.Bytes = 4 << 20
 )
@@ -27,6 +29,8 @@ type Balance struct {
 	size quantity.Bytes
 	// received counts the bytes of bodies that arrived on connections that ended.
 	received quantity.Bytes
+	// failures counts the answers that failed.
+	failures int
 	// IsFresh is true if the present try has made progress, and Moved is when it did last. heard is
 	// when anything arrived last.
 	IsFresh      bool
@@ -69,6 +73,13 @@ func (b *Balance) Sent(r ranges.Range) (fresh quantity.Bytes) {
 	b.received += r.Length
 	return b.have.Add(r)
 }
+
+// Failed counts an answer that failed.
+func (b *Balance) Failed() { b.failures++ }
+
+// MayEnd reports whether answers failed again and again. If none does, what arrives several times was
+// asked for several times: on a fast link the whole file may come before another answer to it is dropped.
+func (b *Balance) MayEnd() bool { return b.failures >= leastFailures }
 
 // Closed counts what a connection brought that has ended.
 func (b *Balance) Closed(bodies quantity.Bytes) { b.received += bodies }

@@ -35,9 +35,10 @@ type helloState struct {
 	// isShort is true if the next hello is short, isHopeless if a short one did not get through either, and
 	// works if a short one did.
 	isShort, isHopeless, works bool
-	// takes is what the server takes of LegacyTLS, "" for nothing. once guards it.
-	once  sync.Once
-	takes string
+	// isProbed is true once somebody asks whether the server takes LegacyTLS. takes is what it takes, nil as
+	// long as that is nothing.
+	isProbed atomic.Bool
+	takes    atomic.Pointer[string]
 }
 
 // at returns what is known of an address.
@@ -162,6 +163,29 @@ func LegacyTLS(config *tls.Config) {
 	}
 }
 
+// probe makes a handshake by LegacyTLS with a short hello.
+func (s *helloState) probe(ctx context.Context, again Dial, config *tls.Config) {
+	socket, err := again(ctx)
+	if err != nil {
+		return
+	}
+	defer socket.Close()
+	LegacyTLS(config)
+	config.CurvePreferences = classicCurves
+	secure := tls.Client(socket, config)
+	if secure.HandshakeContext(ctx) != nil {
+		return
+	}
+	accepted := secure.ConnectionState()
+	isSafe := slices.ContainsFunc(tls.CipherSuites(), func(one *tls.CipherSuite) bool { return one.ID == accepted.CipherSuite })
+	if isSafe && accepted.Version >= tls.VersionTLS12 {
+		hellos.lost(s, false)
+		return
+	}
+	takes := fmt.Sprintf("%s with %s", tls.VersionName(accepted.Version), tls.CipherSuiteName(accepted.CipherSuite))
+	s.takes.Store(&takes)
+}
+
 // legacy asks a server that refused a handshake whether it takes LegacyTLS, and says so in the error. The
 // hello is short: this alone may be what the server wants.
 func (e *HandshakeError) legacy(ctx context.Context, address string, again Dial, config *tls.Config) {
@@ -171,31 +195,13 @@ func (e *HandshakeError) legacy(ctx context.Context, address string, again Dial,
 		return
 	}
 	state := hellos.at(address)
-	state.once.Do(func() {
-		socket, err := again(ctx)
-		if err != nil {
-			return
-		}
-		defer socket.Close()
-		config = config.Clone()
-		LegacyTLS(config)
-		config.CurvePreferences = classicCurves
-		secure := tls.Client(socket, config)
-		if secure.HandshakeContext(ctx) != nil {
-			return
-		}
-		accepted := secure.ConnectionState()
-		isSafe := slices.ContainsFunc(tls.CipherSuites(), func(s *tls.CipherSuite) bool { return s.ID == accepted.CipherSuite })
-		if isSafe && accepted.Version >= tls.VersionTLS12 {
-			hellos.lost(state, false)
-		} else {
-			state.takes = fmt.Sprintf("%s with %s", tls.VersionName(accepted.Version), tls.CipherSuiteName(accepted.CipherSuite))
-		}
-	})
+	if state.isProbed.CompareAndSwap(false, true) {
+		state.probe(ctx, again, config.Clone())
+	}
 	if e.again = hellos.isShort(state); e.again {
 		return
 	}
-	if e.hint = "the server may have only what Go cannot do, such as DHE or X448"; state.takes != "" {
-		e.hint = "the server takes " + state.takes + ", which is not safe: --tls-legacy allows that"
+	if e.hint = "the server may have only what Go cannot do, such as DHE or X448"; state.takes.Load() != nil {
+		e.hint = "the server takes " + *state.takes.Load() + ", which is not safe: --tls-legacy allows that"
 	}
 }

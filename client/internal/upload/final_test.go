@@ -109,9 +109,12 @@ func TestRedirectsOfUploads(t *testing.T) {
 		}), false)
 		o.Rescue, o.Ranged = true, false
 		o.Header, o.Private = http.Header{"Authorization": {"Basic x"}, "X-Key": {"y"}}, []string{"X-Key"}
-		if _, err := Run(context.Background(), o); err != nil || len(there.files["/there"]) != len(file) || secret.Load() {
-			t.Errorf("%d: %v, %d bytes, credentials %v", code, err, len(there.files["/there"]), secret.Load())
+		_, err := Run(context.Background(), o)
+		there.mu.Lock()
+		if came := len(there.files["/there"]); err != nil || came != len(file) || secret.Load() {
+			t.Errorf("%d: %v, %d bytes, credentials %v", code, err, came, secret.Load())
 		}
+		there.mu.Unlock()
 		circle := *o.URL
 		circle.Path = "/circle"
 		o.URL = &circle
