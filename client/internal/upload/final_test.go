@@ -72,8 +72,8 @@ func TestAServerWithoutExpect(t *testing.T) {
 		}
 		o := serve(t, s, http2)
 		o.Rescue, o.Ranged = true, false
-		if _, err := Run(context.Background(), o); err != nil || len(s.files["/file"]) != len(file) {
-			t.Errorf("HTTP/2 %v: %v, %d bytes", http2, err, len(s.files["/file"]))
+		if _, err := Run(context.Background(), o); err != nil || s.stored("/file") != len(file) {
+			t.Errorf("HTTP/2 %v: %v, %d bytes", http2, err, s.stored("/file"))
 		}
 	}
 }
@@ -90,13 +90,13 @@ func TestRedirectsOfUploads(t *testing.T) {
 		elsewhere := httptest.NewUnstartedServer(there)
 		elsewhere.StartTLS()
 		defer elsewhere.Close()
-		asked := 0
+		var asked atomic.Int32
 		o := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.Method != http.MethodPut:
 				http.NotFound(w, r)
 			case r.URL.Path == "/circle":
-				asked++
+				asked.Add(1)
 				w.Header().Set("Location", "/circle")
 				w.WriteHeader(code)
 			case r.URL.Path == "/file":
@@ -109,17 +109,14 @@ func TestRedirectsOfUploads(t *testing.T) {
 		}), false)
 		o.Rescue, o.Ranged = true, false
 		o.Header, o.Private = http.Header{"Authorization": {"Basic x"}, "X-Key": {"y"}}, []string{"X-Key"}
-		_, err := Run(context.Background(), o)
-		there.mu.Lock()
-		if came := len(there.files["/there"]); err != nil || came != len(file) || secret.Load() {
-			t.Errorf("%d: %v, %d bytes, credentials %v", code, err, came, secret.Load())
+		if _, err := Run(context.Background(), o); err != nil || there.stored("/there") != len(file) || secret.Load() {
+			t.Errorf("%d: %v, %d bytes, credentials %v", code, err, there.stored("/there"), secret.Load())
 		}
-		there.mu.Unlock()
 		circle := *o.URL
 		circle.Path = "/circle"
 		o.URL = &circle
-		if _, err := Run(context.Background(), o); err == nil || asked != mostRedirects+1 {
-			t.Errorf("%d: a circle of %d: %v", code, asked, err)
+		if _, err := Run(context.Background(), o); err == nil || asked.Load() != mostRedirects+1 {
+			t.Errorf("%d: a circle of %d: %v", code, asked.Load(), err)
 		}
 	}
 }
