@@ -21,7 +21,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from conftest import REPOSITORY, Called, environment
 from lab_page import (
@@ -40,7 +39,6 @@ from lab_page import (
 )
 from linklab import scenario as scenarios
 from linklab.commands.report_browser_test import CHROMIUM, Tab
-from linklab.core.paths import cache_dir
 from linklab.places.guest import gateway
 from live_test import Live, live
 from through_the_lab import PATIENCE_S, Launch, ProxiedLab, proxied, served
@@ -348,31 +346,6 @@ def test_the_keyboard_reaches_everything(lab: ProxiedLab, tmp_path: Path) -> Non
             reached.add(await tab.value("document.activeElement.dataset.number ?? ''"))
         assert {str(number) for number in range(everything)} <= reached
         assert everything > 25
-
-    paged(lab, tmp_path, work)
-
-
-def test_who_must_slow_down_is_said_as_it_is(lab: ProxiedLab, tmp_path: Path) -> None:
-    children = psutil.Process(lab.process.pid).children(recursive=True)
-    kernels = (one for one in children if Path(one.exe()).is_relative_to(cache_dir() / "kernel"))
-    kernel = max(kernels, key=lambda one: one.memory_info().rss)
-
-    async def late(tab: Tab, advice: str) -> None:
-        """Makes the lab late, as other programs would."""
-        words = f"document.querySelector('#late:not([hidden])')?.textContent.includes('{advice}')"
-        for _ in range(10):
-            kernel.suspend()
-            await asyncio.sleep(0.5)  # The lab stands for that long.
-            kernel.resume()
-            await asyncio.sleep(1)  # The page hears of it.
-            if await tab.value(words):
-                return
-        raise AssertionError(await tab.value("document.querySelector('#late').textContent"))
-
-    async def work(tab: Tab) -> None:
-        await late(tab, "carry next to nothing")
-        Download(lab, "wifi")
-        await late(tab, "Take lower rates.")
 
     paged(lab, tmp_path, work)
 
