@@ -86,8 +86,6 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 // a link.
 func (f *fetcher) trouble(c *connection, s *session, err error) {
 	redirect := new(transport.RedirectError)
-	f.d.balance.Failed()
-	f.d.watchdog.pay()
 	switch {
 	case f.d.ctx.Err() != nil:
 	case errors.As(err, new(sinkError)):
@@ -244,8 +242,7 @@ func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 	f.await(c)
 }
 
-// arrived counts bytes of a body. Only new ones are progress: where a server cuts each whole answer
-// at the same place, its failures count on.
+// arrived counts bytes of a body.
 func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now time.Duration) {
 	if r.received == bytes {
 		r.first = now
@@ -259,9 +256,7 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 			}
 		}
 	}
-	offset := r.next() - bytes
-	fresh := f.d.balance.Arrived(ranges.Range{Offset: offset, Length: bytes}, r.first, now)
-	c.link.Last = now
+	c.link.Last, f.d.last, f.d.unranged = now, now, 0
 	c.link.Meter.Add(now, bytes)
 	if added := r.session.hole.deliver(bytes); added > 0 {
 		c.delivered(added, now)
@@ -269,19 +264,9 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 	if r.session.wait.since > 0 {
 		r.session.heardAt, r.session.wait = now, wait{}
 	}
-	f.d.ranged = true
+	r.session.delivered, f.d.ranged = true, true
 	if r.session == c.session {
-		c.heard()
-	}
-	if fresh > 0 {
-		r.session.delivered, f.d.unranged = true, 0
-		if r.session == c.session {
-			c.failures = 0
-		}
-	}
-	r.proof.Fresh(fresh, r.received == r.Length && r.Length >= f.d.part.Length)
-	if fresh == 0 {
-		f.d.watchdog.pay()
+		c.recovered()
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-
-	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // WholeBody is the body of a whole resource.
@@ -17,15 +15,11 @@ type WholeBody struct {
 	by *http1Conn
 }
 
-// newWholeBody returns the body of an answer that brings a whole resource of this size, -1 if unknown.
-func newWholeBody(response *http.Response, size quantity.Bytes) *WholeBody {
-	if size >= 0 {
-		return &WholeBody{&exactBody{response.Body, size}, nil}
-	}
+func newWholeBody(response *http.Response, by net.Conn) *WholeBody {
 	if IsFramed(response) {
 		return &WholeBody{response.Body, nil}
 	}
-	conn, _ := response.Body.(*readBody).by.(*http1Conn)
+	conn, _ := by.(*http1Conn)
 	return &WholeBody{response.Body, conn}
 }
 
