@@ -182,7 +182,8 @@ def test_linklab_itself_may_lie_in_a_home(
         monkeypatch.setenv("HOME", str(home))
         assert call(tmp_path, "run", file, "--json").json["figures"] == before
         # A checkout whose whole path the command has is shown by `conftest.command`.
-        script = f"cd {shlex.quote(str(REPOSITORY.parent))}; cat {REPOSITORY.name}/Makefile; multilink version"
+        parent, name = shlex.quote(str(REPOSITORY.parent)), shlex.quote(REPOSITORY.name)
+        script = f"cd {parent}; cat {name}/Makefile; multilink version"
         done = call(tmp_path, "exec", file, "--", "sh", "-c", script)
         homes = (home, Path("/home"), Path("/root"), Path(pwd.getpwuid(os.getuid()).pw_dir))
         is_hidden = any(one in REPOSITORY.parents for one in homes if one != Path("/"))
