@@ -294,6 +294,7 @@ class Guest:
         self._console = run_dir / ending.CONSOLE
         self._memory = memory
         self._timeout_s = timeout_s
+        self._clock = clock
         self._watch: standstill.Watch | None = None
         self._broken = ""
         self.deadline = time.monotonic() + timeout_s
@@ -382,8 +383,8 @@ class Guest:
         Raises GuestError if the guest hung, failed earlier, or ran out of memory.
         """
         if self._process.poll() is None:
-            why = "" if self._watch is None else self._watch.seen
-            raise GuestError(ending.hung(self._timeout_s, self._console, why))
+            seen = "" if self._watch is None else self._watch.seen
+            raise GuestError(ending.hung(self._timeout_s, self._console, self._clock, seen))
         self._settle()
         if self._broken:
             raise GuestError(self._broken)

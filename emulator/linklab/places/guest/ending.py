@@ -29,11 +29,17 @@ class GuestError(LinklabError, RuntimeError):
     """The guest failed. The message ends with the path of its console log."""
 
 
-def hung(timeout_s: float, console: Path, why: str = "") -> str:
-    """Returns the message for a guest that was ended after `timeout_s`. `why` is what was seen."""
+def hung(timeout_s: float, console: Path, clock: str = "virtual", seen: str = "") -> str:
+    """Returns the message for a guest that was ended after `timeout_s`. `seen` says why, "" if nobody
+    knows."""
+    remedy = seen or "--timeout allows more"
+    if clock == "virtual" and not seen:
+        remedy += (
+            "; if a program waits by looking at memory in a loop, virtual time stands: --clock real"
+        )
     return (
         f"the guest was still running after {timeout_s:.0f} s of wall-clock time "
-        f"and was ended ({why or '--timeout allows more'}); its console: {console}"
+        f"and was ended ({remedy}); its console: {console}"
     )
 
 

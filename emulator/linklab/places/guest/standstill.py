@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from linklab.core.printable import printable
+
 PATIENCE_S: Final = 10.0
 """The wall's time without a system call after which linklab says so."""
 
@@ -27,6 +29,7 @@ _TOP: Final = 0x7FFF_FFFF_0000
 """Above it there are no pages of the guest's program."""
 _STACK_BYTES: Final = 1 << 17
 """How much of a stack is read. A longer environment leaves the program without a name."""
+_MOST_CHARACTERS: Final = 200
 _PROCESSOR: Final = b"x86_64"
 _VARIABLE: Final = re.compile(rb"\w+=")
 
@@ -41,7 +44,7 @@ class Watch:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self.seen = ""
-        """What was said last, "" if nothing."""
+        """What is to be said now, "" if no program makes virtual time stand."""
         self._thread.start()
 
     def close(self) -> None:
@@ -52,29 +55,33 @@ class Watch:
     def _look(self) -> None:
         if self._closing.wait(PATIENCE_S):
             return
-        import psutil  # Slow to load, and most runs are shorter.
-
-        still: dict[tuple[int, int], tuple[float, float]] = {}
+        since: dict[tuple[int, int], tuple[float, float]] = {}
         said: set[int] = set()
         passed_s = 0.0
         while not self._closing.wait(_LOOK_S):
             passed_s += _LOOK_S
-            before, still = still, {}
+            before, since, self.seen = since, {}, ""
+            for pid, switches, spent_s in _programs(self._pid):
+                begun_s, then_s = before.get((pid, switches), (passed_s, spent_s))
+                since[pid, switches] = begun_s, then_s
+                long_s = passed_s - begun_s
+                if long_s >= PATIENCE_S and spent_s - then_s >= _BUSY * long_s:
+                    self.seen = sentence(command_of(pid))
+                    if pid not in said:
+                        said.add(pid)
+                        self._say(self.seen)
+
+
+def _programs(guest_pid: int) -> Iterator[tuple[int, int, float]]:
+    """Yields the guest's processes: number, changes to another process, and processor time in s. Each
+    system call is such a change."""
+    import psutil  # Slow to load, and most runs are shorter.
+
+    with contextlib.suppress(psutil.Error):
+        for one in psutil.Process(guest_pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                for one in psutil.Process(self._pid).children(recursive=True):
-                    with contextlib.suppress(psutil.Error):
-                        if one.name() != _USERSPACE:
-                            continue
-                        key = (one.pid, one.num_ctx_switches().voluntary)
-                        spent_s = one.cpu_times().user
-                        still[key] = since_s, then_s = before.get(key, (passed_s, spent_s))
-                        long_s = passed_s - since_s
-                        if long_s < PATIENCE_S or spent_s - then_s < _BUSY * long_s:
-                            continue
-                        if one.pid not in said:
-                            said.add(one.pid)
-                            self.seen = sentence(command_of(one.pid))
-                            self._say(self.seen)
+                if one.name() == _USERSPACE:
+                    yield one.pid, one.num_ctx_switches().voluntary, one.cpu_times().user
 
 
 def sentence(command: str) -> str:
@@ -118,4 +125,5 @@ def command(stack: bytes) -> str:
     starts = [number for number, one in enumerate(words) if one.endswith(_PROCESSOR)]
     if not stack.endswith(bytes(9)) or not starts:
         return ""
-    return shlex.join(one.decode(errors="replace") for one in words[starts[-1] + 1 :])
+    found = shlex.join(one.decode(errors="replace") for one in words[starts[-1] + 1 :])
+    return printable(found, keep="")[:_MOST_CHARACTERS]  # A program may write there what it likes.
