@@ -35,7 +35,7 @@ func usagef(format string, arguments ...any) error {
 	return usageError{fmt.Errorf(format, arguments...)}
 }
 
-// Main runs the program and returns its exit code. SIGINT and SIGTERM end a download cleanly.
+// Main runs the program and returns its exit code. SIGINT, SIGTERM and SIGHUP end a download cleanly.
 func Main(arguments []string, stdout, stderr io.Writer) int {
 	ctx, stop := withSignals(context.Background())
 	defer stop()
@@ -75,12 +75,15 @@ type interruption struct{ signal syscall.Signal }
 
 func (i interruption) Error() string { return "interrupted by " + signalNames[i.signal] }
 
-// withSignals returns a context that SIGINT or SIGTERM ends, with an error that names the
-// signal. A second signal kills the process as usual.
+// withSignals returns a context that SIGINT, SIGTERM or SIGHUP ends, with an error that names the
+// signal. A second signal kills the process as usual. SIGHUP has no effect under nohup.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		select {
 		case s := <-signals:
@@ -93,7 +96,7 @@ func withSignals(parent context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}
+var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
 
 // commands lists the commands in errors.
 const commands = "get, put, probe, proxy, serve, add, status, cancel, workload, algorithms, version"

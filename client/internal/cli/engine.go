@@ -17,6 +17,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // defaultAlgorithm is the default. It needs rescue. withoutRescue is the default with
@@ -62,6 +63,7 @@ type engineFlags struct {
 	model       string
 	caFile      string
 	minTLS      string
+	legacyTLS   bool
 	rescue      bool
 	noRescue    bool
 	giveUp      time.Duration
@@ -104,12 +106,13 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.window, "window", usual.Window, "time over which throughput is averaged")
 	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
 	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
-	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a byte from any link after which the download fails (0: never)")
+	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a new byte from any link after which the download fails (0: never)")
 	flags.StringVar(&f.lowest, "lowest-rate", "200bit/s", "least rate of all links together over the time of --give-up; below it the download fails (0: none)")
 	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
 	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf; one on this machine answers over whatever link it uses)")
+	flags.BoolVar(&f.legacyTLS, "tls-legacy", false, "also take what is not safe any more: TLS 1.0 and 1.1, RSA key exchange, and CBC")
 	flags.StringVar(&f.minTLS, "min-tls-version", "1.2", "oldest TLS of servers: 1.2 or 1.3")
 	flags.BoolVarP(&f.ipv4, "ipv4", "4", false, "use IPv4 addresses only")
 	flags.BoolVarP(&f.ipv6, "ipv6", "6", false, "use IPv6 addresses only")
@@ -236,7 +239,13 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	switch strings.TrimPrefix(f.minTLS, "TLSv") { // aria2 writes TLSv1.2.
 	case "1.2": // Go's default.
+		if f.legacyTLS {
+			transport.LegacyTLS(o.TLS)
+		}
 	case "1.3":
+		if f.legacyTLS {
+			return o, nil, invalid("tls-legacy", "true", "--min-tls-version 1.3 excludes it")
+		}
 		o.TLS.MinVersion = tls.VersionTLS13
 	default:
 		return o, nil, invalid("min-tls-version", f.minTLS, "allowed are 1.2 and 1.3")

@@ -105,12 +105,12 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 	}{
 		"reason phrase":      {nil, "HTTP/1.1 404 \x1b]0;owned\x07\r\nContent-Length: 0\r\n\r\n", `404 "\x1b]0;owned\a"`},
 		"long reason phrase": {nil, "HTTP/1.1 404 " + huge + "\r\nContent-Length: 0\r\n\r\n", `404 "xxxx`},
-		"header":             {nil, "HTTP/1.1 200 OK\r\nETag: \x1b]0;owned\x07\r\n\r\n", `\x1b]0;owned\a`},
+		"header":             {nil, "HTTP/1.1 200 OK\r\nETag: \x1b]0;owned\x07\x00\r\n\r\n", `\x1b]0;owned\a`},
 		"no HTTP":            {nil, "\x1b]0;owned\x07\r\n\r\n", `\x1b]0;owned\a`},
 		"redirect":           {nil, "HTTP/1.1 302 Found\r\nLocation: ftp://\u009b2J\u202ehost/x\r\nContent-Length: 0\r\n\r\n", `ftp://\u009b2J\u202ehost/x", which is no URL`},
 		"redirect to a name": {nil, "HTTP/1.1 302 Found\r\nLocation: http://\u009b2J.invalid/x\r\nContent-Length: 0\r\n\r\n", `\u009b2J.invalid`},
 		"redirect, no URL":   {nil, "HTTP/1.1 302 Found\r\nLocation: http://user:secret@%zz\u009b2J/\r\nContent-Length: 0\r\n\r\n", `\u009b2J`},
-		"coding":             {nil, "HTTP/1.1 200 OK\r\nContent-Encoding: \u009b2J" + huge + "\r\nContent-Length: 9\r\n\r\n", `\u009b2J`},
+		"coding":             {nil, "HTTP/1.1 200 OK\r\nContent-Encoding: \u009b2J" + huge + "\r\nContent-Length: 9\r\n\r\n", `\u009b2j`},
 		"names of another":   {names, "", `\x1b]0;owned\a`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestANameFromTheURLIsPrintable(t *testing.T) {
 // The proxy's errors show texts of servers.
 func TestTheProxysErrorsArePrintable(t *testing.T) {
 	proxy := startProxy(t, "--link", "wifi=lo")
-	address := say(t, nil, "HTTP/1.1 200 OK\r\nX: \x1b]0;owned\x07\r\n\r\n")
+	address := say(t, nil, "HTTP/1.1 2xx\x1b]0;owned\x07 OK\r\n\r\n")
 	through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})}
 	defer through.CloseIdleConnections()
 	response, err := (&http.Client{Transport: through}).Get("http://" + address + "/f")

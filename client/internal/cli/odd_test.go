@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,5 +149,25 @@ func TestAServerThatContradictsItself(t *testing.T) {
 		if code != 0 || strings.Count(stderr, said) != 1 || !strings.Contains(stderr, "the file changed on the server during the download: its ETag") && habit == "etag-by-request" {
 			t.Errorf("%s: exit code %d, stderr %s", habit, code, stderr)
 		}
+	}
+}
+
+// A server that encodes some answers and others not is no reason to wait: which bytes are the file is
+// unknown.
+func TestAServerThatEncodesAtTimes(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		if asked.Add(1)%2 == 0 {
+			w.Header().Set("Content-Encoding", "gzip")
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file[:3_000_000]))
+	}))
+	defer server.Close()
+	begun := time.Now()
+	code, _, stderr := run("get", server.URL+"/file.tar", "-o", filepath.Join(t.TempDir(), "file"), "--link", "wifi=lo", "--quiet", "--checksum", "sha-256="+strings.Repeat("0", 64))
+	if took := time.Since(begun); code != 1 || took > 2*time.Second || !strings.Contains(stderr, "the server encodes the file differently in each answer") {
+		t.Errorf("exit code %d after %v, stderr %s", code, took, stderr)
 	}
 }

@@ -163,6 +163,7 @@ func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Option
 		URL: u, TLS: engine.TLS, Links: engine.Links, Scheduler: engine.Scheduler,
 		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue, Connections: engine.Connections, GiveUp: engine.GiveUp, LowestRate: engine.LowestRate,
 	}
+	o.Private = r.private
 	if r.jar != nil {
 		o.Jar = r.jar
 	}

@@ -222,6 +222,7 @@ func preparer(options download.Options, request *request, directory string, expo
 			return nil, fmt.Errorf("%q is not a name inside the daemon's directory", r.Output)
 		}
 		o.Verified = checksum != nil
+		o.Balance = new(transfer.Balance)
 		name := filepath.Join(directory, r.Output)
 		o.Output = func() (download.Sink, error) {
 			return partfile.Create(partfile.Options{Name: name, Checksum: checksum, Resume: true, URL: resumeURL(o.URL), NoReplace: true, Log: o.Log})

@@ -172,3 +172,109 @@ func TestTLS13AloneIsAShorterHello(t *testing.T) {
 		t.Errorf("TLS 1.3 alone takes %d bytes, both %d", alone, both)
 	}
 }
+
+// A ClientHello that a box on the way does not let through is sent again without ML-KEM.
+func TestAHelloThatIsTooLong(t *testing.T) {
+	url, flags := serveTLS(t, http.HandlerFunc(content), true, &tls.Config{})
+	server := strings.Split(url, "/")[2]
+	for name, refuse := range map[string]func(*net.TCPConn){
+		"reset":   func(c *net.TCPConn) { c.SetLinger(0) },
+		"end":     func(*net.TCPConn) {},
+		"failure": func(c *net.TCPConn) { c.Write([]byte{21, 3, 1, 0, 2, 2, 40}) },
+		"alert":   func(c *net.TCPConn) { c.Write([]byte{21, 3, 1, 0, 2, 2, 50}) },
+		"silent":  func(c *net.TCPConn) { io.Copy(io.Discard, c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			box, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer box.Close()
+			go func() {
+				for {
+					conn, err := box.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer conn.Close()
+						said := make([]byte, 1400)
+						n, err := io.ReadAtLeast(conn, said, 100)
+						if length := 5 + int(said[3])<<8 + int(said[4]); err != nil || length > 1300 {
+							refuse(conn.(*net.TCPConn))
+							return
+						}
+						to, err := net.Dial("tcp", server)
+						if err != nil {
+							return
+						}
+						defer to.Close()
+						to.Write(said[:n])
+						go func() { io.Copy(to, conn); to.Close() }()
+						io.Copy(conn, to)
+					}()
+				}
+			}()
+			limit := 15 * time.Second
+			for range 2 {
+				own := filepath.Join(t.TempDir(), "copy")
+				began := time.Now()
+				code, _, stderr := run(append([]string{"get", "https://" + box.Addr().String() + "/f", "-o", own, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "20s"}, flags...)...)
+				if copied, err := os.ReadFile(own); code != 0 || err != nil || !bytes.Equal(copied, file) || time.Since(began) > limit {
+					t.Errorf("exit code %d after %v, stderr %q", code, time.Since(began), stderr)
+				}
+				limit = 5 * time.Second // The address is remembered.
+			}
+			proxy := startProxy(t, append(flags, "--link", "wifi=lo")...)
+			response, err := http.Get("http://" + proxy + "/https://" + box.Addr().String() + "/f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(body, file) {
+				t.Errorf("gateway: %s, %d bytes, error %v", response.Status, len(body), err)
+			}
+			response.Body.Close()
+			http.DefaultClient.CloseIdleConnections()
+		})
+	}
+}
+
+// What is not safe is used only with --tls-legacy. Without it the error says what the server takes.
+func TestLegacyTLS(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config *tls.Config
+		want   string
+	}{
+		"TLS 1.0":      {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}, "the server takes TLS 1.0 with "},
+		"TLS 1.1":      {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, "the server takes TLS 1.1 with "},
+		"RSA":          {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256}}, "TLS_RSA_WITH_AES_128_GCM_SHA256"},
+		"RSA and CBC":  {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}}, "TLS_RSA_WITH_AES_128_CBC_SHA"},
+		"CBC, SHA-256": {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256}}, "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256"},
+		"3DES":         {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA}}, "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA"},
+		"RC4":          {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, flags := serveTLS(t, http.HandlerFunc(content), true, test.config)
+			own := filepath.Join(t.TempDir(), "copy")
+			flags = append([]string{"get", url, "-o", own, "--link", "wifi=lo", "--quiet", "--give-up", "10s"}, flags...)
+			began := time.Now()
+			code, _, stderr := run(flags...)
+			want := test.want
+			if want == "" {
+				want = "the server may have only what Go cannot do, such as DHE or X448"
+			}
+			if code != 1 || !strings.Contains(stderr, want) || strings.Contains(stderr, "--tls-legacy") != (test.want != "") || time.Since(began) > 5*time.Second {
+				t.Errorf("exit code %d after %v, stderr %q, want %q", code, time.Since(began), stderr, want)
+			}
+			code, _, stderr = run(append(flags, "--tls-legacy")...)
+			if copied, err := os.ReadFile(own); (code == 0 && err == nil && bytes.Equal(copied, file)) != (test.want != "") {
+				t.Errorf("--tls-legacy: exit code %d, stderr %q", code, stderr)
+			}
+		})
+	}
+	if code, _, stderr := run("get", "https://127.0.0.1/f", "--link", "lo", "--tls-legacy", "--min-tls-version", "1.3"); code != 2 || !strings.Contains(stderr, "--min-tls-version 1.3 excludes it") {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}

@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const doubt = "the file may be cut short: "
@@ -104,5 +108,43 @@ func TestUnprovenEndsInTheDaemon(t *testing.T) {
 	}
 	if _, stdout, _ := run("status", "1", "--json"); !strings.Contains(stdout, `"warning":"`+doubt) {
 		t.Errorf("status --json says %s", stdout)
+	}
+}
+
+// A server that serves one connection at a time, answers GET with the whole file, and never answers
+// HEAD, such as openssl s_server -WWW.
+func TestAServerOfOneConnectionAtATime(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			for in := bufio.NewReader(conn); ; {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					break
+				}
+				if strings.HasPrefix(line, "GET ") {
+					fmt.Fprintf(conn, "HTTP/1.0 200 ok\r\nContent-type: text/plain\r\n\r\n%s", file)
+					break
+				}
+			}
+			conn.Close()
+		}
+	}()
+	for _, links := range [][]string{{"--link", "wifi=lo"}, {"--link", "wifi=lo", "--link", "lte=lo"}} {
+		name := filepath.Join(t.TempDir(), "file")
+		begun := time.Now()
+		code, _, stderr := run(append(links, "get", "http://"+listener.Addr().String()+"/file.bin", "-o", name, "--give-up", "10s", "--checksum", fmt.Sprintf("sha-256=%x", sha256.Sum256(file)))...)
+		if got, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(got, file) || time.Since(begun) > 5*time.Second {
+			t.Errorf("exit code %d after %v, %d bytes, stderr %s", code, time.Since(begun), len(got), stderr)
+		}
 	}
 }

@@ -76,7 +76,7 @@ type entry struct {
 	run Run
 	// cancel ends a running download, else nil.
 	cancel context.CancelCauseFunc
-	// pause is the last wait since bytes arrived.
+	// pause is the last wait since new bytes arrived.
 	pause time.Duration
 	// ended is closed when the state is final.
 	ended chan struct{}

@@ -364,7 +364,7 @@ func TestADownloadWaitsAsLongAsTheServerAsks(t *testing.T) {
 	})
 }
 
-func TestBytesShortenTheNextWait(t *testing.T) {
+func TestNewBytesShortenTheNextWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var starts []time.Duration
 		begin := time.Now()
@@ -373,10 +373,8 @@ func TestBytesShortenTheNextWait(t *testing.T) {
 				r.Output = "file"
 				return func(_ context.Context, to transfer.Recorder) (rundir.Summary, error) {
 					starts = append(starts, time.Since(begin))
-					if len(starts) == 4 {
-						to.Record(0, &rundir.Sample{Link: "wifi", Received: 300})
-					}
-					return rundir.Summary{}, outage
+					to.Record(0, &rundir.Sample{Link: "wifi", Received: 300}) // Perhaps the same bytes again.
+					return rundir.Summary{}, &download.Outage{Err: errors.New("cut"), Progress: len(starts) == 4}
 				}, nil
 			}
 		})

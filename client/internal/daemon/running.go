@@ -119,7 +119,7 @@ func (q *Queue) download(ctx context.Context, e *entry) {
 		e.State, e.Error = Queued, err.Error()
 		q.Log.Warn("the queue waits", "until", q.held, "error", err)
 	case errors.As(err, &outage):
-		q.wait(e, err, outage.RetryAfter)
+		q.wait(e, outage)
 	default:
 		q.end(e, Failed, err.Error())
 	}
@@ -129,14 +129,12 @@ func (q *Queue) download(ctx context.Context, e *entry) {
 }
 
 // wait lets a download wait for its next try; q.mu is held.
-func (q *Queue) wait(e *entry, why error, least time.Duration) {
-	for _, l := range e.Links {
-		if l.Received > 0 {
-			e.pause = 0
-		}
+func (q *Queue) wait(e *entry, why *download.Outage) {
+	if why.Progress {
+		e.pause = 0
 	}
 	e.pause = min(max(leastWait, 2*e.pause), mostWait)
-	e.State, e.Error, e.RetryAt = Waiting, why.Error(), time.Now().Add(max(e.pause, least))
+	e.State, e.Error, e.RetryAt = Waiting, why.Error(), time.Now().Add(max(e.pause, why.RetryAfter))
 	q.Log.Warn("download waits", "id", e.ID, "output", e.Output, "until", e.RetryAt, "error", why)
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -63,15 +64,16 @@ func (a *asker) ask(c *connection, s *session, target transport.Target, again bo
 // learn asks by HEAD, and by GET if the server refuses that or tells no size, or if
 // the answer is not believed.
 func (a *asker) learn(s *session, target transport.Target, again bool) (transport.Resource, error) {
+	ctx := transport.WithProof(a.d.ctx, new(transport.Proof)) // To tell the size is no progress.
 	if again {
-		return s.Peek(a.d.ctx, target)
+		return s.Peek(ctx, target)
 	}
-	resource, err := s.Head(a.d.ctx, target)
+	resource, err := s.Head(ctx, target)
 	sizeless := err == nil && resource.Size < 0 && !resource.NoRanges
 	if !sizeless && !isRefused(err) {
 		return resource, err
 	}
-	peeked, peekErr := s.Peek(a.d.ctx, target)
+	peeked, peekErr := s.Peek(ctx, target)
 	if isRefused(peekErr) || sizeless && errors.As(peekErr, new(*transport.MismatchError)) {
 		return resource, err
 	}
@@ -110,8 +112,13 @@ func (a *asker) learned(c *connection, resource transport.Resource) error {
 	if resource.ETag == "" {
 		a.d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}
+	if resource.Coding != "" {
+		a.d.Log.Warn("the server encodes the file: it is stored as it comes", "content-encoding", printable.Message(resource.Coding))
+	}
 	now := time.Since(a.d.start)
 	have, err := a.d.sink.Begin(resource, a.d.part)
+	a.d.balance.Has(have...)
+	a.d.balance.Expect(resource.Size) // Of a part, too: an answer may bring the whole.
 	if !whole {
 		a.d.resumed = ranges.NewSet(have...).Bytes()
 	}
@@ -139,6 +146,11 @@ type asker struct {
 	// many there were.
 	openings []*opening
 	opened   int
+	// noRange says that the server answered one with other bytes, or an earlier try failed. No
+	// more are sent: each might bring the whole file.
+	noRange bool
+	// whole is the opening, if any, that the server answers with the whole file.
+	whole *opening
 	// doubtedAt is when an answer was not believed first.
 	doubtedAt time.Duration
 	// earlier is the sink if it holds bytes of an earlier call.

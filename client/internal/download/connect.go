@@ -159,7 +159,7 @@ var errNoAnswer = errors.New("no answer in time")
 // connected makes a connection that of the link, and tells of it.
 func (n *connector) connected(c *connection, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
 	now := time.Since(n.d.start)
-	n.install(c, &session{Conn: conn, authority: u.Host, unread: conn.Unread()}, now)
+	n.install(c, &session{Conn: conn, authority: u.Host, unread: conn.Unread(), bodies: conn.Bodies()}, now)
 	if event.TCP > 0 && c.link.HasSeveral() && c.link.Meter.Total() == 0 {
 		c.link.Shown.Add(now, conn.Received())
 	}
@@ -203,6 +203,7 @@ func (n *connector) install(c *connection, s *session, now time.Duration) {
 		c.pace = throughput.NewPace(transfer.PaceWindow)
 	}
 	c.session = s
+	n.d.sessions = append(n.d.sessions, s)
 	c.suspect = false
 	s.since, s.heardAt = now, now
 	c.measure()
@@ -221,7 +222,7 @@ func (n *connector) proceed(c *connection) {
 		if c.newest == nil {
 			n.d.fetcher.request(c)
 		}
-	case n.d.policy.opensWithRange() && n.d.Resource == nil && !n.d.asker.isAsked():
+	case n.d.policy.opensWithRange() && n.d.Resource == nil && !n.d.asker.noRange && !n.d.asker.isAsked():
 		if c.asking == nil {
 			n.d.asker.open(c)
 		}

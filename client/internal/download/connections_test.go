@@ -401,7 +401,7 @@ func (closedSocket) RoundTrip() (link.RoundTrip, error) {
 func (closedSocket) Read([]byte) (int, error)         { return 0, net.ErrClosed }
 func (closedSocket) Write([]byte) (int, error)        { return 0, net.ErrClosed }
 func (closedSocket) LocalAddr() net.Addr              { return nil }
-func (closedSocket) RemoteAddr() net.Addr             { return nil }
+func (closedSocket) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (closedSocket) SetDeadline(time.Time) error      { return nil }
 func (closedSocket) SetReadDeadline(time.Time) error  { return nil }
 func (closedSocket) SetWriteDeadline(time.Time) error { return nil }

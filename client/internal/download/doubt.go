@@ -43,8 +43,8 @@ func isDoubtful(err error) bool {
 // pageEndings are the ends of names that web pages have.
 var pageEndings = []string{"", ".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ".cgi"}
 
-// namesPage reports whether a URL may be that of a web page.
-func namesPage(u *url.URL) bool {
+// NamesPage reports whether a URL may be that of a web page.
+func NamesPage(u *url.URL) bool {
 	return slices.Contains(pageEndings, strings.ToLower(path.Ext(u.Path)))
 }
 
@@ -58,7 +58,7 @@ func (a *asker) wantsFile() bool {
 	case a.d.ranged && a.d.payload != nil:
 		return true
 	}
-	return !namesPage(a.d.URL) && (a.d.URL.Scheme == "http" || a.earlier != nil)
+	return !NamesPage(a.d.URL) && (a.d.URL.Scheme == "http" || a.earlier != nil)
 }
 
 // believe returns an error unless what a link says of the resource is to be taken
@@ -72,7 +72,7 @@ func (a *asker) believe(l *linkState, r transport.Resource) error {
 	switch {
 	case a.earlier != nil && !a.earlier.Fits(r):
 		why = fmt.Sprintf("the answer (%d bytes, ETag %q, of %q) is not of the file of which an earlier call left a part", r.Size, r.ETag, r.LastModified)
-	case r.IsPage && !namesPage(a.d.URL):
+	case r.IsPage && !NamesPage(a.d.URL):
 		why = fmt.Sprintf("the answer is a web page (%d bytes) under the name of a file", r.Size)
 	default:
 		return nil

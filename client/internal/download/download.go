@@ -40,9 +40,11 @@ type Options struct {
 	// Rescue makes up for links that fail or fall behind; else all is done as
 	// published (see policy).
 	Rescue bool
-	// GiveUp is how long no byte may arrive on any link before the download
+	// GiveUp is how long no new byte may arrive on any link before the download
 	// fails; 0 waits for ever.
 	GiveUp time.Duration
+	// Balance, if set, is the account of earlier tries of the same download.
+	Balance *transfer.Balance
 	// LowestRate is what must arrive on all links together, over GiveUp; 0 is nothing.
 	LowestRate quantity.Rate
 	// Connections lets links have several connections, with Rescue; nil is one each.
@@ -68,6 +70,8 @@ type Options struct {
 	// set, says so of one whose size is not known.
 	Part  ranges.Range
 	Slice *Slice
+	// TakesLong says that the server is known to take long for each answer.
+	TakesLong bool
 	// Pool, if set, has connections of earlier downloads, and keeps those of
 	// this one. With Lanes a download has one of its own else.
 	Pool *Pool
@@ -88,7 +92,7 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := newDownload(o)
 	for i, of := range o.Links {
 		l := newLink(i, of.Within(o.sessions()), o.Window)
-		l.first().index, l.first().url = i, o.URL
+		l.first().index, l.first().url, l.takesLong = i, o.URL, o.TakesLong
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
 	if o.Connections != nil && o.Pool == nil {
@@ -183,8 +187,9 @@ type download struct {
 	fetches sync.WaitGroup
 	// origin is where the download began.
 	origin origin
-	// last is when the last byte arrived from any link.
-	last time.Duration
+	// balance is the account of what arrived, and sessions are those that are open.
+	balance  *transfer.Balance
+	sessions []*session
 	// warning is what is doubtful of a complete download.
 	warning string
 	// known is memory of decisions, which the next one overwrites: they are many.
@@ -193,8 +198,12 @@ type download struct {
 
 // newDownload returns a download that knows no link yet.
 func newDownload(o Options) *download {
-	d := &download{Options: o, start: time.Now()}
-	d.connector, d.keeper, d.asker = connector{d}, keeper{d}, asker{d: d}
+	d := &download{Options: o, start: time.Now(), balance: o.Balance}
+	if d.balance == nil {
+		d.balance = new(transfer.Balance)
+	}
+	d.balance.Begin()
+	d.connector, d.keeper, d.asker = connector{d}, keeper{d}, asker{d: d, noRange: !d.balance.IsNew()}
 	requests := fullRequestView{fullView{d}}
 	d.fetcher, d.hedger = fetcher{d}, hedger{requests}
 	d.thief = thief{view: requests, hedger: &d.hedger, estimates: &d.estimates}
@@ -245,6 +254,9 @@ func (d *download) transfer(ctx context.Context) error {
 			c.measure()
 			d.keeper.leave(c, c.session, complete)
 		}
+	}
+	for len(d.sessions) > 0 {
+		d.watchdog.close(d.sessions[0])
 	}
 	if err := context.Cause(ctx); !complete {
 		d.end = time.Since(d.start)

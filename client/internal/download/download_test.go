@@ -425,7 +425,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		},
 		"encoded": {
 			edit(func(h http.Header) { h.Set("Content-Encoding", "gzip") }),
-			`encodes the file as "gzip"`,
+			`encodes the file differently in each answer: first as "identity", now as "gzip"`,
 		},
 		"body shorter than announced": {
 			ranged(func(w http.ResponseWriter, r *http.Request) { content(&shortBody{ResponseWriter: w, left: 100_000}, r) }),

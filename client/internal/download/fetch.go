@@ -86,6 +86,8 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 // a link.
 func (f *fetcher) trouble(c *connection, s *session, err error) {
 	redirect := new(transport.RedirectError)
+	f.d.balance.Failed()
+	f.d.watchdog.pay()
 	switch {
 	case f.d.ctx.Err() != nil:
 	case errors.As(err, new(sinkError)):
@@ -242,7 +244,8 @@ func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 	f.await(c)
 }
 
-// arrived counts bytes of a body.
+// arrived counts bytes of a body. Only new ones are progress: where a server cuts each whole answer
+// at the same place, its failures count on.
 func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now time.Duration) {
 	if r.received == bytes {
 		r.first = now
@@ -256,7 +259,9 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 			}
 		}
 	}
-	c.link.Last, f.d.last, f.d.unranged = now, now, 0
+	offset := r.next() - bytes
+	fresh := f.d.balance.Arrived(ranges.Range{Offset: offset, Length: bytes}, r.first, now)
+	c.link.Last = now
 	c.link.Meter.Add(now, bytes)
 	if added := r.session.hole.deliver(bytes); added > 0 {
 		c.delivered(added, now)
@@ -264,9 +269,19 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 	if r.session.wait.since > 0 {
 		r.session.heardAt, r.session.wait = now, wait{}
 	}
-	r.session.delivered, f.d.ranged = true, true
+	f.d.ranged = true
 	if r.session == c.session {
-		c.recovered()
+		c.heard()
+	}
+	if fresh > 0 {
+		r.session.delivered, f.d.unranged = true, 0
+		if r.session == c.session {
+			c.failures = 0
+		}
+	}
+	r.proof.Fresh(fresh, r.received == r.Length && r.Length >= f.d.part.Length)
+	if fresh == 0 {
+		f.d.watchdog.pay()
 	}
 }
 

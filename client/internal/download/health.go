@@ -19,7 +19,7 @@ type health struct {
 	out error
 	// suspect says that nothing arrives though it should.
 	suspect bool
-	// failures counts what went wrong since bytes arrived; problem is the
+	// failures counts what went wrong since new bytes arrived; problem is the
 	// last of it.
 	failures int
 	problem  error
@@ -74,9 +74,9 @@ func notify(c chan struct{}) {
 	}
 }
 
-// recovered says that bytes arrived.
-func (c *connection) recovered() {
-	c.failures, c.hops, c.link.portal = 0, 0, false
+// heard says that bytes arrived.
+func (c *connection) heard() {
+	c.hops, c.link.portal = 0, false
 	if c.suspect && !c.link.down {
 		c.suspect = false
 		c.abandonAttempt()

@@ -29,6 +29,7 @@ type opening struct {
 	resource transport.Resource
 	body     io.ReadCloser
 	err      error
+	proof    *transport.Proof
 }
 
 // isNew reports whether all bytes are missing: where most may be there already,
@@ -43,8 +44,10 @@ func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
 	if len(a.openings) == 0 {
 		a.opened = 0
 	}
-	ctx, cancel := context.WithCancel(a.d.ctx)
+	proof := new(transport.Proof)
+	ctx, cancel := context.WithCancel(transport.WithProof(a.d.ctx, proof))
 	o := &opening{
+		proof:    proof,
 		part:     ranges.Range{Offset: quantity.Bytes(a.opened) * schedule.OpeningOrder, Length: bytes},
 		link:     c,
 		on:       c.session,
@@ -83,7 +86,11 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
 		a.unopened(c, o)
 	default:
+		if o.resource.NoRanges {
+			a.whole = o
+		}
 		if err := a.learned(c, o.resource); err != nil {
+			a.whole = nil
 			o.drop()
 			a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
 			a.d.fetcher.trouble(c, o.on, err)
@@ -111,9 +118,10 @@ func (a *asker) fill() {
 // may do better, but not where the server asks to wait or leads elsewhere.
 func (a *asker) unopened(c *connection, o *opening) {
 	c.problem = o.err
+	a.noRange = a.noRange || errors.Is(o.err, transport.ErrNoRanges)
 	status := new(transport.StatusError)
 	switch {
-	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err),
+	case errors.As(o.err, new(*transport.RedirectError)), isDoubtful(o.err), transfer.IsPermanent(o.err),
 		errors.As(o.err, &status) && status.Temporary() && (c.failures < 2 || status.RetryAfter > 0):
 		a.d.fetcher.trouble(c, o.on, o.err)
 	case c.isFirst() && c.session == o.on && !a.isAsked():
@@ -130,6 +138,9 @@ func (a *asker) unopened(c *connection, o *opening) {
 func (a *asker) adopt() {
 	now := time.Since(a.d.start)
 	for _, o := range a.openings {
+		if o == a.whole && a.d.race != nil {
+			continue // It takes part in the race.
+		}
 		o.part.Length = min(o.part.Length, a.d.part.End()-o.part.Offset)
 		usable := a.d.payload != nil && o.link.session == o.on && o.part.Length > 0 && o.part.End() <= a.d.limit()
 		if !usable || o.isAnswered() && o.err != nil || !a.d.payload.TakeAll(o.part) {
@@ -160,6 +171,10 @@ func (o *opening) result(ctx context.Context, of transport.Resource) (io.ReadClo
 	}
 	if o.err != nil {
 		return nil, o.err
+	}
+	if o.resource.NoRanges {
+		o.drop()
+		return nil, transport.ErrNoRanges
 	}
 	if err := of.CheckSame(o.resource); err != nil {
 		o.drop()

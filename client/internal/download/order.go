@@ -9,10 +9,14 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // request issues the link's next request, if there is one for it.
 func (f *fetcher) request(c *connection) {
+	if !c.isFirst() && !f.d.balance.CanPay(0, f.d.watchdog.open()) {
+		return // A server that wastes so much is asked for little at a time.
+	}
 	now := time.Since(f.d.start)
 	assigned, from, ok := f.d.policy.next(c, now)
 	if !ok {
@@ -32,7 +36,11 @@ func (f *fetcher) issue(c *connection, assigned ranges.Range, from string, opene
 	s := c.session
 	r := &request{Range: assigned, id: f.d.requests, limit: assigned.End(), session: s, issued: now, alone: len(c.active) == 0,
 		heard: s.Received(), before: c.expected + max(0, s.stale-s.Unread())}
-	ctx, cancel := context.WithCancel(f.d.ctx)
+	r.proof = new(transport.Proof)
+	if opened != nil {
+		r.proof = opened.proof
+	}
+	ctx, cancel := context.WithCancel(transport.WithProof(f.d.ctx, r.proof))
 	r.cancel = cancel
 	if len(c.active) == 0 {
 		c.begun(c.delay(), now)

@@ -20,6 +20,8 @@ type Outage struct {
 	Err error
 	// RetryAfter is how long the server asks to wait; 0 if it does not.
 	RetryAfter time.Duration
+	// Progress is true if new bytes arrived before.
+	Progress bool
 }
 
 func (o *Outage) Error() string { return o.Err.Error() }
@@ -52,10 +54,10 @@ func (w *watchdog) outage(err error) error {
 	if len(waits) == 0 {
 		return err
 	}
-	return &Outage{err, slices.Min(waits)}
+	return &Outage{err, slices.Min(waits), w.d.balance.IsFresh}
 }
 
-// giveUp ends the download if nothing has arrived for too long.
+// giveUp ends the download if nothing new has arrived for too long.
 func (w *watchdog) giveUp(now time.Duration) {
 	waiting := w.d.payload == nil || w.d.window == nil || w.d.payload.Free(w.d.limit()) > 0
 	if w.d.race != nil {
@@ -65,13 +67,13 @@ func (w *watchdog) giveUp(now time.Duration) {
 		waiting = waiting || len(c.active) > 0
 	}
 	if !waiting {
-		w.d.last = now // the sink takes no more
+		w.d.balance.Moved = now // the sink takes no more
 		w.floor.Restart(now, w.received())
 	}
 	var err error
 	switch {
-	case w.d.GiveUp > 0 && now-w.d.last >= w.d.GiveUp:
-		err = fmt.Errorf("nothing arrived for %v", w.d.GiveUp)
+	case w.d.GiveUp > 0 && now-w.d.balance.Moved >= w.d.GiveUp:
+		err = fmt.Errorf("nothing %sarrived for %v", w.kind(), w.d.GiveUp)
 	case w.floor.IsUnder(now, w.received()):
 		err = fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(w.d.LowestRate), w.d.GiveUp)
 	}
@@ -80,6 +82,47 @@ func (w *watchdog) giveUp(now time.Duration) {
 			err = fmt.Errorf("%w: %w", err, problems)
 		}
 		w.d.cancel(w.outage(err))
+	}
+}
+
+// kind says which bytes are missed where others arrive.
+func (w *watchdog) kind() string {
+	for _, l := range w.d.links {
+		if l.Last > w.d.balance.Moved {
+			return "new "
+		}
+	}
+	return ""
+}
+
+// pay ends the download if its bytes arrive again and again. It is called where bytes are repeated
+// or a request fails: what is new may always come.
+func (w *watchdog) pay() {
+	if !w.d.balance.MayEnd() {
+		return
+	}
+	if received, fresh, isOver := w.d.balance.IsOver(w.open()); isOver && w.d.ctx.Err() == nil {
+		err := fmt.Errorf("the server sends the same bytes again and again: %d bytes arrived, of which only %d were new", int64(received), int64(fresh))
+		if problems := w.problems(); problems != nil {
+			err = fmt.Errorf("%w: %w", err, problems)
+		}
+		w.d.cancel(err)
+	}
+}
+
+// open returns what open sessions have brought.
+func (w *watchdog) open() (sum quantity.Bytes) {
+	for _, s := range w.d.sessions {
+		sum += s.Bodies() - s.bodies
+	}
+	return sum
+}
+
+// close adds a session that has ended to the account.
+func (w *watchdog) close(s *session) {
+	if i := slices.Index(w.d.sessions, s); i >= 0 {
+		w.d.sessions = slices.Delete(w.d.sessions, i, i+1)
+		w.d.balance.Closed(s.Bodies() - s.bodies)
 	}
 }
 

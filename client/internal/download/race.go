@@ -72,6 +72,7 @@ func (rc *race) keep(part ranges.Range) {
 // validator, or a checksum, will prove that it is the same.
 func (d *download) startRace(why error) {
 	d.race = &race{d: d, runners: map[*connection]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
+	d.balance.Expect(d.resource.Size)
 	now := time.Since(d.start)
 	for _, c := range d.connections {
 		d.keeper.abandon(c, slices.Clone(c.active), lost, now)
@@ -86,6 +87,9 @@ func (d *download) startRace(why error) {
 	} else {
 		d.Log.Warn("ranges cannot be used: only the fastest link is used from now on", "error", why)
 	}
+	if o := d.asker.whole; o != nil {
+		d.race.begin(o.link, o.on, o)
+	}
 	for _, c := range d.connections {
 		if c.usable(now) {
 			d.race.enter(c)
@@ -98,14 +102,24 @@ func (d *download) isProven() bool { return d.resource.HasValidator() || d.Verif
 
 // enter lets a link take part.
 func (rc *race) enter(c *connection) {
-	s := c.session
-	if !c.isFirst() || rc.winner != nil || rc.by(c) || s.draining {
-		return
+	runs := slices.ContainsFunc(c.link.connections, rc.by)
+	if c.isFirst() && rc.winner == nil && !runs && !c.session.draining && rc.canPayFor(len(rc.runners)+1) {
+		rc.begin(c, c.session, nil)
 	}
+}
+
+// begin requests the resource on a session, unless an opening has its answer.
+func (rc *race) begin(c *connection, s *session, opened *opening) {
 	rc.d.requests++
-	r := &request{Range: ranges.Range{Length: max(0, rc.d.resource.Size)}, id: rc.d.requests, session: s}
-	ctx, cancel := context.WithCancel(rc.d.ctx)
+	r := &request{Range: ranges.Range{Length: max(0, rc.d.resource.Size)}, id: rc.d.requests, session: s, proof: new(transport.Proof)}
+	if opened != nil {
+		r.proof = opened.proof
+	}
+	ctx, cancel := context.WithCancel(transport.WithProof(rc.d.ctx, r.proof))
 	r.cancel = cancel
+	if opened != nil {
+		r.cancel = func() { cancel(); opened.drop() }
+	}
 	rc.runners[c] = r
 	c.link.Requests++
 	s.requests++
@@ -117,14 +131,28 @@ func (rc *race) enter(c *connection) {
 	rc.d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
 	target, resource := rc.d.target(c), rc.d.resource // Whose size may be learnt meanwhile.
 	rc.d.wg.Go(func() {
-		defer cancel()
-		rc.run1(ctx, c, r, target, resource)
+		defer r.cancel()
+		err := rc.receiveWhole(ctx, c, r, resource.Size, func() (*transport.WholeBody, error) {
+			if opened != nil {
+				return opened.body.(*transport.WholeBody), nil
+			}
+			return s.Whole(ctx, target, resource)
+		})
+		rc.ended(ctx, c, r, err)
 	})
 }
 
-// run1 receives the resource as a whole on one link.
-func (rc *race) run1(ctx context.Context, c *connection, r *request, target transport.Target, resource transport.Resource) {
-	err := rc.receiveWhole(ctx, c, r, target, resource)
+// canPayFor reports whether so many links may send the beginning. The first one always may.
+func (rc *race) canPayFor(runners int) bool {
+	lead := quantity.Bytes(raceLength)
+	if size := rc.d.resource.Size; size >= 0 {
+		lead = min(lead, size)
+	}
+	return runners == 1 || rc.d.balance.CanPay(quantity.Bytes(runners)*lead, rc.d.watchdog.open())
+}
+
+// ended decides what follows when a request has ended.
+func (rc *race) ended(ctx context.Context, c *connection, r *request, err error) {
 	rc.d.mu.Lock()
 	defer rc.d.mu.Unlock()
 	now := time.Since(rc.d.start)
@@ -162,8 +190,8 @@ func (rc *race) run1(ctx context.Context, c *connection, r *request, target tran
 }
 
 // receiveWhole receives the resource; it writes once the link has won.
-func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, target transport.Target, resource transport.Resource) error {
-	body, err := r.session.Whole(ctx, target, resource)
+func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, size quantity.Bytes, answer func() (*transport.WholeBody, error)) error {
+	body, err := answer()
 	if err != nil {
 		return err
 	}
@@ -174,7 +202,8 @@ func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, tar
 	won := false
 	for {
 		n, err := body.Read(memory[:])
-		ended := err == io.EOF
+		// A connection may break between the last byte and the end that HTTP/2 tells.
+		ended := err == io.EOF || err != nil && size >= 0 && r.received+quantity.Bytes(n) == size
 		if err != nil && !ended {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // request is a range request.
@@ -42,6 +43,8 @@ type request struct {
 	surplus bool
 	needed  quantity.Bytes
 	cancel  context.CancelFunc
+	// proof is told of its new bytes.
+	proof *transport.Proof
 }
 
 // next is the offset of the next byte that is to arrive.

@@ -49,6 +49,8 @@ type session struct {
 	wait    wait
 	// unread is what Unread was at the beginning.
 	unread quantity.Bytes
+	// bodies is what Bodies was at the beginning.
+	bodies quantity.Bytes
 	// stale is what Unread will come to when the rest of the bodies that were
 	// not wanted to their ends has arrived, if it is still to come; lateAt is when it
 	// grew, or anything came, last.
@@ -88,6 +90,7 @@ func (k *keeper) spare(c *connection, s *session) bool {
 		return false
 	}
 	k.wasted(c, s)
+	k.d.watchdog.close(s)
 	k.d.Pool.put(c.link.Name, c.url, s.Conn)
 	return true
 }
@@ -100,6 +103,7 @@ func (k *keeper) settle(c *connection, s *session) {
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
 	s.Conn.Close()
 	k.wasted(c, s)
+	k.d.watchdog.close(s)
 }
 
 // giveUpOn ends a session that completes requests; others will.

@@ -215,5 +215,5 @@ func TestAQuestionThatFailsIsAskedAgain(t *testing.T) {
 		noRanges(w, r)
 	}
 	summary, _ := rescued(t, schedule.Adaptive{}, http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Links = o.Links[:1] })
-	within(t, "download time", seconds(summary.Download), 3, 60)
+	within(t, "download time", seconds(summary.Download), 1.5, 60)
 }

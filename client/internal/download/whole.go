@@ -105,7 +105,7 @@ func (rf *refusals) despair(err error, least, now time.Duration) {
 			links++
 		}
 	}
-	if rf.d.payload != nil && now-rf.d.last >= least && rf.d.unranged >= mostWhole*links {
+	if rf.d.payload != nil && now-rf.d.balance.Moved >= least && rf.d.unranged >= mostWhole*links {
 		rf.d.startRace(err)
 	}
 }

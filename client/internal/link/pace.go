@@ -99,44 +99,42 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 		if err := of.again(); err != nil {
 			return nil, err
 		}
-		server, counts, err := p.admit(endpoint{link, address})
+		server, err := p.admit(endpoint{link, address})
 		if err != nil {
 			return nil, err
 		}
 		socket, err := dial(ctx, address)
 		if err != nil {
-			server.refused(counts, err)
+			server.refused(err)
 			return nil, err
 		}
-		trial := &Trial{server: server, counts: counts}
+		trial := &Trial{server: server}
 		of.dialled(trial)
 		return newPacedSocket(socket, trial), nil
 	}
 }
 
-// admit allows a connection, or returns an error if it is too early. counts reports whether
-// the connection uses up a part of the allowance.
-func (p *Pacer) admit(at endpoint) (s *server, counts bool, err error) {
+// admit allows a connection, or returns an error if it is too early. The connection uses up a part
+// of the allowance, which is not kept to while the server works.
+func (p *Pacer) admit(at endpoint) (*server, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	s = p.server(at, now)
-	if s.proved > 0 && s.problem == nil {
-		return s, false, nil
-	}
+	s := p.server(at, now)
 	full := now
 	if s.full.After(now) {
 		full = s.full
 	}
 	full = full.Add(pauseBetween)
-	if early := full.Sub(now) - mostTries*pauseBetween; early > 0 {
+	works := s.proved > 0 && s.problem == nil
+	if early := full.Sub(now) - mostTries*pauseBetween; early > 0 && !works {
 		if s.problem == nil {
 			early = min(early, mostUnknown)
 		}
-		return nil, false, &PacedError{early, at, s.problem}
+		return nil, &PacedError{early, at, s.problem}
 	}
 	s.full = full
-	return s, true, nil
+	return s, nil
 }
 
 // server returns what is known of an endpoint; p.mu is held. If there are many servers, it drops
@@ -157,13 +155,12 @@ func (p *Pacer) server(at endpoint, now time.Time) *server {
 
 // refused records a connection that was not made. It stays counted only if the server refused
 // it.
-func (s *server) refused(counted bool, err error) {
+func (s *server) refused(err error) {
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) {
 		s.problem = err
-	case counted:
+	} else {
 		s.giveBack()
 	}
 }
@@ -176,9 +173,8 @@ func (s *server) giveBack() { s.full = s.full.Add(-pauseBetween) }
 type Trial struct {
 	server *server
 	// user is the request on the connection.
-	user *Attempt
-	// counts is true if the connection uses up a part of the allowance.
-	counts, proved, closed bool
+	user           *Attempt
+	proved, closed bool
 }
 
 // Prove tells that useful bytes have arrived. Only the first call counts: the server may still
@@ -194,9 +190,7 @@ func (t *Trial) Prove() {
 		return
 	}
 	t.proved, s.problem = true, nil
-	if t.counts {
-		s.giveBack()
-	}
+	s.giveBack()
 	if !t.closed {
 		s.proved++
 	}

@@ -138,6 +138,12 @@ var Habits = []Habit{
 		x.plain()
 	}},
 
+	// Codings.
+	{Name: "labelled", Does: "encodes the file as x-gzip in all answers, whatever is accepted", serve: func(x *exchange) {
+		x.w.Header().Set("Content-Encoding", "x-gzip")
+		x.plain()
+	}},
+
 	// Two files under one name.
 	{Name: "file-by-address", Does: "has another file, of the same size, at each address", Differs: true, serve: func(x *exchange) { x.turn(x.address()%2 == 0) }},
 	{Name: "file-by-request", Does: "has one of two files in turn, of the same size", Differs: true, serve: func(x *exchange) { x.turn(x.asked%2 == 0) }},

@@ -174,3 +174,28 @@ func TestAnInterruptedWholeAnswerIsResumed(t *testing.T) {
 		})
 	}
 }
+
+// The proxy waits about once for a server that needs long for each answer.
+func TestASlowServerIsAskedAhead(t *testing.T) {
+	t.Parallel()
+	const wait = 2 * time.Second
+	for _, size := range []int{firstRange + 1, len(file)} {
+		o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-time.After(wait):
+			case <-r.Context().Done():
+				return
+			}
+			w.Header().Set("ETag", `"1"`)
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file[:size]))
+		})
+		address, _ := start(t, o, func(o *Options) { o.Streams = 1 })
+		for range 2 {
+			begun := time.Now()
+			response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f.bin")
+			if took := time.Since(begun); response.StatusCode != 200 || !bytes.Equal(got, file[:size]) || took > 2*wait {
+				t.Errorf("%s, %d of %d bytes after %v", response.Status, len(got), size, took)
+			}
+		}
+	}
+}

@@ -43,8 +43,12 @@ const (
 	idleTime      = 90 * time.Second
 )
 
-// dialTimeout limits how long a link may take to connect before another link is tried.
-const dialTimeout = 5 * time.Second
+// dialTimeout limits how long a link may take to connect before another link is tried, and
+// handshakeTimeout how long a TLS handshake may take.
+const (
+	dialTimeout      = 5 * time.Second
+	handshakeTimeout = 10 * time.Second
+)
 
 // silence is how long the other end's kernel may leave a request unacknowledged. By then TCP
 // has sent the request three to five times. A kept connection over a dead link gives no other
@@ -108,7 +112,7 @@ func (r *routes) newPinned() *routes {
 
 func (r *routes) route(l transfer.Link) *route {
 	by := transport.Bounded()
-	by.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
 		conn, err := dialSoon(ctx, l, address)
 		if err != nil {
 			return nil, err
@@ -119,14 +123,32 @@ func (r *routes) route(l transfer.Link) *route {
 				return nil, err
 			}
 		}
-		return &transport.EndNoticer{Conn: conn}, nil
+		return conn, nil
 	}
-	// A transport changes its configuration at its first use.
-	by.TLSClientConfig = r.tls.Clone()
-	by.TLSHandshakeTimeout = 10 * time.Second
+	by.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+		conn, err := dial(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		return transport.NewMendedConn(conn), nil
+	}
+	config := r.tls.Clone()
+	if config.NextProtos = []string{"http/1.1"}; !r.isPinned {
+		config.NextProtos = []string{"h2", "http/1.1"}
+	}
+	by.DialTLSContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+		dialled := func(ctx context.Context) (net.Conn, error) { return dial(ctx, address) }
+		secure, err := transport.Secure(ctx, dialled, config, address, handshakeTimeout)
+		switch {
+		case err != nil:
+			return nil, err
+		case secure.ConnectionState().NegotiatedProtocol == "h2":
+			return secure, nil
+		}
+		return transport.NewMendedConn(secure), nil
+	}
 	by.IdleConnTimeout = idleTime
 	by.ResponseHeaderTimeout = r.patience
-	by.ExpectContinueTimeout = time.Second
 	by.Protocols = new(http.Protocols)
 	by.Protocols.SetHTTP1(true)
 	if r.isPinned {

@@ -110,6 +110,7 @@ func TestWhatSOCKSRefuses(t *testing.T) {
 		"no such name":           {socksHello + "\x05\x01\x00\x03\x14no-such-host.invalid\x01\xbb", socksWelcome + "\x05\x04" + nowhere},
 		"a name without letters": {socksHello + "\x05\x01\x00\x03\x00\x01\xbb", socksWelcome + "\x05\x04" + nowhere},
 		"a strange address":      {socksHello + "\x05\x01\x00\x09\x7f\x00\x00\x01\x01\xbb", socksWelcome + "\x05\x08" + nowhere},
+		"SOCKS4":                 {"\x04\x01" + toPort(443)[2:] + "user\x00", "\x00\x5b" + strings.Repeat("\x00", 6)},
 		"SOCKS4 in between":      {socksHello + "\x04\x01" + toPort(443), socksWelcome + "\x05\x01" + nowhere},
 		"half a request":         {socksHello + "\x05\x01\x00", socksWelcome + "\x05\x01" + nowhere},
 	} {

@@ -87,6 +87,13 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 	}
 	// Other clients cannot use a range of an encoded body.
 	first.Header.Set(acceptEncoding, "identity")
+	ahead := s.askAhead(request.Context(), first, wanted)
+	used := false
+	defer func() {
+		if !used {
+			ahead.drop()
+		}
+	}()
 	response, route, err := s.routes.send(first)
 	if err != nil {
 		cancel()
@@ -131,7 +138,18 @@ func (s *splitter) split(request *http.Request, wanted wanted) (*http.Response, 
 			response.Body.Close()
 			return s.plain(route, request)
 		}
-		answer.Body = &continuedBody{begin: body, rest: s.stream(request, resource, rest, s.release)}
+		if used = part.End() == ahead.part.Offset && ahead.isSent(); used {
+			next := ranges.Range{Offset: rest.Offset, Length: min(ahead.part.Length, rest.Length)}
+			rest.Offset, rest.Length = next.End(), rest.Length-next.Length
+			body := &continuedBody{begin: body, rest: ahead.body(s, request, resource, next)}
+			if rest.Length == 0 {
+				answer.Body = struct{ io.ReadCloser }{body} // It keeps no stream.
+				return answer, nil
+			}
+			answer.Body = &continuedBody{begin: body, rest: s.stream(request, resource, until(part, rest), rest, true, s.release)}
+			return answer, nil
+		}
+		answer.Body = &continuedBody{begin: body, rest: s.stream(request, resource, part, rest, false, s.release)}
 	}
 	return answer, nil
 }
@@ -169,12 +187,21 @@ func (s *splitter) resumable(body *firstBody, request *http.Request, response *h
 	}
 }
 
-// stream downloads a part of a resource over all links, in order.
-func (s *splitter) stream(request *http.Request, resource transport.Resource, part ranges.Range, done func()) *streamBody {
+// until returns the bytes from a part's first one until a later part.
+func until(part, later ranges.Range) ranges.Range {
+	return ranges.Range{Offset: part.Offset, Length: later.Offset - part.Offset}
+}
+
+// stream downloads a part of a resource over all links, in order. The range before is there. takesLong
+// is true if the server needs long for each answer.
+func (s *splitter) stream(request *http.Request, resource transport.Resource, before, part ranges.Range, takesLong bool, done func()) *streamBody {
 	window := reorder.NewWindow(s.window)
 	o := s.engine
 	o.URL, o.Header = request.URL, engineHeader(request.Header)
-	o.Resource, o.Part = &resource, part
+	o.Resource, o.Part, o.TakesLong = &resource, part, takesLong
+	o.Balance = new(transfer.Balance)
+	o.Balance.Has(before)
+	o.Balance.Closed(before.Length)
 	o.Output = func() (download.Sink, error) { return window, nil }
 	if s.newLog != nil {
 		o.Recorders = []transfer.Recorder{s.newLog()}
@@ -231,7 +258,9 @@ type firstBody struct {
 func (b *firstBody) resumeBy(s *splitter, request *http.Request, resource transport.Resource, part ranges.Range) {
 	b.rest, b.stall = part, time.AfterFunc(stallTime, b.cancel)
 	b.lowest = s.engine.LowestRate
-	b.resume = func(rest ranges.Range) io.ReadCloser { return s.stream(request, resource, rest, func() {}) }
+	b.resume = func(rest ranges.Range) io.ReadCloser {
+		return s.stream(request, resource, until(part, rest), rest, false, func() {})
+	}
 }
 
 func (b *firstBody) Read(p []byte) (int, error) {

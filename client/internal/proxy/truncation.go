@@ -22,12 +22,12 @@ func guardEnd(by http.RoundTripper, request *http.Request, log *slog.Logger) (*h
 	var used atomic.Pointer[transport.EndNoticer]
 	response, err := transport.Paced(by, request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
-			if conn, ok := below[*transport.EndNoticer](got.Conn); ok {
+			if conn, ok := below[*transport.EndNoticer](got.Conn); ok { // With TLS.
 				used.Store(conn)
 			}
 		},
 	})), nil, trialOf, false)
-	if err != nil || response.TLS == nil || response.StatusCode == http.StatusSwitchingProtocols || transport.IsFramed(response) {
+	if err != nil || response.StatusCode == http.StatusSwitchingProtocols || transport.IsFramed(response) {
 		return response, err
 	}
 	if conn := used.Load(); conn != nil {

@@ -51,20 +51,25 @@ func (s *Set) Below(limit quantity.Bytes) (sum quantity.Bytes) {
 	return sum
 }
 
-// Add adds bytes.
-func (s *Set) Add(r Range) {
+// Add adds bytes and returns how many of them were not in the set.
+func (s *Set) Add(r Range) (added quantity.Bytes) {
 	if r.Length <= 0 {
-		return
+		return 0
 	}
+	added = r.Length
 	// from is the first range that touches r, and to follows the last one.
 	from := s.search(func(other Range) bool { return other.End() >= r.Offset })
 	to := s.search(func(other Range) bool { return other.Offset > r.End() })
+	for _, other := range s.ranges[from:to] {
+		added -= max(0, min(other.End(), r.End())-max(other.Offset, r.Offset))
+	}
 	if from < to {
 		end := max(r.End(), s.ranges[to-1].End())
 		r.Offset = min(r.Offset, s.ranges[from].Offset)
 		r.Length = end - r.Offset
 	}
 	s.ranges = slices.Replace(s.ranges, from, to, r)
+	return added
 }
 
 // Remove removes bytes and returns how many of them were in the set.

@@ -18,15 +18,20 @@ func TestSetAgreesWithBooleans(t *testing.T) {
 			offset := quantity.Bytes(random.Int64N(int64(size)))
 			r := Range{Offset: offset, Length: quantity.Bytes(random.Int64N(int64(size - offset + 1)))}
 			add := random.IntN(2) == 0
-			var wantRemoved quantity.Bytes
+			var wantAdded, wantRemoved quantity.Bytes
 			for i := r.Offset; i < r.End(); i++ {
-				if !add && model[i] {
+				switch {
+				case add && !model[i]:
+					wantAdded++
+				case !add && model[i]:
 					wantRemoved++
 				}
 				model[i] = add
 			}
 			if add {
-				s.Add(r)
+				if added := s.Add(r); added != wantAdded {
+					t.Fatalf("Add(%+v) = %d, want %d", r, added, wantAdded)
+				}
 			} else if removed := s.Remove(r); removed != wantRemoved {
 				t.Fatalf("Remove(%+v) = %d, want %d", r, removed, wantRemoved)
 			}

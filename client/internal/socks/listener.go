@@ -6,8 +6,15 @@ import (
 	"net"
 )
 
+// SOCKS4's first byte, and its reply "request rejected or failed" (Ying-Da Lee, SOCKS: a protocol for TCP
+// proxy across firewalls).
+const (
+	version4  = 4
+	rejected4 = 91
+)
+
 // Listener accepts clients of HTTP and serves those of SOCKS5 itself. The first byte tells them
-// apart: no HTTP method begins with the byte of SOCKS5.
+// apart: no HTTP method begins with the byte of SOCKS5. It refuses SOCKS4.
 type Listener struct {
 	net.Listener
 	// Serve serves a SOCKS5 client until its connection ends. It reads from from.
@@ -37,7 +44,12 @@ func (c *conn) Read(b []byte) (int, error) {
 		return n, err
 	}
 	c.heard = true
-	if b[0] != version {
+	switch b[0] {
+	case version:
+	case version4:
+		_, _ = c.Write([]byte{0, rejected4, 0, 0, 0, 0, 0, 0})
+		return 0, io.EOF
+	default:
 		return n, err
 	}
 	c.serve(c.TCPConn, io.MultiReader(bytes.NewReader(bytes.Clone(b[:n])), c.TCPConn))

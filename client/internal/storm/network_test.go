@@ -37,6 +37,10 @@ type network struct {
 	mu    sync.Mutex
 	// accepted holds the times at which the server got connections.
 	accepted []time.Time
+	// ends are the server's ends of these connections.
+	ends []*end
+	// received and sent count the bytes that the client and the server have read.
+	received, sent atomic.Int64
 	// serve is how the server handles a connection.
 	serve func(*end)
 	open  map[*end]struct{}
@@ -61,17 +65,17 @@ func (n *network) dial(ctx context.Context, _ string) (link.Socket, error) {
 		return nil, ctx.Err()
 	}
 	up, down := newHalf(), newHalf()
-	server := &end{in: up, out: down, of: n}
+	server := &end{in: up, out: down, of: n, count: &n.sent}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.accepted = append(n.accepted, time.Now())
+	n.accepted, n.ends = append(n.accepted, time.Now()), append(n.ends, server)
 	n.open[server] = struct{}{}
 	serve := n.serve
 	go func() {
 		defer server.Close()
 		serve(server)
 	}()
-	return socket{&end{in: down, out: up}}, nil
+	return socket{&end{in: down, out: up, count: &n.received}}, nil
 }
 
 // become changes how the server handles connections. It resets the open ones.
@@ -134,6 +138,8 @@ func (h *half) end(err error) {
 type end struct {
 	in, out *half
 	of      *network
+	// count, if set, counts what is read.
+	count *atomic.Int64
 	// slow makes it read one byte a second.
 	slow bool
 	// ends is true during the last write, which crypto/tls announces by a deadline. That write
@@ -161,6 +167,9 @@ func (e *end) Read(p []byte) (int, error) {
 	n := copy(p, e.in.data)
 	e.in.data = e.in.data[n:]
 	e.in.came += uint64(n)
+	if e.count != nil {
+		e.count.Add(int64(n))
+	}
 	e.in.changed.Broadcast()
 	return n, nil
 }

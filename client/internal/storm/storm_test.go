@@ -214,6 +214,19 @@ func proxies(method string) func(*testing.T, context.Context, *network) {
 	}
 }
 
+// ask has a client of a gateway ask once.
+func ask(ctx context.Context, o download.Options) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	p := proxy.New(proxy.Options{Engine: o, Window: 8 << 20, Streams: 8, Log: o.Log})
+	go func() {
+		l.ask(ctx, http.MethodGet)
+		cancel()
+	}()
+	p.Serve(ctx, l)
+}
+
 // pipes is a listener for clients in this process.
 type pipes struct {
 	conns  chan net.Conn

@@ -136,8 +136,9 @@ func (r *reader) leave() {
 
 // readBody is a body that counts what was read of it.
 type readBody struct {
-	// server is the address from which the body comes.
+	// server is the address from which the body comes, by the connection, nil with HTTP/2.
 	server net.Addr
+	by     net.Conn
 	io.ReadCloser
 	conn   *Conn
 	reader *reader // nil without HTTP/2

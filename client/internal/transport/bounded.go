@@ -8,6 +8,7 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"sync/atomic"
+	"time"
 )
 
 // Limits of what an unknown server may send before a body: mostHeader bytes of header
@@ -18,12 +19,16 @@ const (
 	mostInterim = 20
 )
 
+// mostContinue is how long a body waits for 100 where the server is asked first: many servers do not
+// answer Expect.
+const mostContinue = time.Second
+
 var errInterim = errors.New("the server sends 1xx answers without end: " + fmt.Sprint(mostInterim) + " are allowed")
 
 // Bounded returns net/http's transport with these limits. All transports of this client
 // are made by it. It decodes no content coding.
 func Bounded() *http.Transport {
-	return &http.Transport{DisableCompression: true, MaxResponseHeaderBytes: mostHeader}
+	return &http.Transport{DisableCompression: true, MaxResponseHeaderBytes: mostHeader, ExpectContinueTimeout: mostContinue}
 }
 
 // withFewInterim returns a context that ends after more than mostInterim interim answers.

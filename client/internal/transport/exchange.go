@@ -37,8 +37,8 @@ type Answer struct {
 // Part returns the range of a file that the answer is about, and the file's size, -1 if unknown. It
 // fails if the answer is not about a file, or does not tell. The body may bring less of the range.
 func (a Answer) Part() (part ranges.Range, size quantity.Bytes, err error) {
-	if err := checkCoding(a.Header); err != nil {
-		return ranges.Range{}, 0, err
+	if coding := codingOf(a.Header); coding != "" {
+		return ranges.Range{}, 0, doesNotSuit("the server encodes the file as %q, though it was asked not to", coding)
 	}
 	switch a.Code {
 	case http.StatusPartialContent:

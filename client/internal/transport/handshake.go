@@ -9,9 +9,20 @@ import (
 )
 
 // HandshakeError is the failure of a TLS handshake.
-type HandshakeError struct{ err error }
+type HandshakeError struct {
+	err error
+	// again is true if the next handshake sends another hello.
+	again bool
+	// hint says what may help, or "".
+	hint string
+}
 
-func (e *HandshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
+func (e *HandshakeError) Error() string {
+	if e.hint != "" {
+		return "TLS handshake: " + e.err.Error() + ". " + e.hint
+	}
+	return "TLS handshake: " + e.err.Error()
+}
 
 func (e *HandshakeError) Unwrap() error { return e.err }
 
@@ -19,6 +30,9 @@ func (e *HandshakeError) Unwrap() error { return e.err }
 // one side refused the other's offer, or another server answered. A connection that ended
 // or timed out refused nothing.
 func (e *HandshakeError) IsFinal() bool {
+	if e.again {
+		return false
+	}
 	if errors.As(e.err, new(*tls.CertificateVerificationError)) || errors.As(e.err, new(tls.RecordHeaderError)) {
 		return true
 	}

@@ -83,7 +83,7 @@ func (h *http1) dial(ctx context.Context) (net.Conn, error) {
 	}
 	h.open[socket] = struct{}{}
 	h.newest = socket
-	return &http1Conn{socket, h}, nil
+	return &http1Conn{Socket: socket, of: h}, nil
 }
 
 func (h *http1) another(ctx context.Context) (link.Socket, error) {
@@ -102,7 +102,7 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	if err != nil || h.config == nil {
 		return socket, err
 	}
-	secure, err := secured(ctx, socket, h.config, h.received)
+	secure, err := secured(ctx, socket, h.again, h.config, h.received)
 	if err != nil {
 		return nil, err // A nil *securedSocket in an interface would not be nil.
 	}
@@ -146,10 +146,13 @@ func (h *http1) Close() error {
 // http1Conn is a connection that http1 keeps in a list until it is closed.
 type http1Conn struct {
 	link.Socket
-	of *http1
+	of     *http1
+	mender headMender
 }
 
-func (c *http1Conn) Read(p []byte) (int, error) {
+func (c *http1Conn) Read(p []byte) (int, error) { return c.mender.read(p, c.receive) }
+
+func (c *http1Conn) receive(p []byte) (int, error) {
 	n, err := c.Socket.Read(p)
 	if c.of.config == nil { // With TLS, meteredConn counts.
 		c.of.received.Add(int64(n))

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -24,9 +22,9 @@ func (c *Conn) Head(ctx context.Context, t Target) (Resource, error) {
 	if response.StatusCode != http.StatusOK {
 		return Resource{}, failure(response)
 	}
-	resource, err := newResource(response)
+	resource := wholeResource(response)
 	resource.Server = serverOf(response)
-	return resource, err
+	return resource, nil
 }
 
 // Peek requests the resource of the target by GET, for servers that do not answer HEAD.
@@ -50,14 +48,14 @@ func (c *Conn) Peek(ctx context.Context, t Target) (Resource, error) {
 	case response.StatusCode == http.StatusPartialContent:
 		resource, _, err := Partial(response)
 		if errors.Is(err, ErrNoRanges) {
-			resource, err = newResource(response)
-			resource.Size, resource.NoRanges = -1, true
+			resource, err = newResource(response, -1), nil
+			resource.NoRanges = true
 		}
 		return resource, err
 	case response.StatusCode == http.StatusOK, IsWhole(response):
-		resource, err := newResource(response)
+		resource := wholeResource(response)
 		resource.NoRanges = resource.Size != 0
-		return resource, err
+		return resource, nil
 	}
 	return Resource{}, failure(response)
 }
@@ -71,7 +69,8 @@ func wantDigest(t Target) map[string]string {
 }
 
 // Begin requests a range of a target of which nothing is known. It returns the resource and
-// the body: as much of the range as the file has.
+// the body: as much of the range as the file has. If the server serves no ranges, the body is a
+// *WholeBody.
 func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource, io.ReadCloser, error) {
 	fields := wantDigest(t)
 	fields["Range"] = RangeHeader(part)
@@ -85,6 +84,10 @@ func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource
 		resource, _, err = Partial(response)
 		resource.Server = serverOf(response)
 	case http.StatusOK:
+		if resource = wholeResource(response); !servesRanges(response.Header) {
+			resource.Server, resource.NoRanges = serverOf(response), true
+			return resource, newWholeBody(response, resource.Size), nil
+		}
 		err = ErrNoRanges
 	default:
 		err = failure(response)
@@ -161,10 +164,7 @@ func (c *Conn) get(ctx context.Context, t Target, resource Resource, r ranges.Ra
 
 // Whole requests the whole resource without a range. Its size may be unknown.
 func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBody, error) {
-	var by net.Conn
-	response, err := c.do(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) { by = got.Conn },
-	}), http.MethodGet, t, nil)
+	response, err := c.do(ctx, http.MethodGet, t, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -172,10 +172,7 @@ func (c *Conn) Whole(ctx context.Context, t Target, resource Resource) (*WholeBo
 		response.Body.Close()
 		return nil, from(response, err)
 	}
-	if resource.Size >= 0 {
-		return &WholeBody{&exactBody{response.Body, resource.Size}, nil}, nil
-	}
-	return newWholeBody(response, by), nil
+	return newWholeBody(response, resource.Size), nil
 }
 
 // exactBody is a body that must have a known length.
@@ -197,9 +194,10 @@ func (b *exactBody) Read(p []byte) (int, error) {
 }
 
 // Put sends a body as a part of the target, whose whole size is given (RFC 9110 14.5). An
-// empty part means the whole. It returns the status of the answer as a code and as text. The
-// body of the answer is dropped.
-func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error) {
+// empty part means the whole. With asks, the server is asked first whether it takes the body
+// (Expect, RFC 9110 10.1.1). It returns the status of the answer as a code and as text. The
+// body of the answer is dropped. A redirect that keeps the method is a RedirectError.
+func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Range, size quantity.Bytes, asks bool) (code int, status string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, t.URL.String(), body)
 	if err != nil {
 		return 0, "", err
@@ -210,12 +208,23 @@ func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Ra
 		request.ContentLength = int64(part.Length)
 		request.Header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", int64(part.Offset), int64(part.End()-1), int64(size)))
 	}
+	if asks {
+		request.Header.Set("Expect", "100-continue")
+	}
 	response, err := c.send(request)
 	if err != nil {
 		return 0, "", err
 	}
 	t.keepCookies(response)
 	defer response.Body.Close()
+	if code := response.StatusCode; code == http.StatusTemporaryRedirect || code == http.StatusPermanentRedirect {
+		if err := failure(response); errors.As(err, new(*RedirectError)) {
+			return code, response.Status, err
+		}
+	}
 	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+	if response.StatusCode >= http.StatusBadRequest {
+		err = nil // The connection may break behind an early refusal.
+	}
 	return response.StatusCode, response.Status, err
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -10,10 +11,11 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// useful is how many bytes of a body prove that a connection works. A shorter body proves it
-// at its end.
+// useful is how many bytes of a body, new ones if a Proof tells them, prove that a connection works.
+// A shorter body proves it at its end.
 const useful = 16 << 10
 
 var errUnread = errors.New("the server answers with what was not asked for")
@@ -22,6 +24,33 @@ var errUnread = errors.New("the server answers with what was not asked for")
 type result interface {
 	Prove()
 	Fail(error)
+}
+
+// Proof lets the bytes that a request brings prove its connection. Only its user knows which bytes
+// are new. It is for one goroutine.
+type Proof struct {
+	body  *pacedBody
+	fresh quantity.Bytes
+}
+
+type proofKey struct{}
+
+// WithProof returns a context whose requests prove their connections by a Proof alone.
+func WithProof(ctx context.Context, p *Proof) context.Context {
+	return context.WithValue(ctx, proofKey{}, p)
+}
+
+func proofOf(request *http.Request) *Proof {
+	proof, _ := request.Context().Value(proofKey{}).(*Proof)
+	return proof
+}
+
+// Fresh counts new bytes. isAll means that all of a file has come.
+func (p *Proof) Fresh(bytes quantity.Bytes, isAll bool) {
+	p.fresh += bytes
+	if p.body != nil && (p.fresh >= useful || isAll && p.fresh > 0) {
+		p.body.tell(nil)
+	}
 }
 
 // Paced sends a request and reports its outcome, which decides how soon its server may be
@@ -35,10 +64,14 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 		ctx, attempt := link.WithAttempt(withFewInterim(request.Context()))
 		outcome = attempt
 		sent = request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-			GotConn: func(got httptrace.GotConnInfo) { attempt.Uses(trialOf(got.Conn)) },
+			GotConn: func(got httptrace.GotConnInfo) {
+				awaitHead(got.Conn)
+				attempt.Uses(trialOf(got.Conn))
+			},
 		}))
 	}
 	response, err := by.RoundTrip(sent)
+	err = asHeadError(err)
 	switch {
 	case err != nil:
 		if request.Context().Err() == nil {
@@ -50,17 +83,25 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 	case strict && isFailure(response):
 		outcome.Fail(failure(response))
 	case response.StatusCode == http.StatusSwitchingProtocols, response.ContentLength == 0, request.Method == http.MethodHead:
-		outcome.Prove()
+		if proofOf(request) == nil || request.Method != http.MethodHead {
+			outcome.Prove()
+		}
 	default:
-		response.Body = &pacedBody{ReadCloser: response.Body, of: request, result: outcome, left: response.ContentLength, strict: strict}
+		body := &pacedBody{ReadCloser: response.Body, of: request, result: outcome, left: response.ContentLength, strict: strict}
+		response.Body = body
+		if proof := proofOf(request); proof != nil {
+			*proof, body.isProvenLater = Proof{body: body}, true
+		}
 	}
 	return response, nil
 }
 
-// isFailure reports whether a server says that it failed. 501 is an answer: the server cannot
-// do what was asked, such as a PUT of a range.
+// isFailure reports whether a server says that it failed, or that it wants fewer requests. 501 is
+// an answer: the server cannot do what was asked, such as a PUT of a range.
 func isFailure(response *http.Response) bool {
-	return response.StatusCode >= http.StatusInternalServerError && response.StatusCode != http.StatusNotImplemented
+	code := response.StatusCode
+	return code >= http.StatusInternalServerError && code != http.StatusNotImplemented ||
+		code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
 }
 
 // pacedBody is a body that proves its connection, or fails it. It may be closed during a read.
@@ -73,6 +114,8 @@ type pacedBody struct {
 	left   int64
 	told   atomic.Bool
 	strict bool
+	// isProvenLater is true if a Proof proves the connection.
+	isProvenLater bool
 }
 
 // tell reports once whether the connection works: err is nil if it does.
@@ -99,7 +142,9 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	came := b.came.Add(int64(n))
 	switch {
 	case err == io.EOF, came >= useful, came == b.left:
-		b.tell(nil)
+		if !b.isProvenLater {
+			b.tell(nil)
+		}
 	case err != nil && b.of.Context().Err() == nil:
 		b.tell(printable.Error(err))
 	}

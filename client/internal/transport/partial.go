@@ -24,9 +24,6 @@ const (
 // Partial returns the resource of a 206 and the range that it brings, if the resource was
 // unknown before.
 func Partial(response *http.Response) (Resource, ranges.Range, error) {
-	if err := checkCoding(response.Header); err != nil {
-		return Resource{}, ranges.Range{}, err
-	}
 	part, size, err := parseContentRange(response.Header.Get("Content-Range"))
 	if err == nil && size < 0 {
 		err = doesNotSuit("the server does not tell the size of the file (Content-Range %q)", response.Header.Get("Content-Range"))
@@ -34,19 +31,7 @@ func Partial(response *http.Response) (Resource, ranges.Range, error) {
 	if err != nil {
 		return Resource{}, ranges.Range{}, err
 	}
-	return partialResource(response, size), part, nil
-}
-
-// partialResource returns the resource of a 206.
-func partialResource(response *http.Response, size quantity.Bytes) Resource {
-	return Resource{
-		Size:         size,
-		ETag:         strongETag(response.Header),
-		LastModified: response.Header.Get("Last-Modified"),
-		SHA256:       reprDigest(response.Header),
-		Name:         dispositionName(response.Header),
-		IsPage:       IsPage(response.Header),
-	}
+	return newResource(response, size), part, nil
 }
 
 // Body returns the response's body if the header proves that it is the wanted range of the
@@ -84,7 +69,7 @@ func (r Resource) part(response *http.Response, want ranges.Range) (io.ReadClose
 	default:
 		return nil, ranges.Range{}, failure(response)
 	}
-	if err := checkCoding(response.Header); err != nil {
+	if err := r.checkCoding(codingOf(response.Header)); err != nil {
 		return nil, ranges.Range{}, err
 	}
 	from, came, size, err := r.bodyRange(response)
@@ -148,10 +133,15 @@ func (r Resource) bodyRange(response *http.Response) (body io.ReadCloser, came r
 
 // Complete returns the resource of an answer to GET that brings the whole file with its size.
 func Complete(response *http.Response) (r Resource, ok bool) {
-	if response.StatusCode != http.StatusOK || response.Request.Method != http.MethodGet || response.ContentLength <= 0 || checkCoding(response.Header) != nil {
+	if response.StatusCode != http.StatusOK || response.Request.Method != http.MethodGet || response.ContentLength <= 0 {
 		return Resource{}, false
 	}
-	return partialResource(response, quantity.Bytes(response.ContentLength)), true
+	return newResource(response, quantity.Bytes(response.ContentLength)), true
+}
+
+// servesRanges reports whether an answer says that the server serves ranges.
+func servesRanges(header http.Header) bool {
+	return strings.EqualFold(header.Get("Accept-Ranges"), "bytes")
 }
 
 // IsWhole reports whether a 206 brings the whole resource: its Content-Range covers everything,

@@ -77,7 +77,7 @@ func (c *Conn) send(request *http.Request) (*http.Response, error) {
 	if c.backlog == nil {
 		// HTTP/1.1 has several connections. One of them gets the request.
 		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
-			GotConn: func(got httptrace.GotConnInfo) { body.server = got.Conn.RemoteAddr() },
+			GotConn: func(got httptrace.GotConnInfo) { body.by, body.server = got.Conn, got.Conn.RemoteAddr() },
 		}))
 	} else {
 		body.server = c.Socket.RemoteAddr()

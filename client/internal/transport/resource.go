@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -20,6 +21,8 @@ type Resource struct {
 	LastModified string
 	// SHA256 is the checksum from the server, nil if there is none.
 	SHA256 []byte
+	// Coding is the content coding of all answers, "" for none. The file is stored encoded.
+	Coding string
 	// Name is the file name that the server proposes, or "".
 	Name string
 	// NoRanges is true if the server does not serve ranges.
@@ -39,20 +42,24 @@ func (r Resource) HasValidator() bool { return r.ETag != "" || r.LastModified !=
 // in answers to HEAD, so a missing date says nothing about later answers.
 func (r Resource) isDated() bool { return r.ETag == "" && r.LastModified != "" }
 
-// newResource reads the header of a 200.
-func newResource(response *http.Response) (Resource, error) {
-	if err := checkCoding(response.Header); err != nil {
-		return Resource{}, err
-	}
+// newResource reads the header of an answer about a file of this size, -1 if unknown.
+func newResource(response *http.Response, size quantity.Bytes) Resource {
 	return Resource{
-		Size:         quantity.Bytes(response.ContentLength),
+		Size:         size,
 		ETag:         strongETag(response.Header),
 		LastModified: response.Header.Get("Last-Modified"),
 		SHA256:       reprDigest(response.Header),
+		Coding:       codingOf(response.Header),
 		Name:         dispositionName(response.Header),
-		NoRanges:     strings.EqualFold(response.Header.Get("Accept-Ranges"), "none"),
 		IsPage:       IsPage(response.Header),
-	}, nil
+	}
+}
+
+// wholeResource reads the header of a 200.
+func wholeResource(response *http.Response) Resource {
+	r := newResource(response, quantity.Bytes(response.ContentLength))
+	r.NoRanges = strings.EqualFold(response.Header.Get("Accept-Ranges"), "none")
+	return r
 }
 
 func strongETag(header http.Header) string {
@@ -63,11 +70,23 @@ func strongETag(header http.Header) string {
 	return etag
 }
 
-// checkCoding returns an error for a content coding: an encoded file has other bytes and
-// other ranges.
-func checkCoding(header http.Header) error {
-	if coding := header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return mismatch("the server encodes the file as %q, though it was asked not to", coding)
+// codingOf returns the content codings of an answer, "" for none. Some servers label each file with
+// one, such as x-gzip for file.gz, whatever the request accepts.
+func codingOf(header http.Header) string {
+	var codings []string
+	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(header.Values("Content-Encoding"), ",")), ",") {
+		// x-gzip is gzip (RFC 9110 8.4.1.3).
+		if coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-"); coding != "" && coding != "identity" {
+			codings = append(codings, coding)
+		}
+	}
+	return strings.Join(codings, ", ")
+}
+
+// checkCoding returns an error for another content coding: its file has other bytes and other ranges.
+func (r Resource) checkCoding(coding string) error {
+	if coding != r.Coding {
+		return mismatch("the server encodes the file differently in each answer: first as %q, now as %q. It was asked not to encode", cmp.Or(r.Coding, "identity"), cmp.Or(coding, "identity"))
 	}
 	return nil
 }
@@ -82,6 +101,9 @@ func (r Resource) CheckSame(other Resource) error {
 }
 
 func (r Resource) checkSame(other Resource) error {
+	if err := r.checkCoding(other.Coding); err != nil {
+		return err
+	}
 	switch {
 	case other.Size != r.Size:
 		return mismatch("the file changed on the server during the download: its size was %d and is %d bytes", r.Size, other.Size)
@@ -99,7 +121,7 @@ func (r Resource) checkWhole(response *http.Response) error {
 	if response.StatusCode != http.StatusOK && !IsWhole(response) {
 		return failure(response)
 	}
-	if err := checkCoding(response.Header); err != nil {
+	if err := r.checkCoding(codingOf(response.Header)); err != nil {
 		return err
 	}
 	if r.Size >= 0 && response.ContentLength >= 0 && quantity.Bytes(response.ContentLength) != r.Size {

@@ -158,8 +158,43 @@ func TestPartialTellsAllOfTheResource(t *testing.T) {
 		t.Errorf("got %+v, %+v, %v", resource, part, err)
 	}
 	response.Header.Set("Content-Encoding", "gzip")
-	if _, _, err := Partial(response); err == nil || !strings.Contains(err.Error(), `encodes the file as "gzip"`) {
-		t.Errorf("an encoded part: error %v", err)
+	if resource, _, err := Partial(response); err != nil || resource.Coding != "gzip" {
+		t.Errorf("an encoded part: %+v, %v", resource, err)
+	}
+}
+
+// A file that a server encodes is taken as it comes if all answers have the same coding.
+func TestCodings(t *testing.T) {
+	part := ranges.Range{Offset: 7, Length: 2}
+	for first, others := range map[string]map[string]bool{
+		"":                  {"": true, "identity": true, " , ": true, "gzip": false},
+		"gzip":              {"x-gzip": true, "GZIP": true, "": false, "gzip, gzip": false},
+		"aws-chunked, gzip": {"aws-chunked,gzip": true, "gzip, aws-chunked": false},
+		"UTF-8":             {"utf-8": true, "none": false},
+	} {
+		response := func(coding string) *http.Response {
+			return &http.Response{StatusCode: http.StatusPartialContent, ContentLength: 2, Body: http.NoBody, Header: http.Header{
+				"Content-Range": {"bytes 7-8/10"}, "Content-Encoding": {coding}, "Etag": {`"1"`},
+			}}
+		}
+		resource, _, err := Partial(response(first))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for coding, isSame := range others {
+			if _, _, err := resource.part(response(coding), part); (err == nil) != isSame {
+				t.Errorf("%q, then %q: %v", first, coding, err)
+			}
+			other, _, _ := Partial(response(coding))
+			if err := resource.CheckSame(other); (err == nil) != isSame {
+				t.Errorf("%q is the same as %q: %v", first, coding, err)
+			}
+			whole := response(coding)
+			whole.StatusCode, whole.ContentLength = http.StatusOK, 10
+			if err := resource.checkWhole(whole); (err == nil) != isSame {
+				t.Errorf("%q, then the whole as %q: %v", first, coding, err)
+			}
+		}
 	}
 }
 

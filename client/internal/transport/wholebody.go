@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/linklab/linklab/client/internal/quantity"
 )
 
 // WholeBody is the body of a whole resource.
@@ -15,11 +17,15 @@ type WholeBody struct {
 	by *http1Conn
 }
 
-func newWholeBody(response *http.Response, by net.Conn) *WholeBody {
+// newWholeBody returns the body of an answer that brings a whole resource of this size, -1 if unknown.
+func newWholeBody(response *http.Response, size quantity.Bytes) *WholeBody {
+	if size >= 0 {
+		return &WholeBody{&exactBody{response.Body, size}, nil}
+	}
 	if IsFramed(response) {
 		return &WholeBody{response.Body, nil}
 	}
-	conn, _ := by.(*http1Conn)
+	conn, _ := response.Body.(*readBody).by.(*http1Conn)
 	return &WholeBody{response.Body, conn}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -38,7 +39,7 @@ var (
 
 // httpConn is a transport.Conn.
 type httpConn interface {
-	Put(ctx context.Context, t transport.Target, body io.Reader, part ranges.Range, size quantity.Bytes) (code int, status string, err error)
+	Put(ctx context.Context, t transport.Target, body io.Reader, part ranges.Range, size quantity.Bytes, asks bool) (code int, status string, err error)
 	Exchange(ctx context.Context, q transport.Question) (transport.Answer, error)
 	Usable() bool
 	Received() quantity.Bytes
@@ -70,6 +71,8 @@ type connection struct {
 	// not yet.
 	pace    *throughput.Pace
 	pending quantity.Bytes
+	// fresh is how much it has taken that nobody had sent before, and that did not get there yet.
+	fresh quantity.Bytes
 	// got is when something got there last; heard is the same, or when nothing was
 	// to, and silent says that this is too long ago.
 	got, heard    time.Duration
@@ -139,7 +142,7 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 				return nil, err
 			}
 		}
-		return &socket{Socket: below}, nil
+		return newSocket(below, opened), nil
 	}
 	kept := func(below link.Socket, err error) (link.Socket, error) {
 		if err == nil {
@@ -164,6 +167,9 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 	if err != nil && ctx.Err() == nil && secure.Err() != nil {
 		err = errInsecure
 	}
+	if err == nil {
+		opened.waits.Store(!strings.HasSuffix(conn.Protocol, "h2"))
+	}
 	return conn, opened, err
 }
 
@@ -186,7 +192,7 @@ func (c *connection) install(conn httpConn, opened *sockets) {
 // close closes the connection, if it is there, and ends its requests.
 func (c *connection) close(err error) {
 	owes := c.left() > 0
-	c.silent, c.pending = false, 0
+	c.silent, c.pending, c.fresh = false, 0, 0
 	for _, one := range slices.Clone(c.active) {
 		c.link.upload.drop(one, err)
 	}
@@ -214,7 +220,9 @@ func (c *connection) measure(now time.Duration) {
 		if c.silent {
 			c.silent, c.link.waits, c.link.failures = false, 0, 0
 		}
-		c.got, c.heard, c.link.upload.moved = now, now, now
+		c.got, c.heard = now, now
+		c.link.upload.balance.Came(min(came, c.fresh), now)
+		c.fresh -= min(came, c.fresh)
 		c.link.upload.got += came
 		c.pace.Add(now, came)
 		c.link.Together.Add(now, came)
@@ -246,10 +254,12 @@ func (c *connection) leave(now time.Duration) {
 	}
 }
 
-// untaken is what its requests have not handed out yet.
+// untaken is what its requests have not handed out yet. One that waits for the server owes nothing.
 func (c *connection) untaken() (sum quantity.Bytes) {
 	for _, one := range c.active {
-		sum += one.Length - one.taken
+		if !one.asks || one.taken > 0 {
+			sum += one.Length - one.taken
+		}
 	}
 	return sum
 }

@@ -185,7 +185,7 @@ func TestTheKernelSendsNoMoreOfAConnectionThatIsGivenUp(t *testing.T) {
 		u := scene(1000, 1)
 		c := u.links[0].connections[0]
 		w := &wire{}
-		c.sockets.all = []*socket{{Socket: w}}
+		c.sockets.all = []*socket{newSocket(w, &sockets{})}
 		if owes {
 			c.gives(ranges.Range{Length: 1000}, 0)
 		}

@@ -140,7 +140,7 @@ func (a *asker) takesRanges(ctx context.Context, at *url.URL, pause time.Duratio
 			begun.Add(1)
 			ended.Go(func() {
 				defer body.begun() // It may fail before.
-				codes[i], _, failures[i] = conn.Put(ctx, a.upload.target(at), body, part, size)
+				codes[i], _, failures[i] = conn.Put(ctx, a.upload.target(at), body, part, size, false)
 			})
 		}
 		begun.Wait()

@@ -42,6 +42,13 @@ func newOdd() *odd {
 	return &odd{files: map[string][]byte{"/dir/film": []byte("the old film")}, refuses: map[string]int{}, stores: 1, says: http.Header{}}
 }
 
+// stored returns how many bytes of a file there are.
+func (s *odd) stored(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.files[path])
+}
+
 func (s *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path)

@@ -10,6 +10,7 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // refusal is an answer that is none of success.
@@ -46,7 +47,12 @@ func (r *refusal) passesWhole() bool { return r.passes() || r.code == http.Statu
 func (u *upload) failed(c *connection, err error) {
 	refused := new(refusal)
 	isRefusal := errors.As(err, &refused)
+	redirect := new(transport.RedirectError)
 	switch {
+	case errors.Is(err, errExpectation):
+		// It is sent without at once.
+	case errors.As(err, &redirect):
+		u.end(redirect)
 	case isRefusal && refused.ofRange() && !u.whole && u.missing.Bytes() == u.Size:
 		u.end(errWhole)
 	case isRefusal && !refused.passes() && !(u.whole && refused.passesWhole()):

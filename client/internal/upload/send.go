@@ -3,7 +3,9 @@ package upload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -47,6 +49,8 @@ type request struct {
 	issued time.Duration
 	// moved is when it took something last.
 	moved time.Duration
+	// asks says that the server is asked first whether it takes the request.
+	asks bool
 	// dropped says that it is not one of the connection's any more.
 	dropped bool
 	cancel  context.CancelCauseFunc
@@ -60,7 +64,7 @@ func (u *upload) send(c *connection, r ranges.Range, from string, now time.Durat
 	}
 	u.requests++
 	ctx, cancel := context.WithCancelCause(u.ctx)
-	one := &request{Range: r, id: u.requests, to: u.to.next(u.whole), connection: c, issued: now, moved: now, cancel: cancel}
+	one := &request{Range: r, id: u.requests, to: u.to.next(u.whole), connection: c, issued: now, moved: now, cancel: cancel, asks: u.asks()}
 	c.active = append(c.active, one)
 	l.Requests++
 	l.Meter.Start(now)
@@ -98,7 +102,14 @@ func (u *upload) put(ctx context.Context, conn httpConn, one *request) error {
 	if u.whole {
 		part = ranges.Range{}
 	}
-	code, status, err := conn.Put(ctx, u.target(one.to), body, part, u.Size)
+	code, status, err := conn.Put(ctx, u.target(one.to), body, part, u.Size, one.asks)
+	switch {
+	case err == nil && code == http.StatusExpectationFailed:
+		u.isAsked.Store(true)
+		return errExpectation
+	case code > 0:
+		u.isAsked.Store(true)
+	}
 	switch {
 	case err == nil && code >= 200 && code < 300:
 		return nil
@@ -160,7 +171,8 @@ func (c *connection) confirmed(one *request) {
 	}
 	l.bytes += news
 	l.Wasted += one.Length - news
-	l.Last, u.moved, u.refused, l.failures, l.problem, l.refusal = u.now(), u.now(), 0, 0, nil, nil
+	l.Last, u.refused, l.failures, l.problem, l.refusal = u.now(), 0, 0, nil, nil
+	u.balance.Came(news, u.now())
 	for _, rival := range u.others(one.Range) {
 		u.drop(rival, errTaken)
 	}
@@ -192,6 +204,30 @@ func (u *upload) giveBack(one *request) {
 	}
 }
 
+// asks reports whether the server is asked before it gets a body: until it has answered a file that
+// goes in one piece. A refusal costs nothing then.
+func (u *upload) asks() bool { return u.whole && u.Size >= leastAsked && !u.isAsked.Load() }
+
+// leastAsked is the least size of such a file, in bytes. Of less much is under way before an answer.
+const leastAsked quantity.Bytes = 1 << 20
+
+// errExpectation ends a request that is to be sent without a question before.
+var errExpectation = errors.New("the server does not answer Expect (417)")
+
+// hands counts bytes that a connection takes. It ends an upload that sends the same again and again.
+func (u *upload) hands(one *request, bytes quantity.Bytes) {
+	fresh := u.balance.Sent(ranges.Range{Offset: one.Offset + one.taken, Length: bytes})
+	if !one.dropped {
+		one.connection.fresh += fresh
+	}
+	if fresh > 0 {
+		return
+	}
+	if sent, new, tooMuch := u.balance.IsOver(0); tooMuch {
+		u.end(fmt.Errorf("the server takes the same bytes again and again: %d bytes were sent, of which only %d were new%s", int64(sent), int64(new), u.problems()))
+	}
+}
+
 // body is what of the file a request sends.
 type body struct {
 	*io.SectionReader
@@ -213,8 +249,9 @@ func (b *body) Read(p []byte) (int, error) {
 		u.end(err)
 	}
 	if n > 0 {
-		b.request.taken += quantity.Bytes(n)
 		b.request.moved = u.now()
+		u.hands(b.request, quantity.Bytes(n))
+		b.request.taken += quantity.Bytes(n)
 		c.link.Meter.Add(b.request.moved, quantity.Bytes(n))
 		if !b.request.dropped {
 			c.measure(b.request.moved)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -13,19 +14,63 @@ import (
 type sockets struct {
 	mu  sync.Mutex
 	all []*socket
+	// waits is true if a write that fails waits for the answer. Over HTTP/2 the reader writes, too.
+	waits atomic.Bool
 }
 
 // socket counts what is written.
 type socket struct {
 	link.Socket
+	of           *sockets
 	written      atomic.Int64
 	acknowledged uint64
+	// ended is closed when nothing more can be read.
+	ended chan struct{}
+	once  sync.Once
 }
 
+func newSocket(below link.Socket, of *sockets) *socket {
+	return &socket{Socket: below, of: of, ended: make(chan struct{})}
+}
+
+// answerTime is how long an answer may take to be read after a connection broke.
+const answerTime = time.Second
+
+// Write writes. If that fails over HTTP/1.1, it waits until all that has come was read: the server may
+// have answered before it closed the connection, and net/http drops the answer after an error.
 func (s *socket) Write(p []byte) (int, error) {
 	s.written.Add(int64(len(p)))
-	return s.Socket.Write(p)
+	n, err := s.Socket.Write(p)
+	if err != nil && s.of.waits.Load() {
+		select {
+		case <-s.ended:
+		case <-time.After(answerTime):
+		}
+	}
+	return n, err
 }
+
+func (s *socket) Read(p []byte) (int, error) {
+	n, err := s.Socket.Read(p)
+	if err != nil {
+		s.end()
+	}
+	return n, err
+}
+
+// SetWriteDeadline is what TLS does before the alert that closes a connection (crypto/tls, closeNotify).
+// No answer is read after it. net/http holds a lock meanwhile, so Write must not wait.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.end()
+	return s.Socket.SetWriteDeadline(t)
+}
+
+func (s *socket) Close() error {
+	s.end()
+	return s.Socket.Close()
+}
+
+func (s *socket) end() { s.once.Do(func() { close(s.ended) }) }
 
 // look is what has come since the last transfer.CheckInterval, and what is still to come.
 func (s *sockets) look() (came, pending quantity.Bytes, rtt link.RoundTrip) {

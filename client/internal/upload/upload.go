@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -32,10 +33,12 @@ type Options struct {
 	URL  *url.URL
 	File io.ReaderAt
 	Size quantity.Bytes
-	// Header is sent with every request; Jar, if set, has cookies for them.
-	Header http.Header
-	Jar    http.CookieJar
-	TLS    *tls.Config
+	// Header is sent with every request; Jar, if set, has cookies for them. To where a redirect
+	// leads beyond the origin of URL, none of Private goes, nor Authorization, Cookie and Host.
+	Header  http.Header
+	Private []string
+	Jar     http.CookieJar
+	TLS     *tls.Config
 	// Links, Scheduler, Overlap and Window are as for a download.
 	Links     []transfer.Link
 	Scheduler schedule.Scheduler
@@ -52,7 +55,7 @@ type Options struct {
 	Rescue bool
 	// Connections lets links have several connections, with Rescue; nil is one each.
 	Connections *transfer.Connections
-	// GiveUp is how long no link may get anything to the server.
+	// GiveUp is how long no link may get anything new to the server.
 	GiveUp time.Duration
 	// LowestRate is what all must get there together, over GiveUp; 0 is nothing.
 	LowestRate quantity.Rate
@@ -70,6 +73,8 @@ const (
 	// patience is the least time that a server has to confirm what it has got; it is
 	// transfer.SilentTrips round trips if these are more.
 	patience = time.Second
+	// mostRedirects is how many redirects are followed in a row.
+	mostRedirects = 10
 )
 
 // errWhole says that the server does not take ranges.
@@ -78,6 +83,7 @@ var errWhole = errors.New("the server takes no ranges")
 // Run sends the file and says what came of it, also if it fails.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	u := &upload{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
+	u.balance.Expect(o.Size)
 	end, err := u.deliver(ctx)
 	summary := rundir.Summary{
 		URL: o.URL.Redacted(), Size: o.Size, Outcome: rundir.Complete,
@@ -115,6 +121,14 @@ func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
 		asker.close() // It would be idle for long.
 	}
 	end, err = u.transfer(ctx, asker, !u.to.ranged)
+	for hops, to := 0, new(transport.RedirectError); errors.As(err, &to); hops++ {
+		if hops == mostRedirects || u.to.isBeside() {
+			return end, fmt.Errorf("%w, which is not followed", err)
+		}
+		u.redirect(to.Location)
+		asker.close()
+		end, err = u.transfer(ctx, asker, !u.to.ranged)
+	}
 	if u.to.isBeside() {
 		if u.to.ranged && errors.As(err, new(*differsError)) {
 			end, err = u.transfer(ctx, asker, true) // The older file is still there.
@@ -125,6 +139,18 @@ func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
 		asker.remove(ctx, u.to.temporary...)
 	}
 	return end, err
+}
+
+// redirect has the file go elsewhere. Another origin gets no credentials (RFC 9110 15.4).
+func (u *upload) redirect(to *url.URL) {
+	if to.Scheme != u.URL.Scheme || transport.Address(to) != transport.Address(u.URL) {
+		u.Header = u.Header.Clone()
+		for _, name := range append([]string{"Authorization", "Cookie", "Host"}, u.Private...) {
+			u.Header.Del(name)
+		}
+	}
+	u.URL, u.to.target = to, to
+	u.isAsked.Store(false)
 }
 
 // transfer sends the file, and has it checked.
@@ -163,8 +189,10 @@ type upload struct {
 	// free is what nobody sends, and missing what the server has not confirmed.
 	free, missing *ranges.Set
 	requests      int
-	// moved is when last a byte got to the server, as far as is known.
-	moved time.Duration
+	// balance is the account of what was sent. Its progress is what got to the server.
+	balance transfer.Balance
+	// isAsked says that the server has answered a request for the whole.
+	isAsked atomic.Bool
 	// got is how much did, and floor the least rate of that.
 	got   quantity.Bytes
 	floor throughput.Floor
@@ -180,8 +208,8 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 	u.whole, u.kept = whole, nil
 	u.free, u.missing = ranges.NewSet(all), ranges.NewSet(all)
 	u.ctx, u.end = context.WithCancelCause(ctx)
-	u.moved = u.now()
-	u.floor.Restart(u.moved, u.got)
+	u.balance.Came(1, u.now())
+	u.floor.Restart(u.now(), u.got)
 	for _, l := range u.links {
 		l.start()
 		if l.Watch != nil {
@@ -220,14 +248,28 @@ func (u *upload) supervise() {
 		for _, l := range u.links {
 			l.tend(now)
 		}
-		if u.GiveUp > 0 && u.now()-u.moved > u.GiveUp {
-			u.end(fmt.Errorf("nothing got to the server for %s%s", u.GiveUp, u.problems()))
+		if u.GiveUp > 0 && now-u.balance.Moved > u.GiveUp {
+			what := "nothing"
+			if now-u.heard() < u.GiveUp {
+				what = "nothing new"
+			}
+			u.end(fmt.Errorf("%s got to the server for %s%s", what, u.GiveUp, u.problems()))
 		}
 		if u.floor.IsUnder(now, u.got) {
 			u.end(fmt.Errorf("less than %v bit/s got to the server for %s: --lowest-rate says how little is allowed, 0 for anything%s", float64(u.LowestRate), u.GiveUp, u.problems()))
 		}
 		u.fill()
 	})
+}
+
+// heard is when something got to the server last.
+func (u *upload) heard() (last time.Duration) {
+	for _, l := range u.links {
+		for _, one := range l.connections {
+			last = max(last, one.got)
+		}
+	}
+	return last
 }
 
 // problems says what is wrong with the links, if anything is.

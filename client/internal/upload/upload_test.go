@@ -433,7 +433,7 @@ func TestAServerThatRefusesWhatGotThere(t *testing.T) {
 	c := &connection{link: &linkState{upload: u}}
 	refused := func(after time.Duration) error {
 		u.start = u.start.Add(-after)
-		u.moved = u.now()
+		u.balance.Came(1, u.now())
 		u.failed(c, &refusal{503, "503 Service Unavailable"})
 		return context.Cause(u.ctx)
 	}
