@@ -234,6 +234,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	for i, l := range o.Links {
 		o.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
 	}
+	o.Hellos = new(transport.Hellos)
 	if o.TLS, err = tlsConfig(f.caFile); err != nil {
 		return o, nil, err
 	}

@@ -53,7 +53,7 @@ func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, 
 }
 
 // atOnce is how many downloads from odd servers a test runs at a time. They mostly wait.
-const atOnce = 24
+const atOnce = 16
 
 // With every habit of a server, the download brings the right file.
 func TestOddServers(t *testing.T) {
@@ -91,7 +91,7 @@ func TestOddServers(t *testing.T) {
 					what := strings.Join([]string{habit.Name, how, protocol}, ", ")
 					url := base + habit.Name + "/" + strings.NewReplacer(" ", "", "/", "").Replace(how+protocol)
 					begun := time.Now()
-					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "2m"}, flags...)...)
+					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "5m"}, flags...)...)
 					if code != 0 && habit.Differs && (strings.Contains(how, "checksum") || how == "to a pipe") {
 						// No byte of the other file may be used. The server may not have this file any more.
 						return

@@ -160,7 +160,7 @@ func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Option
 		return o, nil, nil, err
 	}
 	o = upload.Options{
-		URL: u, TLS: engine.TLS, Links: engine.Links, Scheduler: engine.Scheduler,
+		URL: u, TLS: engine.TLS, Hellos: engine.Hellos, Links: engine.Links, Scheduler: engine.Scheduler,
 		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue, Connections: engine.Connections, GiveUp: engine.GiveUp, LowestRate: engine.LowestRate,
 	}
 	o.Private = r.private

@@ -127,7 +127,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 		defer end()
 		attempt = opening
 	}
-	conn, err := transport.Open(attempt, socket, dial, n.d.TLS, u)
+	conn, err := transport.Open(attempt, socket, dial, n.d.TLS, n.d.Hellos, u)
 	if err != nil {
 		n.d.mu.Lock()
 		if silent != nil && c.session == silent {

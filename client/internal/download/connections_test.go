@@ -466,7 +466,7 @@ func keeping(t *testing.T, test func(t *testing.T, d *download, conn *transport.
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := transport.Open(t.Context(), socket, nil, &tls.Config{RootCAs: authority, NextProtos: []string{"h2"}}, u)
+		conn, err := transport.Open(t.Context(), socket, nil, &tls.Config{RootCAs: authority, NextProtos: []string{"h2"}}, nil, u)
 		if err != nil {
 			t.Fatal(err)
 		}

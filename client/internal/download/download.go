@@ -76,7 +76,9 @@ type Options struct {
 	// this one. With Lanes a download has one of its own else.
 	Pool *Pool
 	TLS  *tls.Config
-	Log  *slog.Logger
+	// Hellos may be shared with other transfers. nil remembers nothing from connection to connection.
+	Hellos *transport.Hellos
+	Log    *slog.Logger
 	// Recorders are told of every event, one event at a time. Links are
 	// sampled only if there is one.
 	Recorders []transfer.Recorder

@@ -86,6 +86,7 @@ type routes struct {
 	// isPinned is true if these routes serve one client, over one connection in all.
 	isPinned bool
 	tls      *tls.Config
+	hellos   *transport.Hellos
 	// count, if set, receives the bytes that links receive.
 	count func(link string, bytes quantity.Bytes)
 	log   *slog.Logger
@@ -94,7 +95,7 @@ type routes struct {
 }
 
 func newRoutes(o download.Options, count func(string, quantity.Bytes)) *routes {
-	r := &routes{tls: o.TLS, count: count, log: o.Log, patience: o.GiveUp}
+	r := &routes{tls: o.TLS, hellos: o.Hellos, count: count, log: o.Log, patience: o.GiveUp}
 	for _, l := range o.Links {
 		r.all = append(r.all, r.route(l))
 	}
@@ -103,7 +104,7 @@ func newRoutes(o download.Options, count func(string, quantity.Bytes)) *routes {
 
 // newPinned returns routes over the same links for one client, in the present order.
 func (r *routes) newPinned() *routes {
-	own := &routes{isPinned: true, tls: r.tls, count: r.count, log: r.log, patience: r.patience}
+	own := &routes{isPinned: true, tls: r.tls, hellos: r.hellos, count: r.count, log: r.log, patience: r.patience}
 	for _, route := range r.best() {
 		own.all = append(own.all, own.route(route.Link))
 	}
@@ -138,7 +139,7 @@ func (r *routes) route(l transfer.Link) *route {
 	}
 	by.DialTLSContext = func(ctx context.Context, _, address string) (net.Conn, error) {
 		dialled := func(ctx context.Context) (net.Conn, error) { return dial(ctx, address) }
-		secure, err := transport.Secure(ctx, dialled, config, address, handshakeTimeout)
+		secure, err := transport.Secure(ctx, dialled, config, r.hellos, address, handshakeTimeout)
 		switch {
 		case err != nil:
 			return nil, err

@@ -88,7 +88,7 @@ func connected(t *testing.T, f func(ctx context.Context, c *Conn, target Target,
 		}
 		go server.ServeTLS(accept, "", "")
 		ctx, cancel := context.WithCancel(t.Context())
-		c, err := Open(ctx, pipeSocket{near}, nil, &tls.Config{InsecureSkipVerify: true}, &url.URL{Scheme: "https", Host: "server"})
+		c, err := Open(ctx, pipeSocket{near}, nil, &tls.Config{InsecureSkipVerify: true}, nil, &url.URL{Scheme: "https", Host: "server"})
 		if err != nil {
 			t.Fatal(err)
 		}

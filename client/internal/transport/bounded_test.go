@@ -114,7 +114,7 @@ func connect(t *testing.T, server *httptest.Server, u *url.URL) *Conn {
 	}
 	config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.NextProtos = []string{"h2"}
-	conn, err := Open(t.Context(), pipeSocket{raw}, nil, &tls.Config{RootCAs: config.RootCAs, NextProtos: config.NextProtos}, u)
+	conn, err := Open(t.Context(), pipeSocket{raw}, nil, &tls.Config{RootCAs: config.RootCAs, NextProtos: config.NextProtos}, nil, u)
 	if err != nil {
 		t.Fatal(err)
 	}

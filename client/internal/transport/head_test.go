@@ -96,7 +96,7 @@ func TestHeads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			conn, err := Open(t.Context(), socket, dial, nil, u)
+			conn, err := Open(t.Context(), socket, dial, nil, nil, u)
 			if err != nil {
 				t.Fatal(err)
 			}

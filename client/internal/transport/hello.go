@@ -20,16 +20,15 @@ var classicCurves = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.
 // mostHellos limits how many addresses hellos remembers.
 const mostHellos = 1000
 
-// hellos remembers what is known of servers' addresses, for all links. It is no map: a map needs a random
-// seed, and the next random number of Go's scheduler would change runs in virtual time.
-var hellos helloMemory
-
-type helloMemory struct {
+// Hellos remembers which ClientHello gets through to servers' addresses, for all links of a program. It is
+// no map: a map needs a random seed, and the next random number of Go's scheduler would change runs in
+// virtual time.
+type Hellos struct {
 	mu    sync.Mutex
 	known []*helloState
 }
 
-// helloState is what is known of an address. The mutex of helloMemory guards isShort, isHopeless and works.
+// helloState is what is known of an address. The mutex of Hellos guards isShort, isHopeless and works.
 type helloState struct {
 	address string
 	// isShort is true if the next hello is short, isHopeless if a short one did not get through either, and
@@ -41,8 +40,16 @@ type helloState struct {
 	takes    atomic.Pointer[string]
 }
 
+// orNew returns what is remembered, or nothing yet.
+func (m *Hellos) orNew() *Hellos {
+	if m == nil {
+		return new(Hellos)
+	}
+	return m
+}
+
 // at returns what is known of an address.
-func (m *helloMemory) at(address string) *helloState {
+func (m *Hellos) at(address string) *helloState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, one := range m.known {
@@ -59,14 +66,14 @@ func (m *helloMemory) at(address string) *helloState {
 }
 
 // isShort reports whether the next hello to an address is short.
-func (m *helloMemory) isShort(of *helloState) bool {
+func (m *Hellos) isShort(of *helloState) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return of.isShort
 }
 
 // lost records that a hello did not get through. It reports whether a short one is worth a try.
-func (m *helloMemory) lost(of *helloState, short bool) bool {
+func (m *Hellos) lost(of *helloState, short bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of.isHopeless = !of.works && (of.isHopeless || short)
@@ -75,14 +82,14 @@ func (m *helloMemory) lost(of *helloState, short bool) bool {
 }
 
 // gotThrough records that a short hello got through.
-func (m *helloMemory) gotThrough(of *helloState) {
+func (m *Hellos) gotThrough(of *helloState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of.works = true
 }
 
 // handshake makes the TLS handshake on a connection. On failure it closes the connection.
-func handshake(ctx context.Context, conn net.Conn, config *tls.Config) (*tls.Conn, *EndNoticer, *HandshakeError) {
+func handshake(ctx context.Context, conn net.Conn, config *tls.Config, hellos *Hellos) (*tls.Conn, *EndNoticer, *HandshakeError) {
 	state := hellos.at(conn.RemoteAddr().String())
 	short := config.CurvePreferences == nil && hellos.isShort(state)
 	if short {
@@ -164,7 +171,7 @@ func LegacyTLS(config *tls.Config) {
 }
 
 // probe makes a handshake by LegacyTLS with a short hello.
-func (s *helloState) probe(ctx context.Context, again Dial, config *tls.Config) {
+func (s *helloState) probe(ctx context.Context, again Dial, config *tls.Config, hellos *Hellos) {
 	socket, err := again(ctx)
 	if err != nil {
 		return
@@ -186,17 +193,21 @@ func (s *helloState) probe(ctx context.Context, again Dial, config *tls.Config) 
 	s.takes.Store(&takes)
 }
 
+// isOffer reports whether the server refused what was offered.
+func (e *HandshakeError) isOffer() bool {
+	text := alertText(e.err)
+	return text == "tls: handshake failure" || text == "tls: protocol version not supported"
+}
+
 // legacy asks a server that refused a handshake whether it takes LegacyTLS, and says so in the error. The
 // hello is short: this alone may be what the server wants.
-func (e *HandshakeError) legacy(ctx context.Context, address string, again Dial, config *tls.Config) {
-	text := alertText(e.err)
-	isOffer := text == "tls: handshake failure" || text == "tls: protocol version not supported"
-	if !isOffer || again == nil || len(config.CipherSuites) > 0 || config.MinVersion > tls.VersionTLS12 {
+func (e *HandshakeError) legacy(ctx context.Context, address string, again Dial, config *tls.Config, hellos *Hellos) {
+	if !e.isOffer() || again == nil || len(config.CipherSuites) > 0 || config.MinVersion > tls.VersionTLS12 {
 		return
 	}
 	state := hellos.at(address)
 	if state.isProbed.CompareAndSwap(false, true) {
-		state.probe(ctx, again, config.Clone())
+		state.probe(ctx, again, config.Clone(), hellos)
 	}
 	if e.again = hellos.isShort(state); e.again {
 		return

@@ -28,6 +28,7 @@ type http1 struct {
 	*http.Transport
 	again  Dial
 	config *tls.Config // nil without TLS
+	hellos *Hellos
 	// received counts all bytes that arrive.
 	received *atomic.Int64
 
@@ -45,8 +46,8 @@ type http1 struct {
 }
 
 // openHTTP1 uses a connection that is ready for HTTP/1.1, and opens further ones.
-func openHTTP1(first link.Socket, again Dial, config *tls.Config, protocol string, received *atomic.Int64) *Conn {
-	h := &http1{again: again, config: config, received: received, unused: first, newest: first, open: map[link.Socket]struct{}{}, ended: make(chan struct{})}
+func openHTTP1(first link.Socket, again Dial, config *tls.Config, hellos *Hellos, protocol string, received *atomic.Int64) *Conn {
+	h := &http1{again: again, config: config, hellos: hellos.orNew(), received: received, unused: first, newest: first, open: map[link.Socket]struct{}{}, ended: make(chan struct{})}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return h.dial(ctx) }
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -102,7 +103,7 @@ func (h *http1) another(ctx context.Context) (link.Socket, error) {
 	if err != nil || h.config == nil {
 		return socket, err
 	}
-	secure, err := secured(ctx, socket, h.again, h.config, h.received)
+	secure, err := secured(ctx, socket, h.again, h.config, h.hellos, h.received)
 	if err != nil {
 		return nil, err // A nil *securedSocket in an interface would not be nil.
 	}

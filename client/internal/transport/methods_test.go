@@ -30,7 +30,7 @@ func TestAWholeFileInPlaceOfARangeIsToldThoughNoConnectionMayFollow(t *testing.T
 		if dialErr != nil {
 			t.Fatal(dialErr)
 		}
-		conn, openErr := Open(t.Context(), first, func(context.Context) (link.Socket, error) { return nil, err }, nil, where)
+		conn, openErr := Open(t.Context(), first, func(context.Context) (link.Socket, error) { return nil, err }, nil, nil, where)
 		if openErr != nil {
 			t.Fatal(openErr)
 		}

@@ -222,7 +222,7 @@ func TestReceivedBytesAreCountedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := Open(t.Context(), socket, dial, &tls.Config{RootCAs: roots}, u)
+		conn, err := Open(t.Context(), socket, dial, &tls.Config{RootCAs: roots}, nil, u)
 		if err != nil {
 			t.Fatal(err)
 		}

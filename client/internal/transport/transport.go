@@ -84,9 +84,9 @@ type Dial func(context.Context) (link.Socket, error)
 // failure it closes the connection. The session uses HTTP/2 if the server of an https URL
 // offers it, else HTTP/1.1, which may dial again. The configuration may set the oldest TLS
 // version; the default is Go's.
-func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Config, u *url.URL) (*Conn, error) {
+func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Config, hellos *Hellos, u *url.URL) (*Conn, error) {
 	if u.Scheme == "http" {
-		return openHTTP1(socket, again, nil, "http/1.1", new(atomic.Int64)), nil
+		return openHTTP1(socket, again, nil, nil, "http/1.1", new(atomic.Int64)), nil
 	}
 	config = config.Clone()
 	config.ServerName = serverName(u.Hostname())
@@ -94,7 +94,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
 	received := new(atomic.Int64)
-	secure, err := secured(ctx, socket, again, config, received)
+	secure, err := secured(ctx, socket, again, config, hellos, received)
 	if err != nil {
 		return nil, err
 	}
@@ -108,14 +108,14 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		if socket, err = again(ctx); err != nil {
 			return nil, err
 		}
-		if secure, err = secured(ctx, socket, again, config, received); err != nil {
+		if secure, err = secured(ctx, socket, again, config, hellos, received); err != nil {
 			return nil, err
 		}
 		state = secure.ConnectionState()
 	}
 	if state.NegotiatedProtocol != "h2" {
 		config.NextProtos = []string{"http/1.1"}
-		return openHTTP1(secure, again, config, tls.VersionName(state.Version)+" http/1.1", received), nil
+		return openHTTP1(secure, again, config, hellos, tls.VersionName(state.Version)+" http/1.1", received), nil
 	}
 
 	// The connection is already encrypted, so net/http gets it as one without TLS. Only so
@@ -154,15 +154,16 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 
 // secured makes the TLS handshake on a connection, and counts what arrives. On failure it
 // closes the connection. It may dial again to send another hello.
-func secured(ctx context.Context, raw link.Socket, again Dial, config *tls.Config, received *atomic.Int64) (*securedSocket, error) {
+func secured(ctx context.Context, raw link.Socket, again Dial, config *tls.Config, hellos *Hellos, received *atomic.Int64) (*securedSocket, error) {
+	hellos = hellos.orNew()
 	for isFirst := true; ; isFirst = false {
-		secure, below, failure := handshake(ctx, &meteredConn{raw, received}, config)
+		secure, below, failure := handshake(ctx, &meteredConn{raw, received}, config, hellos)
 		if failure == nil {
 			return &securedSocket{secure, raw, below}, nil
 		}
 		if ctx.Err() == nil && !failure.again {
 			raw.Trial().Fail(printable.Error(failure.err))
-			failure.legacy(ctx, raw.RemoteAddr().String(), again, config)
+			failure.legacy(ctx, raw.RemoteAddr().String(), again, config, hellos)
 		}
 		if ctx.Err() != nil || !failure.again || again == nil || !isFirst {
 			return nil, failure
@@ -177,23 +178,26 @@ func secured(ctx context.Context, raw link.Socket, again Dial, config *tls.Confi
 
 // Secure makes a connection and the TLS handshake with an address. Below TLS is an EndNoticer. timeout limits
 // each handshake.
-func Secure(ctx context.Context, dial func(context.Context) (net.Conn, error), config *tls.Config, address string, timeout time.Duration) (*tls.Conn, error) {
+func Secure(ctx context.Context, dial func(context.Context) (net.Conn, error), config *tls.Config, hellos *Hellos, address string, timeout time.Duration) (*tls.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	config = config.Clone()
+	config, hellos = config.Clone(), hellos.orNew()
 	config.ServerName = serverName(host)
-	for {
+	for isFirst := true; ; isFirst = false {
 		conn, err := dial(ctx)
 		if err != nil {
 			return nil, err
 		}
 		limited, cancel := context.WithTimeout(ctx, timeout)
-		secure, _, failure := handshake(limited, conn, config)
+		secure, _, failure := handshake(limited, conn, config, hellos)
 		cancel()
 		if failure == nil {
 			return secure, nil
+		}
+		if isFirst && failure.isOffer() {
+			failure.again = hellos.lost(hellos.at(conn.RemoteAddr().String()), false)
 		}
 		if ctx.Err() != nil || !failure.again {
 			return nil, failure

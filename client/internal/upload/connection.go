@@ -163,7 +163,7 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 		secure, cancel = context.WithTimeoutCause(ctx, least<<min(tries, 10), errInsecure)
 	}
 	defer cancel()
-	conn, err := transport.Open(secure, first, again, l.upload.TLS, l.upload.URL)
+	conn, err := transport.Open(secure, first, again, l.upload.TLS, l.upload.Hellos, l.upload.URL)
 	if err != nil && ctx.Err() == nil && secure.Err() != nil {
 		err = errInsecure
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Private []string
 	Jar     http.CookieJar
 	TLS     *tls.Config
+	// Hellos may be shared with other transfers. nil remembers nothing from connection to connection.
+	Hellos *transport.Hellos
 	// Links, Scheduler, Overlap and Window are as for a download.
 	Links     []transfer.Link
 	Scheduler schedule.Scheduler
