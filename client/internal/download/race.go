@@ -73,6 +73,7 @@ func (rc *race) keep(part ranges.Range) {
 func (d *download) startRace(why error) {
 	d.race = &race{d: d, runners: map[*connection]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
 	d.balance.Expect(d.resource.Size)
+	d.balance.Grant(d.watchdog.open())
 	now := time.Since(d.start)
 	for _, c := range d.connections {
 		d.keeper.abandon(c, slices.Clone(c.active), lost, now)

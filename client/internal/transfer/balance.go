@@ -29,8 +29,9 @@ type Balance struct {
 	size quantity.Bytes
 	// received counts the bytes of bodies that arrived on connections that ended.
 	received quantity.Bytes
-	// failures counts the answers that failed.
+	// failures counts the answers that failed, and granted is what had moved at the last Grant.
 	failures int
+	granted  quantity.Bytes
 	// IsFresh is true if the present try has made progress, and Moved is when it did last. heard is
 	// when anything arrived last.
 	IsFresh      bool
@@ -108,9 +109,14 @@ func (b *Balance) CanPay(more, open quantity.Bytes) bool {
 	return b.received+open+more+max(b.size, b.have.Bytes()) <= b.most()
 }
 
+// Grant lets the file move once more, whatever it cost before: the server is asked in another way.
+// open is as in CanPay.
+func (b *Balance) Grant(open quantity.Bytes) { b.granted, b.failures = b.received+open, 0 }
+
 // IsOver reports whether too many bytes have moved, how many these are, and how many were new. open
 // is as in CanPay.
 func (b *Balance) IsOver(open quantity.Bytes) (moved, fresh quantity.Bytes, isOver bool) {
 	moved = b.received + open
-	return moved, min(moved, b.have.Bytes()), moved > b.most()
+	isOver = moved > b.most() && (b.granted == 0 || moved-b.granted > max(b.size, b.have.Bytes())+slack)
+	return moved, min(moved, b.have.Bytes()), isOver
 }

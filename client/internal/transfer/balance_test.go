@@ -62,3 +62,22 @@ func TestWhatATransferMayCost(t *testing.T) {
 		}
 	}
 }
+
+// Asked in another way, a server may send the file once more, and must fail again.
+func TestAnotherWayIsGranted(t *testing.T) {
+	var b Balance
+	b.Expect(10e6)
+	b.Closed(40e6)
+	b.Failed()
+	b.Failed()
+	if _, _, isOver := b.IsOver(0); !isOver || !b.MayEnd() {
+		t.Error("40 MB for a file of 10 are not too much")
+	}
+	b.Grant(1e6)
+	if _, _, isOver := b.IsOver(11e6); isOver || b.MayEnd() {
+		t.Error("the file may not come once more")
+	}
+	if _, _, isOver := b.IsOver(1e6 + 10e6 + slack + 1); !isOver {
+		t.Error("the file may come twice more")
+	}
+}
