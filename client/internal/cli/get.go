@@ -199,7 +199,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 	} else if err != nil {
 		f.output = nameless
 	}
-	if o, _, err = f.engineFlags.options(command.Flags()); err != nil {
+	if o, err = f.engineFlags.options(command.Flags()); err != nil {
 		return o, nil, err
 	}
 	o.URL, o.Verified, o.Slice = u, checksum != nil, slice

@@ -141,7 +141,7 @@ func (f *probeFlags) options(command *cobra.Command) (o download.Options, r *req
 	if u.Path == "" || u.Path == "/" {
 		u.Path = path.Join("/", probeFile)
 	}
-	if o, _, err = f.engineFlags.options(command.Flags()); err != nil {
+	if o, err = f.engineFlags.options(command.Flags()); err != nil {
 		return o, nil, err
 	}
 	for _, l := range o.Links {

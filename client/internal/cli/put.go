@@ -148,7 +148,7 @@ func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Option
 	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return o, nil, nil, fmt.Errorf("%s is not a URL to upload to: allowed is https://HOST/PATH without credentials", printable.Quote(credentials.Hide(rawURL)))
 	}
-	engine, _, err := f.engineFlags.options(flags)
+	engine, err := f.engineFlags.options(flags)
 	if err != nil {
 		return o, nil, nil, err
 	}

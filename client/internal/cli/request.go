@@ -239,16 +239,6 @@ func (r *request) to(u *url.URL, authorization string) (http.Header, error) {
 	return header, nil
 }
 
-// checkForAll returns an error if a field is not meant for every host that a daemon uses.
-func (r *request) checkForAll() error {
-	for _, name := range secrets {
-		if r.header.Get(name) != "" {
-			return invalid(map[bool]string{true: "cookie", false: "header"}[name == "Cookie"], "", "%s would go to every host: allowed are --netrc-file and a file for --cookie", name)
-		}
-	}
-	return nil
-}
-
 // into adds the request to the options of a download.
 func (r *request) into(o *download.Options, u *url.URL, authorization string) (err error) {
 	o.Private, o.Redirects = r.private, r.redirects

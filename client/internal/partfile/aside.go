@@ -171,7 +171,7 @@ func (a *aside) drop() error {
 // move renames a part with its state. The new name must be free. Even if the process is
 // killed meanwhile, no state describes another part: a state without a part counts as none.
 func move(from, to string, s state) error {
-	if err := CheckFree(to); err != nil {
+	if err := checkFree(to); err != nil {
 		return err
 	}
 	if err := s.write(stateOf(to)); err != nil {

@@ -29,11 +29,11 @@ type File struct {
 }
 
 // Create opens the part for writing. It returns an error if the part cannot become the file, or
-// if another process writes it. Without NoReplace the caller has checked that the name is free
+// if another process writes it. Without noReplace the caller has checked that the name is free
 // or belongs to a plain file (plainfile.Into).
 func Create(o Options) (*File, error) {
-	if o.NoReplace {
-		if err := CheckFree(o.Name); err != nil {
+	if o.noReplace {
+		if err := checkFree(o.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +161,7 @@ func (f *File) rename() error {
 		return err
 	}
 	move := plainfile.Rename
-	if f.NoReplace {
+	if f.noReplace {
 		move = renameNew
 	}
 	if err := move(f.part.name(), f.Name); err != nil {

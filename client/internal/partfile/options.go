@@ -24,8 +24,8 @@ type Options struct {
 	// ServerName gives the file the name that the server proposes, if any, in the directory
 	// of Name. Then no file is replaced.
 	ServerName bool
-	// NoReplace keeps a file that has the name. Create and Commit then fail with ErrExists.
-	NoReplace bool
+	// noReplace keeps a file that has the name. Create and Commit then fail with errExists.
+	noReplace bool
 	// Log, if not nil, reports parts that are set aside.
 	Log *slog.Logger
 }
@@ -35,14 +35,14 @@ func (o *Options) takeName(proposed string) error {
 	if !o.ServerName {
 		return nil
 	}
-	o.NoReplace = true
+	o.noReplace = true
 	if proposed != "" && CheckName(proposed) == nil {
 		name := filepath.Join(filepath.Dir(o.Name), proposed)
 		if _, err := os.Lstat(name); !errors.Is(err, unix.ENAMETOOLONG) {
 			o.Name = name
 		}
 	}
-	return CheckFree(o.Name)
+	return checkFree(o.Name)
 }
 
 // canResume reports whether another download could prove that it has the resource.
