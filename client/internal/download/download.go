@@ -58,8 +58,6 @@ type Options struct {
 	// of URL (RFC 6454), none of Private goes, nor Authorization, Cookie and Host.
 	Header  http.Header
 	Private []string
-	// Jar, if set, has cookies for requests, and gets those of answers.
-	Jar http.CookieJar
 	// Redirects is how many are followed in a row; 0 is usualRedirects, NoRedirects
 	// is none.
 	Redirects int
@@ -275,7 +273,7 @@ func (d *download) target(c *connection) transport.Target {
 			header.Del(name)
 		}
 	}
-	return transport.Target{URL: c.url, Header: header, Jar: d.Jar, Bare: d.policy.isMinimal(), IsFile: d.asker.wantsFile()}
+	return transport.Target{URL: c.url, Header: header, Bare: d.policy.isMinimal(), IsFile: d.asker.wantsFile()}
 }
 
 // limit is the offset before which bytes may be requested.
