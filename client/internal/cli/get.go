@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"os"
 	"path"
@@ -47,8 +46,6 @@ type getFlags struct {
 	file *partfile.File
 	// toStdout is true if the output is standard output.
 	toStdout bool
-	// log reports what happens to parts.
-	log *slog.Logger
 }
 
 func newGet(logs *logging) *cobra.Command {
@@ -104,10 +101,9 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 	if err != nil {
 		return usageError{err}
 	}
-	if f.log, err = logs.logger(stderr); err != nil {
+	if options.Log, err = logs.logger(stderr); err != nil {
 		return err
 	}
-	options.Log = f.log
 
 	exported, stopMetrics, err := f.metrics.start(f.algorithm, options.Links)
 	if err != nil {
@@ -215,7 +211,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 			f.toStdout = stream.IsStandard
 			return stream, nil
 		}
-		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName, Log: f.log}
+		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName}
 		if slice != nil {
 			options.URL += "#bytes=" + f.slice // URLs of other downloads have no fragment.
 		}

@@ -19,11 +19,9 @@ var errExists = errors.New("the file exists: give another name or remove it")
 // CheckName returns an error if the name may belong to another download's part or state. It
 // ignores case, because some file systems do.
 func CheckName(name string) error {
-	for _, part := range []string{".part", ".part" + asideEnding, ".part" + swapEnding} {
-		for _, ending := range []string{part, stateOf(part), stateOf(part) + ".new"} {
-			if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
-				return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
-			}
+	for _, ending := range []string{".part", stateOf(".part"), stateOf(".part") + ".new"} {
+		if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
+			return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
 		}
 	}
 	return nil
@@ -31,7 +29,7 @@ func CheckName(name string) error {
 
 const (
 	// longestEnding is the longest ending of a part or state.
-	longestEnding = ".part" + swapEnding + ".state.new"
+	longestEnding = ".part.state.new"
 	// shortNames is how many bytes every file system allows in a name (eCryptfs).
 	shortNames = 143
 	// hashedBytes is how many bytes of its hash replace the end of a long name.

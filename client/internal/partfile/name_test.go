@@ -15,7 +15,7 @@ import (
 )
 
 func TestNamesOfUnfinishedDownloadsAreRefused(t *testing.T) {
-	for _, name := range []string{"x.part", "a/x.PART", "x.part.state", "x.part.state.new", ".part", "x.part/.", "x.part.old", "x.part.old.state", "x.part.older.state.new"} {
+	for _, name := range []string{"x.part", "a/x.PART", "x.part.state", "x.part.state.new", ".part", "x.part/."} {
 		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), "as files of unfinished downloads do: give another name") {
 			t.Errorf("CheckName(%q) returns %v", name, err)
 		}

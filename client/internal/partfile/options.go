@@ -3,7 +3,6 @@ package partfile
 import (
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -26,8 +25,6 @@ type Options struct {
 	ServerName bool
 	// noReplace keeps a file that has the name. Create and Commit then fail with errExists.
 	noReplace bool
-	// Log, if not nil, reports parts that are set aside.
-	Log *slog.Logger
 }
 
 // takeName uses the name that the server proposes, with ServerName.
@@ -60,7 +57,7 @@ func (o *Options) fits(s state, r transport.Resource) bool {
 	case o.isChecksum(s):
 		return true
 	}
-	return s.ETag == r.ETag && s.LastModified == r.LastModified && (s.URL == o.URL || r.HasValidator())
+	return s.ETag == r.ETag && s.LastModified == r.LastModified && s.URL == o.URL
 }
 
 // isChecksum reports whether the state has the same checksum.
