@@ -40,7 +40,6 @@ EXAMPLES = frozenset(
         "x_test.go",
         "scenario.yaml",
         "energy.yaml",
-        "cookies.txt",
         "ROWS.csv",
         "mine.yaml",
         "yesterday.yaml",

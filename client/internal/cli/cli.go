@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,7 +100,7 @@ func withSignals(parent context.Context) (context.Context, func()) {
 var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
 
 // commands lists the commands in errors.
-const commands = "get, put, probe, proxy, serve, add, status, cancel, workload, algorithms, version"
+const commands = "get, put, probe, proxy, workload, algorithms, version"
 
 // allCommands also lists the command that addCompletion adds.
 const allCommands = commands + ", completion"
@@ -129,7 +130,7 @@ func newRoot(logs *logging) *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(newGet(logs), newPut(), newProbe(logs), newProxy(logs), newServe(logs), newAdd(), newStatus(), newCancel(), newWorkload(), newAlgorithms(), newVersion())
+	root.AddCommand(newGet(logs), newPut(), newProbe(logs), newProxy(logs), newWorkload(), newAlgorithms(), newVersion())
 	groupFlags(root)
 	return root
 }
@@ -149,4 +150,9 @@ func exactly(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// printJSON prints a value in one line.
+func printJSON(w io.Writer, value any) error {
+	return json.NewEncoder(w).Encode(value)
 }

@@ -343,8 +343,9 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 func TestWrongUseIsExitCode2(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ line, want string }{
-		{"", "a command is needed: get, put, probe, proxy, serve, "},
+		{"", "a command is needed: get, put, probe, proxy, workload, "},
 		{"download", `there is no command "download"`},
+		{"serve", `there is no command "serve"`},
 		{"get", "get takes 1 arguments (URL), not 0"},
 		{"get https://h/f https://h/g --link lo", "get takes 1 arguments (URL), not 2"},
 		{"get http://h/f --link lo", `"http://h/f" is not a URL to download: allowed is https://HOST/PATH, and http:// with --checksum`},
@@ -396,7 +397,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --cap 5GB", "--cap 5GB: allowed is NAME=SIZE such as lte=500MB"},
 		{"get https://h/f --link lo --cap lte=5GB", `--cap lte=5GB: there is no link "lte", the links are lo`},
 		{"get https://h/f --link lo --cap lo=x", "is not a size"},
-		{"get https://h/f --link lo --cap lo=5GB/month", "--cap lo=5GB/month: only multilink serve keeps accounts over a period"},
+		{"get https://h/f --link lo --cap lo=5GB/month", `--cap lo=5GB/month: "5GB/month" is not a size`},
 		{"get https://h/f --link lo --rate-limit fast", `--rate-limit fast: "fast" is not a rate`},
 		{"get https://h/f --link lo --rate-limit lte=1Mbit/s", `--rate-limit lte=1Mbit/s: there is no link "lte"`},
 		{"get https://h/f --link lo --dns here", `--dns here: "here" is not a name server`},

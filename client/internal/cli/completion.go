@@ -27,8 +27,6 @@ func flagValues() map[string]cobra.CompletionFunc {
 		"log-level":       oneOf("debug", "info", "warn", "error"),
 		"log-format":      oneOf("text", "json"),
 		"run-dir":         directories,
-		"directory":       directories,
-		"state-dir":       directories,
 	}
 }
 
@@ -107,7 +105,7 @@ func complete(command *cobra.Command) {
 		}
 	}
 	if command.Name() != "put" && command.ValidArgsFunction == nil {
-		command.ValidArgsFunction = cobra.NoFileCompletions // For URLs and numbers of downloads.
+		command.ValidArgsFunction = cobra.NoFileCompletions // For URLs.
 	}
 	for _, sub := range command.Commands() {
 		complete(sub)

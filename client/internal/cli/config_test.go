@@ -11,7 +11,7 @@ func TestAWrongConfigurationSaysWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		"link: [lo\n":                         "c.yaml: yaml: line 1: ",
 		"- link":                              "c.yaml:1: NAME: VALUE lines are needed",
-		"link: lo\nlinks: lo":                 `c.yaml:2: there is no setting "links": allowed are socket, directory, `,
+		"link: lo\nlinks: lo":                 `c.yaml:2: there is no setting "links": allowed are listen, allow, `,
 		"config: c.yaml":                      `c.yaml:1: there is no setting "config"`,
 		"link: lo\n---\ncap: lo=1GB":          "c.yaml:2: another document begins: one is needed",
 		"---\n---\nlink: lo":                  "c.yaml:2: another document begins: one is needed",
@@ -19,34 +19,34 @@ func TestAWrongConfigurationSaysWhere(t *testing.T) {
 		"# nothing":                           "at least one --link is needed",
 		"link: lo\n\nlink: lo":                "c.yaml:3: link is set twice, first in line 1",
 		"link: {wifi: lo}":                    "c.yaml:1: link: one value is needed, or a list of values",
-		"link: lo\nparallel:":                 "c.yaml:2: parallel: one value is needed",
-		"link: lo\nparallel: [1, 2]":          "c.yaml:2: parallel: one value is needed",
-		"link: lo\nparallel: many":            "c.yaml:2: parallel: ",
-		"link: lo\nparallel: 0":               "c.yaml:2: parallel: 0: allowed are numbers from 1",
+		"link: lo\nstreams:":                  "c.yaml:2: streams: one value is needed",
+		"link: lo\nstreams: [1, 2]":           "c.yaml:2: streams: one value is needed",
+		"link: lo\nstreams: many":             "c.yaml:2: streams: ",
+		"link: lo\nstreams: 0":                "c.yaml:2: streams: 0: allowed are numbers from 1",
 		"link: lo\nupper-limit: 3 apples":     `c.yaml:2: upper-limit: "3 apples" is not a size`,
 		"link: lo\ncap:\n- lo=1GB\n- lte=1GB": `c.yaml:2: cap: lte=1GB: there is no link "lte", the links are lo`,
-		"link: lo\ncap: lo=1GB/year":          `c.yaml:2: cap: lo=1GB/year: "year" is not a period`,
+		"link: lo\ncap: lo=1GB/year":          `c.yaml:2: cap: lo=1GB/year: "1GB/year" is not a size`,
 		"link: lo\nalgorithm: alg3\nplain: true\npadding: 0.5": "c.yaml:3: plain: it and --padding exclude each other",
-		"link: lo\ndirectory: missing":                         "c.yaml:2: directory: missing: ",
+		"link: lo\nlisten: nowhere":                            "c.yaml:2: listen: nowhere: ",
 		"link: lo\nmetrics: nowhere":                           "c.yaml:2: metrics: nowhere: allowed is HOST:PORT or unix:PATH",
 		"":                                                     "at least one --link is needed",
 	} {
 		if err := os.WriteFile("c.yaml", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		code, _, stderr := run("serve", "--config", "c.yaml", "--socket", "s", "--state-dir", "state")
+		code, _, stderr := run("proxy", "--config", "c.yaml")
 		if code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit code %d, stderr %q, want %q", text, code, stderr, want)
 		}
 	}
-	if code, _, stderr := run("serve", "--config", "none.yaml"); code != 2 || !strings.Contains(stderr, "open none.yaml: ") {
+	if code, _, stderr := run("proxy", "--config", "none.yaml"); code != 2 || !strings.Contains(stderr, "open none.yaml: ") {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 	// The command line replaces the file.
-	if err := os.WriteFile("c.yaml", []byte("link: lo\nparallel: 0"), 0o600); err != nil {
+	if err := os.WriteFile("c.yaml", []byte("link: lo\nstreams: 0"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := run("serve", "--config", "c.yaml", "--parallel", "-1"); code != 2 || !strings.Contains(stderr, "--parallel -1: allowed are") {
+	if code, _, stderr := run("proxy", "--config", "c.yaml", "--streams", "-1"); code != 2 || !strings.Contains(stderr, "--streams -1: allowed are") {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 }

@@ -184,52 +184,6 @@ func TestCredentialsInURLs(t *testing.T) {
 	}
 }
 
-// Requests to the daemon stay on the disk after it ends.
-func TestTheDaemonTakesNoCredentials(t *testing.T) {
-	url, flags := serve(t, http.HandlerFunc(content))
-	t.Chdir(t.TempDir())
-	if err := os.MkdirAll("files", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	// The queue of a version that accepted credentials.
-	if err := os.Mkdir("state", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	earlier := fmt.Sprintf(`{"format": 1, "last_id": 2, "downloads": [{"id": 1, "url": %q, "output": "x", "state": "queued"}, {"id": 2, "url": %q, "output": "y", "state": "complete"}]}`,
-		withCredentials(url), withCredentials(url))
-	if err := os.WriteFile("state/state.json", []byte(earlier), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(socketVariable, "socket")
-	stop := startDaemon(t, append(flags, "--link", "wifi=lo", "--log-level", "debug")...)
-	defer stop()
-	expectFilesSecret(t)
-	var shown strings.Builder
-	for _, arguments := range [][]string{{"add", withCredentials(url)}, {"add", withCredentials(url), "--json", "--wait"}} {
-		code, stdout, stderr := run(arguments...)
-		if code != 1 || stderr != "multilink: the URL holds credentials, which the daemon does not take, because its queue is kept on the disk: use multilink get\n" {
-			t.Errorf("add: exit code %d, stderr %q", code, stderr)
-		}
-		shown.WriteString(stdout + stderr)
-	}
-	if code, stdout, stderr := run("add", "https://"+user+":geheim@h:port/f"); code != 1 || !strings.Contains(stderr, "is not a URL to download") {
-		t.Errorf("add: exit code %d, stderr %q", code, stderr)
-		shown.WriteString(stdout + stderr)
-	}
-	for _, arguments := range [][]string{{"status"}, {"status", "--json"}} {
-		code, stdout, stderr := run(arguments...)
-		if code != 0 || !strings.Contains(stdout, "the URL holds credentials") {
-			t.Errorf("status: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
-		}
-		shown.WriteString(stdout + stderr)
-	}
-	shown.WriteString(stop())
-	expectSecret(t, "what is shown", shown.String())
-	if names := expectFilesSecret(t); fmt.Sprint(names) != "[state/lock state/state.json]" {
-		t.Errorf("the files are %v", names)
-	}
-}
-
 // A client of the proxy sends credentials in Authorization.
 func TestTheProxyTakesNoCredentialsInURLs(t *testing.T) {
 	asked := false

@@ -13,7 +13,6 @@ import (
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
@@ -78,9 +77,6 @@ type engineFlags struct {
 	usual string
 	// resident is true if the command keeps running: a link's device may appear later.
 	resident bool
-	// capPeriod is the default period of caps. With Always, caps hold for one call and have no
-	// period.
-	capPeriod quota.Period
 }
 
 // register adds the flags with their defaults.
@@ -109,7 +105,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a new byte from any link after which the download fails (0: never)")
 	flags.StringVar(&f.lowest, "lowest-rate", "200bit/s", "least rate of all links together over the time of --give-up; below it the download fails (0: none)")
 	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
-	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+f.capForm()+" (repeatable)")
+	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+capForm+" (repeatable)")
 	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf; one on this machine answers over whatever link it uses)")
 	flags.BoolVar(&f.legacyTLS, "tls-legacy", false, "also take what is not safe any more: TLS 1.0 and 1.1, RSA key exchange, and CBC")
@@ -138,86 +134,85 @@ func namesOf(fit func(schedule.Algorithm) bool) string {
 	return strings.Join(names, "")
 }
 
-// options checks the flags. flags tells which of them were given. quotas has the quotas of
-// limited links, or of all links in a command that keeps accounts.
-func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas []*quota.Link, err error) {
+// options checks the flags. flags tells which of them were given.
+func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err error) {
 	if f.plain && flags.Changed("padding") {
-		return o, nil, invalid("plain", "", "it and --padding exclude each other: plain alg3 has no padding")
+		return o, invalid("plain", "", "it and --padding exclude each other: plain alg3 has no padding")
 	}
 	if !(f.overlap > 0 && f.overlap <= 1) {
-		return o, nil, invalid("overlap", f.overlap, "allowed is above 0 to 1")
+		return o, invalid("overlap", f.overlap, "allowed is above 0 to 1")
 	}
 	if !(f.padding > 0 && f.padding <= 1) {
-		return o, nil, invalid("padding", f.padding, "allowed is above 0 to 1")
+		return o, invalid("padding", f.padding, "allowed is above 0 to 1")
 	}
 	if f.window <= 0 {
-		return o, nil, invalid("window", f.window, "allowed are times above 0 such as 1s")
+		return o, invalid("window", f.window, "allowed are times above 0 such as 1s")
 	}
 	if f.connections < 1 || f.connections > mostConnections {
-		return o, nil, invalid("connections", f.connections, "allowed is 1 to %d", mostConnections)
+		return o, invalid("connections", f.connections, "allowed is 1 to %d", mostConnections)
 	}
 	if f.giveUp < 0 {
-		return o, nil, invalid("give-up", f.giveUp, "allowed are times such as 5m, and 0")
+		return o, invalid("give-up", f.giveUp, "allowed are times such as 5m, and 0")
 	}
 	if f.noRescue && f.rescue && flags.Changed("rescue") {
-		return o, nil, invalid("no-rescue", "", "it and --rescue exclude each other")
+		return o, invalid("no-rescue", "", "it and --rescue exclude each other")
 	}
 	rescue := f.rescue && !f.noRescue
 	if !rescue && !flags.Changed("algorithm") {
 		f.algorithm = withoutRescue
 	}
 	if !(f.slowdown >= 0 && f.slowdown <= mostSlowdown) {
-		return o, nil, invalid("slowdown", f.slowdown, "allowed is 0 to %d", mostSlowdown)
+		return o, invalid("slowdown", f.slowdown, "allowed is 0 to %d", mostSlowdown)
 	}
 	switch f.objective {
 	case objectiveTime:
 	case objectiveEnergy:
 		if !rescue {
-			return o, nil, invalid("objective", f.objective, needsRescue)
+			return o, invalid("objective", f.objective, needsRescue)
 		}
 		if f.algorithm != defaultAlgorithm && f.algorithm != energySaving {
-			return o, nil, invalid("objective", f.objective, "it is for the algorithm %s, not %s", defaultAlgorithm, f.algorithm)
+			return o, invalid("objective", f.objective, "it is for the algorithm %s, not %s", defaultAlgorithm, f.algorithm)
 		}
 		f.algorithm = energySaving
 	default:
-		return o, nil, invalid("objective", f.objective, "allowed are %s and %s", objectiveTime, objectiveEnergy)
+		return o, invalid("objective", f.objective, "allowed are %s and %s", objectiveTime, objectiveEnergy)
 	}
 	algorithm, err := schedule.Find(f.algorithm)
 	if err != nil {
-		return o, nil, invalid("algorithm", f.algorithm, "%w", err)
+		return o, invalid("algorithm", f.algorithm, "%w", err)
 	}
 	f.algorithm = algorithm.Name
 	o.Overlap, o.Window, o.GiveUp = f.overlap, f.window, f.giveUp
 	if f.lowest != "0" {
 		if o.LowestRate, err = quantity.ParseRate(f.lowest); err != nil {
-			return o, nil, invalid("lowest-rate", f.lowest, "%w, and 0", err)
+			return o, invalid("lowest-rate", f.lowest, "%w, and 0", err)
 		}
 	}
 	if o.Links, err = f.parseLinks(); err != nil {
-		return o, nil, err
+		return o, err
 	}
 	parameters := schedule.Parameters{
 		UpperLimit: f.upperLimit, FirstRequests: f.first, Padding: f.factor(), Segment: f.segment,
 		Slowdown: f.slowdown,
 	}
 	if parameters.Player, err = f.player(); err != nil {
-		return o, nil, err
+		return o, err
 	}
 	if parameters.Model, err = f.energyModel(o.Links, algorithm.Kinds); err != nil {
-		return o, nil, err
+		return o, err
 	}
 	for _, needed := range algorithm.Needs {
 		if !flags.Changed(needed) {
-			return o, nil, invalid("algorithm", f.algorithm, "it needs --%s", needed)
+			return o, invalid("algorithm", f.algorithm, "it needs --%s", needed)
 		}
 	}
 	o.Scheduler = algorithm.Scheduler(parameters)
 	if algorithm.OneLink && len(o.Links) > 1 {
-		return o, nil, invalid("algorithm", f.algorithm, "it uses one --link, not %d", len(o.Links))
+		return o, invalid("algorithm", f.algorithm, "it uses one --link, not %d", len(o.Links))
 	}
 	if algorithm.Rescue {
 		if !rescue {
-			return o, nil, invalid("algorithm", f.algorithm, needsRescue)
+			return o, invalid("algorithm", f.algorithm, needsRescue)
 		}
 	}
 	if algorithm.Takes("connections") {
@@ -225,10 +220,10 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	o.Rescue = rescue
 	if err = f.parseBandwidths(o.Links); err != nil {
-		return o, nil, err
+		return o, err
 	}
-	if quotas, err = f.limit(o.Links); err != nil {
-		return o, nil, err
+	if err = f.limit(o.Links); err != nil {
+		return o, err
 	}
 	pacer := link.NewPacer()
 	for i, l := range o.Links {
@@ -236,7 +231,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 	}
 	o.Hellos = new(transport.Hellos)
 	if o.TLS, err = tlsConfig(f.caFile); err != nil {
-		return o, nil, err
+		return o, err
 	}
 	switch strings.TrimPrefix(f.minTLS, "TLSv") { // aria2 writes TLSv1.2.
 	case "1.2": // Go's default.
@@ -245,13 +240,13 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, quotas 
 		}
 	case "1.3":
 		if f.legacyTLS {
-			return o, nil, invalid("tls-legacy", "true", "--min-tls-version 1.3 excludes it")
+			return o, invalid("tls-legacy", "true", "--min-tls-version 1.3 excludes it")
 		}
 		o.TLS.MinVersion = tls.VersionTLS13
 	default:
-		return o, nil, invalid("min-tls-version", f.minTLS, "allowed are 1.2 and 1.3")
+		return o, invalid("min-tls-version", f.minTLS, "allowed are 1.2 and 1.3")
 	}
-	return o, quotas, nil
+	return o, nil
 }
 
 // player returns the player of the file, if there is one.

@@ -21,7 +21,7 @@ func TestLinksAreWatchedForRescue(t *testing.T) {
 		if err := flags.Parse([]string{"--link", "lo", arguments}); err != nil {
 			t.Fatal(err)
 		}
-		o, _, err := f.options(flags)
+		o, err := f.options(flags)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"os"
 	"path"
@@ -47,8 +46,6 @@ type getFlags struct {
 	file *partfile.File
 	// toStdout is true if the output is standard output.
 	toStdout bool
-	// log reports what happens to parts.
-	log *slog.Logger
 }
 
 func newGet(logs *logging) *cobra.Command {
@@ -68,8 +65,8 @@ download cannot be resumed, and a wrong --checksum is known only at the end.
 Terminals, block devices, sockets and directories are refused.
 
 A user and password in the URL, https://USER:PASSWORD@HOST/PATH, are sent to
-HOST alone, and neither stored nor shown. The same holds for what --header,
---cookie and --netrc say; the names of these flags are curl's.`,
+HOST alone, and neither stored nor shown. The same holds for what --header
+says; the names of these flags are curl's.`,
 		Example: `  multilink get https://example.org/file --link wlan0 --link rmnet0
   multilink get https://example.org/file --link wifi=wlan0 --link lte=rmnet0 --algorithm alg1 --upper-limit 2MB -o copy
   multilink get https://example.org/file.tar --link wlan0 --link rmnet0 -o - | tar x
@@ -100,14 +97,13 @@ HOST alone, and neither stored nor shown. The same holds for what --header,
 
 func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) error {
 	stdout, stderr := command.OutOrStdout(), command.ErrOrStderr()
-	options, request, err := f.options(command, rawURL)
+	options, err := f.options(command, rawURL)
 	if err != nil {
 		return usageError{err}
 	}
-	if f.log, err = logs.logger(stderr); err != nil {
+	if options.Log, err = logs.logger(stderr); err != nil {
 		return err
 	}
-	options.Log = f.log
 
 	exported, stopMetrics, err := f.metrics.start(f.algorithm, options.Links)
 	if err != nil {
@@ -135,7 +131,6 @@ func runGet(command *cobra.Command, rawURL string, f *getFlags, logs *logging) e
 		options.Log.Warn(note)
 	}
 	summary, err := download.Run(command.Context(), options)
-	err = errors.Join(err, request.save())
 	if bars != nil {
 		bars.Close()
 	}
@@ -173,38 +168,39 @@ func printSummary(w io.Writer, name string, links []transfer.Link, s rundir.Summ
 }
 
 // options checks the arguments.
-func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Options, r *request, err error) {
+func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Options, err error) {
 	checksum, err := parseChecksum(f.checksum)
 	if err != nil {
-		return o, nil, err
+		return o, err
 	}
 	given, err := parseURL(rawURL, checksum)
 	if err != nil {
-		return o, nil, err
+		return o, err
 	}
 	slice, err := parseSlice(f.slice)
 	if err != nil {
-		return o, nil, err
+		return o, err
 	}
 	u, authorization := credentials.Cut(given)
 	credentials.HideArgument(rawURL)
-	if r, err = f.read(); err != nil {
-		return o, nil, err
+	r, err := f.read()
+	if err != nil {
+		return o, err
 	}
 	if f.output != "" && (f.remoteName || f.serverName) {
-		return o, nil, errors.New("--output and --remote-name or --remote-header-name exclude each other")
+		return o, errors.New("--output and --remote-name or --remote-header-name exclude each other")
 	}
 	if f.output, err = outputName(u, f.output); err != nil && !f.serverName {
-		return o, nil, err
+		return o, err
 	} else if err != nil {
 		f.output = nameless
 	}
-	if o, _, err = f.engineFlags.options(command.Flags()); err != nil {
-		return o, nil, err
+	if o, err = f.engineFlags.options(command.Flags()); err != nil {
+		return o, err
 	}
 	o.URL, o.Verified, o.Slice = u, checksum != nil, slice
 	if err := r.into(&o, u, authorization); err != nil {
-		return o, nil, err
+		return o, err
 	}
 	o.Output = func() (download.Sink, error) {
 		stream, err := output.Open(command.Context(), f.output, printable.Raw(command.OutOrStdout()), checksum)
@@ -215,7 +211,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 			f.toStdout = stream.IsStandard
 			return stream, nil
 		}
-		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName, Log: f.log}
+		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName}
 		if slice != nil {
 			options.URL += "#bytes=" + f.slice // URLs of other downloads have no fragment.
 		}
@@ -229,7 +225,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 		}
 		return &partfile.Slice{File: file}, nil
 	}
-	return o, r, nil
+	return o, nil
 }
 
 // resumeURL returns the URL by which downloads are told apart: without the fragment, which the

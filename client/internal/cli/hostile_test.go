@@ -143,39 +143,6 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 	}
 }
 
-// The daemon's status shows texts of servers, and names from other programs.
-func TestTheDaemonsStatusIsPrintable(t *testing.T) {
-	address := say(t, nil, "HTTP/1.1 404 \x1b]0;owned\x07\u009b2J\r\nContent-Length: 0\r\n\r\n")
-	t.Chdir(t.TempDir())
-	if err := os.Mkdir("files", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(socketVariable, "socket")
-	stop := startDaemon(t, "--link", "wifi=lo", "--log-level", "debug")
-	defer stop()
-	arguments := []string{"add", "http://" + address + "/f", "--checksum", "sha-256=" + strings.Repeat("0", 64)}
-	var shown strings.Builder
-	for _, output := range []string{"a\x1b[2J\u009b2J\t\n\u202eb", "c"} {
-		code, stdout, stderr := run(append(arguments, "-o", output, "--wait")...)
-		if code != 1 || !strings.Contains(stderr, `404 "\x1b]0;owned\a\u009b2J"`) {
-			t.Errorf("add: exit code %d, stderr %q", code, stderr)
-		}
-		shown.WriteString(stdout + stderr)
-	}
-	for _, arguments := range [][]string{{"status"}, {"status", "--json"}, {"status", "1"}} {
-		code, stdout, stderr := run(arguments...)
-		if code != 0 {
-			t.Errorf("%v: exit code %d, stderr %q", arguments, code, stderr)
-		}
-		shown.WriteString(stdout)
-	}
-	shown.WriteString(stop())
-	expectPrintable(t, "what is shown", shown.String())
-	if !strings.Contains(shown.String(), `failed  0.0  0.0  0.0     a\x1b[2J\u009b2J\t\n\u202eb: link wifi: the server answers HEAD with 404 "`) {
-		t.Errorf("shown is %s", shown.String())
-	}
-}
-
 func TestANameFromTheURLIsPrintable(t *testing.T) {
 	for _, name := range []string{"%1b%5b2J", "%c2%9b2J", "a%0ab", "%00", "%e2%80%aeb", "%ff"} {
 		code, _, stderr := run("get", "https://127.0.0.1/d/"+name, "--link", "lo")

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -102,12 +101,8 @@ func (f *engineFlags) nameServers(links []transfer.Link, i int) (servers []netip
 	return servers, nil
 }
 
-func (f *engineFlags) capForm() string {
-	if f.capPeriod == quota.Always {
-		return "NAME=SIZE such as lte=500MB"
-	}
-	return fmt.Sprintf("NAME=SIZE or NAME=SIZE/PERIOD such as lte=500MB/day, with day, week or month (default %s)", f.capPeriod)
-}
+// capForm is the form of --cap.
+const capForm = "NAME=SIZE such as lte=500MB"
 
 func (f *engineFlags) parseBandwidths(links []transfer.Link) error {
 	for _, text := range f.bandwidths {
@@ -141,37 +136,32 @@ func ofLink(links []transfer.Link, flag, text, form string) (i int, value string
 }
 
 // limit applies --cap and --rate-limit to the links.
-func (f *engineFlags) limit(links []transfer.Link) (quotas []*quota.Link, err error) {
+func (f *engineFlags) limit(links []transfer.Link) error {
 	limits := make([]quota.Link, len(links))
 	for i, l := range links {
-		limits[i].Name, limits[i].Period = l.Name, f.capPeriod
+		limits[i].Name = l.Name
 	}
 	for _, text := range f.caps {
-		i, volume, err := ofLink(links, "cap", text, f.capForm())
+		i, volume, err := ofLink(links, "cap", text, capForm)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if limits[i].Cap, limits[i].Period, err = quota.ParseCap(volume); err != nil {
-			return nil, invalid("cap", text, "%w", err)
-		}
-		switch {
-		case limits[i].Period == quota.Always:
-			limits[i].Period = f.capPeriod
-		case f.capPeriod == quota.Always:
-			return nil, invalid("cap", text, "only multilink serve keeps accounts over a period: allowed is %s", f.capForm())
+		if err := limits[i].Cap.Set(volume); err != nil {
+			return invalid("cap", text, "%w", err)
 		}
 	}
 	for _, text := range f.rates {
+		var err error
 		from, to, value := 0, len(links), text
 		if strings.Contains(text, "=") {
 			if from, value, err = ofLink(links, "rate-limit", text, "NAME=RATE or RATE"); err != nil {
-				return nil, err
+				return err
 			}
 			to = from + 1
 		}
 		limit, err := quantity.ParseRate(value)
 		if err != nil {
-			return nil, invalid("rate-limit", text, "%w", err)
+			return invalid("rate-limit", text, "%w", err)
 		}
 		limiter := quota.NewRate(limit)
 		for i := from; i < to; i++ {
@@ -180,10 +170,9 @@ func (f *engineFlags) limit(links []transfer.Link) (quotas []*quota.Link, err er
 	}
 	for i := range limits {
 		l := &limits[i]
-		if l.Cap > 0 || len(l.Rates) > 0 || f.capPeriod != quota.Always {
+		if l.Cap > 0 || len(l.Rates) > 0 {
 			links[i].Dial, links[i].Packets = l.Dialer(links[i].Dial), l.Packets(links[i].Packets)
-			quotas = append(quotas, l)
 		}
 	}
-	return quotas, nil
+	return nil
 }

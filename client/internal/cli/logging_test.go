@@ -142,10 +142,6 @@ func TestHostileWordsThroughEveryCommand(t *testing.T) {
 				append(engine, "probe", "--server", "https://"+of+"/f", "--run-dir", "p", "--time", "1s"),
 				{"workload", "rounds", address + "/f", "--size", "10", "--give-up", "1s", "--ca-file", authority},
 				{"proxy", "--config", "config"},
-				{"serve", "--config", "config"},
-				{"add", words, "--socket", "nothing"},
-				{"status", "--socket", words},
-				{"cancel", words},
 				{words},
 				{"get", "--" + words},
 			} {

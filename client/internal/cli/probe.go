@@ -73,16 +73,15 @@ Each part leaves a run directory in --run-dir, called like its link, the last
 	return command
 }
 
-func runProbe(command *cobra.Command, f *probeFlags, logs *logging) (failed error) {
+func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
 	stdout := command.OutOrStdout()
-	together, request, err := f.options(command)
+	together, err := f.options(command)
 	if err != nil {
 		return err
 	}
 	if together.Log, err = logs.logger(command.ErrOrStderr()); err != nil {
 		return err
 	}
-	defer func() { failed = errors.Join(failed, request.save()) }()
 	if note := ignoredProxy(together.URL); note != "" {
 		together.Log.Warn(note)
 	}
@@ -121,42 +120,43 @@ func (f *probeFlags) pause(ctx context.Context) {
 }
 
 // options checks the flags.
-func (f *probeFlags) options(command *cobra.Command) (o download.Options, r *request, err error) {
+func (f *probeFlags) options(command *cobra.Command) (o download.Options, err error) {
 	if f.server == "" {
-		return o, nil, usagef("--server is needed: https://HOST:PORT, or the URL of a file")
+		return o, usagef("--server is needed: https://HOST:PORT, or the URL of a file")
 	}
 	if f.runDir == "" {
-		return o, nil, usagef("--run-dir is needed: a directory for what is measured")
+		return o, usagef("--run-dir is needed: a directory for what is measured")
 	}
 	if f.time < time.Second {
-		return o, nil, usageError{invalid("time", f.time, "allowed are times from 1s")}
+		return o, usageError{invalid("time", f.time, "allowed are times from 1s")}
 	}
 	u, err := weburl.Parse(f.server)
 	if err != nil {
-		return o, nil, usageError{invalid("server", printable.Quote(credentials.Hide(f.server)), "%w", err)}
+		return o, usageError{invalid("server", printable.Quote(credentials.Hide(f.server)), "%w", err)}
 	}
 	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return o, nil, usageError{invalid("server", credentials.Hide(f.server), "allowed is https://HOST:PORT or https://HOST/PATH, without credentials")}
+		return o, usageError{invalid("server", credentials.Hide(f.server), "allowed is https://HOST:PORT or https://HOST/PATH, without credentials")}
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = path.Join("/", probeFile)
 	}
-	if o, _, err = f.engineFlags.options(command.Flags()); err != nil {
-		return o, nil, err
+	if o, err = f.engineFlags.options(command.Flags()); err != nil {
+		return o, err
 	}
 	for _, l := range o.Links {
 		if l.Name == allLinks || l.Name != filepath.Base(l.Name) {
-			return o, nil, usageError{invalid("link", l.Name, "a directory is called like it: allowed are names without slashes other than %s", allLinks)}
+			return o, usageError{invalid("link", l.Name, "a directory is called like it: allowed are names without slashes other than %s", allLinks)}
 		}
 	}
 	o.URL = u
-	if r, err = f.read(); err == nil {
+	r, err := f.read()
+	if err == nil {
 		err = r.into(&o, u, "")
 	}
 	if err != nil {
-		return o, nil, usageError{err}
+		return o, usageError{err}
 	}
-	return o, r, nil
+	return o, nil
 }
 
 // part measures some links and prints the result.

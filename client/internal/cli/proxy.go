@@ -75,7 +75,7 @@ func runProxy(command *cobra.Command, f *proxyFlags, logs *logging) error {
 	if err != nil {
 		return usageError{err}
 	}
-	options, _, err := f.engineFlags.options(command.Flags())
+	options, err := f.engineFlags.options(command.Flags())
 	var allow []netip.Prefix
 	if err == nil {
 		allow, err = f.check()

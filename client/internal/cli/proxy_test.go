@@ -252,7 +252,7 @@ func TestWrongUseOfTheProxy(t *testing.T) {
 		"--listen 127.0.0.1:0 --allow everyone": "--allow everyone: allowed is ADDRESS/BITS",
 		"--streams 0":                           "--streams 0: allowed are numbers from 1",
 		"--buffer 3kB":                          "--buffer 3kB: allowed are sizes from 1MiB",
-		"--cap lo=1GB/month":                    "only multilink serve keeps accounts over a period",
+		"--cap lo=1GB/month":                    `"1GB/month" is not a size`,
 		"http://example.org/":                   "proxy takes 0 arguments",
 	} {
 		code, _, stderr := run(strings.Fields("proxy --link lo " + line)...)

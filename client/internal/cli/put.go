@@ -69,7 +69,7 @@ Afterwards the server is asked for the size, and for checksums that it offers.`,
 }
 
 func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
-	options, request, started, err := f.options(rawURL, command.Flags())
+	options, started, err := f.options(rawURL, command.Flags())
 	if err != nil {
 		return usageError{err}
 	}
@@ -107,7 +107,6 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 		fmt.Fprintln(command.ErrOrStderr(), note)
 	}
 	summary, err := upload.Run(command.Context(), options)
-	err = errors.Join(err, request.save())
 	summary.Version, summary.Go, summary.Algorithm, summary.SHA256 = version(), runtime.Version(), f.algorithm, digest
 	if dir != nil {
 		err = errors.Join(err, dir.Close(summary))
@@ -140,35 +139,33 @@ func digestOf(file *os.File, was os.FileInfo) (string, error) {
 }
 
 // options checks the arguments, and describes them for the run directory.
-func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Options, r *request, started *rundir.Start, err error) {
+func (f *putFlags) options(rawURL string, flags *pflag.FlagSet) (o upload.Options, started *rundir.Start, err error) {
 	u, err := weburl.Parse(rawURL)
 	if err != nil {
-		return o, nil, nil, fmt.Errorf("%s is not a URL to upload to: %w", printable.Quote(credentials.Hide(rawURL)), err)
+		return o, nil, fmt.Errorf("%s is not a URL to upload to: %w", printable.Quote(credentials.Hide(rawURL)), err)
 	}
 	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return o, nil, nil, fmt.Errorf("%s is not a URL to upload to: allowed is https://HOST/PATH without credentials", printable.Quote(credentials.Hide(rawURL)))
+		return o, nil, fmt.Errorf("%s is not a URL to upload to: allowed is https://HOST/PATH without credentials", printable.Quote(credentials.Hide(rawURL)))
 	}
-	engine, _, err := f.engineFlags.options(flags)
+	engine, err := f.engineFlags.options(flags)
 	if err != nil {
-		return o, nil, nil, err
+		return o, nil, err
 	}
 	if algorithm, err := schedule.Find(f.algorithm); err != nil || !algorithm.Uploads {
 		uploads := namesOf(func(a schedule.Algorithm) bool { return a.Uploads })
-		return o, nil, nil, invalid("algorithm", f.algorithm, "it plans downloads alone: allowed are %s", uploads)
+		return o, nil, invalid("algorithm", f.algorithm, "it plans downloads alone: allowed are %s", uploads)
 	}
-	if r, err = f.read(); err != nil {
-		return o, nil, nil, err
+	r, err := f.read()
+	if err != nil {
+		return o, nil, err
 	}
 	o = upload.Options{
 		URL: u, TLS: engine.TLS, Hellos: engine.Hellos, Links: engine.Links, Scheduler: engine.Scheduler,
 		Overlap: engine.Overlap, Window: engine.Window, Rescue: engine.Rescue, Connections: engine.Connections, GiveUp: engine.GiveUp, LowestRate: engine.LowestRate,
 	}
 	o.Private = r.private
-	if r.jar != nil {
-		o.Jar = r.jar
-	}
 	if o.Header, err = r.to(u, ""); err != nil {
-		return o, nil, nil, err
+		return o, nil, err
 	}
-	return o, r, f.startEvent(engine), nil
+	return o, f.startEvent(engine), nil
 }

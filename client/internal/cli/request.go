@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +14,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http/httpproxy"
 
-	"github.com/linklab/linklab/client/internal/cookies"
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
-	"github.com/linklab/linklab/client/internal/ownfile"
 	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/quantity"
 )
@@ -28,20 +24,12 @@ import (
 type requestFlags struct {
 	headers   []string
 	userAgent string
-	cookie    string
-	cookieJar string
-	netrc     bool
-	netrcFile string
 	redirects int
 }
 
 func (f *requestFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, "send this field, as NAME: VALUE, or those of a file, as @FILE (repeatable; to another origin go Accept, Accept-Language, Referer and User-Agent alone)")
 	flags.StringVarP(&f.userAgent, "user-agent", "A", "", "send this as User-Agent")
-	flags.StringVarP(&f.cookie, "cookie", "b", "", "send these cookies, as NAME=VALUE; NAME=VALUE, or those of a cookies.txt (mode 0600)")
-	flags.StringVarP(&f.cookieJar, "cookie-jar", "c", "", "write all cookies to this cookies.txt at the end (mode 0600)")
-	flags.BoolVarP(&f.netrc, "netrc", "n", false, "take user and password of the host from ~/.netrc (mode 0600)")
-	flags.StringVar(&f.netrcFile, "netrc-file", "", "take them from this file")
 }
 
 // registerRedirects adds the flags of commands that follow redirects.
@@ -49,7 +37,7 @@ func (f *requestFlags) registerRedirects(flags *pflag.FlagSet) {
 	flags.IntVar(&f.redirects, "max-redirs", 10, "most redirects in a row")
 }
 
-// mostSecrets limits the size of a file of cookies, fields or passwords, in bytes.
+// mostSecrets limits the size of a file of fields, in bytes.
 const mostSecrets = 4 << 20
 
 // request is what every request carries.
@@ -57,10 +45,6 @@ type request struct {
 	header http.Header
 	// private are the names of fields that only the first origin gets.
 	private   []string
-	jar       *cookies.Jar
-	jarFile   string
-	netrc     string
-	netrcFile string
 	redirects int
 }
 
@@ -96,20 +80,6 @@ func (f *requestFlags) read() (*request, error) {
 			return nil, invalid("user-agent", "", "it holds a line break or another control character")
 		}
 		r.header.Set("User-Agent", f.userAgent)
-	}
-	if f.cookieJar != "" {
-		if err := plainfile.CheckReplaceable(f.cookieJar); err != nil {
-			return nil, invalid("cookie-jar", f.cookieJar, "%w", err)
-		}
-		r.jar, r.jarFile = cookies.New(), f.cookieJar
-	}
-	if err := r.addCookies(f.cookie); err != nil {
-		return nil, err
-	}
-	if f.netrc || f.netrcFile != "" {
-		if err := r.readNetrc(f.netrcFile); err != nil {
-			return nil, err
-		}
 	}
 	return r, nil
 }
@@ -164,66 +134,9 @@ func (r *request) addField(text, where string) error {
 	return nil
 }
 
-// addCookies parses NAME=VALUE; NAME=VALUE, or reads a cookies.txt.
-func (r *request) addCookies(text string) error {
-	switch {
-	case text == "":
-	case strings.Contains(text, "="):
-		if !httpguts.ValidHeaderFieldValue(text) {
-			return invalid("cookie", "", "it holds a line break or another control character")
-		}
-		r.header.Add("Cookie", strings.Clone(text))
-		credentials.HideValue(text)
-	default:
-		content, err := plainfile.ReadSecret(text, mostSecrets)
-		if err != nil {
-			return invalid("cookie", "", "%w", err)
-		}
-		if r.jar == nil {
-			r.jar = cookies.New()
-		}
-		if err := r.jar.Read(string(content)); err != nil {
-			return invalid("cookie", "", "%s: %w", text, err)
-		}
-	}
-	return nil
-}
-
-func (r *request) readNetrc(name string) error {
-	flag := "netrc-file"
-	if name == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return invalid("netrc", "", "%w", err)
-		}
-		flag, name = "netrc", filepath.Join(home, ".netrc")
-	}
-	text, err := plainfile.ReadSecret(name, mostSecrets)
-	if err == nil {
-		_, _, _, err = credentials.Netrc(string(text), "")
-		if err != nil {
-			err = fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	if err != nil {
-		return invalid(flag, "", "%w", err)
-	}
-	r.netrc, r.netrcFile = string(text), name
-	return nil
-}
-
 // to returns the header for a URL. authorization comes from the URL, or is empty.
 func (r *request) to(u *url.URL, authorization string) (http.Header, error) {
 	header := r.header.Clone()
-	if authorization == "" && header.Get("Authorization") == "" {
-		user, password, ok, err := credentials.Netrc(r.netrc, u.Hostname())
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			authorization = credentials.Basic(user, password)
-		}
-	}
 	if authorization != "" {
 		if header.Get("Authorization") != "" {
 			return nil, errors.New("credentials in the URL and --header Authorization exclude each other")
@@ -239,43 +152,10 @@ func (r *request) to(u *url.URL, authorization string) (http.Header, error) {
 	return header, nil
 }
 
-// checkForAll returns an error if a field is not meant for every host that a daemon uses.
-func (r *request) checkForAll() error {
-	for _, name := range secrets {
-		if r.header.Get(name) != "" {
-			return invalid(map[bool]string{true: "cookie", false: "header"}[name == "Cookie"], "", "%s would go to every host: allowed are --netrc-file and a file for --cookie", name)
-		}
-	}
-	return nil
-}
-
 // into adds the request to the options of a download.
 func (r *request) into(o *download.Options, u *url.URL, authorization string) (err error) {
 	o.Private, o.Redirects = r.private, r.redirects
-	if r.jar != nil {
-		o.Jar = r.jar
-	}
 	o.Header, err = r.to(u, authorization)
-	return err
-}
-
-// save writes the file of --cookie-jar.
-func (r *request) save() error {
-	if r.jarFile == "" {
-		return nil
-	}
-	temporary := r.jarFile + ".new"
-	file, err := ownfile.Create(temporary, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(r.jar.Text())
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = plainfile.Rename(temporary, r.jarFile)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(temporary))
-	}
 	return err
 }
 

@@ -54,7 +54,7 @@ func TestWhatRequestsHold(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
 		"fields": "X-Token: geheim3\nX-Other: 5\n",
-		"netrc":  "machine 127.0.0.1 login anneliese password geheim@!\n",
+		"login":  "Authorization: Basic YW5uZWxpZXNlOmdlaGVpbUAh\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -83,12 +83,12 @@ func TestWhatRequestsHold(t *testing.T) {
 	url, flags := serve(t, server)
 	away := strings.TrimSuffix(url, "/dir/file.bin") + "/away"
 	said := []string{
-		"-H", "X-Api-Key: geheim1", "--header=X-Empty;", "-HAccept: application/x", "-H", "@fields", "-A", "browser/1",
-		"-b", "a=geheim2; b=c", "--cookie-jar", "jar", "--netrc-file", "netrc", "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m",
+		"-H", "X-Api-Key: geheim1", "--header=X-Empty;", "-HAccept: application/x", "-H", "@fields", "-A", "browser/1", "-H", "host: other.test:8",
+		"-H", "Cookie: a=geheim2; b=c", "-H", "@login", "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m",
 	}
 	want := map[string]string{
 		"X-Api-Key": "geheim1", "Accept": "application/x", "X-Token": "geheim3", "X-Other": "5", "User-Agent": "browser/1",
-		"Cookie": "a=geheim2; b=c", "Authorization": "Basic YW5uZWxpZXNlOmdlaGVpbUAh",
+		"Cookie": "a=geheim2; b=c", "Authorization": "Basic YW5uZWxpZXNlOmdlaGVpbUAh", "Host": "other.test:8",
 	}
 	for name, command := range map[string][]string{
 		"get":    {"get", url, "-o", "copy", "--run-dir", "run", "--json"},
@@ -121,7 +121,7 @@ func TestWhatRequestsHold(t *testing.T) {
 				t.Errorf("printed is %q", out.String())
 			}
 			err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-				if err != nil || !entry.Type().IsRegular() || path == "fields" || path == "netrc" {
+				if err != nil || !entry.Type().IsRegular() || path == "fields" || path == "login" {
 					return err
 				}
 				text, err := os.ReadFile(path)
@@ -135,35 +135,6 @@ func TestWhatRequestsHold(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestHostAndCookieJar(t *testing.T) {
-	server := &recordedHeaders{next: func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/set":
-			http.SetCookie(w, &http.Cookie{Name: "session", Value: "new", Path: "/"})
-			http.Redirect(w, r, "/dir/file.bin", http.StatusFound)
-		case !strings.Contains(r.Header.Get("Cookie"), "session=new"):
-			http.Redirect(w, r, "/set", http.StatusFound)
-		default:
-			content(w, r)
-		}
-	}}
-	url, flags := serve(t, server)
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("jar", []byte("127.0.0.1\tFALSE\t/\tTRUE\t4102444800\told\t1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, _, stderr := run(append([]string{"get", url, "-o", "copy", "-b", "jar", "-c", "jar", "-H", "host: other.test:8", "--link", "lo", "--give-up", "1m"}, flags...)...)
-	text, err := os.ReadFile("jar")
-	want := "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tnew\n127.0.0.1\tFALSE\t/\tTRUE\t4102444800\told\t1\n"
-	if code != 0 || err != nil || string(text) != want {
-		t.Errorf("exit code %d, stderr %q, the jar holds %q (%v)", code, stderr, text, err)
-	}
-	if info, err := os.Stat("jar"); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the jar is %v (%v)", info, err)
-	}
-	server.expect(t, map[string]string{"Host": "other.test:8"})
 }
 
 func TestRedirectsAreCounted(t *testing.T) {
@@ -231,11 +202,9 @@ func TestWhatRequestsMayNotHold(t *testing.T) {
 		}
 	}
 	write("own", "x", 0o600)
-	write("open", "h\tFALSE\t/\tTRUE\t0\tn\tgeheim\n", 0o644)
-	write("bad", "h\tFALSE\tgeheim\n", 0o600)
-	write("netrc", "machine h login x password", 0o600)
+	write("open", "X: geheim\n", 0o644)
 	write("fields", "A: b\ngeheim\n", 0o600)
-	write("others", "h\tFALSE\t/\tTRUE\t0\tn\tgeheim\n", 0o600)
+	write("others", "X: geheim\n", 0o600)
 	if os.Geteuid() == 0 {
 		if err := os.Chown("others", 12345, 12345); err != nil {
 			t.Fatal(err)
@@ -247,13 +216,11 @@ func TestWhatRequestsMayNotHold(t *testing.T) {
 		{"-H|X geheim", "--header: allowed is NAME: VALUE"}, {"-H|ge heim: 1", "--header: allowed is NAME: VALUE"},
 		{"-H|Range: bytes=0-1", "--header: Range is what --range is for"}, {"-H|if-range: geheim", "--header: If-Range is set by multilink itself"},
 		{"-H|Host: a/b", "--header: Host is no host name"}, {"-H|@fields", "--header: fields, line 2: allowed is NAME: VALUE"},
-		{"-H|@open", "--header: open is not used, because others may read"}, {"-A|geheim\nX: 1", "--user-agent: it holds a line break"},
-		{"-b|a=geheim\nX: 1", "--cookie: it holds a line break"}, {"-b|open", "--cookie: open is not used, because others may read or change it (mode 0644): chmod 600 it"},
-		{"-b|bad", "--cookie: bad: line 1 has 3 fields"}, {"-b|none", "--cookie: open none: no such file"}, {"-c|.", "--cookie-jar .: . is a directory"},
-		{"--netrc-file|netrc", "--netrc-file: netrc: its last word has no value"}, {"--netrc-file|open", "--netrc-file: open is not used"},
+		{"-H|@open", "--header: open is not used, because others may read or change it (mode 0644): chmod 600 it"}, {"-A|geheim\nX: 1", "--user-agent: it holds a line break"},
+		{"-H|@none", "--header: open none: no such file"},
 	}
 	if os.Geteuid() == 0 {
-		tests = append(tests, wrong{"-b|others", "--cookie: others is not used, because it belongs to another user (12345)"})
+		tests = append(tests, wrong{"-H|@others", "--header: others is not used, because it belongs to another user (12345)"})
 	}
 	for _, test := range tests {
 		said := append(strings.Split(test.flags, "|"), "--link", "lo", "--give-up", "1s")
@@ -270,9 +237,8 @@ func TestWhatRequestsMayNotHold(t *testing.T) {
 		{"get|https://h.test/f|-r|5-4", "--range 5-4: allowed"}, {"get|https://h.test/f|-r|-0", "--range -0: allowed"},
 		{"get|https://h.test/f|--max-redirs|-1", "--max-redirs -1: allowed are numbers from 0"},
 		{"get|http://h.test/f|-H|Authorization: geheim|--checksum|" + sum, "the request holds credentials, which over plain HTTP"},
-		{"get|http://h.test/f|-b|a=geheim|--checksum|" + sum, "the request holds credentials, which over plain HTTP"},
+		{"get|http://h.test/f|-H|Cookie: a=geheim|--checksum|" + sum, "the request holds credentials, which over plain HTTP"},
 		{"get|https://u:geheim@h.test/f|-H|Authorization: geheim", "exclude each other"},
-		{"serve|-H|Authorization: geheim", "--header: Authorization would go to every host"}, {"serve|-b|a=geheim", "--cookie: Cookie would go to every host"},
 	} {
 		code, _, stderr := run(append(strings.Split(test.flags, "|"), "--link", "lo")...)
 		if code != 2 || !strings.Contains(stderr, test.want) || strings.Contains(stderr, "geheim") {

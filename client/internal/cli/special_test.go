@@ -252,10 +252,6 @@ func TestWhatIsNoFileStays(t *testing.T) {
 		"events":           {[]string{"client.jsonl"}, []string{"get", url, "--link", "lo", "-o", "x", "--run-dir", "."}, "client.jsonl is not used, because it is no regular file"},
 		"summary":          {[]string{"client.json"}, []string{"get", url, "--link", "lo", "-o", "x", "--run-dir", "."}, "client.json is a pipe, which is not replaced"},
 		"metrics":          {nil, []string{"get", url, "--link", "lo", "-o", "x", "--metrics", "unix:it"}, "it exists and is no socket"},
-		"daemon's socket":  {nil, []string{"serve", "--link", "lo", "--socket", "it", "--state-dir", "state"}, "it exists and is no socket"},
-		"daemon's files":   {nil, []string{"serve", "--link", "lo", "--socket", "s", "--state-dir", "it"}, "state directory: "},
-		"queue":            {[]string{"state/state.json"}, []string{"serve", "--link", "lo", "--socket", "s", "--state-dir", "state"}, "state/state.json is not used, because it is no regular file"},
-		"lock":             {[]string{"state/lock"}, []string{"serve", "--link", "lo", "--socket", "s", "--state-dir", "state"}, "state/lock is not used, because it is no regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -263,14 +259,13 @@ func TestWhatIsNoFileStays(t *testing.T) {
 			if name == "keys" {
 				t.Setenv("SSLKEYLOGFILE", "it")
 			}
-			os.Mkdir("state", 0o700)
 			os.Symlink("it", "link")
 			pipes := append([]string{"it"}, test.is...)
 			for _, pipe := range pipes {
 				fifo(t, pipe)
 			}
 			arguments := test.arguments
-			if name != "authorities" && arguments[0] != "proxy" && arguments[0] != "serve" {
+			if name != "authorities" && arguments[0] != "proxy" {
 				arguments = append(arguments, flags...)
 			}
 			ended := make(chan struct{})

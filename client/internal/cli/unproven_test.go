@@ -90,27 +90,6 @@ func TestUnprovenEnds(t *testing.T) {
 	}
 }
 
-// The daemon shows the warning wherever it says that the file is complete.
-func TestUnprovenEndsInTheDaemon(t *testing.T) {
-	url, flags := serveHTTP1(t, lengthless("", false))
-	t.Chdir(t.TempDir())
-	if err := os.Mkdir("files", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(socketVariable, "socket")
-	stop := startDaemon(t, append(flags, "--link", "wifi=lo")...)
-	defer stop()
-	if code, stdout, stderr := run("add", url, "--wait"); code != 0 || !strings.HasPrefix(stdout, "1 complete file.bin: warning: "+doubt) {
-		t.Errorf("add: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
-	}
-	if _, stdout, _ := run("status"); !strings.Contains(stdout, "file.bin: warning: "+doubt) {
-		t.Errorf("status says\n%s", stdout)
-	}
-	if _, stdout, _ := run("status", "1", "--json"); !strings.Contains(stdout, `"warning":"`+doubt) {
-		t.Errorf("status --json says %s", stdout)
-	}
-}
-
 // A server that serves one connection at a time, answers GET with the whole file, and never answers
 // HEAD, such as openssl s_server -WWW.
 func TestAServerOfOneConnectionAtATime(t *testing.T) {

@@ -146,7 +146,7 @@ type asker struct {
 	// many there were.
 	openings []*opening
 	opened   int
-	// noRange says that the server answered one with other bytes, or an earlier try failed. No
+	// noRange says that the server answered one with other bytes. No
 	// more are sent: each might bring the whole file.
 	noRange bool
 	// whole is the opening, if any, that the server answers with the whole file.

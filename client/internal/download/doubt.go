@@ -123,7 +123,7 @@ func (rf *refusals) doubt(c *connection, s *session, err error, now time.Duratio
 			return
 		}
 	}
-	rf.d.cancel(rf.d.watchdog.outage(rf.d.watchdog.problems()))
+	rf.d.cancel(rf.d.watchdog.problems())
 }
 
 // goBack lets the link ask for the URL that the user gave.

@@ -43,7 +43,7 @@ type Options struct {
 	// GiveUp is how long no new byte may arrive on any link before the download
 	// fails; 0 waits for ever.
 	GiveUp time.Duration
-	// Balance, if set, is the account of earlier tries of the same download.
+	// Balance, if set, is the account of what the caller has already received of the file.
 	Balance *transfer.Balance
 	// LowestRate is what must arrive on all links together, over GiveUp; 0 is nothing.
 	LowestRate quantity.Rate
@@ -58,8 +58,6 @@ type Options struct {
 	// of URL (RFC 6454), none of Private goes, nor Authorization, Cookie and Host.
 	Header  http.Header
 	Private []string
-	// Jar, if set, has cookies for requests, and gets those of answers.
-	Jar http.CookieJar
 	// Redirects is how many are followed in a row; 0 is usualRedirects, NoRedirects
 	// is none.
 	Redirects int
@@ -204,8 +202,7 @@ func newDownload(o Options) *download {
 	if d.balance == nil {
 		d.balance = new(transfer.Balance)
 	}
-	d.balance.Begin()
-	d.connector, d.keeper, d.asker = connector{d}, keeper{d}, asker{d: d, noRange: !d.balance.IsNew()}
+	d.connector, d.keeper, d.asker = connector{d}, keeper{d}, asker{d: d}
 	requests := fullRequestView{fullView{d}}
 	d.fetcher, d.hedger = fetcher{d}, hedger{requests}
 	d.thief = thief{view: requests, hedger: &d.hedger, estimates: &d.estimates}
@@ -276,7 +273,7 @@ func (d *download) target(c *connection) transport.Target {
 			header.Del(name)
 		}
 	}
-	return transport.Target{URL: c.url, Header: header, Jar: d.Jar, Bare: d.policy.isMinimal(), IsFile: d.asker.wantsFile()}
+	return transport.Target{URL: c.url, Header: header, Bare: d.policy.isMinimal(), IsFile: d.asker.wantsFile()}
 }
 
 // limit is the offset before which bytes may be requested.

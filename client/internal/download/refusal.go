@@ -70,7 +70,7 @@ func (rf *refusals) unreachable(c *connection, err error) (pause time.Duration, 
 				return pause, true
 			}
 		}
-		rf.d.cancel(rf.d.watchdog.outage(rf.d.watchdog.problems()))
+		rf.d.cancel(rf.d.watchdog.problems())
 	}
 	return pause, true
 }
@@ -103,7 +103,7 @@ func (rf *refusals) exclude(c *connection, err error) {
 		rf.d.startRace(err)
 		return
 	}
-	rf.d.cancel(rf.d.watchdog.outage(rf.d.watchdog.problems()))
+	rf.d.cancel(rf.d.watchdog.problems())
 }
 
 // failed leaves the link alone, connects it again, or excludes it, as the

@@ -18,22 +18,20 @@ import (
 type File struct {
 	Options
 	part   *part
-	aside  *aside
 	record *record
 	begun  bool
 	// resumable is true if another download can prove that it has the same resource.
 	resumable bool
 	// earlier is the state that this download continues, its zero value without one.
 	earlier state
-	sample  sample
 }
 
 // Create opens the part for writing. It returns an error if the part cannot become the file, or
-// if another process writes it. Without NoReplace the caller has checked that the name is free
+// if another process writes it. Without noReplace the caller has checked that the name is free
 // or belongs to a plain file (plainfile.Into).
 func Create(o Options) (*File, error) {
-	if o.NoReplace {
-		if err := CheckFree(o.Name); err != nil {
+	if o.noReplace {
+		if err := checkFree(o.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -45,20 +43,33 @@ func Create(o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{Options: o, part: part, aside: &aside{part: part, log: o.Log}, record: newRecord(part, o)}, nil
+	return &File{Options: o, part: part, record: newRecord(part, o)}, nil
 }
 
-// Continues reports whether an earlier download has left a state.
+// Continues reports whether an earlier download has left a part with its state.
 func (f *File) Continues() bool {
-	if !f.Resume {
-		return false
+	_, ok := found(f.part.name())
+	return ok && f.Resume
+}
+
+// Fits reports whether the part from an earlier download belongs to the resource.
+func (f *File) Fits(resource transport.Resource) bool {
+	s, ok := found(f.part.name())
+	return ok && f.fits(s, resource)
+}
+
+// resume returns the ranges that an earlier download has left. It refuses a part with bytes of
+// another resource. Without Resume, and without a state, it empties the part.
+func (f *File) resume(resource transport.Resource) ([]ranges.Range, error) {
+	s, ok := found(f.part.name())
+	switch {
+	case ok && f.fits(s, resource):
+		f.earlier = s
+		return s.ranges(), nil
+	case ok && f.Resume && s.proven() > 0:
+		return nil, fmt.Errorf("%s holds %d bytes of another file, or of another version: remove it, give another name, or begin anew with --resume=false", f.part.name(), s.proven())
 	}
-	for _, part := range []string{f.part.name(), f.aside.name()} {
-		if _, err := os.Lstat(stateOf(part)); err == nil {
-			return true
-		}
-	}
-	return false
+	return nil, f.part.clear()
 }
 
 // Begin prepares for the whole resource, and returns the ranges from earlier downloads.
@@ -79,9 +90,6 @@ func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Rang
 	if resource.Size > 0 {
 		err = f.part.allocate(resource.Size)
 	}
-	if err != nil && f.aside.exists {
-		err = fmt.Errorf("%w (an earlier part has as many as it needs, too: remove it if it is of no use)", err)
-	}
 	return have, err
 }
 
@@ -97,9 +105,6 @@ func (f *File) Resize(size quantity.Bytes) error { return f.part.file.Truncate(i
 
 // WriteAt writes p at offset. It may be called concurrently.
 func (f *File) WriteAt(p []byte, offset int64) (int, error) {
-	if err := f.sample.compare(f.part.file, p, offset); err != nil {
-		return 0, err
-	}
 	n, err := f.part.file.WriteAt(p, offset)
 	if !f.resumable {
 		return n, err
@@ -161,17 +166,13 @@ func (f *File) rename() error {
 		return err
 	}
 	move := plainfile.Rename
-	if f.NoReplace {
+	if f.noReplace {
 		move = renameNew
 	}
 	if err := move(f.part.name(), f.Name); err != nil {
 		return err
 	}
-	err := unlink(f.part.stateName())
-	if f.aside.exists {
-		err = errors.Join(err, f.aside.drop())
-	}
-	if err != nil {
+	if err := unlink(f.part.stateName()); err != nil {
 		return err
 	}
 	syncDirectory(f.Name)
@@ -191,7 +192,7 @@ func (f *File) Abort(distrust bool) error {
 	case !keep:
 	case distrust:
 		err = f.record.checkpoint(f.earlier)
-	case f.record.isSampleProven():
+	default:
 		if err = f.record.checkpoint(f.record.snapshot()); err != nil {
 			// An older state is still right, unless bytes are lost.
 			_, stateErr := os.Lstat(f.part.stateName())
@@ -200,9 +201,6 @@ func (f *File) Abort(distrust bool) error {
 	}
 	if !keep {
 		err = errors.Join(err, f.part.remove())
-		if f.aside.exists {
-			err = errors.Join(err, f.aside.restore())
-		}
 	}
 	return errors.Join(err, f.part.file.Close())
 }

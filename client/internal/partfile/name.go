@@ -13,17 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrExists means that a file with this name exists and must stay.
-var ErrExists = errors.New("the file exists: give another name or remove it")
+// errExists means that a file with this name exists and must stay.
+var errExists = errors.New("the file exists: give another name or remove it")
 
 // CheckName returns an error if the name may belong to another download's part or state. It
 // ignores case, because some file systems do.
 func CheckName(name string) error {
-	for _, part := range []string{".part", ".part" + asideEnding, ".part" + swapEnding} {
-		for _, ending := range []string{part, stateOf(part), stateOf(part) + ".new"} {
-			if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
-				return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
-			}
+	for _, ending := range []string{".part", stateOf(".part"), stateOf(".part") + ".new"} {
+		if strings.HasSuffix(strings.ToLower(filepath.Clean(name)), ending) {
+			return fmt.Errorf("%q ends in %s, as files of unfinished downloads do: give another name", name, ending)
 		}
 	}
 	return nil
@@ -31,7 +29,7 @@ func CheckName(name string) error {
 
 const (
 	// longestEnding is the longest ending of a part or state.
-	longestEnding = ".part" + swapEnding + ".state.new"
+	longestEnding = ".part.state.new"
 	// shortNames is how many bytes every file system allows in a name (eCryptfs).
 	shortNames = 143
 	// hashedBytes is how many bytes of its hash replace the end of a long name.
@@ -63,19 +61,19 @@ func nameOfPart(name string) (string, error) {
 	return directory + base + ".part", nil
 }
 
-// CheckFree returns an error unless a file can get the name without replacing another one.
-func CheckFree(name string) error {
+// checkFree returns an error unless a file can get the name without replacing another one.
+func checkFree(name string) error {
 	_, err := os.Lstat(name)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s: %w", name, ErrExists)
+		return fmt.Errorf("%s: %w", name, errExists)
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	}
 	return err
 }
 
-// renameNew renames a file. It fails with ErrExists if the new name is taken, even at the last
+// renameNew renames a file. It fails with errExists if the new name is taken, even at the last
 // moment.
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
@@ -86,7 +84,7 @@ func renameNew(from, to string) error {
 		err = &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
 	}
 	if errors.Is(err, os.ErrExist) {
-		err = fmt.Errorf("%s: %w", to, ErrExists)
+		err = fmt.Errorf("%s: %w", to, errExists)
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestNamesOfUnfinishedDownloadsAreRefused(t *testing.T) {
-	for _, name := range []string{"x.part", "a/x.PART", "x.part.state", "x.part.state.new", ".part", "x.part/.", "x.part.old", "x.part.old.state", "x.part.older.state.new"} {
+	for _, name := range []string{"x.part", "a/x.PART", "x.part.state", "x.part.state.new", ".part", "x.part/."} {
 		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), "as files of unfinished downloads do: give another name") {
 			t.Errorf("CheckName(%q) returns %v", name, err)
 		}
@@ -83,7 +83,7 @@ func TestNoFileLosesItsName(t *testing.T) {
 			}
 			write(from, "new")
 			write(to, "saved meanwhile")
-			if err := renameNew(from, to); !errors.Is(err, ErrExists) || err.Error() != to+": the file exists: give another name or remove it" {
+			if err := renameNew(from, to); !errors.Is(err, errExists) || err.Error() != to+": the file exists: give another name or remove it" {
 				t.Errorf("with a file there the error is %v", err)
 			}
 			expect(from, "new")
@@ -91,7 +91,7 @@ func TestNoFileLosesItsName(t *testing.T) {
 			if err := errors.Join(os.Remove(to), os.Symlink("nowhere", to)); err != nil {
 				t.Error(err)
 			}
-			if err := renameNew(from, to); !errors.Is(err, ErrExists) {
+			if err := renameNew(from, to); !errors.Is(err, errExists) {
 				t.Errorf("with a dangling link there the error is %v", err)
 			}
 			if err := os.Remove(to); err != nil {
@@ -112,7 +112,7 @@ func TestNoFileLosesItsName(t *testing.T) {
 }
 
 func TestAFileSavedMeanwhileStays(t *testing.T) {
-	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f", NoReplace: true}
+	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f", noReplace: true}
 	f, _ := begin(t, o, resource)
 	if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
 		t.Fatal(err)
@@ -120,10 +120,10 @@ func TestAFileSavedMeanwhileStays(t *testing.T) {
 	if err := os.WriteFile(o.Name, []byte("saved meanwhile"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Commit(); !errors.Is(err, ErrExists) {
+	if _, err := f.Commit(); !errors.Is(err, errExists) {
 		t.Errorf("Commit returns %v", err)
 	}
-	if _, err := Create(o); !errors.Is(err, ErrExists) {
+	if _, err := Create(o); !errors.Is(err, errExists) {
 		t.Errorf("another Create returns %v", err)
 	}
 	if text, _ := os.ReadFile(o.Name); string(text) != "saved meanwhile" {
@@ -147,7 +147,7 @@ func TestAFileSavedMeanwhileStays(t *testing.T) {
 // A complete file stays, even if no download could continue it.
 func TestAWholeFileStaysWhoseNameIsTaken(t *testing.T) {
 	for _, resume := range []bool{true, false} {
-		o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: resume, URL: "https://h/f", NoReplace: true}
+		o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: resume, URL: "https://h/f", noReplace: true}
 		f, _ := begin(t, o, transport.Resource{Size: 4, ETag: `"1"`, NoRanges: true})
 		if _, err := f.WriteAt([]byte("text"), 0); err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestAWholeFileStaysWhoseNameIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := f.Commit()
-		if told := strings.HasSuffix(err.Error(), "file.part is whole"); !errors.Is(err, ErrExists) || told != resume {
+		if told := strings.HasSuffix(err.Error(), "file.part is whole"); !errors.Is(err, errExists) || told != resume {
 			t.Errorf("Commit returns %v", err)
 		}
 		if text, _ := os.ReadFile(o.Name + ".part"); (string(text) == "text") != resume {
@@ -173,13 +173,13 @@ func TestCheckFree(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(directory, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckFree(filepath.Join(directory, "other")); err != nil {
+	if err := checkFree(filepath.Join(directory, "other")); err != nil {
 		t.Error(err)
 	}
-	if err := CheckFree(filepath.Join(directory, "file")); !errors.Is(err, ErrExists) {
+	if err := checkFree(filepath.Join(directory, "file")); !errors.Is(err, errExists) {
 		t.Errorf("a file that is there: %v", err)
 	}
-	if err := CheckFree(filepath.Join(directory, "file", "below")); !errors.Is(err, unix.ENOTDIR) {
+	if err := checkFree(filepath.Join(directory, "file", "below")); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("a name below a file: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package partfile
 import (
 	"encoding/hex"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -24,10 +23,8 @@ type Options struct {
 	// ServerName gives the file the name that the server proposes, if any, in the directory
 	// of Name. Then no file is replaced.
 	ServerName bool
-	// NoReplace keeps a file that has the name. Create and Commit then fail with ErrExists.
-	NoReplace bool
-	// Log, if not nil, reports parts that are set aside.
-	Log *slog.Logger
+	// noReplace keeps a file that has the name. Create and Commit then fail with errExists.
+	noReplace bool
 }
 
 // takeName uses the name that the server proposes, with ServerName.
@@ -35,14 +32,14 @@ func (o *Options) takeName(proposed string) error {
 	if !o.ServerName {
 		return nil
 	}
-	o.NoReplace = true
+	o.noReplace = true
 	if proposed != "" && CheckName(proposed) == nil {
 		name := filepath.Join(filepath.Dir(o.Name), proposed)
 		if _, err := os.Lstat(name); !errors.Is(err, unix.ENAMETOOLONG) {
 			o.Name = name
 		}
 	}
-	return CheckFree(o.Name)
+	return checkFree(o.Name)
 }
 
 // canResume reports whether another download could prove that it has the resource.
@@ -60,7 +57,7 @@ func (o *Options) fits(s state, r transport.Resource) bool {
 	case o.isChecksum(s):
 		return true
 	}
-	return s.ETag == r.ETag && s.LastModified == r.LastModified && (s.URL == o.URL || r.HasValidator())
+	return s.ETag == r.ETag && s.LastModified == r.LastModified && s.URL == o.URL
 }
 
 // isChecksum reports whether the state has the same checksum.

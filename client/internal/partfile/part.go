@@ -54,24 +54,6 @@ func (p *part) owned() error {
 	return err
 }
 
-// reopen opens the file that is called NAME.part now.
-func (p *part) reopen() error {
-	file, err := ownfile.OpenOrCreate(p.name(), 0o666)
-	if err != nil {
-		return err
-	}
-	current, err := lock(file)
-	if err == nil && !current {
-		err = errors.New("it was replaced")
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", file.Name(), errors.Join(err, file.Close()))
-	}
-	p.file.Close()
-	p.file, p.flush = file, file.Sync
-	return nil
-}
-
 // clear empties the part. It removes the state first: a state must never list missing bytes.
 func (p *part) clear() error {
 	if err := unlink(p.stateName()); err != nil {

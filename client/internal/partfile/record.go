@@ -22,8 +22,6 @@ type record struct {
 
 	mu      sync.Mutex
 	written *ranges.Set
-	// unproven holds the bytes of the sample that have not arrived yet.
-	unproven *ranges.Set
 	// pending counts the bytes since the last checkpoint, and checked is its time.
 	pending quantity.Bytes
 	checked time.Time
@@ -40,7 +38,7 @@ const (
 )
 
 func newRecord(p *part, o Options) *record {
-	return &record{part: p, url: o.URL, checksum: o.Checksum, written: &ranges.Set{}, unproven: &ranges.Set{}, checked: time.Now()}
+	return &record{part: p, url: o.URL, checksum: o.Checksum, written: &ranges.Set{}, checked: time.Now()}
 }
 
 // begin records a resource, of which an earlier download has written some ranges.
@@ -69,9 +67,8 @@ func (r *record) add(written ranges.Range) error {
 		return r.failed
 	}
 	r.written.Add(written)
-	r.unproven.Remove(written)
 	r.pending += written.Length
-	if r.checking == nil && r.isSampleProven() && (r.pending >= checkpointBytes || time.Since(r.checked) >= checkpointTime) {
+	if r.checking == nil && (r.pending >= checkpointBytes || time.Since(r.checked) >= checkpointTime) {
 		ended := make(chan struct{})
 		r.checking = ended
 		snapshot := r.snapshot()
@@ -126,7 +123,3 @@ func (r *record) settle() {
 		<-checking
 	}
 }
-
-// isSampleProven reports whether the whole sample has arrived; r.mu is held, or nothing is written.
-// Until then the state stays as it was.
-func (r *record) isSampleProven() bool { return r.unproven.First().Length == 0 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/linklab/linklab/client/internal/ownfile"
 	"github.com/linklab/linklab/client/internal/plainfile"
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -159,4 +161,39 @@ func syncDirectory(name string) {
 		_ = directory.Sync()
 		directory.Close()
 	}
+}
+
+// stateOf returns the name of a part's state.
+func stateOf(part string) string { return part + ".state" }
+
+// found returns the state of a part from an earlier download. ok is false without the part.
+func found(part string) (s state, ok bool) {
+	s, err := readState(stateOf(part))
+	if err != nil {
+		return state{}, false
+	}
+	file, err := ownfile.Open(part)
+	if err != nil {
+		return state{}, false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	return s, err == nil && info.Size() == s.Size
+}
+
+// proven returns how many bytes a state lists as written.
+func (s state) proven() (bytes int64) {
+	for _, r := range s.Written {
+		bytes += r[1]
+	}
+	return bytes
+}
+
+// unlink removes a file if it exists.
+func unlink(name string) error {
+	err := unix.Unlink(name)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return &os.PathError{Op: "remove", Path: name, Err: err}
 }

@@ -80,46 +80,48 @@ func TestTheNextDownloadKeepsWrittenRanges(t *testing.T) {
 	}
 }
 
-// A state that does not match exactly is not used. It is set aside with its part before the
-// first write.
+// A part of another resource is refused. A part whose state says nothing of it is overwritten.
 func TestOtherStatesAreNotUsed(t *testing.T) {
 	other := func(change func(*transport.Resource)) transport.Resource {
 		r := resource
 		change(&r)
 		return r
 	}
-	for name, test := range map[string]struct {
-		damage   func(part, state string) error
-		url      string
-		resource transport.Resource
-	}{
-		"other ETag":          {nil, "https://h/f", other(func(r *transport.Resource) { r.ETag = `"2"` })},
-		"weak ETag now":       {nil, "https://h/f", other(func(r *transport.Resource) { r.ETag = "" })},
-		"other size":          {nil, "https://h/f", other(func(r *transport.Resource) { r.Size = 999 })},
-		"other Last-Modified": {nil, "https://h/f", other(func(r *transport.Resource) { r.LastModified = "" })},
-		"no ranges now":       {nil, "https://h/f", other(func(r *transport.Resource) { r.NoRanges = true })},
-		"other URL":           {nil, "https://h/g", resource},
-		"no part":             {func(part, _ string) error { return os.Remove(part) }, "https://h/f", resource},
-		"shorter part":        {func(part, _ string) error { return os.Truncate(part, 500) }, "https://h/f", resource},
-		"no state":            {func(_, state string) error { return os.Remove(state) }, "https://h/f", resource},
-		"cut state":           {func(_, state string) error { return os.Truncate(state, 50) }, "https://h/f", resource},
-		"empty state":         {func(_, state string) error { return os.Truncate(state, 0) }, "https://h/f", resource},
-		"one bit of the state": {func(_, state string) error {
-			text, err := os.ReadFile(state)
-			text[bytes.IndexByte(text, '4')] ^= 1
-			return errors.Join(err, os.WriteFile(state, text, 0o600))
-		}, "https://h/f", resource},
+	for name, r := range map[string]transport.Resource{
+		"other ETag":          other(func(r *transport.Resource) { r.ETag = `"2"` }),
+		"weak ETag now":       other(func(r *transport.Resource) { r.ETag = "" }),
+		"other size":          other(func(r *transport.Resource) { r.Size = 999 }),
+		"much larger":         other(func(r *transport.Resource) { r.Size = 1 << 60 }),
+		"no size":             other(func(r *transport.Resource) { r.Size = -1 }),
+		"other Last-Modified": other(func(r *transport.Resource) { r.LastModified = "" }),
+		"no validator":        other(func(r *transport.Resource) { r.ETag, r.LastModified = "", "" }),
+		"no ranges now":       other(func(r *transport.Resource) { r.NoRanges = true }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 			leave(t, o, resource)
-			if test.damage != nil {
-				if err := test.damage(o.Name+".part", o.Name+".part.state"); err != nil {
-					t.Fatal(err)
-				}
+			refuse(t, o, r)
+		})
+	}
+	for name, damage := range map[string]func(part, state string) error{
+		"no part":      func(part, _ string) error { return os.Remove(part) },
+		"shorter part": func(part, _ string) error { return os.Truncate(part, 500) },
+		"no state":     func(_, state string) error { return os.Remove(state) },
+		"cut state":    func(_, state string) error { return os.Truncate(state, 50) },
+		"empty state":  func(_, state string) error { return os.Truncate(state, 0) },
+		"one bit of the state": func(_, state string) error {
+			text, err := os.ReadFile(state)
+			text[bytes.IndexByte(text, '4')] ^= 1
+			return errors.Join(err, os.WriteFile(state, text, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
+			leave(t, o, resource)
+			if err := damage(o.Name+".part", o.Name+".part.state"); err != nil {
+				t.Fatal(err)
 			}
-			o.URL = test.url
-			f, have := begin(t, o, test.resource)
+			f, have := begin(t, o, resource)
 			defer f.Abort(true)
 			if have != nil {
 				t.Errorf("%+v is kept", have)

@@ -124,9 +124,9 @@ func what(mode os.FileMode) string {
 	return "no file"
 }
 
-// CheckReplaceable returns an error if the name leads to anything but a plain file. The name may be
+// checkReplaceable returns an error if the name leads to anything but a plain file. The name may be
 // free.
-func CheckReplaceable(name string) error {
+func checkReplaceable(name string) error {
 	info, err := os.Stat(name)
 	switch {
 	case err != nil: // Or a symbolic link to nothing, which is replaced itself.
@@ -141,7 +141,7 @@ func CheckReplaceable(name string) error {
 
 // Rename renames a file. The new name must belong to a plain file or to none.
 func Rename(from, to string) error {
-	if err := CheckReplaceable(to); err != nil {
+	if err := checkReplaceable(to); err != nil {
 		return err
 	}
 	return os.Rename(from, to)

@@ -1,4 +1,4 @@
-// Package quota limits the rate of links, and their volume of data in a period.
+// Package quota limits the rate of links, and their volume of data.
 package quota
 
 import (
@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -27,99 +27,36 @@ const (
 	minBurst = 4 << 10
 )
 
-// Link is the quota of one link for all of its connections. Without a limit it only counts.
+// Link is the quota of one link for all of its connections.
 type Link struct {
 	// Name is the name of the link.
 	Name string
 	// Rates are the limits of the link. Other links may share them.
 	Rates []*rate.Limiter
-	// Cap limits the bytes in each Period, 0 for no limit.
-	Cap    quantity.Bytes
-	Period Period
+	// Cap limits the bytes, 0 for no limit.
+	Cap quantity.Bytes
 
-	mu    sync.Mutex
-	usage Usage
+	// used counts the bytes of both directions, with TLS and without TCP and IP headers.
+	used atomic.Int64
 }
 
-// Usage is the volume of a period so far.
-type Usage struct {
-	// Since is the beginning of the period.
-	Since time.Time `json:"since"`
-	// Bytes counts both directions, with TLS and without TCP and IP headers.
-	Bytes quantity.Bytes `json:"bytes"`
-	// Period is the kind of the period.
-	Period Period `json:"period,omitempty"`
-}
-
-// Restore continues a stored account. It drops the account of a period that has ended.
-func (l *Link) Restore(u Usage) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.usage = u
-}
-
-// Usage returns the account of the present period.
-func (l *Link) Usage() Usage {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.roll()
-	return l.usage
-}
-
-// roll begins a new account at the end of the period. A clock that is set back does not end the
-// period.
-func (l *Link) roll() {
-	begin := l.Period.begin(time.Now())
-	switch {
-	case isLaterDay(begin, l.usage.Since):
-		l.usage = Usage{Since: begin, Period: l.Period}
-	case l.usage.Period != l.Period || l.usage.Since.After(l.Period.end(begin)):
-		// The account belongs to a part of this period: the kind of the period has changed, or the
-		// clock was ahead by more than one period.
-		l.usage.Since, l.usage.Period = begin, l.Period
-	}
-}
-
-// isLaterDay reports whether a's date is later than b's, each in its own time zone: a traveller to
-// the west passes the same midnight twice.
-func isLaterDay(a, b time.Time) bool {
-	return a.Format(time.DateOnly) > b.Format(time.DateOnly)
-}
-
-func (l *Link) add(bytes int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.roll()
-	l.usage.Bytes += quantity.Bytes(bytes)
-}
+func (l *Link) add(bytes int) { l.used.Add(int64(bytes)) }
 
 // Err returns a *CapError when the cap is reached.
 func (l *Link) Err() error {
-	if l.Cap == 0 {
+	if l.Cap == 0 || quantity.Bytes(l.used.Load()) < l.Cap {
 		return nil
 	}
-	usage := l.Usage()
-	if usage.Bytes < l.Cap {
-		return nil
-	}
-	return &CapError{Link: l.Name, Cap: l.Cap, Until: l.Period.end(usage.Since)}
+	return &CapError{Link: l.Name, Cap: l.Cap}
 }
 
 // CapError means that a link has reached its cap.
 type CapError struct {
 	Link string
 	Cap  quantity.Bytes
-	// Until is when the link may be used again, zero for never.
-	Until time.Time
 }
 
-func (e *CapError) Error() string {
-	text := fmt.Sprintf("the data cap of %d bytes is reached", e.Cap)
-	if e.Until.IsZero() {
-		return text
-	}
-	return text + " until " + e.Until.Format(time.RFC3339)
-}
+func (e *CapError) Error() string { return fmt.Sprintf("the data cap of %d bytes is reached", e.Cap) }
 
 // Permanent tells the engine that a retry soon will fail, too.
 func (*CapError) Permanent() bool { return true }

@@ -4,10 +4,8 @@ package soak
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -49,7 +47,7 @@ const (
 	// giveUp is how long a client waits for a byte: longer than the silence of several
 	// connections in a row.
 	giveUp = "3m"
-	// parallel is how many downloads daemon and proxy run at a time.
+	// parallel is how many downloads the proxy runs at a time.
 	parallel = 2
 
 	// connections is the value of --connections: how many connections a link may have at a time,
@@ -173,28 +171,20 @@ func TestSoak(t *testing.T) {
 	})
 
 	server.mu.Lock()
-	server.merged["proxy"], server.merged["serve"] = true, true // They download several files at a time.
+	server.merged["proxy"] = true // It downloads several files at a time.
 	server.mu.Unlock()
 	proxied := open("proxy", parallel*several*http1+spare, false)
 	// The proxy has room for further streams: a file ends for its client before it ends for the
 	// proxy. A file without room uses one link, and may fail with it.
 	proxy, stopProxy := s.start("proxy", append(flags, "--listen", "127.0.0.1:0", "--streams", strconv.Itoa(2*parallel)), "multilink proxy on ")
-	served := open("serve", parallel*several*http1, false)
-	socket := filepath.Join(s.directory, "socket")
-	_, stopDaemon := s.start("serve", append(flags, "--socket", socket, "--directory", s.directory, "--log-level", "info",
-		"--state-dir", filepath.Join(s.directory, "state"), "--parallel", strconv.Itoa(parallel)), "the daemon listens")
 	for i := range parallel {
 		wg.Go(func() {
 			s.repeat(fmt.Sprint("proxy ", i), func(n int, r *random.Rand) { s.proxied(proxied, proxy, fmt.Sprintf("proxy-%d-%d", i, n), r) })
 		})
-		wg.Go(func() {
-			s.repeat(fmt.Sprint("serve ", i), func(n int, r *random.Rand) { s.added(served, socket, fmt.Sprintf("serve-%d-%d", i, n)) })
-		})
 	}
 	wg.Wait()
 	stopProxy()
-	stopDaemon()
-	for _, c := range append(callers, proxied, served) {
+	for _, c := range append(callers, proxied) {
 		s.checkConnections(c)
 	}
 	t.Logf("seed %d, %v: %v", *seed, time.Since(s.started).Round(time.Second), s.ended)
@@ -502,27 +492,6 @@ func (s *soak) hung(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		s.t.Errorf("%s hangs: %v", what, err)
 	}
-}
-
-// added lets the daemon download a file.
-func (s *soak) added(c client, socket, path string) {
-	code, text := s.call(path, "add", c.base+path, "--wait", "--json", "--socket", socket)
-	var d struct{ State, Error string }
-	line, _, _ := strings.Cut(text, "\n")
-	if err := json.Unmarshal([]byte(line), &d); err != nil {
-		s.t.Errorf("%s: exit code %d: %s", path, code, text)
-		return
-	}
-	name := filepath.Join(s.directory, path)
-	switch d.State {
-	case "complete":
-		got, err := os.ReadFile(name)
-		s.right(c.name, path, got, err)
-		s.note(c.name, path, "", false)
-	default:
-		s.note(c.name, path, cmp.Or(d.Error, d.State), false)
-	}
-	s.remove(name)
 }
 
 // checkConnections compares the largest number of a client's connections at a time with the allowed

@@ -19,14 +19,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/daemon"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/output"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/upload"
 )
 
@@ -35,7 +33,7 @@ const (
 	// may bring something new until then, a little at a time.
 	patience = time.Minute
 	longest  = 12 * time.Hour
-	// wait is how long the client of a gateway waits, and a daemon is watched.
+	// wait is how long the client of a gateway waits.
 	wait = 10 * time.Minute
 	// overhead is what a connection costs besides bodies, in bytes: TLS and headers.
 	overhead = 2 << 10
@@ -52,7 +50,7 @@ var (
 	validatorsOf = []string{"ETag", "new ETags", "no validator", "date"}
 	lengthsOf    = []string{"length", "chunked", "wrong length"}
 	faultsOf     = []string{"cuts", "resets", "stalls", "503", "429", "403", "404", "500", "413", "507", "closes", "none"}
-	waysOf       = []string{"get", "get, one each", "single", "to a pipe", "gateway", "daemon", "put", "put, one each", "put, ranged"}
+	waysOf       = []string{"get", "get, one each", "single", "to a pipe", "gateway", "put", "put, one each", "put, ranged"}
 )
 
 // odd is a server made at random.
@@ -294,8 +292,6 @@ func (o *odd) run(t *testing.T) (out outcome) {
 			Links: options.Links, Scheduler: options.Scheduler, Overlap: options.Overlap, Window: options.Window, Rescue: true,
 			Connections: options.Connections, GiveUp: patience, LowestRate: options.LowestRate,
 		})
-	case "daemon":
-		out.err = o.queue(t, ctx, options, &out.told)
 	default:
 		var summary rundir.Summary
 		summary, out.err = download.Run(ctx, options)
@@ -327,43 +323,6 @@ func (o *odd) run(t *testing.T) (out outcome) {
 	}
 	out.received -= int64(len(n.accepted)) * overhead
 	return out
-}
-
-// queue downloads by a daemon, until that has ended or waits for long.
-func (o *odd) queue(t *testing.T, ctx context.Context, options download.Options, told *bool) error {
-	directory := t.TempDir()
-	q, err := daemon.Open(daemon.Options{
-		StateDirectory: directory, Directory: directory, Parallel: 1, Log: options.Log,
-		Prepare: func(*daemon.Request) (daemon.Run, error) {
-			options := options
-			options.Balance = new(transfer.Balance)
-			return func(ctx context.Context, to transfer.Recorder) (rundir.Summary, error) {
-				options.Recorders = []transfer.Recorder{to}
-				summary, err := download.Run(ctx, options)
-				*told = *told || summary.Size > 0
-				return summary, err
-			}, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	if _, err := q.Add(daemon.Request{URL: "https://server/file", Output: "file"}); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_, _ = q.Wait(ctx, 1)
-		cancel()
-	}()
-	_ = q.Run(ctx)
-	d, err := q.Get(1)
-	if err == nil && d.State != daemon.Complete {
-		err = fmt.Errorf("%s: %s", d.State, d.Error)
-	}
-	return err
 }
 
 // A download ends, and costs little, from whatever server: at most three times the file and 1 MB, and

@@ -17,12 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/daemon"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/proxy"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -47,7 +45,6 @@ var ways = map[string]func(*testing.T, context.Context, *network){
 	"put without rescue":         puts("alg1", false, 0),
 	"proxy, GET":                 proxies(http.MethodGet),
 	"proxy, POST":                proxies(http.MethodPost),
-	"serve":                      serves,
 }
 
 // keep lists the ways that have open connections when a working server begins to fail, and the
@@ -55,7 +52,6 @@ var ways = map[string]func(*testing.T, context.Context, *network){
 var keep = map[string][]string{
 	"get by adaptive": {"h2", "http/1.1"},
 	"get by alg3":     {"h2"},
-	"serve":           {"h2"},
 	// Over HTTP/2 a full connection holds a mutex of net/http, which stops simulated time.
 	"put by alg3": {"http/1.1"},
 }
@@ -164,35 +160,6 @@ func puts(algorithm string, rescue bool, most int) func(*testing.T, context.Cont
 			Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Connections: o.Connections, GiveUp: o.GiveUp,
 		})
 	}
-}
-
-// serves runs a daemon that downloads two of four files at a time.
-func serves(t *testing.T, ctx context.Context, n *network) {
-	o := options(n, "adaptive", true, 64)
-	o.Pool = download.NewPool()
-	defer o.Pool.Close()
-	directory := t.TempDir()
-	q, err := daemon.Open(daemon.Options{
-		StateDirectory: directory, Directory: directory, Parallel: 2, Log: o.Log,
-		Prepare: func(r *daemon.Request) (daemon.Run, error) {
-			return func(ctx context.Context, to transfer.Recorder) (rundir.Summary, error) {
-				o := o
-				o.Recorders = []transfer.Recorder{to}
-				return download.Run(ctx, o)
-			}, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Close()
-	for i := range 4 {
-		name := fmt.Sprint(i)
-		if _, err := q.Add(daemon.Request{URL: "https://server/" + name, Output: name}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	q.Run(ctx)
 }
 
 // proxies runs clients of a proxy. Each sends its next request after an answer.

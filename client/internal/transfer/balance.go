@@ -20,8 +20,7 @@ const (
 )
 
 // Balance is the account of a transfer: what arrived, and what of it was new. Bytes are new if
-// none at their offset arrived before. Only new bytes are progress. A transfer that is tried again
-// keeps its Balance.
+// none at their offset arrived before. Only new bytes are progress.
 type Balance struct {
 	// have is where bytes arrived, or were at the beginning.
 	have ranges.Set
@@ -32,14 +31,9 @@ type Balance struct {
 	// failures counts the answers that failed, and granted is what had moved at the last Grant.
 	failures int
 	granted  quantity.Bytes
-	// IsFresh is true if the present try has made progress, and Moved is when it did last. heard is
-	// when anything arrived last.
-	IsFresh      bool
+	// Moved is when the transfer made progress last, and heard when anything arrived last.
 	Moved, heard time.Duration
 }
-
-// Begin starts a try. Its times begin with 0.
-func (b *Balance) Begin() { b.IsFresh, b.Moved, b.heard = false, 0, 0 }
 
 // Has adds bytes that were there at the beginning.
 func (b *Balance) Has(have ...ranges.Range) {
@@ -61,7 +55,7 @@ func (b *Balance) Arrived(r ranges.Range, since, now time.Duration) (fresh quant
 // Came takes note that something moves at a time, and how much of it is new.
 func (b *Balance) Came(fresh quantity.Bytes, now time.Duration) {
 	if fresh > 0 {
-		b.IsFresh, b.Moved = true, now
+		b.Moved = now
 	} else {
 		b.Moved += now - max(b.heard, b.Moved)
 	}
@@ -91,9 +85,6 @@ func (b *Balance) Expect(size quantity.Bytes) {
 		b.size = size
 	}
 }
-
-// IsNew reports whether nothing has arrived in earlier tries.
-func (b *Balance) IsNew() bool { return b.received == 0 }
 
 // most returns how many bytes may arrive until a transfer fails.
 func (b *Balance) most() quantity.Bytes {

@@ -12,7 +12,6 @@ import (
 // it runs.
 func TestProgressIsWhatIsNew(t *testing.T) {
 	var b Balance
-	b.Begin()
 	b.Has(ranges.Range{Length: 100})
 	for i, step := range []struct {
 		part       ranges.Range
@@ -36,7 +35,7 @@ func TestProgressIsWhatIsNew(t *testing.T) {
 // raceLead is what a link brings in a race of unknown size.
 const raceLead quantity.Bytes = 4 << 20
 
-// A transfer may cost three times the file and a little, over all tries. Of two links both may begin.
+// A transfer may cost three times the file and a little. Of two links both may begin.
 func TestWhatATransferMayCost(t *testing.T) {
 	for _, test := range []struct {
 		size, received, more quantity.Bytes
@@ -53,7 +52,6 @@ func TestWhatATransferMayCost(t *testing.T) {
 		var b Balance
 		b.Expect(test.size)
 		b.Closed(test.received)
-		b.Begin()
 		if pays := b.CanPay(test.more, 0); pays != test.pays {
 			t.Errorf("%+v: it can pay: %v", test, pays)
 		}

@@ -68,7 +68,6 @@ func (c *Conn) Exchange(ctx context.Context, q Question) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	q.Target.keepCookies(response)
 	defer response.Body.Close()
 	answer := Answer{
 		Code: response.StatusCode, Status: response.Status, Header: response.Header,

@@ -215,7 +215,6 @@ func (c *Conn) Put(ctx context.Context, t Target, body io.Reader, part ranges.Ra
 	if err != nil {
 		return 0, "", err
 	}
-	t.keepCookies(response)
 	defer response.Body.Close()
 	if code := response.StatusCode; code == http.StatusTemporaryRedirect || code == http.StatusPermanentRedirect {
 		if err := failure(response); errors.As(err, new(*RedirectError)) {

@@ -16,8 +16,6 @@ import (
 type Target struct {
 	URL    *url.URL
 	Header http.Header
-	// Jar, if set, provides cookies and keeps those of answers.
-	Jar http.CookieJar
 	// Bare omits the fields that no server needs. The published results were measured
 	// without these fields, and only so they repeat to the byte.
 	Bare bool
@@ -25,24 +23,12 @@ type Target struct {
 	IsFile bool
 }
 
-// complete adds the header and the cookies of the target.
+// complete adds the header of the target.
 func (t Target) complete(request *http.Request) {
 	maps.Copy(request.Header, t.Header)
 	if host := request.Header.Get("Host"); host != "" {
 		request.Host = host // net/http ignores Host in the header.
 		request.Header.Del("Host")
-	}
-	if t.Jar != nil {
-		for _, cookie := range t.Jar.Cookies(t.URL) {
-			request.AddCookie(cookie)
-		}
-	}
-}
-
-// keepCookies keeps the cookies of an answer.
-func (t Target) keepCookies(response *http.Response) {
-	if t.Jar != nil {
-		t.Jar.SetCookies(t.URL, response.Cookies())
 	}
 }
 
@@ -68,7 +54,6 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 		response.Body.Close()
 		return nil, err
 	}
-	t.keepCookies(response)
 	return response, nil
 }
 

@@ -1,8 +1,7 @@
-// Package unixsocket listens on UNIX sockets of this user alone, and connects to them.
+// Package unixsocket listens on UNIX sockets of this user alone.
 package unixsocket
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -29,41 +28,6 @@ func Listen(path string) (net.Listener, error) {
 	previous := unix.Umask(0o177)
 	defer unix.Umask(previous)
 	return net.Listen("unix", path)
-}
-
-// Dial connects to the socket at path. The listener must belong to this user or root: another user
-// would learn what is sent.
-func Dial(ctx context.Context, path string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkPeer(conn.(*net.UnixConn)); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return conn, nil
-}
-
-func checkPeer(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var peer *unix.Ucred
-	var peerErr error
-	if err := raw.Control(func(fd uintptr) {
-		peer, peerErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return err
-	}
-	if peerErr != nil {
-		return fmt.Errorf("who listens: %w", peerErr)
-	}
-	if int(peer.Uid) != os.Geteuid() && peer.Uid != 0 {
-		return fmt.Errorf("another user (%d) listens there: give another path", peer.Uid)
-	}
-	return nil
 }
 
 // lock lets one process at a time check and replace a stale socket at path.

@@ -33,11 +33,10 @@ type Options struct {
 	URL  *url.URL
 	File io.ReaderAt
 	Size quantity.Bytes
-	// Header is sent with every request; Jar, if set, has cookies for them. To where a redirect
+	// Header is sent with every request. To where a redirect
 	// leads beyond the origin of URL, none of Private goes, nor Authorization, Cookie and Host.
 	Header  http.Header
 	Private []string
-	Jar     http.CookieJar
 	TLS     *tls.Config
 	// Hellos may be shared with other transfers. nil remembers nothing from connection to connection.
 	Hellos *transport.Hellos
@@ -298,7 +297,7 @@ func (u *upload) record(e rundir.Event) {
 
 // target is what a request is about, with what users have sent along.
 func (u *upload) target(to *url.URL) transport.Target {
-	return transport.Target{URL: to, Header: u.Header, Jar: u.Jar}
+	return transport.Target{URL: to, Header: u.Header}
 }
 
 // as is a question with what users have sent along.

@@ -2,7 +2,6 @@ package download
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,51 +9,13 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/throughput"
-	"github.com/linklab/linklab/client/internal/transfer"
-	"github.com/linklab/linklab/client/internal/transport"
 )
-
-// Outage is the error of a download for which no link reached the server, or
-// brought anything for too long. The same download may succeed later.
-type Outage struct {
-	Err error
-	// RetryAfter is how long the server asks to wait; 0 if it does not.
-	RetryAfter time.Duration
-	// Progress is true if new bytes arrived before.
-	Progress bool
-}
-
-func (o *Outage) Error() string { return o.Err.Error() }
-
-func (o *Outage) Unwrap() error { return o.Err }
 
 // watchdog ends a download in which nothing arrives.
 type watchdog struct {
 	d *download
 	// floor is the least rate of all links.
 	floor throughput.Floor
-}
-
-// outage makes err an Outage if a link may do better later, unless the server
-// has answered another one for good before anything arrived.
-func (w *watchdog) outage(err error) error {
-	var waits []time.Duration
-	for _, c := range w.d.connections {
-		status := new(transport.StatusError)
-		switch {
-		case c.out == nil:
-			waits = append(waits, 0)
-		case errors.As(c.out, &status) && status.Temporary():
-			waits = append(waits, status.RetryAfter)
-		case transfer.IsPermanent(c.out):
-		case w.d.payload == nil && w.d.race == nil:
-			return err
-		}
-	}
-	if len(waits) == 0 {
-		return err
-	}
-	return &Outage{err, slices.Min(waits), w.d.balance.IsFresh}
 }
 
 // giveUp ends the download if nothing new has arrived for too long.
@@ -81,7 +42,7 @@ func (w *watchdog) giveUp(now time.Duration) {
 		if problems := w.problems(); problems != nil {
 			err = fmt.Errorf("%w: %w", err, problems)
 		}
-		w.d.cancel(w.outage(err))
+		w.d.cancel(err)
 	}
 }
 
