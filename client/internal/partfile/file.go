@@ -59,7 +59,8 @@ func (f *File) Fits(resource transport.Resource) bool {
 }
 
 // resume returns the ranges that an earlier download has left. It refuses a part with bytes of
-// another resource. Without Resume, and without a state, it empties the part.
+// another resource. A part without a state is of a download that was killed early if it has the size
+// that this reserves, else of another program. Without Resume the part is emptied.
 func (f *File) resume(resource transport.Resource) ([]ranges.Range, error) {
 	s, ok := found(f.part.name())
 	switch {
@@ -68,6 +69,9 @@ func (f *File) resume(resource transport.Resource) ([]ranges.Range, error) {
 		return s.ranges(), nil
 	case ok && f.Resume && s.proven() > 0:
 		return nil, fmt.Errorf("%s holds %d bytes of another file, or of another version: remove it, give another name, or begin anew with --resume=false", f.part.name(), s.proven())
+	}
+	if info, err := f.part.file.Stat(); err != nil || f.Resume && info.Size() != 0 && info.Size() != int64(resource.Size) && !exists(f.part.stateName()) {
+		return nil, errors.Join(err, fmt.Errorf("%s may be another program's: remove it, give another name, or begin anew with --resume=false", f.part.name()))
 	}
 	return nil, f.part.clear()
 }
@@ -195,12 +199,16 @@ func (f *File) Abort(distrust bool) error {
 	default:
 		if err = f.record.checkpoint(f.record.snapshot()); err != nil {
 			// An older state is still right, unless bytes are lost.
-			_, stateErr := os.Lstat(f.part.stateName())
-			keep = stateErr == nil && f.record.failed == nil
+			keep = exists(f.part.stateName()) && f.record.failed == nil
 		}
 	}
 	if !keep {
 		err = errors.Join(err, f.part.remove())
 	}
 	return errors.Join(err, f.part.file.Close())
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }

@@ -204,3 +204,27 @@ func TestAllocateRefusesMoreThanTheDiskHolds(t *testing.T) {
 		t.Errorf("allocate returns %v", err)
 	}
 }
+
+// A browser may have left NAME.part. It stays, unless the user wants to begin anew.
+func TestThePartOfAnotherProgramStays(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name+".part", []byte("a browser's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, resume := range []bool{true, false} {
+		f, err := Create(Options{Name: name, Resume: resume})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Begin(transport.Resource{Size: 3}, ranges.Range{Length: 3})
+		if (err != nil) != resume {
+			t.Errorf("resume %t: error %v", resume, err)
+		}
+		if err := f.Abort(false); err != nil {
+			t.Error(err)
+		}
+		if text, err := os.ReadFile(name + ".part"); resume && string(text) != "a browser's" || !resume && !os.IsNotExist(err) {
+			t.Errorf("resume %t: the part holds %q, %v", resume, text, err)
+		}
+	}
+}
