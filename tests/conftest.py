@@ -29,6 +29,9 @@ PROBES = REPOSITORY / "tests" / "probes"
 TEST_ALL = os.environ.get("LINKLAB_TEST_ALL") == "1"
 """Whether tests run all combinations and compile all kernels (`make test-all`)."""
 
+REPEATS = 10 if TEST_ALL else 3
+"""How often a run is made that has to come out the same."""
+
 
 def is_in_part(row: int, column: int, every: int) -> bool:
     """Tells whether `make test` runs this combination of two lists: one in `every`, so that each row

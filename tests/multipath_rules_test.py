@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, TEST_ALL, Linklab, is_in_part, lines, program
+from conftest import PROBES, REPEATS, Linklab, is_in_part, lines, program
 from linklab.scenario.tcp import COUPLED_CONTROLS
 
 ScenarioFile = Callable[..., Path]
@@ -250,9 +250,9 @@ def run(linklab: Linklab, file: Path, who: str) -> tuple[Any, Path]:
 def test_on_two_links_it_is_ahead_of_one_tcp_as_the_papers_had_it(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    """RFC 6356, goal 1. Ten runs are the same to the digit, of which `make test` runs three."""
+    """RFC 6356, goal 1. All runs are the same to the digit."""
     file = scenario("two", size="20 MB", wifi=NEAR, lte=FAR)
-    runs = [run(linklab, file, "mptcp-2016") for _ in range(10 if TEST_ALL else 3)]
+    runs = [run(linklab, file, "mptcp-2016") for _ in range(REPEATS)]
     figures, run_dir = runs[0]
     alone, _ = run(linklab, file, "curl-wifi")
     assert figures["download_s"] < 0.65 * alone["download_s"]
