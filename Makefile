@@ -23,8 +23,17 @@ demo: setup ## compare the thesis' approaches over two emulated links (the first
 # The client's tests mostly wait, so the other stages run beside them. Each stage prints all at its end.
 .PHONY: test
 test: packages-test development ## all that CI decides by; CI also measures processor time
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target test-race lint site test-unit
-	@$(MAKE) --no-print-directory test-e2e
+	@$(SETUP)/stages begin
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target $(addprefix timed-,test-race lint site test-unit)
+	@$(MAKE) --no-print-directory timed-test-e2e
+	@$(SETUP)/stages end
+
+.PHONY: test-all
+test-all: export LINKLAB_TEST_ALL = 1
+test-all: test ## the same with all combinations, the whole default suite and all kernels compiled (an hour)
+
+timed-%:
+	@$(SETUP)/stages run $* $(MAKE) --no-print-directory $*
 
 .PHONY: setup
 setup: packages ## what runs need: Python, Go client, guest image and kernel

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from linklab.core.paths import PROFILES
+from linklab.places.guest import kernel
 from linklab.regression import baseline, fingerprint, suite
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
@@ -24,6 +25,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROBES = REPOSITORY / "tests" / "probes"
+
+TEST_ALL = os.environ.get("LINKLAB_TEST_ALL") == "1"
+"""Whether tests run all combinations and compile all kernels (`make test-all`)."""
+
+REPEATS = 10 if TEST_ALL else 3
+"""How often a run is made that has to come out the same."""
+
+
+def is_in_part(row: int, column: int, every: int) -> bool:
+    """Tells whether `make test` runs this combination of two lists: one in `every`, so that each row
+    and each column with as many entries occurs. `make test-all` runs all."""
+    return TEST_ALL or (row + column) % every == 0
 
 
 class _Scheduler(LoadScopeScheduling):  # type: ignore[misc]
@@ -134,6 +147,15 @@ def linklab(tmp_path: Path) -> Linklab:
         return Called(done.returncode, done.stdout, done.stderr + said_inside(done))
 
     return call
+
+
+@pytest.fixture(scope="session")
+def machine_kernel() -> Path:
+    """Returns the emulated machine's kernel. Only `make test-all` compiles it, in minutes on all cores.
+    After a change of its recipe, emulator/setup/lock-kernel does."""
+    if not TEST_ALL and kernel.cached(kernel.MACHINE) is None:
+        pytest.skip(f"the {kernel.MACHINE.called} is not made yet: make test-all")
+    return kernel.ensure(recipe=kernel.MACHINE)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from conftest import Linklab, called, command, environment
 from linklab.core import scratch
 from linklab.places import choice
 from linklab.places.emulated import machine, qemu
-from linklab.places.guest import image, kernel
+from linklab.places.guest import image
 
 SCENARIO = "emptcp-256kb-good-good"
 RECORDS = ("client.jsonl", "links.jsonl", "events.jsonl", "queues.jsonl", "h2o-access.jsonl")
@@ -40,7 +40,7 @@ def _records(out: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def native(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def native(tmp_path_factory: pytest.TempPathFactory, machine_kernel: Path) -> dict[str, bytes]:
     """The files of runs on this machine's own processor."""
     if platform.machine() != "x86_64":
         pytest.skip("User Mode Linux needs x86-64")
@@ -106,6 +106,7 @@ def test_a_function_of_python_chooses_its_processor(
         assert records.items() <= native.items()
 
 
+@pytest.mark.usefixtures("machine_kernel")
 def test_progress_tells_how_far_a_single_run_is(
     scenario: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_worker_of_a_campaign_keeps_its_machine(native: dict[str, bytes], tmp_
         time.sleep(0.02)
 
 
+@pytest.mark.usefixtures("machine_kernel")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
 def test_a_machine_that_boots_ends_with_linklab(how: signal.Signals, tmp_path: Path) -> None:
     """Ctrl-C removes its files, too. After a SIGKILL `linklab clean` does."""
@@ -200,11 +202,11 @@ def _commands(mark: str) -> list[str]:
 
 
 @pytest.fixture
-def booted() -> Iterator[machine.Machine]:
+def booted(machine_kernel: Path) -> Iterator[machine.Machine]:
     """A machine that waits for a job."""
     made = machine.Machine(
         qemu.find(),
-        kernel.ensure(recipe=kernel.MACHINE),
+        machine_kernel,
         image.ensure("guest"),
         64 << 20,
         (),

@@ -1,7 +1,7 @@
-"""Tests every fault of links, devices, server and disk with every algorithm with rescue.
+"""Tests every fault of links, devices, server and disk, and every algorithm with rescue.
 
-The file is complete, or the error is clear and the next call can go on. client/internal/download
-tests wrong answers of servers, in bubbles of fake time.
+Of their pairs `make test` runs a part. The file is complete, or the error is clear and the next call
+can go on. client/internal/download tests wrong answers of servers, in bubbles of fake time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import faults
 import pytest
-from conftest import REPOSITORY, Linklab, lines
+from conftest import REPOSITORY, Linklab, is_in_part, lines
 from faults import LINK_FAULTS, PROGRAMS, SEVERAL, SIZE_MB, SURE
 from linklab.core.paths import MULTILINK
 
@@ -27,23 +27,30 @@ IN_TIME = {f"{one.name}-rescue" for one in WITHOUT_HELP if one.compared} | {"ada
 """The algorithms that also have to end in time. Others may by definition give a slow link as much
 as a fast one (Download Booster). Their file has to be complete."""
 
+EVERY = 4
+"""Of the pairs of a fault and an algorithm, `make test` runs one in so many."""
 
-def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
+
+@pytest.mark.parametrize("row", range(EVERY))
+def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile, row: int) -> None:
+    """Each fault with a quarter of the algorithms, each algorithm with two faults."""
+    faulty = dict(list(LINK_FAULTS.items())[row::EVERY])
+    some = [who for at, who in enumerate(RESCUED) if is_in_part(row, at, EVERY)]
     files = []
-    for name, fault in LINK_FAULTS.items():
+    for name, fault in faulty.items():
         files.append(scenario(name, size=f"{SIZE_MB} MB", more=faults.events(fault)))
-    done = linklab("compare", *files, "-a", ",".join(RESCUED), "--json")
+    done = linklab("compare", *files, "-a", ",".join(some), "--json")
     assert done.code == 0, done.err
     comparisons = {one["scenario"]: one["rows"] for one in done.json["comparisons"]}
-    assert set(comparisons) == set(LINK_FAULTS)
+    assert set(comparisons) == set(faulty)
     late = {
-        f"{name}, {row['algorithm']}": row["download_s"]
-        for name, fault in LINK_FAULTS.items()
-        for row in comparisons[name]
-        if row["algorithm"] in IN_TIME and not row["download_s"] <= fault.longest_s
+        f"{name}, {one['algorithm']}": one["download_s"]
+        for name, fault in faulty.items()
+        for one in comparisons[name]
+        if one["algorithm"] in IN_TIME and not one["download_s"] <= fault.longest_s
     }
     assert late == {}
-    assert all(len(rows) == len(RESCUED) for rows in comparisons.values())
+    assert all(len(rows) == len(some) for rows in comparisons.values())
 
 
 APPLICATIONS = tuple(name for name in PROGRAMS if name != "file")
@@ -100,8 +107,17 @@ def test_nobody_waits_for_a_link_that_is_not_there(
 
 ALGORITHMS = [one.name for one in WITHOUT_HELP]
 
-EACH = f"for algorithm in {' '.join(ALGORITHMS)}; do"
-"""The shell's loop over all algorithms for several links."""
+
+def some_algorithms(row: int) -> list[str]:
+    """Returns the algorithms for several links that meet a fault in `make test`: one in three, from
+    another one on in the next row."""
+    return [name for column, name in enumerate(ALGORITHMS) if is_in_part(row, column, 3)]
+
+
+def each(names: list[str]) -> str:
+    """Returns the beginning of the shell's loop over algorithms."""
+    return f"for algorithm in {' '.join(names)}; do"
+
 
 GET = (
     f"{shlex.quote(str(MULTILINK))} get {{url}} --link wifi=wlan0 --link lte=rmnet0"
@@ -139,17 +155,18 @@ PROGRAM_FAULTS = {
 @pytest.mark.parametrize("fault", PROGRAM_FAULTS)
 def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile, fault: str) -> None:
     file = scenario("faults", size=f"{SIZE_MB} MB")
+    names = some_algorithms(list(PROGRAM_FAULTS).index(fault))
     script = (
-        f"host=2; {EACH}"
+        f"host=2; {each(names)}"
         f" {GET} & sleep 0.4; {PROGRAM_FAULTS[fault]}; wait $!; echo code=$?;"
         f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}; done"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
     words = done.out.split()
-    assert [word for word in words if word.startswith("code=")] == ["code=0"] * len(ALGORITHMS)
-    assert_whole(done.out, len(ALGORITHMS))
-    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * len(ALGORITHMS)
+    assert [word for word in words if word.startswith("code=")] == ["code=0"] * len(names)
+    assert_whole(done.out, len(names))
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * len(names)
 
 
 OWN_SERVER = """
@@ -205,8 +222,8 @@ def test_workloads_leave_nothing_behind(linklab: Linklab, scenario: ScenarioFile
     )
     done = linklab("exec", scenario("leaves", size="4 MB"), "--", "bash", "-c", script)
     assert done.code == 1, done.err  # grep's exit code if there is none.
-    each = ["code=0", "0", "0", "killed=143", "0", "0"]
-    assert done.out.split() == each * len(PLAYED)
+    words = ["code=0", "0", "0", "killed=143", "0", "0"]
+    assert done.out.split() == words * len(PLAYED)
 
 
 PLAYED = ("adaptive", "alg1", "gb-e", "emptcp-http", "booster", "dynsub")
@@ -254,33 +271,35 @@ def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) ->
 def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Its connections are reset, and no server listens for a while."""
     file = scenario("dies", size=f"{SIZE_MB} MB")
+    names = some_algorithms(len(PROGRAM_FAULTS))
     script = OWN_SERVER + (
-        f"{EACH} serve; {GET.replace('{url}', '$url')} &"
+        f"{each(names)} serve; {GET.replace('{url}', '$url')} &"
         " client=$!; sleep 0.4; end -KILL; sleep 1.5; serve; wait $client; echo code=$?;"
         f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}; end -TERM; done"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
     words = done.out.split()
-    assert [word for word in words if word.startswith("code=")] == ["code=0"] * len(ALGORITHMS)
-    assert_whole(done.out, len(ALGORITHMS))
-    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * len(ALGORITHMS)
+    assert [word for word in words if word.startswith("code=")] == ["code=0"] * len(names)
+    assert_whole(done.out, len(names))
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * len(names)
 
 
 def test_a_disk_without_room(linklab: Linklab, scenario: ScenarioFile) -> None:
     """The client notices before it downloads, and leaves nothing on the disk."""
     file = scenario("full", size=f"{SIZE_MB} MB")
+    names = some_algorithms(len(PROGRAM_FAULTS) + 1)
     script = (
         "mkdir /tmp/small; mount -t tmpfs -o size=8M tmpfs /tmp/small;"
-        f" {EACH}"
+        f" {each(names)}"
         f" {GET.replace('{output}', '/tmp/small/file')}; echo code=$?;"
         " ls -A /tmp/small | wc -l; done; umount /tmp/small"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
-    assert done.out.split()[: 2 * len(ALGORITHMS)] == ["code=1", "0"] * len(ALGORITHMS)
-    assert done.err.count("reserve 20000000 bytes") == len(ALGORITHMS)
-    assert done.err.count("no space left on device") == len(ALGORITHMS)
+    assert done.out.split()[: 2 * len(names)] == ["code=1", "0"] * len(names)
+    assert done.err.count("reserve 20000000 bytes") == len(names)
+    assert done.err.count("no space left on device") == len(names)
 
 
 def test_a_killed_client_is_resumed(linklab: Linklab, scenario: ScenarioFile) -> None:

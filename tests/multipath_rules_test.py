@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab, lines, program
+from conftest import PROBES, REPEATS, Linklab, is_in_part, lines, program
 from linklab.scenario.tcp import COUPLED_CONTROLS
 
 ScenarioFile = Callable[..., Path]
@@ -23,8 +23,9 @@ NEAR = "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue: 400 kB"
 FAR = "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 60 ms, queue: 400 kB"
 BURST_BYTES, BURSTS = 14_000, 100
 # In 480 s, shares of one control differ by 0.06 from seed to seed. BALIA is no farther from its bound.
-# So a mean over seeds is judged.
+# So a mean over seeds is judged. Of the seeds `make test` runs one for each control.
 SECONDS, TCPS, SEEDS = 480, 4, (1, 2, 3)
+CONTROLS = (*COUPLED_CONTROLS, "reno")
 
 
 def observed(
@@ -164,7 +165,8 @@ def share_of(linklab: Linklab, tmp_path: Path, control: str) -> float:
     fetch = f"exec python3 {FLOWS} fetch wlan0 {SECONDS} mptcp/{control}{' reno' * TCPS}"
     serve = f"python3 {FLOWS} serve {{port}} mptcp"
     shares = []
-    for seed in SEEDS:
+    row = CONTROLS.index(control)
+    for seed in (one for at, one in enumerate(SEEDS) if is_in_part(row, at, len(SEEDS))):
         options = ("--seed", str(seed), "--timeout", f"{2 * SECONDS}s", "--server", serve)
         done = linklab("exec", file, "--json", *options, "--", "sh", "-c", second + fetch)
         assert done.code == 0, done.err
@@ -248,9 +250,9 @@ def run(linklab: Linklab, file: Path, who: str) -> tuple[Any, Path]:
 def test_on_two_links_it_is_ahead_of_one_tcp_as_the_papers_had_it(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    """RFC 6356, goal 1. Ten runs are the same to the digit."""
+    """RFC 6356, goal 1. All runs are the same to the digit."""
     file = scenario("two", size="20 MB", wifi=NEAR, lte=FAR)
-    runs = [run(linklab, file, "mptcp-2016") for _ in range(10)]
+    runs = [run(linklab, file, "mptcp-2016") for _ in range(REPEATS)]
     figures, run_dir = runs[0]
     alone, _ = run(linklab, file, "curl-wifi")
     assert figures["download_s"] < 0.65 * alone["download_s"]

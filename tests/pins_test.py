@@ -67,6 +67,7 @@ def test_there_is_something_to_pin() -> None:
     assert {path.name for path in WORKFLOWS} >= {"release.yml", "test.yml", "action.yml"}
     assert {where for where, _ in images()} == {
         "release.yml",
+        "nightly.yml",
         "test.yml",
         "client/Dockerfile",
         "emulator/Dockerfile",

@@ -26,16 +26,16 @@ EPOCH = "1700000000"
 BUILT = b"built\n"
 
 
-def build_wheel(directory: Path, **env: str) -> Path:
-    """Builds this checkout's wheel in `directory`. It has no particular version if git knows none.
+def build_wheel(directory: Path, checkout: Path = REPOSITORY, **env: str) -> Path:
+    """Builds a checkout's wheel in `directory`. It has no particular version if git knows none.
     `env` may name a platform."""
     known = subprocess.run(
-        ["git", "-C", REPOSITORY, "rev-parse", "HEAD"], capture_output=True, check=False
+        ["git", "-C", checkout, "rev-parse", "HEAD"], capture_output=True, check=False
     )
     pretended = {} if known.returncode == 0 else {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0"}
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory],
-        cwd=REPOSITORY / "emulator",
+        cwd=checkout / "emulator",
         env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **pretended, **env},
         check=True,
         capture_output=True,
@@ -221,25 +221,47 @@ def test_a_missing_extra_is_named_before_anything_runs(
     assert list(tmp_path.rglob("run.json")) == []
 
 
+def lock_built(checkout: Path, *names: str) -> None:
+    """Gives kernels in a checkout's image.lock the hash of `BUILT`."""
+    lock = checkout / "emulator" / "linklab" / "places" / "guest" / "image.lock"
+    line = rf"built \1 {hashlib.sha256(BUILT).hexdigest()} {len(BUILT)}"
+    lock.write_text(re.sub(rf"(?m)^built ({'|'.join(names)}) .*", line, lock.read_text()))
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copies what a wheel is made of. Its image.lock names `BUILT` as the emulated machine's kernel,
+    which takes minutes to compile. `make release` compiles it and compares it with image.lock."""
+    directory = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(REPOSITORY / "emulator", directory / "emulator", symlinks=True)
+    for name in ("client", "profiles", "server", "LICENSE"):
+        (directory / name).symlink_to(REPOSITORY / name)
+    lock_built(directory, kernel.name(kernel.MACHINE))
+    return directory
+
+
 @pytest.fixture
 def of_release(tmp_path: Path) -> Path:
     """The directory of a release with kernels and clients."""
     directory = tmp_path / "release"
     directory.mkdir()
-    for recipe in kernel.RECIPES:
-        shutil.copy(kernel.ensure(recipe=recipe), directory / kernel.name(recipe))
+    shutil.copy(kernel.ensure(), directory)
+    (directory / kernel.name(kernel.MACHINE)).write_bytes(BUILT)
     for name in ("linux-amd64", "linux-arm64"):
         shutil.copy(REPOSITORY / "build" / "multilink", directory / f"multilink-{name}")
     return directory
 
 
 def test_the_wheel_for_x86_64_needs_no_compiler(
-    of_release: Path, tmp_path: Path, linklab: Linklab, scenario: Callable[..., Path]
+    checkout: Path,
+    of_release: Path,
+    tmp_path: Path,
+    linklab: Linklab,
+    scenario: Callable[..., Path],
 ) -> None:
     """It brings the kernel and the client. Only the userland is there already."""
-    wheel = build_wheel(
-        tmp_path / "wheel", LINKLAB_WHEEL="linux-amd64", LINKLAB_WHEEL_FROM=str(of_release)
-    )
+    where = {"LINKLAB_WHEEL": "linux-amd64", "LINKLAB_WHEEL_FROM": str(of_release)}
+    wheel = build_wheel(tmp_path / "wheel", checkout, **where)
     assert wheel.name.endswith("-py3-none-manylinux_2_17_x86_64.whl")
     venv = tmp_path / "venv"
     add_dependencies(installed_wheel(wheel, venv))
@@ -281,23 +303,25 @@ PLATFORMS = ("linux-amd64", "linux-arm64")
 @pytest.mark.parametrize("recipe", kernel.RECIPES, ids=lambda recipe: recipe.prefix)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_wheel_with_another_kernel_is_not_built(
-    platform: str, recipe: kernel.KernelRecipe, of_release: Path, tmp_path: Path
+    platform: str, recipe: kernel.KernelRecipe, checkout: Path, of_release: Path, tmp_path: Path
 ) -> None:
     (of_release / kernel.name(recipe)).write_text("of nobody knows where")
+    where = {"LINKLAB_WHEEL": platform, "LINKLAB_WHEEL_FROM": str(of_release)}
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        build_wheel(tmp_path / "wheel", LINKLAB_WHEEL=platform, LINKLAB_WHEEL_FROM=str(of_release))
+        build_wheel(tmp_path / "wheel", checkout, **where)
     named = f"{kernel.name(recipe)} is not the kernel that image.lock names"
     assert named in failed.value.stderr.decode()
 
 
-def test_the_wheel_for_arm64_brings_what_a_guest_needs(of_release: Path, tmp_path: Path) -> None:
+def test_the_wheel_for_arm64_brings_what_a_guest_needs(
+    checkout: Path, of_release: Path, tmp_path: Path
+) -> None:
     """The client of each processor, and the same kernels as the wheel for x86-64."""
     brought = {}
     for platform in PLATFORMS:
         (of_release / f"multilink-{platform}").write_text(f"the client for {platform}")
-        wheel = build_wheel(
-            tmp_path / platform, LINKLAB_WHEEL=platform, LINKLAB_WHEEL_FROM=str(of_release)
-        )
+        where = {"LINKLAB_WHEEL": platform, "LINKLAB_WHEEL_FROM": str(of_release)}
+        wheel = build_wheel(tmp_path / platform, checkout, **where)
         with zipfile.ZipFile(wheel) as packed:
             brought[platform] = {
                 name.rpartition("/")[2]: packed.read(name)
@@ -307,7 +331,8 @@ def test_the_wheel_for_arm64_brings_what_a_guest_needs(of_release: Path, tmp_pat
             (metadata,) = (one for one in packed.namelist() if one.endswith(".dist-info/WHEEL"))
             assert "Root-Is-Purelib: false\n" in packed.read(metadata).decode()
     assert wheel.name.endswith("-py3-none-manylinux_2_17_aarch64.whl")
-    kernels = {kernel.name(one): kernel.ensure(recipe=one).read_bytes() for one in kernel.RECIPES}
+    names = map(kernel.name, kernel.RECIPES)
+    kernels = {name: (of_release / name).read_bytes() for name in names}
     assert brought == {
         "linux-amd64": {"multilink": b"the client for linux-amd64", **kernels},
         "linux-arm64": {
@@ -390,9 +415,7 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     poisoned.write_text("of nobody knows where")
     shutil.copytree(REPOSITORY / "emulator", repository / "emulator", symlinks=True)
     if locked:
-        lock = repository / "emulator/linklab/places/guest/image.lock"
-        line = rf"built \1 {hashlib.sha256(BUILT).hexdigest()} {len(BUILT)}"
-        lock.write_text(re.sub(r"(?m)^built (\S+) .*", line, lock.read_text()))
+        lock_built(repository, r"\S+")
     (repository / "emulator/setup/client").write_text(
         '#!/bin/sh\ntouch "$2/multilink-linux-amd64"\n'
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Linklab
+from conftest import REPOSITORY, Linklab, json_of
 from linklab.commands import cli
 from linklab.places.guest import boot
 
@@ -86,26 +86,35 @@ def test_where_the_client_lies_changes_nothing(
     assert [letters for letters in came if came[letters] != came[39]] == []
 
 
+def record_with(runs: Path, setting: str) -> bytes:
+    """Returns the client's record of a download with a setting of Go's runtime."""
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp") as directory,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        client = Path(directory, "multilink")
+        shutil.copy(REPOSITORY / "build" / "multilink", Path(directory, "itself"))
+        client.write_text(f'#!/bin/sh\nGODEBUG="$GODEBUG,{setting}" exec {directory}/itself "$@"\n')
+        client.chmod(0o755)
+        patch.setenv("LINKLAB_MULTILINK", str(client))
+        run_dir: str = json_of(runs, "run", "hs-s7", "-a", "adaptive")["run_dir"]
+        return Path(run_dir, "client.jsonl").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def usual_record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The client's record with a setting that is Go's default."""
+    return record_with(tmp_path_factory.mktemp("usual"), "madvdontneed=1")
+
+
 @pytest.mark.parametrize("lacks", ["adx", "avx", "avx2", "bmi2", "erms"])
 def test_what_the_client_s_processor_can_do_changes_nothing(
-    linklab: Linklab, monkeypatch: pytest.MonkeyPatch, lacks: str
+    usual_record: bytes, tmp_path: Path, lacks: str
 ) -> None:
     """Nor does the amount of its allocations, on which garbage collection would depend, nor when
     Go's scheduler looks at the clock. Without BMI2 that is at other times.
     """
-    came = []
-    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
-        client = Path(directory, "multilink")
-        shutil.copy(REPOSITORY / "build" / "multilink", Path(directory, "itself"))
-        monkeypatch.setenv("LINKLAB_MULTILINK", str(client))
-        for what in ("madvdontneed=1", f"cpu.{lacks}=off"):  # The first is Go's default.
-            client.write_text(
-                f'#!/bin/sh\nGODEBUG="$GODEBUG,{what}" exec {directory}/itself "$@"\n'
-            )
-            client.chmod(0o755)
-            report = linklab("run", "hs-s7", "-a", "adaptive", "--json").json
-            came.append(Path(report["run_dir"], "client.jsonl").read_bytes())
-    assert came[0] == came[1]
+    assert record_with(tmp_path, f"cpu.{lacks}=off") == usual_record
 
 
 LOOKS = """
