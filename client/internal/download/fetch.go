@@ -88,6 +88,7 @@ func (f *fetcher) trouble(c *connection, s *session, err error) {
 	redirect := new(transport.RedirectError)
 	f.d.balance.Failed()
 	f.d.watchdog.pay()
+	defer f.d.watchdog.turn(err)
 	switch {
 	case f.d.ctx.Err() != nil:
 	case errors.As(err, new(sinkError)):

@@ -71,6 +71,16 @@ func (w *watchdog) pay() {
 	}
 }
 
+// turn asks for the whole file if ranges have become too dear: an answer to a small range may bring much
+// more, and what fails is asked for again.
+func (w *watchdog) turn(err error) {
+	d := w.d
+	canTurn := d.payload != nil && d.race == nil && d.ctx.Err() == nil && (d.window == nil || d.isProven())
+	if canTurn && d.balance.MayEnd() && d.balance.IsDear(w.open()) {
+		d.startRace(err)
+	}
+}
+
 // open returns what open sessions have brought.
 func (w *watchdog) open() (sum quantity.Bytes) {
 	for _, s := range w.d.sessions {

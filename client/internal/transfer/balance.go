@@ -104,6 +104,10 @@ func (b *Balance) CanPay(more, open quantity.Bytes) bool {
 // open is as in CanPay.
 func (b *Balance) Grant(open quantity.Bytes) { b.granted, b.failures = b.received+open, 0 }
 
+// IsDear reports whether half of what may arrive has arrived: it is time to ask in another way. open is
+// as in CanPay.
+func (b *Balance) IsDear(open quantity.Bytes) bool { return b.received+open > b.most()/2 }
+
 // IsOver reports whether too many bytes have moved, how many these are, and how many were new. open
 // is as in CanPay.
 func (b *Balance) IsOver(open quantity.Bytes) (moved, fresh quantity.Bytes, isOver bool) {

@@ -71,7 +71,9 @@ func TestAnotherWayIsGranted(t *testing.T) {
 	if _, _, isOver := b.IsOver(0); !isOver || !b.MayEnd() {
 		t.Error("40 MB for a file of 10 are not too much")
 	}
-	b.Grant(1e6)
+	if b.Grant(1e6); !b.IsDear(0) {
+		t.Error("40 MB for a file of 10 are not dear")
+	}
 	if _, _, isOver := b.IsOver(11e6); isOver || b.MayEnd() {
 		t.Error("the file may not come once more")
 	}
