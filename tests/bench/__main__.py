@@ -29,7 +29,6 @@ from rich.console import Console
 from bench.ablations import ablations
 from bench.algorithms import algorithms
 from bench.calibration import calibration
-from bench.campaign import campaign
 from bench.client import client
 from bench.common import CORES, Bench, BenchError, Result
 from bench.fairness import fairness
@@ -47,7 +46,7 @@ from bench.regress import regress
 from bench.repeatability import repeatability, sensitivity
 from bench.round_trips import round_trips
 from bench.servers import servers
-from bench.speed import kernel, speed
+from bench.speed import speed
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
@@ -61,9 +60,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         peers,
         client,
         live,
-        kernel,
         regress,
-        campaign,
         calibration,
         algorithms,
         ablations,
@@ -78,9 +75,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     )
 }
 ASKED = (
-    "kernel",
     "regress",
-    "campaign",
     "calibration",
     "algorithms",
     "ablations",
@@ -92,12 +87,12 @@ ASKED = (
     "packets",
     "round_trips",
 )
-"""Sections that only run when they are named. The kernel build takes minutes, and no target depends
-on it. 20 runs of the regression suite take over an hour (`regress --quick`: minutes). Calibration
-of the thesis' links takes ten minutes, and is needed when their models changed. All algorithms in
-all scenarios take hours, `ablations` and `field` a quarter of an hour, `faults` half an hour.
-`servers` needs packages and minutes, `processors` QEMU and half an hour, `queues` a quarter. `packets` and
-`round_trips` are parts of `fidelity`. With `--keep`, `algorithms` keeps the runs that it finds."""
+"""Sections that only run when they are named. 20 runs of the regression suite take over an hour
+(`regress --quick`: minutes). Calibration of the thesis' links takes ten minutes, and is needed when
+their models changed. All algorithms in all scenarios take hours, `ablations` and `field` a quarter
+of an hour, `faults` half an hour. `servers` needs packages and minutes, `processors` QEMU and half
+an hour, `queues` a quarter. `packets` and `round_trips` are parts of `fidelity`. With `--keep`,
+`algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 

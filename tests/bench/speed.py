@@ -1,23 +1,17 @@
-"""Sections `speed` and `kernel`: measure the lab's cost in real time."""
+"""Section `speed`: measures the lab's cost in real time."""
 
 from __future__ import annotations
 
 import os
-import signal
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
-from bench.common import CORES, Bench, BenchError, Result, environment, table, target
+from bench.common import CORES, Bench, Result, table, target
 
 TARGET_S = 9.0
 TARGET_RATIO = 9.0
 TARGET_SCALING = 1.8
-TARGET_BUILD_S = 240.0
 TARGET_BOOT_S = 0.7
 
 _HARDLY_A_DOWNLOAD = ("run", "emptcp-256kb-good-good", "-a", "curl-wifi")
@@ -104,25 +98,3 @@ def _pair(bench: Bench, call: tuple[object, ...], number: int, runs: int) -> flo
     begun = time.monotonic()
     bench.all(f"two guests, {number} of {runs}", [call, call], parallel=2)
     return time.monotonic() - begun
-
-
-def kernel(bench: Bench) -> Result:
-    """A guest kernel built from scratch, in a cache that goes away again."""
-    with tempfile.TemporaryDirectory(prefix="linklab-bench-cache-") as cache:
-        begun = time.monotonic()
-        build = subprocess.Popen(
-            [sys.executable, "-m", "linklab.places.guest"], env=environment(LINKLAB_CACHE=cache)
-        )
-        try:
-            code = build.wait()
-        finally:
-            build.send_signal(signal.SIGINT)  # It ends its compilers, if it still runs.
-            build.wait()
-        seconds = time.monotonic() - begun
-        if code != 0 or not list(Path(cache, "kernel").glob("linux-*")):
-            raise BenchError("the kernel build failed")
-    bench.say(
-        f"guest kernel from scratch on {CORES} cores: {seconds:.0f} s; "
-        + target("4 min", seconds <= TARGET_BUILD_S)
-    )
-    return {"build_s": seconds, "cores": CORES}
