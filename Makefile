@@ -30,7 +30,7 @@ test: packages-test development ## all that CI decides by; CI also measures proc
 
 .PHONY: test-all
 test-all: export LINKLAB_TEST_ALL = 1
-test-all: test ## the same with all combinations, the whole default suite and all kernels compiled (an hour)
+test-all: test ## the same with all combinations, the whole default suite and all kernels compiled
 
 timed-%:
 	@$(SETUP)/stages run $* $(MAKE) --no-print-directory $*

@@ -217,9 +217,10 @@ func TestAHelloThatIsTooLong(t *testing.T) {
 				}
 			}()
 			own := filepath.Join(t.TempDir(), "copy")
+			began := time.Now()
 			code, _, stderr := run(append([]string{"get", "https://" + box.Addr().String() + "/f", "-o", own, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "20s"}, flags...)...)
-			if copied, err := os.ReadFile(own); code != 0 || err != nil || !bytes.Equal(copied, file) {
-				t.Errorf("exit code %d, stderr %q", code, stderr)
+			if copied, err := os.ReadFile(own); code != 0 || err != nil || !bytes.Equal(copied, file) || time.Since(began) > 15*time.Second {
+				t.Errorf("exit code %d after %v, stderr %q", code, time.Since(began), stderr)
 			}
 			proxy := startProxy(t, append(flags, "--link", "wifi=lo")...)
 			response, err := http.Get("http://" + proxy + "/https://" + box.Addr().String() + "/f")

@@ -94,10 +94,13 @@ func (b *Balance) most() quantity.Bytes {
 	return mostCopies*max(b.have.Bytes(), leastFile) + slack
 }
 
+// whole returns the size of the file, as far as it is known.
+func (b *Balance) whole() quantity.Bytes { return max(b.size, b.have.Bytes()) }
+
 // CanPay reports whether so many more bytes may arrive, and all of the file after them. open is
 // what open connections have brought.
 func (b *Balance) CanPay(more, open quantity.Bytes) bool {
-	return b.received+open+more+max(b.size, b.have.Bytes()) <= b.most()
+	return b.received+open+more+b.whole() <= b.most()
 }
 
 // Grant lets the file move once more, whatever it cost before: the server is asked in another way.
@@ -112,6 +115,6 @@ func (b *Balance) IsDear(open quantity.Bytes) bool { return b.received+open > b.
 // is as in CanPay.
 func (b *Balance) IsOver(open quantity.Bytes) (moved, fresh quantity.Bytes, isOver bool) {
 	moved = b.received + open
-	isOver = moved > b.most() && (b.granted == 0 || moved-b.granted > max(b.size, b.have.Bytes())+slack)
+	isOver = moved > b.most() && moved-b.granted > b.whole()+slack
 	return moved, min(moved, b.have.Bytes()), isOver
 }

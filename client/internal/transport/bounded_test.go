@@ -22,29 +22,14 @@ import (
 
 // bomb answers with begin and then endlessly with then. It counts the bytes that it sends.
 func bomb(t *testing.T, begin, then string) (address string, sent *atomic.Int64) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
 	sent = new(atomic.Int64)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				http.ReadRequest(bufio.NewReader(conn))
-				_, err := io.WriteString(conn, begin)
-				for piece := strings.Repeat(then, 100); err == nil && sent.Load() < 64<<20; sent.Add(int64(len(piece))) {
-					_, err = io.WriteString(conn, piece)
-				}
-			}()
+	return listen(t, func(conn net.Conn) {
+		http.ReadRequest(bufio.NewReader(conn))
+		_, err := io.WriteString(conn, begin)
+		for piece := strings.Repeat(then, 100); err == nil && sent.Load() < 64<<20; sent.Add(int64(len(piece))) {
+			_, err = io.WriteString(conn, piece)
 		}
-	}()
-	return l.Addr().String(), sent
+	}), sent
 }
 
 // A server's header, trailer and interim answers are limited, with and without a Got1xxResponse.

@@ -18,32 +18,18 @@ import (
 // raw serves one answer to each request, as it is.
 func raw(t *testing.T, answer string) *url.URL {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
+	address := listen(t, func(conn net.Conn) {
+		for in := bufio.NewReader(conn); ; {
+			if _, err := http.ReadRequest(in); err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				for in := bufio.NewReader(conn); ; {
-					if _, err := http.ReadRequest(in); err != nil {
-						return
-					}
-					// Two writes: a head may arrive in parts.
-					for _, part := range []string{answer[:9], answer[9:]} {
-						_, _ = io.WriteString(conn, part)
-					}
-				}
-			}()
+			// Two writes: a head may arrive in parts.
+			for _, part := range []string{answer[:9], answer[9:]} {
+				_, _ = io.WriteString(conn, part)
+			}
 		}
-	}()
-	return &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/f"}
+	})
+	return &url.URL{Scheme: "http", Host: address, Path: "/f"}
 }
 
 // body looks like heads, and must stay as it is.
