@@ -68,6 +68,8 @@ type Options struct {
 	// set, says so of one whose size is not known.
 	Part  ranges.Range
 	Slice *Slice
+	// Once says that the URL may work once: the first request is for the whole file.
+	Once bool
 	// TakesLong says that the server is known to take long for each answer.
 	TakesLong bool
 	// Pool, if set, has connections of earlier downloads, and keeps those of
@@ -179,6 +181,8 @@ type download struct {
 	requests int
 	// ranged says that the server answered a range as such.
 	ranged bool
+	// repeats says that the server answered another request than one for the whole file: the URL works again.
+	repeats bool
 	// unranged counts how often links were told that they cannot, since bytes came.
 	unranged int
 	// race is set if the server can only send the resource as a whole.

@@ -202,6 +202,9 @@ func (f *fetcher) body(ctx context.Context, c *connection, r *request, opened *o
 func (f *fetcher) countRead(r *request, n int) (kept int, last bool) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
+	if quantity.Bytes(n) >= r.left() && r.isWhole && !f.d.repeats {
+		f.takeBack(r)
+	}
 	kept = int(min(quantity.Bytes(n), r.left()))
 	r.received += quantity.Bytes(kept)
 	r.wasted += quantity.Bytes(n - kept)
@@ -250,6 +253,7 @@ func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now time.Duration) {
 	if r.received == bytes {
 		r.first = now
+		f.d.repeats = f.d.repeats || !r.isWhole
 		f.d.record(now, &rundir.FirstByte{Link: c.link.Name, ID: r.id})
 		c.delays = append(c.delays[max(0, len(c.delays)-delaySamples+1):], now-r.issued)
 		f.answered(c, r.session, r.issued, now)

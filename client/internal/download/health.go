@@ -54,7 +54,7 @@ func (c *connection) sessions() []*session {
 
 // usable reports whether it can take requests.
 func (c *connection) usable(now time.Duration) bool {
-	return c.alive() && !c.link.down && !c.link.spared && now >= c.notBefore && c.link.refused == nil
+	return c.alive() && !c.link.down && !c.link.spared && now >= c.notBefore && c.link.refused == nil && !c.link.isSpent
 }
 
 // interrupted reports whether the link has no carrier since so short a time

@@ -39,6 +39,9 @@ type linkState struct {
 	// refused is why the link gets no ranges. It is used again where only a plain GET is
 	// left.
 	refused error
+	// isSpent says that the server refuses further requests of the link, as of a URL that works once, while an
+	// earlier answer goes on.
+	isSpent bool
 	// down says that the device has no carrier or is gone, and downSince since
 	// when.
 	down      bool

@@ -24,6 +24,8 @@ type opening struct {
 	on     *session
 	sent   time.Duration
 	cancel context.CancelFunc
+	// isWhole says that the request is for the file from its first byte to its end.
+	isWhole bool
 	// answered is closed when the rest is known.
 	answered chan struct{}
 	resource transport.Resource
@@ -36,12 +38,34 @@ type opening struct {
 // the first ones are not worth asking for before that is known.
 func (a *asker) isNew() bool { return a.d.Slice == nil && a.earlier == nil }
 
-// open asks on a connected link for the next bytes that nobody has asked for.
-func (a *asker) open(c *connection) { a.openFor(c, schedule.OpeningOrder) }
+// open asks on a connected link for the next bytes that nobody has asked for, or for the whole file, of which others
+// take their part later.
+func (a *asker) open(c *connection) {
+	switch {
+	case !a.opensWhole(c):
+		a.openFor(c, schedule.OpeningOrder)
+	case !a.awaitsWhole():
+		a.openFor(c, ranges.ToEnd)
+	}
+}
+
+// opensWhole reports whether the first request of the connection is for the whole file. The URL may work once:
+// often one with a query does, which is signed or has a token.
+func (a *asker) opensWhole(c *connection) bool {
+	return a.d.Once || c.url.RawQuery != "" && a.d.window == nil
+}
+
+// awaitsWhole reports whether such a request may soon be answered.
+func (a *asker) awaitsWhole() bool {
+	now := time.Since(a.d.start)
+	return slices.ContainsFunc(a.openings, func(o *opening) bool {
+		return !o.isAnswered() && o.link.session == o.on && o.link.alive() && now-o.sent < max(firstSilence, 2*o.link.rtt.Last)
+	})
+}
 
 // openFor asks for so many.
 func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
-	if len(a.openings) == 0 {
+	if len(a.openings) == 0 || a.opensWhole(c) {
 		a.opened = 0
 	}
 	proof := new(transport.Proof)
@@ -49,6 +73,7 @@ func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
 	o := &opening{
 		proof:    proof,
 		part:     ranges.Range{Offset: quantity.Bytes(a.opened) * schedule.OpeningOrder, Length: bytes},
+		isWhole:  bytes == ranges.ToEnd && a.opened == 0,
 		link:     c,
 		on:       c.session,
 		sent:     time.Since(a.d.start),
@@ -86,6 +111,10 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
 		a.unopened(c, o)
 	default:
+		if a.opensWhole(c) && a.d.window != nil && !o.resource.NoRanges {
+			// A reader does not let one answer be read while others bring what comes later.
+			o.resource.NoRanges, o.body = true, &transport.WholeBody{ReadCloser: o.body}
+		}
 		if o.resource.NoRanges {
 			a.whole = o
 		}

@@ -65,6 +65,7 @@ func (f *fetcher) issue(c *connection, assigned ranges.Range, from string, opene
 		From:   from,
 	})
 	if opened != nil {
+		r.isWhole = opened.isWhole
 		r.issued = opened.sent
 		r.cancel = func() { cancel(); opened.cancel() }
 	}
@@ -94,13 +95,33 @@ func (f *fetcher) failedOver(c, to *connection, bytes quantity.Bytes, reason str
 }
 
 // release makes bytes free that were assigned to a request, unless its duplicate
-// brings them.
+// brings them. If the URL may work once, an answer brings them that goes on with them.
 func (f *fetcher) release(r *request, left ranges.Range) {
-	if r.detach() != nil {
+	if r.detach() != nil || f.d.payload == nil {
 		return
 	}
-	if f.d.payload != nil {
-		f.d.payload.Release(left)
+	f.d.payload.Release(left)
+	for _, c := range f.d.connections {
+		for _, other := range c.active {
+			if f.d.asker.opensWhole(c) && other.left() > 0 {
+				next := ranges.Range{Offset: other.limit, Length: other.End() - other.limit}
+				f.shrink(c, other, -f.d.payload.TakeBeginning(next))
+				f.await(c)
+			}
+		}
+	}
+}
+
+// takeBack has the answer to the request for the whole file go on where another request has no answer yet: the URL
+// may work once.
+func (f *fetcher) takeBack(r *request) {
+	for _, c := range f.d.connections {
+		for _, other := range c.active {
+			if other.Offset == r.limit && other.received == 0 {
+				f.release(other, f.drop(c, other, time.Since(f.d.start)))
+				return
+			}
+		}
 	}
 }
 
@@ -113,6 +134,9 @@ func (f *fetcher) shrink(c *connection, r *request, bytes quantity.Bytes) {
 // ended takes a request off those in flight.
 func (f *fetcher) ended(c *connection, r *request, now time.Duration) {
 	c.active = slices.DeleteFunc(c.active, func(other *request) bool { return other == r })
+	for _, l := range f.d.links {
+		l.isSpent = l.isSpent && !r.isWhole && l != c.link
+	}
 	if tail := r.tail(); tail > 0 {
 		r.session.stale, r.session.lateAt = r.session.Unread()+tail, now
 	}

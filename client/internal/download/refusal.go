@@ -106,6 +106,13 @@ func (rf *refusals) exclude(c *connection, err error) {
 	rf.d.cancel(rf.d.watchdog.problems())
 }
 
+// isAnswered reports whether an answer to another request of the link arrives, or of any link to one for the whole file.
+func (rf *refusals) isAnswered(l *linkState) bool {
+	return slices.ContainsFunc(rf.d.connections, func(c *connection) bool {
+		return slices.ContainsFunc(c.active, func(r *request) bool { return r.isWhole || c.link == l && r.received > 0 })
+	})
+}
+
 // failed leaves the link alone, connects it again, or excludes it, as the
 // failure of the request deserves.
 func (rf *refusals) failed(c *connection, s *session, err error) {
@@ -118,6 +125,12 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 	switch {
 	case isDoubtful(err):
 		rf.doubt(c, s, err, now)
+	case isStatus && !waits && rf.d.asker.opensWhole(c) && rf.isAnswered(c.link):
+		// The URL may work once. Nobody asks again while an answer goes on.
+		c.link.isSpent = true
+		if !c.isFirst() {
+			rf.d.keeper.remove(c, now)
+		}
 	case errors.Is(err, transport.ErrNoRanges) && rf.d.payload == nil:
 	case errors.Is(err, transport.ErrNoRanges) && (!rf.d.ranged || c.failures >= mostWhole-1):
 		rf.d.startRace(err)

@@ -32,6 +32,8 @@ type request struct {
 	alone bool
 	// dropped says that nothing more is wanted.
 	dropped bool
+	// isWhole says that the server was asked for the file to its end.
+	isWhole bool
 	// duplicate is a request on another connection for what is left of this one. Of the
 	// duplicate, for which isDuplicate is true, it is the first request.
 	duplicate   *request

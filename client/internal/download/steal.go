@@ -62,7 +62,7 @@ func (t *thief) offer(x int, v victim, bytes quantity.Bytes, work schedule.Work,
 	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
 	isYoung := v.r.received == 0 && (unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
-	if !isYoung && v.r.duplicate == nil {
+	if !isYoung && v.r.duplicate == nil && !t.view.isProbed(v.r) {
 		t.victims.Offer(x, v, bytes)
 	}
 }

@@ -51,6 +51,17 @@ func (p *Payload) TakeAll(r Range) bool {
 	return true
 }
 
+// TakeBeginning assigns the beginning of r, as far as it is free, and returns its length.
+func (p *Payload) TakeBeginning(r Range) (length quantity.Bytes) {
+	for _, free := range p.free.Ranges() {
+		if free.Offset <= r.Offset && r.Offset < free.End() {
+			length = min(r.End(), free.End()) - r.Offset
+			p.free.Remove(Range{Offset: r.Offset, Length: length})
+		}
+	}
+	return max(0, length)
+}
+
 // Release makes assigned bytes that did not arrive free again.
 func (p *Payload) Release(r Range) { p.free.Add(r) }
 

@@ -125,3 +125,14 @@ func TestTakeAllTakesFreeRangesAlone(t *testing.T) {
 		}
 	}
 }
+
+// TakeBeginning assigns what is free of the beginning of a range, up to the next assigned byte.
+func TestTakeBeginning(t *testing.T) {
+	p := NewPayload(Range{Length: 100})
+	p.TakeAll(Range{Offset: 60, Length: 10})
+	for _, test := range []struct{ offset, length, want quantity.Bytes }{{60, 40, 0}, {69, 31, 0}, {40, 60, 20}, {40, 60, 0}, {70, 10, 10}, {80, 0, 0}, {80, 90, 20}, {100, 5, 0}, {0, 100, 40}} {
+		if got := p.TakeBeginning(Range{Offset: test.offset, Length: test.length}); got != test.want {
+			t.Errorf("of %d bytes from %d: %d bytes, want %d", test.length, test.offset, got, test.want)
+		}
+	}
+}

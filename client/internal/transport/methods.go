@@ -88,6 +88,11 @@ func (c *Conn) Begin(ctx context.Context, t Target, part ranges.Range) (Resource
 			resource.Server, resource.NoRanges = serverOf(response), true
 			return resource, newWholeBody(response, resource.Size), nil
 		}
+		if all := (ranges.Range{Length: ranges.ToEnd}); part == all && resource.Size >= 0 {
+			// The server serves ranges, and answers the one of the whole file with 200.
+			resource.Server = serverOf(response)
+			return resource, &exactBody{response.Body, resource.Size}, nil
+		}
 		err = ErrNoRanges
 	default:
 		err = failure(response)
