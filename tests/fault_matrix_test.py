@@ -1,4 +1,4 @@
-"""Tests every fault of links, devices, server and disk, and every algorithm with rescue.
+"""Tests every fault of links, devices, server and disk with the algorithms that have rescue.
 
 Of their pairs `make test` runs a part. The file is complete, or the error is clear and the next call
 can go on. client/internal/download tests wrong answers of servers, in bubbles of fake time.
@@ -12,45 +12,28 @@ from pathlib import Path
 
 import faults
 import pytest
-from conftest import REPOSITORY, Linklab, is_in_part, lines
-from faults import LINK_FAULTS, PROGRAMS, SEVERAL, SIZE_MB, SURE
+from conftest import REPOSITORY, Linklab, lines
+from faults import LINK_FAULTS, PROGRAMS, SIZE_MB, SURE
 from linklab.core.paths import MULTILINK
 
 ScenarioFile = Callable[..., Path]
 
-WITHOUT_HELP = [one for one in SEVERAL if not one.needs]
-"""All algorithms that need neither a player nor an energy model."""
 
-RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in WITHOUT_HELP)
-
-IN_TIME = {f"{one.name}-rescue" for one in WITHOUT_HELP if one.compared} | {"adaptive"}
-"""The algorithms that also have to end in time. Others may by definition give a slow link as much
-as a fast one (Download Booster). Their file has to be complete."""
-
-EVERY = 4
-"""Of the pairs of a fault and an algorithm, `make test` runs one in so many."""
-
-
-@pytest.mark.parametrize("row", range(EVERY))
-def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile, row: int) -> None:
-    """Each fault with a quarter of the algorithms, each algorithm with two faults."""
-    faulty = dict(list(LINK_FAULTS.items())[row::EVERY])
-    some = [who for at, who in enumerate(RESCUED) if is_in_part(row, at, EVERY)]
+def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
     files = []
-    for name, fault in faulty.items():
+    for name, fault in LINK_FAULTS.items():
         files.append(scenario(name, size=f"{SIZE_MB} MB", more=faults.events(fault)))
-    done = linklab("compare", *files, "-a", ",".join(some), "--json")
+    done = linklab("compare", *files, "-a", "adaptive", "--json")
     assert done.code == 0, done.err
     comparisons = {one["scenario"]: one["rows"] for one in done.json["comparisons"]}
-    assert set(comparisons) == set(faulty)
+    assert set(comparisons) == set(LINK_FAULTS)
     late = {
-        f"{name}, {one['algorithm']}": one["download_s"]
-        for name, fault in faulty.items()
+        name: one["download_s"]
+        for name, fault in LINK_FAULTS.items()
         for one in comparisons[name]
-        if one["algorithm"] in IN_TIME and not one["download_s"] <= fault.longest_s
+        if not one["download_s"] <= fault.longest_s
     }
     assert late == {}
-    assert all(len(rows) == len(some) for rows in comparisons.values())
 
 
 APPLICATIONS = tuple(name for name in PROGRAMS if name != "file")
@@ -85,43 +68,9 @@ def test_faults_of_links_under_workloads(
         assert "answers 502 Bad Gateway" in done.json["error"], who
 
 
-@pytest.mark.parametrize(
-    ("program", "fault", "who"),
-    [
-        # The rest was shared with a link without carrier, because that link had nothing to deliver.
-        ("player", "gone-for-good", "alg2-limited-rescue"),
-        # A link given up as slow, because its carrier was gone, was not used when it came back.
-        ("file", "both-gone", "alg3-dynamic-rescue"),
-        ("segments", "both-gone", "alg3-static-rescue"),
-    ],
-)
-def test_nobody_waits_for_a_link_that_is_not_there(
-    linklab: Linklab, tmp_path: Path, program: str, fault: str, who: str
-) -> None:
-    file = tmp_path / f"{program}-{fault}.yaml"
-    file.write_text(faults.text(file.stem, PROGRAMS[program], LINK_FAULTS[fault]))
-    done = linklab("run", file, "-a", who, "--json")
-    assert done.code == 0, done.json["error"]
-    assert done.json["figures"]["download_s"] < 15
-
-
-ALGORITHMS = [one.name for one in WITHOUT_HELP]
-
-
-def some_algorithms(row: int) -> list[str]:
-    """Returns the algorithms for several links that meet a fault in `make test`: one in three, from
-    another one on in the next row."""
-    return [name for column, name in enumerate(ALGORITHMS) if is_in_part(row, column, 3)]
-
-
-def each(names: list[str]) -> str:
-    """Returns the beginning of the shell's loop over algorithms."""
-    return f"for algorithm in {' '.join(names)}; do"
-
-
 GET = (
     f"{shlex.quote(str(MULTILINK))} get {{url}} --link wifi=wlan0 --link lte=rmnet0"
-    " --ca-file {ca} -o {output} --quiet --algorithm $algorithm --checksum sha-256=$LINKLAB_SHA256"
+    " --ca-file {ca} -o {output} --quiet --checksum sha-256=$LINKLAB_SHA256"
 )
 
 COMPARE = "echo $(sha256sum < {output} | cut -c -64) = $LINKLAB_SHA256"
@@ -155,18 +104,16 @@ PROGRAM_FAULTS = {
 @pytest.mark.parametrize("fault", PROGRAM_FAULTS)
 def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile, fault: str) -> None:
     file = scenario("faults", size=f"{SIZE_MB} MB")
-    names = some_algorithms(list(PROGRAM_FAULTS).index(fault))
     script = (
-        f"host=2; {each(names)}"
-        f" {GET} & sleep 0.4; {PROGRAM_FAULTS[fault]}; wait $!; echo code=$?;"
-        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}; done"
+        f"host=2; {GET} & sleep 0.4; {PROGRAM_FAULTS[fault]}; wait $!; echo code=$?;"
+        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
     words = done.out.split()
-    assert [word for word in words if word.startswith("code=")] == ["code=0"] * len(names)
-    assert_whole(done.out, len(names))
-    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * len(names)
+    assert [word for word in words if word.startswith("code=")] == ["code=0"]
+    assert_whole(done.out, 1)
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"]
 
 
 OWN_SERVER = """
@@ -190,7 +137,7 @@ def test_a_device_that_comes_back_is_used_at_once(linklab: Linklab, scenario: Sc
         "  - {at: 2 s, link: wifi, carrier: down}\n"
         "  - {at: 12300 ms, link: wifi, carrier: up}\n",
     )
-    done = linklab("run", file, "-a", "alg3-rescue", "--json")
+    done = linklab("run", file, "-a", "adaptive", "--json")
     assert done.code == 0, done.err
     events = [
         event
@@ -271,42 +218,39 @@ def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) ->
 def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Its connections are reset, and no server listens for a while."""
     file = scenario("dies", size=f"{SIZE_MB} MB")
-    names = some_algorithms(len(PROGRAM_FAULTS))
     script = OWN_SERVER + (
-        f"{each(names)} serve; {GET.replace('{url}', '$url')} &"
+        f"serve; {GET.replace('{url}', '$url')} &"
         " client=$!; sleep 0.4; end -KILL; sleep 1.5; serve; wait $client; echo code=$?;"
-        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}; end -TERM; done"
+        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; end -TERM"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
     words = done.out.split()
-    assert [word for word in words if word.startswith("code=")] == ["code=0"] * len(names)
-    assert_whole(done.out, len(names))
-    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * len(names)
+    assert [word for word in words if word.startswith("code=")] == ["code=0"]
+    assert_whole(done.out, 1)
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"]
 
 
 def test_a_disk_without_room(linklab: Linklab, scenario: ScenarioFile) -> None:
     """The client notices before it downloads, and leaves nothing on the disk."""
     file = scenario("full", size=f"{SIZE_MB} MB")
-    names = some_algorithms(len(PROGRAM_FAULTS) + 1)
     script = (
         "mkdir /tmp/small; mount -t tmpfs -o size=8M tmpfs /tmp/small;"
-        f" {each(names)}"
         f" {GET.replace('{output}', '/tmp/small/file')}; echo code=$?;"
-        " ls -A /tmp/small | wc -l; done; umount /tmp/small"
+        " ls -A /tmp/small | wc -l; umount /tmp/small"
     )
     done = linklab("exec", file, "--", "bash", "-c", script)
     assert done.code == 0, done.err
-    assert done.out.split()[: 2 * len(names)] == ["code=1", "0"] * len(names)
-    assert done.err.count("reserve 20000000 bytes") == len(names)
-    assert done.err.count("no space left on device") == len(names)
+    assert done.out.split()[:2] == ["code=1", "0"]
+    assert done.err.count("reserve 20000000 bytes") == 1
+    assert done.err.count("no space left on device") == 1
 
 
 def test_a_killed_client_is_resumed(linklab: Linklab, scenario: ScenarioFile) -> None:
     """It uses the state of the last checkpoint, 5 s after the start."""
     file = scenario("killed", size="100 MB", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms")
     script = (
-        "algorithm=alg3; ls $(dirname {output}) | wc -l;"
+        "ls $(dirname {output}) | wc -l;"
         f" {GET} --run-dir {{output}}.1 & sleep 6; kill -KILL $!; wait $!; echo code=$?;"
         f" {GET} --run-dir {{output}}.2; echo code=$?; ls -A $(dirname {{output}}) | wc -l;"
         f" {COMPARE};"

@@ -89,10 +89,7 @@ PROGRAMS = {
 
 SEVERAL = [one for one in TABLE if not one.one_link]
 
-RESCUED = tuple(one.name if one.rescue else f"{one.name}-rescue" for one in SEVERAL)
-"""All algorithms for several links with multilink's rescue, as people use them."""
-
-SURE = RESCUED
+SURE = tuple(one.name for one in SEVERAL if one.rescue)
 """The clients that have to complete every workload in time."""
 
 MULTIPATH = (

@@ -42,7 +42,7 @@ def rows(compared: Any) -> dict[str, Any]:
 def test_three_links_are_compared_plotted_and_published(
     linklab: Linklab, three: Path, tmp_path: Path
 ) -> None:
-    words = ("compare", three, "-a", "single-north,alg3-rescue,mptcp,aria2-8", "--json")
+    words = ("compare", three, "-a", "single-north,adaptive,mptcp,aria2-8", "--json")
     first, again = (linklab(*words) for _ in range(2))
     assert first.code == 0, first.err
     row = rows(first.json)
@@ -52,14 +52,14 @@ def test_three_links_are_compared_plotted_and_published(
     scenario = load(three)
     possible = oracle.single_link_s(scenario, "north") / oracle.oracle_s(scenario)
     assert possible == pytest.approx(2.17, abs=0.01)
-    assert row["single-north"]["download_s"] / row["alg3-rescue"]["download_s"] > 0.84 * possible
-    for name in ("alg3-rescue", "aria2-8", "mptcp"):
+    assert row["single-north"]["download_s"] / row["adaptive"]["download_s"] > 0.84 * possible
+    for name in ("adaptive", "aria2-8", "mptcp"):
         assert list(row[name]["links"]) == NAMES
         shares = {link: one["share"] for link, one in row[name]["links"].items()}
         assert [link for link, share in shares.items() if share > 0.05] == NAMES, name
 
     runs = {one.name.split("-seed")[0]: one for one in Path(first.json["run_dir"]).iterdir()}
-    rescued = runs["three-alg3-rescue"]
+    rescued = runs["three-adaptive"]
     served = {line["client"] for line in lines(rescued / "h2o-access.jsonl")}
     assert served == {"10.1.0.2", "10.2.0.2", "10.3.0.2"}
     assert [one["link"] for one in lines(rescued / "events.jsonl")] == ["south", "south"]
@@ -82,14 +82,14 @@ def test_three_links_are_regressed(linklab: Linklab, three: Path, tmp_path: Path
     suite = tmp_path / "links.yaml"
     suite.write_text(
         "name: links\nscenarios: [{scenario: ./three.yaml, size: 6 MB}]\n"
-        "algorithms: [single-south, alg1-rescue, alg3]\nverify: 1\n"
+        "algorithms: [single-south, adaptive, alg3]\nverify: 1\n"
     )
     made = linklab("regress", suite, "--update", "--reason", "the first")
     assert made.code == 0, made.err
     again = linklab("regress", suite, "--json")
     assert again.code == 0, again.err
     cells = again.json["cells"]
-    assert [cell["algorithm"] for cell in cells] == ["single-south", "alg1-rescue", "alg3"]
+    assert [cell["algorithm"] for cell in cells] == ["single-south", "adaptive", "alg3"]
     assert all(cell["now"] == cell["baseline"] for cell in cells)
 
 
@@ -108,7 +108,7 @@ def test_one_link_and_as_many_as_may_be(linklab: Linklab, tmp_path: Path, count:
     links = "".join(f"  l{n}: {{kind: {kind}, {link}}}\n" for n, kind in kinds)
     file = tmp_path / "many.yaml"
     file.write_text(f"name: many\npayload: {{size: {2 * count} MB}}\nlinks:\n{links}")
-    done = linklab("compare", file, "-a", "naive,alg3-rescue,mptcp", "--json")
+    done = linklab("compare", file, "-a", "naive,adaptive,mptcp", "--json")
     assert done.code == 0, done.out + done.err
     for name, row in rows(done.json).items():
         assert len(row["links"]) == count, name
@@ -128,7 +128,7 @@ def test_two_wifi_links_roam_each_by_itself(linklab: Linklab, tmp_path: Path) ->
         "events:\n  - {at: 500 ms, link: home, handover: next}\n"
         "  - {at: 700 ms, link: cafe, handover: next}\n"
     )
-    done = linklab("run", file, "-a", "alg3-rescue", "--json")
+    done = linklab("run", file, "-a", "adaptive", "--json")
     assert done.code == 0, done.out + done.err
     states = lines(Path(done.json["run_dir"]) / "links.jsonl")
     visited: dict[str, list[str]] = {"home": [], "cafe": []}

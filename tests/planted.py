@@ -37,9 +37,9 @@ REGRESSIONS = {
         "\tn.install(c, &session{",
     ),
     "fail-over lost": Change(
-        "internal/download/rescue.go",
-        "\t\treturn p.thief.steal(c, works, now)",
-        '\t\treturn r, "", false',
+        "internal/download/growth.go",
+        "\t\tif r, from, ok = p.thief.steal(c, works, now); !ok &&",
+        "\t\tif !ok &&",
     ),
 }
 

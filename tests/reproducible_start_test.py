@@ -35,7 +35,7 @@ def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) 
 
     with monkeypatch.context() as patch:
         patch.setattr(boot, "_guest_init", otherwise)
-        assert cli.main(["run", str(scenario), "-a", "alg1-rescue", "--out", str(to)]) == 0
+        assert cli.main(["run", str(scenario), "-a", "adaptive", "--out", str(to)]) == 0
     (directory,) = to.iterdir()
     return {name: (directory / name).read_bytes() for name in RECORDS}
 

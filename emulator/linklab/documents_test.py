@@ -216,9 +216,8 @@ def test_the_table_of_names_has_every_client_of_multilink() -> None:
     table = text.partition("## With or without rescue")[2].partition("What happens when")[0]
     named = set(re.findall(r"`([a-z0-9-]+)`", table))
     plain = {one.name for one in algorithms.TABLE if not one.one_link and not one.rescue}
-    rescued = {f"{name}-rescue" for name in plain}
     clients = {one.name for one in multilink.FAMILY.on_all}
-    assert clients - plain - rescued <= named
+    assert clients - plain <= named
     assert {"single-wifi", "single-lte", *registry.GROUPS} <= named
 
 

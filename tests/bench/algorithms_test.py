@@ -94,13 +94,13 @@ def test_who_is_far_behind_has_one_seed() -> None:
 
 def test_nothing_is_cut_at_80_columns() -> None:
     text = io.StringIO()
-    long = dict.fromkeys(("adaptive", "alg3-dynamic-rescue"), 0.9)
-    alone = made("random-1-07", **{"alg3-dynamic-rescue": 0.25})
+    long = dict.fromkeys(("adaptive", "alg3-dynamic"), 0.9)
+    alone = made("random-1-07", **{"alg3-dynamic": 0.25})
     Console(file=text, width=80).print(shown([made("emptcp-background-3-busy", **long), alone]))
     assert [line.split() for line in text.getvalue().splitlines()] == [
         ["scenario", "ideal", "s", "adaptive", "best", "other", "behind,", "%"],
-        ["emptcp-background-3-busy", "10.00", ".900", ".900", "alg3-dynamic-rescue", "0.0"],
-        ["random-1-07", "10.00", "-", ".250", "alg3-dynamic-rescue", "-"],
+        ["emptcp-background-3-busy", "10.00", ".900", ".900", "alg3-dynamic", "0.0"],
+        ["random-1-07", "10.00", "-", ".250", "alg3-dynamic", "-"],
     ]
 
 
@@ -132,6 +132,6 @@ def test_random_loss_is_that_of_links_events_and_radios(name: str, loses: bool) 
 
 def test_who_can_do_a_scenario_is_in_it() -> None:
     steady = _clients(SMALL, None)
-    assert {"adaptive", "alg3-rescue", "curl-wifi", "mptcp", "aria2-16"} <= set(steady)
+    assert {"adaptive", "curl-wifi", "mptcp", "aria2-16"} <= set(steady)
     assert not {"gb-e", "single-wifi"} & set(steady)  # It has no energy model; curl is beside it.
     assert _clients(SMALL, ["mptcp", "alg1"]) == ["alg1", "mptcp"]

@@ -107,7 +107,7 @@ def faults(bench: Bench) -> Result:
         why = f"{one.took_s:.1f} s" if one.failure is None else one.failure
         why += f", still for {one.still_s:.0f} s" if one.still_s else ""
         bench.say(f"{one.kind}: {one.program}, {one.fault}, {one.client}: {why}")
-    bench.say(target("no wrong file, nobody hangs, none of ours with rescue fails", not bad))
+    bench.say(target("no wrong file, nobody hangs, adaptive never fails", not bad))
     return {"runs": len(found), "bad": [asdict(one) for one in bad]}
 
 

@@ -49,12 +49,12 @@ def test_what_routers_say_for_a_client_that_is_gone_does_not_move_a_download() -
 
 
 def test_late_and_still_is_a_hang_of_those_that_have_to_end() -> None:
-    assert ending("alg3-rescue", 9.0, None, 0) == "whole"
-    assert ending("alg3-rescue", LATE_S, None, 0) == "slow"
-    assert ending("alg3-rescue", LATE_S, None, STILL_S + 1) == "hangs"
-    assert ending("alg3-rescue", None, "SHA-256 differs", 0) == "wrong"
+    assert ending("adaptive", 9.0, None, 0) == "whole"
+    assert ending("adaptive", LATE_S, None, 0) == "slow"
+    assert ending("adaptive", LATE_S, None, STILL_S + 1) == "hangs"
+    assert ending("adaptive", None, "SHA-256 differs", 0) == "wrong"
     assert ending("mptcp", None, "no answer", 0) == "refused"
-    assert ending("alg3-rescue", None, "no answer", 0) == "failed"
+    assert ending("adaptive", None, "no answer", 0) == "failed"
 
 
 def test_who_may_fail_hangs_too_if_he_says_so_too_late() -> None:
@@ -67,7 +67,7 @@ def test_who_may_fail_hangs_too_if_he_says_so_too_late() -> None:
 
 
 def test_a_run_that_linklab_had_to_end_is_a_hang_of_anybody() -> None:
-    for who in ("alg3", "alg3-rescue", "mptcp"):
+    for who in ("alg3", "adaptive", "mptcp"):
         assert ending(who, None, f"the guest was {HUNG} 120 s", 0) == "hangs"
 
 

@@ -32,10 +32,10 @@ MEGABYTES: Mapping[str, int] = {
 }
 """The downloads of each scenario: steady links, moving ones, breaking ones, and three links."""
 
-SAME = ("alg3-rescue", "alg1", "single-wifi")
+SAME = ("adaptive", "alg1", "single-wifi")
 """The clients that are recorded and run again."""
 
-OTHER = ("alg3-rescue", "alg3")
+OTHER = ("adaptive", "alg3")
 """The client that is recorded, and the one that is predicted from that."""
 
 RECORDS, CAPTURES = "records", "captures"
@@ -156,7 +156,7 @@ def _download_s(done: Done) -> float:
 def _verdict(bench: Bench, who: str, moved: list[float]) -> Result:
     off = [abs(one) for one in moved]
     median, worst = statistics.median(off), max(off)
-    what = ", predicted of alg3-rescue's" if who == OTHER[1] else ""
+    what = ", predicted of adaptive's" if who == OTHER[1] else ""
     bench.say(
         f"{who}{what}: median {percent(median)} %, worst {percent(worst)} %; "
         + target(

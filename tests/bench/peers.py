@@ -1,4 +1,4 @@
-"""Section `peers`: runs the algorithms, with and without rescue, beside foreign programs."""
+"""Section `peers`: runs the algorithms beside foreign programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from bench.common import Bench, Result, table
 
 BEST_SINGLE = ("curl-wifi", "curl-lte")
-COLUMNS = ("mptcp", "aria2-2", "aria2-8", "alg1", "alg2", "alg3", "alg3-rescue")
+COLUMNS = ("mptcp", "aria2-2", "aria2-8", "alg1", "alg2", "alg3")
 PEER_SCENARIOS = ("static-80-50", "static-7-66", "wifi-outage", "wifi-collapse", "wifi-gone")
 
 

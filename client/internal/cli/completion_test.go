@@ -37,7 +37,7 @@ func TestCompletions(t *testing.T) {
 		{"get --objective ", []string{"time", "energy"}},
 		{"proxy --min-tls-version 1.", []string{"1.2", "1.3"}},
 		{"get --log-level d", []string{"debug"}},
-		{"get --no-r", []string{"--no-rescue"}},
+		{"get --tls-l", []string{"--tls-legacy"}},
 		{"get ", nil},
 		{"completion b", []string{"bash"}},
 		{"workload pl", []string{"player"}},

@@ -125,7 +125,7 @@ func TestCredentialsInURLs(t *testing.T) {
 		"moved":                     {withCredentials(root + "/moved"), nil, false, 0},
 		"away":                      {withCredentials(root + "/away"), nil, false, 0},
 		"led to what is no way":     {withCredentials(root + "/nowhere"), nil, false, 1},
-		"cut off":                   {withCredentials(url), []string{"--no-rescue", "--algorithm", "naive"}, true, 1},
+		"cut off":                   {withCredentials(url), []string{"--algorithm", "naive"}, true, 1},
 		"wrong":                     {strings.Replace(url, "https://", "https://"+user+":geheim@", 1), nil, false, 1},
 		"nobody there":              {"https://" + user + ":geheim@127.0.0.1:1/f", nil, false, 1},
 		"over plain HTTP":           {"http://" + user + ":geheim@127.0.0.1:1/f", []string{"--checksum", "sha-256=" + strings.Repeat("0", 64)}, false, 2},

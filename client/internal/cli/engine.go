@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"crypto/tls"
 	"slices"
 	"strings"
@@ -19,12 +18,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// defaultAlgorithm is the default. It needs rescue. withoutRescue is the default with
-// --no-rescue.
-const (
-	defaultAlgorithm = "adaptive"
-	withoutRescue    = "alg3"
-)
+// defaultAlgorithm is the default.
+const defaultAlgorithm = "adaptive"
 
 // The values of --objective, and the algorithm that saves energy.
 const (
@@ -32,9 +27,6 @@ const (
 	objectiveEnergy = "energy"
 	energySaving    = "adaptive-energy"
 )
-
-// needsRescue is the reason in errors about features of rescue.
-const needsRescue = "it is a part of rescue, and does not go with --no-rescue"
 
 // mostSlowdown limits --slowdown: a download that takes longer never ends.
 const mostSlowdown = 1000
@@ -63,8 +55,6 @@ type engineFlags struct {
 	caFile      string
 	minTLS      string
 	legacyTLS   bool
-	rescue      bool
-	noRescue    bool
 	giveUp      time.Duration
 	lowest      string
 	wireless    string
@@ -73,8 +63,6 @@ type engineFlags struct {
 	dns         []string
 	ipv4, ipv6  bool
 
-	// usual is the default algorithm; defaultAlgorithm if empty.
-	usual string
 	// resident is true if the command keeps running: a link's device may appear later.
 	resident bool
 }
@@ -85,7 +73,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	f.upperLimit, f.first, f.segment = usual.UpperLimit, usual.FirstRequests, usual.Segment
 	f.buffer = schedule.PlayerBuffer
 	flags.StringArrayVar(&f.links, "link", nil, "use the device under this name, as NAME=DEVICE or DEVICE (repeatable; "+namesOf(func(a schedule.Algorithm) bool { return a.OneLink })+" takes one)")
-	flags.StringVar(&f.algorithm, "algorithm", cmp.Or(f.usual, defaultAlgorithm), "how to split the work (without rescue "+withoutRescue+" unless said otherwise): "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
+	flags.StringVar(&f.algorithm, "algorithm", defaultAlgorithm, "how to split the work: "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
 	flags.StringArrayVar(&f.bandwidths, "bandwidth", nil, "B of "+taking("bandwidth")+", as NAME=RATE such as wifi=80Mbit/s (repeatable; default: highest throughput seen)")
 	flags.Var(&f.upperLimit, "upper-limit", "U of "+taking("upper-limit"))
 	flags.Float64Var(&f.padding, "padding", usual.Padding, "f of "+taking("padding")+", above 0 to 1")
@@ -100,8 +88,6 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.objective, "objective", objectiveTime, "what "+defaultAlgorithm+" aims at: "+objectiveTime+", or "+objectiveEnergy+", the least energy in the time that --slowdown allows, which needs --energy-model")
 	flags.Float64Var(&f.slowdown, "slowdown", schedule.UsualSlowdown, "how much longer than over all links a download may take to save energy, as a part of that time, for "+taking("slowdown"))
 	flags.DurationVar(&f.window, "window", usual.Window, "time over which throughput is averaged")
-	flags.BoolVar(&f.rescue, "rescue", true, "make up for links that fail or fall behind, whatever the algorithm")
-	flags.BoolVar(&f.noRescue, "no-rescue", false, "let the first failure of a link end the download, and nobody but the algorithm decide")
 	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a new byte from any link after which the download fails (0: never)")
 	flags.StringVar(&f.lowest, "lowest-rate", "200bit/s", "least rate of all links together over the time of --give-up; below it the download fails (0: none)")
 	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
@@ -154,22 +140,12 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 	if f.giveUp < 0 {
 		return o, invalid("give-up", f.giveUp, "allowed are times such as 5m, and 0")
 	}
-	if f.noRescue && f.rescue && flags.Changed("rescue") {
-		return o, invalid("no-rescue", "", "it and --rescue exclude each other")
-	}
-	rescue := f.rescue && !f.noRescue
-	if !rescue && !flags.Changed("algorithm") {
-		f.algorithm = withoutRescue
-	}
 	if !(f.slowdown >= 0 && f.slowdown <= mostSlowdown) {
 		return o, invalid("slowdown", f.slowdown, "allowed is 0 to %d", mostSlowdown)
 	}
 	switch f.objective {
 	case objectiveTime:
 	case objectiveEnergy:
-		if !rescue {
-			return o, invalid("objective", f.objective, needsRescue)
-		}
 		if f.algorithm != defaultAlgorithm && f.algorithm != energySaving {
 			return o, invalid("objective", f.objective, "it is for the algorithm %s, not %s", defaultAlgorithm, f.algorithm)
 		}
@@ -188,7 +164,7 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 			return o, invalid("lowest-rate", f.lowest, "%w, and 0", err)
 		}
 	}
-	if o.Links, err = f.parseLinks(); err != nil {
+	if o.Links, err = f.parseLinks(algorithm.Rescue); err != nil {
 		return o, err
 	}
 	parameters := schedule.Parameters{
@@ -210,15 +186,10 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 	if algorithm.OneLink && len(o.Links) > 1 {
 		return o, invalid("algorithm", f.algorithm, "it uses one --link, not %d", len(o.Links))
 	}
-	if algorithm.Rescue {
-		if !rescue {
-			return o, invalid("algorithm", f.algorithm, needsRescue)
-		}
-	}
 	if algorithm.Takes("connections") {
 		o.Connections = &transfer.Connections{Most: f.connections}
 	}
-	o.Rescue = rescue
+	o.Rescue = algorithm.Rescue
 	if err = f.parseBandwidths(o.Links); err != nil {
 		return o, err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// With rescue the links' devices are watched. Without rescue nothing reads their changes.
+// An algorithm with rescue watches the links' devices. For others nothing reads their changes.
 func TestLinksAreWatchedForRescue(t *testing.T) {
-	for arguments, want := range map[string]bool{"--rescue": true, "--no-rescue": false} {
+	for arguments, want := range map[string]bool{"--algorithm=adaptive": true, "--algorithm=alg3": false} {
 		f, flags := engineFlags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
 		f.register(flags)
 		if err := flags.Parse([]string{"--link", "lo", arguments}); err != nil {

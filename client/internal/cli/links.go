@@ -14,7 +14,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-func (f *engineFlags) parseLinks() (links []transfer.Link, err error) {
+// parseLinks returns the links of the flags. They are watched if rescue is to know what happens to their devices.
+func (f *engineFlags) parseLinks(watches bool) (links []transfer.Link, err error) {
 	if len(f.links) == 0 {
 		return nil, errors.New("at least one --link is needed, as NAME=DEVICE or DEVICE")
 	}
@@ -52,7 +53,7 @@ func (f *engineFlags) parseLinks() (links []transfer.Link, err error) {
 			Device: l.Device, Siblings: devices, NameServers: servers, Family: family, Memory: memory, FewAcks: f.algorithm == energySaving,
 		}
 		links[i].Dial, links[i].Packets = by.Dial, by.Packets
-		if !f.rescue || f.noRescue {
+		if !watches {
 			continue
 		}
 		watch := link.Watcher{Device: l.Device, WirelessFile: f.wireless}.Watch

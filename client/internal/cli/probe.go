@@ -46,7 +46,6 @@ type probeFlags struct {
 
 func newProbe(logs *logging) *cobra.Command {
 	f := &probeFlags{}
-	f.usual = withoutRescue // One connection each: the result shows the link alone.
 	command := &cobra.Command{
 		Use:   "probe",
 		Short: "Measure each link alone and all together",
@@ -95,7 +94,8 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
 		}
 		o := together
 		o.Links = together.Links[i : i+1]
-		o.Scheduler, o.Connections = alone.Scheduler(schedule.Parameters{}), nil
+		// One connection shows the link alone.
+		o.Scheduler, o.Rescue, o.Connections = alone.Scheduler(schedule.Parameters{}), true, nil
 		if err := f.part(command.Context(), stdout, l.Name, alone.Name, o); err != nil {
 			return err
 		}

@@ -278,7 +278,7 @@ func TestAPortalNeverShrinksThePart(t *testing.T) {
 		t.Cleanup(server.Close)
 		output := filepath.Join(t.TempDir(), "copy")
 		arguments := []string{"get", server.URL + "/file.bin", "--link", "wifi=lo", "--link", "lte=lo", "-o", output,
-			"--first-request", "100kB", "--upper-limit", "100kB", "--algorithm", "alg1", "--checksum", fmt.Sprintf("sha-256=%x", sha256.Sum256(file))}
+			"--connections", "1", "--checksum", fmt.Sprintf("sha-256=%x", sha256.Sum256(file))}
 		before := int64(0)
 		for call := range 16 {
 			mu.Lock()

@@ -25,8 +25,8 @@ type Algorithm struct {
 	Wins string   `json:"-"`
 	// Source is the publication.
 	Source string `json:"source"`
-	// Options are the flags of multilink that change its decisions. With rescue, every
-	// algorithm also depends on --bandwidth, --window and --overlap: they change the
+	// Options are the flags of multilink that change its decisions. An algorithm with rescue
+	// also depends on --bandwidth, --window and --overlap: they change the
 	// estimates of links and the time of the next request.
 	Options []string `json:"options"`
 	// Needs are those of Options that are required.
@@ -35,7 +35,8 @@ type Algorithm struct {
 	Kinds []energy.Kind `json:"kinds,omitempty"`
 	// OneLink is true if it uses only one link.
 	OneLink bool `json:"one_link"`
-	// Rescue is true if it works only with rescue.
+	// Rescue is true if it makes up for links that fail or fall behind. All others are as published: the
+	// first failure of a link ends the download.
 	Rescue bool `json:"rescue"`
 	// Compared is true for the algorithms in the thesis' tables. linklab's word
 	// "published" stands for these.

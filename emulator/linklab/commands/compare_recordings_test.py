@@ -19,10 +19,10 @@ def drive(tmp_path: Path, options: Namespace, runs: Runs) -> Path:
     """A recording of 10 s, and a lab in which everybody takes 11 s."""
 
     def record(request: RunRequest, run_dir: Path) -> None:
-        simulated.run_dir(run_dir, BOTH, 11.0, SIZE, rescue=True)
+        simulated.run_dir(run_dir, BOTH, 11.0, SIZE)
 
     runs.damage = record
-    directory = simulated.run_dir(tmp_path / "My Drive", BOTH, 10.0, SIZE, rescue=True)
+    directory = simulated.run_dir(tmp_path / "My Drive", BOTH, 10.0, SIZE)
     options.scenarios, options.algorithms = [str(directory)], None
     return directory
 
@@ -33,18 +33,18 @@ def test_a_recording_is_laid_beside_who_was_recorded(
     options.runs = 2
     assert compare.run(options) == 0
     assert [(one.client_name, one.seed, one.scenario.name) for one in runs.requests] == [
-        ("alg3-rescue", 1, "recorded-my-drive"),
-        ("alg3-rescue", 2, "recorded-my-drive"),
+        ("alg3", 1, "recorded-my-drive"),
+        ("alg3", 2, "recorded-my-drive"),
     ]
     read = printed(capsys)
     (beside,) = read["predictions"]
-    assert (beside["recording"], beside["contestant"]) == (str(drive), "alg3-rescue")
+    assert (beside["recording"], beside["contestant"]) == (str(drive), "alg3")
     assert (beside["measured_s"], beside["predicted_s"]) == (10.0, 11.0)
     assert beside["error_ratio"] == pytest.approx(0.1)
     assert "A download does not show what went up" in beside["notes"]
     assert [one["link"] for one in beside["links"]] == ["wifi", "lte"]
     (comparison,) = read["comparisons"]
-    assert [row["algorithm"] for row in comparison["rows"]] == ["alg3-rescue"]
+    assert [row["algorithm"] for row in comparison["rows"]] == ["alg3"]
 
 
 def test_a_page_that_cannot_be_written_costs_no_results(
@@ -65,11 +65,11 @@ def test_a_page_that_cannot_be_written_costs_no_results(
 def test_others_are_predicted(
     drive: Path, runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options.algorithms, options.json = "alg1,alg3-rescue", False
+    options.algorithms, options.json = "alg1,alg3", False
     assert compare.run(options) == 0
-    assert [one.client_name for one in runs.requests] == ["alg3-rescue", "alg1"]
+    assert [one.client_name for one in runs.requests] == ["alg3", "alg1"]
     said = " ".join(capsys.readouterr().out.split())
-    assert f"{drive} alg3-rescue as recorded" in said
+    assert f"{drive} alg3 as recorded" in said
     assert "download, s 10.000 11.000 +10.0" in said
     assert "alg1" in said
 
@@ -77,7 +77,7 @@ def test_others_are_predicted(
 def test_two_directories_of_one_name_are_two_scenarios(
     drive: Path, runs: Runs, options: Namespace, tmp_path: Path
 ) -> None:
-    other = simulated.run_dir(tmp_path / "other" / "My Drive", BOTH, 10.0, SIZE, rescue=True)
+    other = simulated.run_dir(tmp_path / "other" / "My Drive", BOTH, 10.0, SIZE)
     options.scenarios.append(str(other))
     assert compare.run(options) == 0
     assert [one.scenario.name for one in runs.requests] == [

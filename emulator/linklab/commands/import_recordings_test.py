@@ -31,7 +31,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_a_download_becomes_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
-    simulated.run_dir(Path("r"), BOTH, rescue=True)
+    simulated.run_dir(Path("r"), BOTH)
     assert cli.main(["import", "r", "--scenario", "drive.yaml"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[:3] == [
@@ -40,7 +40,7 @@ def test_a_download_becomes_a_scenario(capsys: pytest.CaptureFixture[str]) -> No
         "lte         mean 20.00 Mbit/s, round trip 50.0 ms, queue 1006 kB",
     ]
     assert said[-2].startswith("note: A download does not show what went up")
-    assert said[-1] == "the same again: linklab run drive.yaml -a alg3-rescue"
+    assert said[-1] == "the same again: linklab run drive.yaml -a alg3"
     assert sorted(path.name for path in Path().glob("drive*")) == [
         "drive-lte.csv",
         "drive-wifi.csv",

@@ -14,6 +14,7 @@ import msgspec
 import msgspec.structs
 
 from linklab.core import records
+from linklab.core.algorithms import TABLE
 from linklab.core.bounded import ByName, Bytes, Few, Figure, Name, Nanoseconds, Rate
 from linklab.core.errors import LinklabError
 from linklab.core.limits import MAX_TIME_S
@@ -195,7 +196,9 @@ def _check_order(directory: Path, events: Sequence[ClientRecord]) -> None:
 def _contestant(start: _Start) -> str:
     """Returns the client that does in the lab what multilink did; "" if there is none."""
     links = [one.link for one in start.links]
-    rescue = "-rescue" if start.options.rescue else ""
-    wanted = [f"{start.algorithm}{rescue}", f"{start.algorithm}-{links[0]}", start.algorithm]
+    wanted = [f"{start.algorithm}-{links[0]}"]
+    # Earlier versions of multilink had rescue with every algorithm, which nobody in the lab has.
+    if any((one.name, one.rescue) == (start.algorithm, start.options.rescue) for one in TABLE):
+        wanted.append(start.algorithm)
     known = clients.names(links)
     return next((name for name in wanted if name in known), "")

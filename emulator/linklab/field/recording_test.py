@@ -15,14 +15,12 @@ BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0"))
 
 
 def test_a_download_is_read_back(tmp_path: Path) -> None:
-    found = recording.read(
-        simulated.run_dir(tmp_path, BOTH, 5.0, 10_000_000, rescue=True, upper_limit_bytes=7)
-    )
+    found = recording.read(simulated.run_dir(tmp_path, BOTH, 5.0, 10_000_000, upper_limit_bytes=7))
     assert [(one.link, one.device) for one in found.histories] == [
         ("wifi", "wlan0"),
         ("lte", "rmnet0"),
     ]
-    assert (found.contestant, found.is_complete) == ("alg3-rescue", True)
+    assert (found.contestant, found.is_complete) == ("alg3", True)
     assert (found.length_s, found.size_bytes) == (5.0, 10_000_000)
     assert found.client.upper_limit_bytes == 7
 
@@ -45,7 +43,8 @@ def test_every_option_that_a_scenario_sets_is_read_back(
 @pytest.mark.parametrize(
     ("algorithm", "links", "rescue", "contestant"),
     [
-        ("alg3", BOTH, True, "alg3-rescue"),
+        ("adaptive", BOTH, True, "adaptive"),
+        ("alg3", BOTH, True, ""),
         ("alg1", BOTH, False, "alg1"),
         ("single", BOTH[:1], False, "single-wifi"),
         ("single", BOTH[1:], True, "single-lte"),

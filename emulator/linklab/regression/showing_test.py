@@ -36,7 +36,7 @@ def test_a_table_of_changes_and_what_deviates() -> None:
 
 
 def test_many_algorithms_find_room_below_each_other_in_80_columns() -> None:
-    names = [*(f"algorithm{n}-rescue" for n in range(9)), "a-very-long-name-of-a-users-program"]
+    names = [*(f"algorithm{n}-limited" for n in range(9)), "a-very-long-name-of-a-users-program"]
     checked = tuple(
         CheckedCell(Cell("emptcp-background-3-busy", name, 1), Status.SAME, THEN, THEN)
         for name in names

@@ -19,13 +19,11 @@ TLS: Final = ("--min-tls-version", "1.3")
 
 @dataclass(frozen=True)
 class _Mode:
-    """Holds how multilink downloads: as published, where only the algorithm decides, or with
-    `rescue`, on one link or on all. `plain` disables padding. `segment` replaces the scenario's
-    segment size."""
+    """Holds how multilink downloads, on one link or on all. `plain` disables padding. `segment`
+    replaces the scenario's segment size."""
 
     algorithm: Algorithm
     link: str | None = None
-    rescue: bool = False
     plain: bool = False
     segment: str | None = None
 
@@ -45,15 +43,14 @@ class _Mode:
                 words += _flag(option, task)
         if self.plain:
             words.append("--plain")
-        rescue = ["--rescue", "--wireless-file", task.wireless]
-        words += rescue if self.rescue else ["--no-rescue"]
+        words += ["--wireless-file", task.wireless] if self.algorithm.rescue else []
         return [*words, *TLS]
 
     def get(self, task: Task) -> list[str]:
         """Returns the command of a download."""
         return [
             *(task.multilink, "get", task.url, *self.flags(task)),
-            *([] if self.rescue else ["--resume=false"]),
+            *([] if self.algorithm.rescue else ["--resume=false"]),
             *("--ca-file", task.ca_file, "--checksum", f"sha-256={task.sha256}"),
             *("--run-dir", task.run_dir, "-o", task.output),
         ]
@@ -139,12 +136,7 @@ ONE_LINK: Final = [one for one in TABLE if one.one_link]
 ALL_LINKS: Final = [one for one in TABLE if not one.one_link]
 
 _ON_ALL = (
-    *(_client(one.name, _Mode(one, rescue=one.rescue)) for one in ALL_LINKS),
-    *(
-        _client(f"{one.name}-rescue", _Mode(one, rescue=True))
-        for one in ALL_LINKS
-        if not one.rescue
-    ),
+    *(_client(one.name, _Mode(one)) for one in ALL_LINKS),
     *(
         _client(f"gb-{n}kb", _Mode(one, segment=f"{n}KiB"))
         for one in ALL_LINKS
@@ -168,7 +160,7 @@ ALIASES = {
     f"{one.alias}{variant}": f"{one.name}{variant}"
     for one in ALL_LINKS
     if one.alias
-    for variant in ("", "-rescue", "-plain")
+    for variant in ("", "-plain")
     if f"{one.name}{variant}" in _NAMES
 }
 """Descriptive names, and the clients that they stand for."""

@@ -28,8 +28,8 @@ LTE_B = [*LTE, "--bandwidth", "lte=52000000bit/s"]
 WITH_B = {"wifi=wlan0": WIFI_B, "lte=rmnet0": LTE_B}
 FILES = split("--ca-file /ca.pem --checksum sha-256=abcd --run-dir /run -o /tmp/x/out")
 TASK, RESCUE = (
-    ["--no-rescue", *clients.TLS, "--resume=false", *FILES],
-    ["--rescue", "--wireless-file", "/wireless", *clients.TLS, *FILES],
+    [*clients.TLS, "--resume=false", *FILES],
+    ["--wireless-file", "/wireless", *clients.TLS, *FILES],
 )
 CURL = ["curl", "--silent", "--show-error", "--fail"]
 CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
@@ -84,7 +84,6 @@ COMMANDS = {
         *TASK,
     ],
     **{name: multilink(name, WIFI, LTE, saved=TASK) for name in PUBLISHED if name != "alg3"},
-    **{f"{name}-rescue": multilink(name, WIFI, LTE, saved=RESCUE) for name in PUBLISHED},
     **{name: multilink(name, WIFI, LTE, saved=RESCUE) for name in ON_ALL if name not in PUBLISHED},
     "alg3-plain": multilink("alg3", WIFI, LTE, saved=TASK, plain=True),
     **{
@@ -197,15 +196,15 @@ def playing(scenario: Scenario) -> Scenario:
         (
             "single-wifi",
             [
-                *[*split("-- proxy --algorithm single"), *WIFI, "--no-rescue"],
+                *[*split("-- proxy --algorithm single"), *WIFI],
                 *[*clients.TLS, "--ca-file", "/ca.pem"],
             ],
         ),
         (
-            "naive-rescue",
+            "adaptive",
             [
-                *[*split("-- proxy --algorithm naive"), *WIFI, *LTE],
-                *split("--rescue --wireless-file /wireless"),
+                *[*split("-- proxy --algorithm adaptive"), *WIFI, *LTE],
+                *split("--wireless-file /wireless"),
                 *[*clients.TLS, "--ca-file", "/ca.pem"],
             ],
         ),
@@ -228,15 +227,15 @@ CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
     ("name", "words"),
     [
         (
-            "naive-rescue",
+            "adaptive",
             [
-                *[*PUT, "--algorithm", "naive", *WIFI, *LTE],
-                *[*split("--rescue --wireless-file /wireless"), *clients.TLS, *CHECKS],
+                *[*PUT, "--algorithm", "adaptive", *WIFI, *LTE],
+                *[*split("--wireless-file /wireless"), *clients.TLS, *CHECKS],
             ],
         ),
         (
             "single-lte",
-            [*PUT, "--algorithm", "single", *LTE, "--no-rescue", *clients.TLS, *CHECKS],
+            [*PUT, "--algorithm", "single", *LTE, *clients.TLS, *CHECKS],
         ),
         ("curl-wifi", ["curl", *SENDS, "--interface", "wlan0"]),
         ("mptcp", ["mptcpize", "run", "curl", *SENDS]),
@@ -299,7 +298,7 @@ def test_every_link_has_clients_of_its_own() -> None:
     assert over_mptcp == {"mptcp", *clients.multipath(THREE)}
     assert [client_of(name).name for name in names(THREE)] == list(names(THREE))
     with pytest.raises(KeyError):
-        client_of("alg4-rescue")
+        client_of("alg4")
 
 
 def test_groups() -> None:
@@ -319,13 +318,12 @@ def test_what_algorithms_need_of_a_scenario(small: Scenario) -> None:
     playing = replace(small, workload=Workload(player=MediaPlayer(rate_bps=5_000_000)))
     for name, scenario, has_energy, needed in (
         ("emptcp-http", small, False, "needs an energy model"),
-        ("emptcp-http-rescue", small, False, "needs an energy model"),
         ("emptcp-http", small, True, None),
         ("gb-e", playing, False, "needs an energy model"),
         ("gb-e", small, True, "a player as its `workload`"),
         ("gb-e", playing, True, None),
         ("dynsub", small, True, "a player as its `workload`"),
-        ("dynsub-rescue", playing, False, None),
+        ("dynsub", playing, False, None),
         ("gb-p", small, False, None),
     ):
         said = clients.misfit(name, scenario, has_energy=has_energy)
@@ -362,7 +360,8 @@ def test_names_and_aliases(small: Scenario) -> None:
 
     assert named("alg1") == named("static-limit") == "alg1"
     assert named("link-bdp-plain") == "alg3-plain"
-    assert named("dynamic-limit-rescue") == "alg2-rescue"
+    with pytest.raises(ValueError, match="'alg2-rescue': algorithms of publications run as pub"):
+        named("alg2-rescue")
     assert named("mine", "mine") == "mine"
     assert not set(clients.ALIASES) & set(names(LINKS))
     assert set(clients.ALIASES.values()) <= set(names(LINKS))
