@@ -38,7 +38,7 @@ REGRESSIONS = {
     ),
     "fail-over lost": Change(
         "internal/download/growth.go",
-        "\t\tif r, from, ok = p.thief.steal(c, works, now); !ok &&",
+        "\t\tif r, from, ok = p.stealer.steal(c, works, now); !ok &&",
         "\t\tif !ok &&",
     ),
 }

@@ -47,7 +47,7 @@ PARTS = {
         "internal/transfer/rates.go", "\tMostFirstByte = 2\n", "\tMostFirstByte = 1e6\n"
     ),
     "late bytes twice": Change(
-        "internal/download/hedge.go", "if thief.Rate == 0 ||", "if true || thief.Rate == 0 ||"
+        "internal/download/hedge.go", "if stealer.Rate == 0 ||", "if true || stealer.Rate == 0 ||"
     ),
     "help within a link": Change(
         "internal/download/steal.go", "if c.link.isQueued(now) {", "if true {"

@@ -119,7 +119,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 		if c.suspect && c.session != nil {
 			// Connections that were kept go on with it while this one is made.
 			silent = c.session
-			n.d.keeper.abandon(c, c.on(silent), lost, connected)
+			n.d.closer.abandon(c, c.on(silent), lost, connected)
 		}
 		n.d.policy.maintain(connected)
 		n.d.mu.Unlock()
@@ -134,7 +134,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 			// Nothing is asked of it any more by which it could prove itself, and it
 			// may be the one that the server serves at a time.
 			c.session = nil
-			n.d.keeper.close(c, silent, false)
+			n.d.closer.close(c, silent, false)
 		}
 		n.d.mu.Unlock()
 		return attemptError(attempt, err)
@@ -188,12 +188,12 @@ func (n *connector) install(c *connection, s *session, now time.Duration) {
 		if completing {
 			c.completing = append(c.completing, old)
 		} else {
-			n.d.keeper.abandon(c, c.on(old), lost, now)
+			n.d.closer.abandon(c, c.on(old), lost, now)
 		}
 		c.newest = nil
-		n.d.keeper.close(c, old, completing)
+		n.d.closer.close(c, old, completing)
 		for len(c.completing) > mostCompleting {
-			n.d.keeper.giveUpOn(c, c.completing[0], lost, now)
+			n.d.closer.giveUpOn(c, c.completing[0], lost, now)
 		}
 	}
 	if c.link.Requests > 0 {

@@ -84,7 +84,7 @@ func (c *connection) delay() time.Duration {
 // connections of the link had ordered: it is not more than the least and what waits
 // at the link now.
 func (c *connection) idle() time.Duration {
-	if (c.link.HasSeveral() || c.link.little) && c.idleDelay > 0 {
+	if (c.link.HasSeveral() || c.link.shortQueue) && c.idleDelay > 0 {
 		queued := c.leastDelay + max(0, c.rtt.Last-c.rtt.Min)
 		return min(c.delay(), max(c.rtt.Min, min(c.idleDelay, queued)))
 	}
@@ -97,7 +97,7 @@ func (c *connection) idle() time.Duration {
 func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	rate, most, delay := c.pace.Rate(now), schedule.MostOrder(c.pace.Total()), c.delay()
 	switch {
-	case c.link.little:
+	case c.link.shortQueue:
 		delay = c.idle()
 		if all := c.link.Together; all != nil {
 			// A burst makes a connection look faster than its link.

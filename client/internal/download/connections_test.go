@@ -484,7 +484,7 @@ func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 		d.Pool.put(l.Name, u, conn)
 		d.mu.Lock()
 		d.policy.(withConnections).grower.add(l)
-		d.keeper.remove(d.connections[len(d.connections)-1], time.Second)
+		d.closer.remove(d.connections[len(d.connections)-1], time.Second)
 		d.mu.Unlock()
 		d.wg.Wait()
 		d.Pool.Close()
@@ -507,7 +507,7 @@ func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 			c.url, c.active, c.leaving = u, nil, true
 			c.session = &session{Conn: conn, stale: stale}
 			d.mu.Lock()
-			d.keeper.remove(c, time.Second)
+			d.closer.remove(c, time.Second)
 			d.mu.Unlock()
 			if kept := d.Pool.take(c.link.Name, u) != nil; kept != (stale == 0) {
 				t.Errorf("with %d bytes to come it is kept: %v", int64(stale), kept)

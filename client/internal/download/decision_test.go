@@ -81,7 +81,7 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	if got := c.pipe(now); got != schedule.MostOrder(100_000) {
 		t.Errorf("%d bytes are ordered ahead in slow start", int64(got))
 	}
-	l.little = true
+	l.shortQueue = true
 	if got := c.pipe(now); got != 100_000 {
 		t.Errorf("%d bytes are ordered ahead for who reads in order, want 1.25 round trips", int64(got))
 	}
@@ -185,7 +185,7 @@ func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 	if got := c.idle(); got != 40*time.Millisecond {
 		t.Errorf("with much ordered ahead the first byte is expected after %v, want 40 ms", got)
 	}
-	l.little = true
+	l.shortQueue = true
 	if got := c.idle(); got != 30*time.Millisecond {
 		t.Errorf("with little ordered ahead the first byte is expected after %v, want 30 ms", got)
 	}
@@ -221,7 +221,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 	d, _ := deciding(0)
 	l := d.links[0]
 	c := l.first()
-	l.little, c.idleDelay, c.leastDelay, c.delays = true, 20*time.Millisecond, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
+	l.shortQueue, c.idleDelay, c.leastDelay, c.delays = true, 20*time.Millisecond, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
 	l.Growth, l.Together, c.pace = nil, nil, throughput.NewPace(transfer.PaceWindow)
 	r := &request{session: c.session}
 	c.active = []*request{r}
@@ -282,7 +282,7 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		"what has just been ordered": {1e6, 0, 31 * time.Millisecond, false},
 	} {
 		d, _ := deciding(0)
-		thief, late := d.connections[2], d.connections[4]
+		stealer, late := d.connections[2], d.connections[4]
 		for _, c := range d.connections {
 			c.active, c.expected, c.session.heardAt, c.rtt.Last = nil, 0, now, test.rtt
 		}
@@ -297,11 +297,11 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		late.pace.Begin(0, 0)
 		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
 		each := d.estimates.measured(now)
-		taken, _, ok := d.thief.balance(thief, each, now)
+		taken, _, ok := d.stealer.balance(stealer, each, now)
 		if ok != test.takes || ok && (taken.End() != test.left+test.received || taken.Length < test.left/2 || taken.Length >= test.left) {
 			t.Errorf("%s: %v, %+v is taken", name, ok, taken)
 		}
-		if _, _, ok := d.thief.balance(d.connections[3], each, now); ok {
+		if _, _, ok := d.stealer.balance(d.connections[3], each, now); ok {
 			t.Errorf("%s: another link takes it as one of the same", name)
 		}
 	}

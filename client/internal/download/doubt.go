@@ -111,9 +111,9 @@ func (rf *refusals) doubt(c *connection, s *session, err error, now time.Duratio
 	c.link.portal = errors.As(err, new(*transport.PortalError))
 	rf.d.Log.Info("link is left for later", "link", c.link.Name, "error", err)
 	if s == c.session {
-		rf.rest(c, err, 0, now)
+		rf.backOff(c, err, 0, now)
 		rf.goBack(c)
-		rf.d.keeper.lose(c, s)
+		rf.d.closer.lose(c, s)
 	}
 	if rf.d.payload != nil || rf.d.race != nil {
 		return

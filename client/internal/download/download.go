@@ -70,8 +70,8 @@ type Options struct {
 	Slice *Slice
 	// Once says that the URL may work once: the first request is for the whole file.
 	Once bool
-	// TakesLong says that the server is known to take long for each answer.
-	TakesLong bool
+	// IsSlowToAnswer says that the server is known to take long for each answer.
+	IsSlowToAnswer bool
 	// Pool, if set, has connections of earlier downloads, and keeps those of
 	// this one. With Lanes a download has one of its own else.
 	Pool *Pool
@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := newDownload(o)
 	for i, of := range o.Links {
 		l := newLink(i, of.Within(o.sessions()), o.Window)
-		l.first().index, l.first().url, l.takesLong = i, o.URL, o.TakesLong
+		l.first().index, l.first().url, l.isSlowToAnswer = i, o.URL, o.IsSlowToAnswer
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
 	if o.Connections != nil && o.Pool == nil {
@@ -146,11 +146,11 @@ type download struct {
 	Options
 	policy    policy
 	connector connector
-	keeper    keeper
+	closer    closer
 	asker     asker
 	fetcher   fetcher
 	hedger    hedger
-	thief     thief
+	stealer   stealer
 	estimates estimates
 	monitor   monitor
 	refusals  refusals
@@ -206,10 +206,10 @@ func newDownload(o Options) *download {
 	if d.balance == nil {
 		d.balance = new(transfer.Balance)
 	}
-	d.connector, d.keeper, d.asker = connector{d}, keeper{d}, asker{d: d}
+	d.connector, d.closer, d.asker = connector{d}, closer{d}, asker{d: d}
 	requests := fullRequestView{fullView{d}}
 	d.fetcher, d.hedger = fetcher{d}, hedger{requests}
-	d.thief = thief{view: requests, hedger: &d.hedger, estimates: &d.estimates}
+	d.stealer = stealer{view: requests, hedger: &d.hedger, estimates: &d.estimates}
 	d.estimates, d.monitor, d.refusals = estimates{d: d}, monitor{d}, refusals{d}
 	d.watchdog = watchdog{d, throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
 	return d
@@ -255,7 +255,7 @@ func (d *download) transfer(ctx context.Context) error {
 	for _, c := range d.connections {
 		if c.session != nil {
 			c.measure()
-			d.keeper.leave(c, c.session, complete)
+			d.closer.leave(c, c.session, complete)
 		}
 	}
 	for len(d.sessions) > 0 {

@@ -46,7 +46,7 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 	defer f.d.mu.Unlock()
 	s := r.session
 	s.active--
-	defer f.d.keeper.settle(c, s)
+	defer f.d.closer.settle(c, s)
 	now := time.Since(f.d.start)
 	if r.complete() {
 		if errors.Is(err, transport.ErrTooLong) {
@@ -94,11 +94,11 @@ func (f *fetcher) trouble(c *connection, s *session, err error) {
 	case errors.As(err, new(sinkError)):
 		f.d.cancel(err)
 	case errors.As(err, &redirect) && !c.isFirst():
-		f.d.keeper.remove(c, time.Since(f.d.start))
+		f.d.closer.remove(c, time.Since(f.d.start))
 	case errors.As(err, &redirect):
 		for _, other := range c.link.connections {
 			if other != c {
-				f.d.keeper.remove(other, time.Since(f.d.start))
+				f.d.closer.remove(other, time.Since(f.d.start))
 			}
 		}
 		f.redirect(c, s, redirect)
@@ -124,7 +124,7 @@ func (f *fetcher) redirect(c *connection, s *session, to *transport.RedirectErro
 	}
 	c.url = to.Location
 	if c.url.Host != s.authority || c.url.Scheme != f.d.URL.Scheme {
-		f.d.keeper.lose(c, s)
+		f.d.closer.lose(c, s)
 		return
 	}
 	f.d.connector.proceed(c)
@@ -294,5 +294,5 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 // link takes as long, but brings something meanwhile, on whatever connection.
 func (f *fetcher) answered(c *connection, s *session, sent, now time.Duration) {
 	brings := c.link.Last > sent && c.link.Last < now
-	c.link.takesLong = now-sent >= firstSilence && !brings && (c.link.takesLong || s.wait.since > 0)
+	c.link.isSlowToAnswer = now-sent >= firstSilence && !brings && (c.link.isSlowToAnswer || s.wait.since > 0)
 }

@@ -31,15 +31,15 @@ func (p withConnections) next(c *connection, now time.Duration) (r ranges.Range,
 		return r, "", false
 	}
 	before := p.view.requests()
-	if r, from, ok = p.thief.urgent(c, now); ok || p.view.requests() > before {
+	if r, from, ok = p.stealer.urgent(c, now); ok || p.view.requests() > before {
 		return r, from, ok
 	}
 	each := p.estimates.measured(now)
 	works := p.estimates.merged(each, now)
 	free := p.view.free()
 	if free == 0 {
-		if r, from, ok = p.thief.steal(c, works, now); !ok && p.view.requests() == before {
-			r, from, ok = p.thief.balance(c, each, now)
+		if r, from, ok = p.stealer.steal(c, works, now); !ok && p.view.requests() == before {
+			r, from, ok = p.stealer.balance(c, each, now)
 		}
 		if !ok && p.view.requests() == before && p.view.isAllAssigned() {
 			p.hedger.hedgeLate(c, works, now)
@@ -48,7 +48,7 @@ func (p withConnections) next(c *connection, now time.Duration) (r ranges.Range,
 	}
 	link := works[c.link.index]
 	size := max(p.view.nextSize(c, now), c.pipe(now))
-	if c.link.takesLong {
+	if c.link.isSlowToAnswer {
 		size = free
 	}
 	size = min(size, schedule.ConnectionShare(each[c.index], link, schedule.Share(c.link.index, works, free)))
@@ -78,7 +78,7 @@ func (g *grower) start() {
 	for _, l := range g.d.links {
 		l.Growth = &schedule.Growth{Most: g.most}
 		l.Together = throughput.NewPace(transfer.PaceWindow)
-		l.little = g.d.window != nil
+		l.shortQueue = g.d.window != nil
 		for range l.Growth.Begin() - 1 {
 			g.add(l)
 		}
@@ -105,10 +105,10 @@ func (g *grower) maintainLink(l *linkState, now time.Duration) {
 			if hears {
 				l.Growth.Lost()
 			}
-			g.d.keeper.remove(c, now)
+			g.d.closer.remove(c, now)
 			continue
 		case c.leaving && len(c.active) == 0:
-			g.d.keeper.remove(c, now)
+			g.d.closer.remove(c, now)
 			continue
 		}
 		if c.session != nil && c.pace.Total() > 0 {
@@ -164,6 +164,6 @@ func (g *grower) add(l *linkState) {
 		if err != nil && !link.IsCrowded(err) {
 			l.Growth.Lost()
 		}
-		g.d.keeper.remove(c, time.Since(g.d.start))
+		g.d.closer.remove(c, time.Since(g.d.start))
 	})
 }

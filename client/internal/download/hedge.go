@@ -17,12 +17,12 @@ type hedger struct{ view requestView }
 // just gone silent would cost more than any that come twice. Whichever request
 // is complete first ends the other.
 func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Duration) {
-	thief := works[c.link.index]
-	if thief.Rate == 0 || len(c.active) > 0 {
+	stealer := works[c.link.index]
+	if stealer.Rate == 0 || len(c.active) > 0 {
 		return
 	}
 	var latest transfer.Latest[victim]
-	most := transfer.MostDuplicate(thief.Rate)
+	most := transfer.MostDuplicate(stealer.Rate)
 	for _, other := range h.view.all() {
 		if other == c || other.link == c.link && !other.isSilent(now) {
 			continue
@@ -35,7 +35,7 @@ func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Durati
 			latest.Offer(victim{other, r}, r.left(), owed(other, r, works[other.link.index], now).End())
 		}
 	}
-	if !latest.IsWorth(thief) {
+	if !latest.IsWorth(stealer) {
 		return
 	}
 	late := latest.Request

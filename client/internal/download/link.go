@@ -22,16 +22,16 @@ type linkState struct {
 	connections []*connection
 	transfer.Account
 	transfer.Growing
-	presence
+	absence
 	failovers int
 	// raced is the part of the wasted bytes that the meter has counted.
 	raced quantity.Bytes
-	// takesLong says that the server took long to answer the link last, so that to ask
+	// isSlowToAnswer says that the server took long to answer the link last, so that to ask
 	// for little at a time would cost as long again and again.
-	takesLong bool
-	// little says that little is ordered ahead on the link: somebody reads in order
+	isSlowToAnswer bool
+	// shortQueue keeps what is ordered ahead on the link small: somebody reads in order
 	// what that would hold up, or the link may soon do without its radio.
-	little bool
+	shortQueue bool
 	// claim is what the link said of the resource and was not believed, and portal
 	// says that a captive portal answered.
 	claim  claim
@@ -50,8 +50,8 @@ type linkState struct {
 	spared bool
 }
 
-// presence is whether a link with several connections can be used.
-type presence struct {
+// absence is whether a link with several connections can be used.
+type absence struct {
 	// away is since when it cannot be used; 0 if it can.
 	away time.Duration
 	// answers says that the link, which was away, has its carrier again, or that

@@ -78,7 +78,7 @@ func (m *monitor) askAgain(now time.Duration) {
 func (m *monitor) check(c *connection, now time.Duration) {
 	for _, s := range slices.Clone(c.completing) {
 		if m.listen(c, s, now); m.isDead(c, s, now) {
-			m.d.keeper.giveUpOn(c, s, stalled, now)
+			m.d.closer.giveUpOn(c, s, stalled, now)
 		}
 	}
 	s := c.session
@@ -101,7 +101,7 @@ func (m *monitor) check(c *connection, now time.Duration) {
 			}
 			c.broken()
 		}
-		m.d.keeper.lose(c, s)
+		m.d.closer.lose(c, s)
 	case !c.suspect && m.isDead(c, s, now):
 		c.suspect = true
 		c.failures++

@@ -155,7 +155,7 @@ func (f *fetcher) ended(c *connection, r *request, now time.Duration) {
 	}
 	if len(c.active) > 0 {
 		delay := c.delay()
-		if c.link.little && !c.link.HasSeveral() {
+		if c.link.shortQueue && !c.link.HasSeveral() {
 			delay = c.idle() // The last bytes were in its way, which the link brought.
 		}
 		c.begun(max(0, c.active[0].issued+delay-now), now)

@@ -56,7 +56,7 @@ func newPlanned(v planView, under policy, plan schedule.Plan, rescues bool, log 
 	p.scene.Links = make([]schedule.Link, len(connections))
 	p.scene.Progress = make([]schedule.Progress, len(connections))
 	for x, c := range connections {
-		c.link.little = p.opens
+		c.link.shortQueue = p.opens
 		p.work[x].kind = energy.KindOf(c.link.Name, c.link.Device)
 	}
 	p.choose(0)

@@ -76,7 +76,7 @@ func (d *download) startRace(why error) {
 	d.balance.Grant(d.watchdog.open())
 	now := time.Since(d.start)
 	for _, c := range d.connections {
-		d.keeper.abandon(c, slices.Clone(c.active), lost, now)
+		d.closer.abandon(c, slices.Clone(c.active), lost, now)
 		c.link.refused = nil
 	}
 	if d.payload != nil && d.isProven() {
@@ -159,7 +159,7 @@ func (rc *race) ended(ctx context.Context, c *connection, r *request, err error)
 	now := time.Since(rc.d.start)
 	s := r.session
 	s.active--
-	defer rc.d.keeper.settle(c, s)
+	defer rc.d.closer.settle(c, s)
 	delete(rc.runners, c)
 	c.pace.End(now)
 	wasted := r.received - r.used

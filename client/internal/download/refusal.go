@@ -27,16 +27,16 @@ func (rf *refusals) hasOthers(c *connection, mayOpen bool) bool {
 // alone for at least so long.
 func (rf *refusals) oneTooMany(c *connection, err error, least, now time.Duration) {
 	if c.isFirst() || len(c.active) > 0 {
-		rf.rest(c, err, least, now)
+		rf.backOff(c, err, least, now)
 		return
 	}
 	c.link.Growth.Lost()
-	rf.d.keeper.remove(c, now)
+	rf.d.closer.remove(c, now)
 }
 
-// rest leaves the link alone for as long as its failures tell, and at least
+// backOff leaves the link alone for as long as its failures tell, and at least
 // for so long.
-func (rf *refusals) rest(c *connection, err error, least, now time.Duration) {
+func (rf *refusals) backOff(c *connection, err error, least, now time.Duration) {
 	c.failures++
 	rf.pause(c, err, max(least, transfer.Backoff(c.failures)), now)
 }
@@ -84,15 +84,15 @@ func (rf *refusals) exclude(c *connection, err error) {
 	}
 	c.out = err
 	for _, other := range c.link.connections {
-		rf.d.keeper.remove(other, now)
+		rf.d.closer.remove(other, now)
 	}
-	rf.d.keeper.abandon(c, slices.Clone(c.active), excluded, now)
+	rf.d.closer.abandon(c, slices.Clone(c.active), excluded, now)
 	for len(c.completing) > 0 {
-		rf.d.keeper.giveUpOn(c, c.completing[0], excluded, now)
+		rf.d.closer.giveUpOn(c, c.completing[0], excluded, now)
 	}
 	if s := c.session; s != nil {
 		c.session = nil
-		rf.d.keeper.close(c, s, false)
+		rf.d.closer.close(c, s, false)
 	}
 	c.wake()
 	if rf.d.hasRanges() {
@@ -129,7 +129,7 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 		// The URL may work once. Nobody asks again while an answer goes on.
 		c.link.isSpent = true
 		if !c.isFirst() {
-			rf.d.keeper.remove(c, now)
+			rf.d.closer.remove(c, now)
 		}
 	case errors.Is(err, transport.ErrNoRanges) && rf.d.payload == nil:
 	case errors.Is(err, transport.ErrNoRanges) && (!rf.d.ranged || c.failures >= mostWhole-1):
@@ -137,7 +137,7 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 	case errors.Is(err, transport.ErrNoRanges):
 		// One of several servers behind the name, most likely.
 		rf.oneTooMany(c, err, 0, now)
-		rf.despair(err, 0, now)
+		rf.countUnranged(err, 0, now)
 	case errors.As(err, &mismatch) && mismatch.SameSize:
 		rf.differs(c, s, mismatch, now)
 	case errors.As(err, &mismatch), transfer.IsPermanent(err):
@@ -145,7 +145,7 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 	case waits && !tooLong:
 		rf.oneTooMany(c, err, status.RetryAfter, now)
 		if rf.isNoRange(c, status) {
-			rf.despair(err, leastDespair, now)
+			rf.countUnranged(err, unrangedPatience, now)
 		}
 	case isStatus && !waits && (s != c.session || s.draining):
 		// An earlier one has told.
@@ -153,7 +153,7 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 		// What a redirect led to may have expired.
 		c.url = rf.d.URL
 		c.hops++
-		rf.d.keeper.lose(c, s)
+		rf.d.closer.lose(c, s)
 	case isStatus && rf.hasOthers(c, waits):
 		rf.oneTooMany(c, err, 0, now)
 	case tooLong:
@@ -174,7 +174,7 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 		s.delivered = false
 		if !s.Usable() {
 			c.broken()
-			rf.d.keeper.lose(c, s)
+			rf.d.closer.lose(c, s)
 		}
 	}
 }

@@ -61,7 +61,7 @@ const (
 // have not begun, else a part of what the slowest one has still to deliver.
 type withRescue struct {
 	view      view
-	thief     *thief
+	stealer   *stealer
 	estimates *estimates
 	monitor   *monitor
 	refusals  *refusals
@@ -120,17 +120,17 @@ func (p withRescue) next(c *connection, now time.Duration) (r ranges.Range, from
 		return r, "", false
 	}
 	before := p.view.requests()
-	if r, from, ok = p.thief.urgent(c, now); ok || p.view.requests() > before {
+	if r, from, ok = p.stealer.urgent(c, now); ok || p.view.requests() > before {
 		return r, from, ok
 	}
 	works := p.estimates.works(now)
 	free := p.view.free()
 	if free == 0 {
-		return p.thief.steal(c, works, now)
+		return p.stealer.steal(c, works, now)
 	}
 	size := p.view.nextSize(c, now)
 	share := schedule.Share(c.index, works, free)
-	if size <= 0 || c.link.takesLong {
+	if size <= 0 || c.link.isSlowToAnswer {
 		size = share
 	}
 	size = min(max(size, c.pipe(now)), share)

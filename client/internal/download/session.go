@@ -62,11 +62,11 @@ type session struct {
 // isIdle reports whether nothing is to come any more, be it for nothing.
 func (s *session) isIdle() bool { return s.active == 0 && s.stale <= s.Unread() }
 
-// keeper ends the use of sessions, or keeps them for later.
-type keeper struct{ d *download }
+// closer ends the use of sessions, or keeps them for later.
+type closer struct{ d *download }
 
 // close closes a session, if it is completing requests when they have ended.
-func (k *keeper) close(c *connection, s *session, completing bool) {
+func (k *closer) close(c *connection, s *session, completing bool) {
 	s.closed = true
 	if !completing {
 		s.Conn.Close()
@@ -77,7 +77,7 @@ func (k *keeper) close(c *connection, s *session, completing bool) {
 // leave ends the use of a session at the end of a download. It is kept if it
 // works, and if little that nobody wants is still on its way; not by a plan, which may have
 // to let the radio sleep, and keep-alives would wake it.
-func (k *keeper) leave(c *connection, s *session, complete bool) {
+func (k *closer) leave(c *connection, s *session, complete bool) {
 	_, planned := k.d.Scheduler.(schedule.Planner)
 	if planned || !complete || !k.spare(c, s) {
 		k.close(c, s, false)
@@ -85,7 +85,7 @@ func (k *keeper) leave(c *connection, s *session, complete bool) {
 }
 
 // spare keeps a session that nobody needs now, if that works.
-func (k *keeper) spare(c *connection, s *session) bool {
+func (k *closer) spare(c *connection, s *session) bool {
 	if k.d.Pool == nil || s != c.session || !c.usable(time.Since(k.d.start)) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
 		return false
 	}
@@ -96,7 +96,7 @@ func (k *keeper) spare(c *connection, s *session) bool {
 }
 
 // settle counts the wasted bytes of a closed session.
-func (k *keeper) settle(c *connection, s *session) {
+func (k *closer) settle(c *connection, s *session) {
 	if !s.closed || s.active > 0 {
 		return
 	}
@@ -107,14 +107,14 @@ func (k *keeper) settle(c *connection, s *session) {
 }
 
 // giveUpOn ends a session that completes requests; others will.
-func (k *keeper) giveUpOn(c *connection, s *session, reason string, now time.Duration) {
+func (k *closer) giveUpOn(c *connection, s *session, reason string, now time.Duration) {
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
 	k.abandon(c, c.on(s), reason, now)
 	k.close(c, s, false)
 }
 
 // wasted counts what a session received and nobody read, since it was told last.
-func (k *keeper) wasted(c *connection, s *session) {
+func (k *closer) wasted(c *connection, s *session) {
 	if late := s.Unread() - s.unread; late > 0 {
 		s.unread += late
 		c.link.Wasted += late
@@ -124,7 +124,7 @@ func (k *keeper) wasted(c *connection, s *session) {
 
 // lose gives up a session that takes no more requests. What it has still to
 // deliver may yet come. Nobody connects a further connection again.
-func (k *keeper) lose(c *connection, s *session) {
+func (k *closer) lose(c *connection, s *session) {
 	if s != c.session {
 		return
 	}
@@ -140,7 +140,7 @@ func (k *keeper) lose(c *connection, s *session) {
 
 // abandon gives up requests of a link; what they have not delivered is free
 // again.
-func (k *keeper) abandon(c *connection, requests []*request, reason string, now time.Duration) {
+func (k *closer) abandon(c *connection, requests []*request, reason string, now time.Duration) {
 	var bytes quantity.Bytes
 	for _, r := range requests {
 		left := k.d.fetcher.drop(c, r, now)
@@ -155,7 +155,7 @@ func (k *keeper) abandon(c *connection, requests []*request, reason string, now 
 // remove gives a further connection up. What it owed is free again. The connection of one
 // that was only not needed is kept: an outage does it no harm, while TCP waits ever
 // longer on those to which something was under way.
-func (k *keeper) remove(c *connection, now time.Duration) {
+func (k *closer) remove(c *connection, now time.Duration) {
 	if c.out != nil {
 		return
 	}

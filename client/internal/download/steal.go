@@ -9,8 +9,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// thief takes work over from a connection that would end later.
-type thief struct {
+// stealer takes work over from a connection that would end later.
+type stealer struct {
 	view      requestView
 	hedger    *hedger
 	estimates *estimates
@@ -24,7 +24,7 @@ type victim struct {
 }
 
 // steal takes over a part of what the link that ends last has to deliver.
-func (t *thief) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (t *stealer) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	t.victims.Reset(len(works))
 	for _, other := range t.view.all() {
 		x := other.link.index
@@ -37,7 +37,7 @@ func (t *thief) steal(c *connection, works []schedule.Work, now time.Duration) (
 
 // balance is as steal, between the connections of a link; each is the work of every connection.
 // Where packets wait at the link, each brings what the others do not.
-func (t *thief) balance(c *connection, each []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (t *stealer) balance(c *connection, each []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	if c.link.isQueued(now) {
 		return ranges.Range{}, "", false
 	}
@@ -56,7 +56,7 @@ func (t *thief) balance(c *connection, each []schedule.Work, now time.Duration) 
 
 // offer offers so many bytes of a request of x, which has that work, unless another
 // connection duplicates the request.
-func (t *thief) offer(x int, v victim, bytes quantity.Bytes, work schedule.Work, now time.Duration) {
+func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Work, now time.Duration) {
 	// A request that is just sent is not taken over because nothing came yet: it
 	// would be taken back for the same reason.
 	c, age := v.of, now-v.r.issued
@@ -69,7 +69,7 @@ func (t *thief) offer(x int, v victim, bytes quantity.Bytes, work schedule.Work,
 
 // takeOver gives the connection, which is x, a part of what the one that ends last has
 // to deliver.
-func (t *thief) takeOver(c *connection, x int, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
 	chosen, y, bytes := t.victims.Choose(x, works)
 	if bytes == 0 {
 		return ranges.Range{}, "", false
@@ -78,7 +78,7 @@ func (t *thief) takeOver(c *connection, x int, works []schedule.Work, now time.D
 		bytes = min(bytes, trial)
 	}
 	other, r := chosen.of, chosen.r
-	if c.link.takesLong && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {
+	if c.link.isSlowToAnswer && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {
 		// It would be taken back before it came, or how fast the other one is, is not
 		// known yet.
 		return ranges.Range{}, "", false
@@ -109,7 +109,7 @@ func (t *thief) takeOver(c *connection, x int, works []schedule.Work, now time.D
 }
 
 // urgent takes what a sink needs next from a link that keeps it waiting.
-func (t *thief) urgent(c *connection, now time.Duration) (ranges.Range, string, bool) {
+func (t *stealer) urgent(c *connection, now time.Duration) (ranges.Range, string, bool) {
 	first, isRead := t.view.awaited()
 	if !isRead {
 		return ranges.Range{}, "", false
@@ -148,9 +148,9 @@ func (t *thief) urgent(c *connection, now time.Duration) (ranges.Range, string, 
 // isSooner reports whether a connection brings the rest of another one's request
 // sooner than that one does, by what has come there since it was sent, and sooner than
 // a reader would miss it.
-func (t *thief) isSooner(c *connection, r *request, now time.Duration) bool {
+func (t *stealer) isSooner(c *connection, r *request, now time.Duration) bool {
 	came, due := r.coming()
 	late := transfer.Owed{Work: schedule.Work{Rate: came.Per(now - r.issued), Left: due}, Comes: true}
-	end, thief := late.End(), t.estimates.works(now)[c.index]
-	return end >= t.view.waits() && thief.Rate > 0 && thief.Sooner(r.left(), end)
+	end, stealer := late.End(), t.estimates.works(now)[c.index]
+	return end >= t.view.waits() && stealer.Rate > 0 && stealer.Sooner(r.left(), end)
 }

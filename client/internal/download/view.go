@@ -184,11 +184,11 @@ func (v fullView) drop(c *connection, r *request, now time.Duration) ranges.Rang
 }
 
 func (v fullView) forsake(c *connection, now time.Duration) {
-	v.d.keeper.abandon(c, slices.Clone(c.active), slow, now)
+	v.d.closer.abandon(c, slices.Clone(c.active), slow, now)
 }
 
 func (v fullView) disconnect(c *connection) {
 	s := c.session
 	c.session = nil
-	v.d.keeper.close(c, s, false)
+	v.d.closer.close(c, s, false)
 }

@@ -47,7 +47,7 @@ func (rf *refusals) differs(c *connection, s *session, err *transport.MismatchEr
 			rf.d.Log.Warn("servers of the file differ: all links use the one that began", "server", rf.d.origin.server, "link", c.link.Name, "error", err)
 		}
 		c.url = rf.d.origin.url
-		rf.d.keeper.lose(c, s)
+		rf.d.closer.lose(c, s)
 	case c.link != rf.d.origin.link && rf.d.origin.link.first().out == nil:
 		// The same address, and somebody else there.
 		rf.refuse(c.link, err)
@@ -79,9 +79,9 @@ func (rf *refusals) refuse(l *linkState, err error) {
 	first := l.first()
 	l.refused = err
 	for _, other := range l.connections[1:] {
-		rf.d.keeper.remove(other, now)
+		rf.d.closer.remove(other, now)
 	}
-	rf.d.keeper.abandon(first, slices.Clone(first.active), excluded, now)
+	rf.d.closer.abandon(first, slices.Clone(first.active), excluded, now)
 	if rf.d.hasRanges() {
 		rf.d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
 		return
@@ -94,10 +94,10 @@ func (d *download) hasRanges() bool {
 	return slices.ContainsFunc(d.connections, func(c *connection) bool { return c.out == nil && c.link.refused == nil })
 }
 
-// despair counts an answer that brings no range, and tries a plain GET where links get
+// countUnranged counts an answer that brings no range, and tries a plain GET where links get
 // such again and again, over whatever connection and whatever else goes wrong between,
 // and for so long nothing has come.
-func (rf *refusals) despair(err error, least, now time.Duration) {
+func (rf *refusals) countUnranged(err error, least, now time.Duration) {
 	rf.d.unranged++
 	links := 0
 	for _, l := range rf.d.links {
@@ -117,9 +117,9 @@ func (rf *refusals) isNoRange(c *connection, status *transport.StatusError) bool
 	return c.isFirst() && status.RetryAfter == 0 && transport.RefusesRanges(status.Code) && !isBusy
 }
 
-// leastDespair is how long nothing must have come where servers answer with errors, which
+// unrangedPatience is how long nothing must have come where servers answer with errors, which
 // may pass, until a plain GET is tried.
-const leastDespair = time.Second
+const unrangedPatience = time.Second
 
 // dialed is the address to connect to for a URL.
 func (o *origin) dialed(u *url.URL) string {

@@ -192,13 +192,13 @@ func until(part, later ranges.Range) ranges.Range {
 	return ranges.Range{Offset: part.Offset, Length: later.Offset - part.Offset}
 }
 
-// stream downloads a part of a resource over all links, in order. The range before is there. takesLong
+// stream downloads a part of a resource over all links, in order. The range before is there. isSlowToAnswer
 // is true if the server needs long for each answer.
-func (s *splitter) stream(request *http.Request, resource transport.Resource, before, part ranges.Range, takesLong bool, done func()) *streamBody {
+func (s *splitter) stream(request *http.Request, resource transport.Resource, before, part ranges.Range, isSlowToAnswer bool, done func()) *streamBody {
 	window := reorder.NewWindow(s.window)
 	o := s.engine
 	o.URL, o.Header = request.URL, engineHeader(request.Header)
-	o.Resource, o.Part, o.TakesLong = &resource, part, takesLong
+	o.Resource, o.Part, o.IsSlowToAnswer = &resource, part, isSlowToAnswer
 	o.Balance = new(transfer.Balance)
 	o.Balance.Has(before)
 	o.Balance.Closed(before.Length)

@@ -202,16 +202,16 @@ func Steal(x int, works []Work, largest []quantity.Bytes) (victim int, bytes qua
 	if latest == 0 {
 		return 0, 0
 	}
-	// Until end the victim always delivers, and the thief from its idle time on.
-	thief, robbed := works[x], works[victim]
-	rate := thief.Rate.BytesPerSecond()
-	end := (float64(robbed.Left) + rate*thief.idle()) / (rate + robbed.Rate.BytesPerSecond())
-	bytes = min(quantity.Bytes(math.Ceil(rate*(end-thief.idle()))), largest[victim])
+	// Until end the victim always delivers, and the stealer from its idle time on.
+	stealer, robbed := works[x], works[victim]
+	rate := stealer.Rate.BytesPerSecond()
+	end := (float64(robbed.Left) + rate*stealer.idle()) / (rate + robbed.Rate.BytesPerSecond())
+	bytes = min(quantity.Bytes(math.Ceil(rate*(end-stealer.idle()))), largest[victim])
 	least := min(leastSteal, largest[victim])
 	if latest-end < leastGain.Seconds() {
 		return 0, 0
 	}
-	for bytes >= least && thief.idle()+thief.takes(bytes) > robbed.soonest()-leastGain.Seconds() {
+	for bytes >= least && stealer.idle()+stealer.takes(bytes) > robbed.soonest()-leastGain.Seconds() {
 		bytes /= 2
 	}
 	if bytes < least {

@@ -79,8 +79,8 @@ func TestWorkMovesForAGainOf20Milliseconds(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		thief, victim Work
-		steals        bool
+		stealer, victim Work
+		steals          bool
 	}{
 		// Alone after 38 and 42 ms, together after half of it.
 		"both end 19 ms sooner": {work(10_000, 0, 0), work(10_000, 380, 0), false},
@@ -92,7 +92,7 @@ func TestWorkMovesForAGainOf20Milliseconds(t *testing.T) {
 			false,
 		},
 	} {
-		_, bytes := Steal(0, []Work{test.thief, test.victim}, []quantity.Bytes{0, test.victim.Left})
+		_, bytes := Steal(0, []Work{test.stealer, test.victim}, []quantity.Bytes{0, test.victim.Left})
 		if (bytes > 0) != test.steals {
 			t.Errorf("%s: %d bytes move", name, bytes)
 		}
@@ -106,9 +106,9 @@ func TestStealWhileConnectionsStart(t *testing.T) {
 		return Work{Usable: true, Rate: quantity.Rate(8 * rate * kB), Left: left * kB, Delay: rtt, RTT: rtt, Arrived: arrived * kB}
 	}
 	for _, test := range []struct {
-		name          string
-		thief, victim Work
-		want          quantity.Bytes // kB
+		name            string
+		stealer, victim Work
+		want            quantity.Bytes // kB
 	}{
 		// At this rate 240 ms more; in slow start 133 ms.
 		{"nothing from a link that ends soon by itself", starting(1000, 0, 10_000), starting(250, 60, 25), 0},
@@ -120,7 +120,7 @@ func TestStealWhileConnectionsStart(t *testing.T) {
 		{"less by a link that begins slowly", starting(1000, 0, 0), starting(1000, 500, 10_000), 100},
 		{"half if there is time for that", starting(1000, 0, 0), starting(1000, 1000, 10_000), 450},
 	} {
-		_, bytes := Steal(0, []Work{test.thief, test.victim}, []quantity.Bytes{0, test.victim.Left})
+		_, bytes := Steal(0, []Work{test.stealer, test.victim}, []quantity.Bytes{0, test.victim.Left})
 		if bytes < test.want*kB || bytes > test.want*kB+1 {
 			t.Errorf("%s: %d bytes, want %d kB", test.name, bytes, test.want)
 		}

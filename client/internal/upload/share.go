@@ -98,9 +98,9 @@ func (s shares) late(c *connection, now time.Duration) (r ranges.Range, from str
 	if !s.u.Rescue || s.u.whole || c.isStalled(now) || c.expects(now) {
 		return r, "", false
 	}
-	thief := c.work(now)
-	if thief.Rate == 0 {
-		thief.Rate = s.works(now)[c.link.index].Rate / quantity.Rate(len(c.link.connections))
+	stealer := c.work(now)
+	if stealer.Rate == 0 {
+		stealer.Rate = s.works(now)[c.link.index].Rate / quantity.Rate(len(c.link.connections))
 	}
 	var latest transfer.Latest[*request]
 	for _, l := range s.u.links {
@@ -109,7 +109,7 @@ func (s shares) late(c *connection, now time.Duration) (r ranges.Range, from str
 				if l == c.link && !other.isStalled(now) && !other.isLost(one, now) {
 					continue
 				}
-				if end := s.ends(one.Range, c, now); thief.Sooner(one.Length, end) {
+				if end := s.ends(one.Range, c, now); stealer.Sooner(one.Length, end) {
 					latest.Offer(one, one.Length, end)
 				}
 			}
