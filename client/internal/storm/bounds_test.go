@@ -2,13 +2,10 @@ package storm
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -101,14 +98,7 @@ func (o *odd) String() string {
 
 // serve handles a connection.
 func (o *odd) serve(e *end) {
-	server := &http.Server{
-		ErrorLog:  log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{o.protocol}},
-		Handler:   http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { o.answer(e, w, r) }),
-	}
-	l := &once{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
-	l.conn <- &noticed{end: e, closed: l.closed}
-	server.ServeTLS(l, "", "")
+	handles([]string{o.protocol}, func(w http.ResponseWriter, r *http.Request) { o.answer(e, w, r) })(e)
 }
 
 func (o *odd) answer(e *end, w http.ResponseWriter, r *http.Request) {
