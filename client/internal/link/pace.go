@@ -99,7 +99,7 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 		if err := of.again(); err != nil {
 			return nil, err
 		}
-		server, err := p.admit(endpoint{link, address})
+		server, err := p.admit(endpoint{link, address}, isWithinAllowance(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -114,9 +114,18 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 	}
 }
 
+type allowanceKey struct{}
+
+// WithinAllowance returns a context whose connections keep to the allowance also while the server works.
+func WithinAllowance(ctx context.Context) context.Context {
+	return context.WithValue(ctx, allowanceKey{}, true)
+}
+
+func isWithinAllowance(ctx context.Context) bool { return ctx.Value(allowanceKey{}) != nil }
+
 // admit allows a connection, or returns an error if it is too early. The connection uses up a part
-// of the allowance, which is not kept to while the server works.
-func (p *Pacer) admit(at endpoint) (*server, error) {
+// of the allowance. Without always, the allowance is not kept to while the server works.
+func (p *Pacer) admit(at endpoint, always bool) (*server, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -126,7 +135,7 @@ func (p *Pacer) admit(at endpoint) (*server, error) {
 		full = s.full
 	}
 	full = full.Add(pauseBetween)
-	works := s.proved > 0 && s.problem == nil
+	works := s.proved > 0 && s.problem == nil && !always
 	if early := full.Sub(now) - mostTries*pauseBetween; early > 0 && !works {
 		if s.problem == nil {
 			early = min(early, mostUnknown)
