@@ -99,7 +99,7 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 		if err := of.again(); err != nil {
 			return nil, err
 		}
-		server, err := p.admit(endpoint{link, address}, isWithinAllowance(ctx))
+		server, err := p.admit(endpoint{link, address})
 		if err != nil {
 			return nil, err
 		}
@@ -114,18 +114,10 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 	}
 }
 
-type allowanceKey struct{}
-
-// WithinAllowance returns a context whose connections keep to the allowance also while the server works.
-func WithinAllowance(ctx context.Context) context.Context {
-	return context.WithValue(ctx, allowanceKey{}, true)
-}
-
-func isWithinAllowance(ctx context.Context) bool { return ctx.Value(allowanceKey{}) != nil }
-
 // admit allows a connection, or returns an error if it is too early. The connection uses up a part
-// of the allowance. Without always, the allowance is not kept to while the server works.
-func (p *Pacer) admit(at endpoint, always bool) (*server, error) {
+// of the allowance. While the server works, the allowance is as large as the number of connections that
+// have proved useful, so that this number can double.
+func (p *Pacer) admit(at endpoint) (*server, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -135,8 +127,11 @@ func (p *Pacer) admit(at endpoint, always bool) (*server, error) {
 		full = s.full
 	}
 	full = full.Add(pauseBetween)
-	works := s.proved > 0 && s.problem == nil && !always
-	if early := full.Sub(now) - mostTries*pauseBetween; early > 0 && !works {
+	tries := mostTries
+	if s.problem == nil {
+		tries = max(tries, s.proved)
+	}
+	if early := full.Sub(now) - time.Duration(tries)*pauseBetween; early > 0 {
 		if s.problem == nil {
 			early = min(early, mostUnknown)
 		}

@@ -86,9 +86,6 @@ func newOdd(r *rand.Rand) *odd {
 	if r.IntN(2) == 0 {
 		o.begins = r.IntN(8)
 	}
-	if strings.HasPrefix(o.way, "put") {
-		o.protocol = "http/1.1" // See keep.
-	}
 	return o
 }
 
@@ -255,6 +252,7 @@ type outcome struct {
 // run downloads from the server.
 func (o *odd) run(t *testing.T) (out outcome) {
 	n := newNetwork(o.serve)
+	n.boundless = o.protocol == "h2" && strings.HasPrefix(o.way, "put")
 	o.over = make(chan struct{})
 	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	defer cancel()

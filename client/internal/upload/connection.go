@@ -136,8 +136,7 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 	dial := func(ctx context.Context) (link.Socket, error) {
 		opened.dialing.Add(1)
 		defer opened.dialing.Add(-1)
-		// A server may take one range and stall another one, so that it works and fails at a time.
-		below, err := l.Dial(link.WithinAllowance(ctx), transport.Address(l.upload.URL))
+		below, err := l.Dial(ctx, transport.Address(l.upload.URL))
 		if err != nil {
 			return nil, err
 		}
