@@ -86,7 +86,9 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 // a link.
 func (f *fetcher) trouble(c *connection, s *session, err error) {
 	redirect := new(transport.RedirectError)
-	f.d.balance.Failed()
+	if !errors.As(err, &redirect) {
+		f.d.balance.Failed()
+	}
 	f.d.watchdog.pay()
 	defer f.d.watchdog.turn(err)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // refusers are what servers answer to more requests at a time than they take.
@@ -69,5 +70,22 @@ func TestAServerThatRefusesAllIsBelieved(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A redirect is no failed answer: the account of a download that was redirected still allows what it does
+// while no answer fails.
+func TestARedirectIsNoFailure(t *testing.T) {
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/elsewhere" {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+			return
+		}
+		content(w, r)
+	}
+	balance := new(transfer.Balance)
+	rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Balance = balance })
+	if balance.MayEnd() {
+		t.Error("the redirects count as failures")
 	}
 }

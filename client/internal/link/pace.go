@@ -28,10 +28,10 @@ const (
 	mostServers = 1000
 )
 
-// Pacer limits how often links connect to servers that do not work, for all requests. A server
-// works while an open connection to it has proved useful, and none has failed since. A server
-// that does not work has an allowance of connections. Connections that prove useful are given
-// back to the allowance.
+// Pacer limits how often links connect to servers, for all requests. A server has an allowance of
+// connections without an outcome. Connections that prove useful are given back to the allowance. The
+// allowance is larger while a server works: open connections to it have proved useful, and none has
+// failed since.
 type Pacer struct {
 	mu sync.Mutex
 	// servers is no map: there are few servers, and a map needs a random seed. The runtime's
@@ -115,7 +115,8 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 }
 
 // admit allows a connection, or returns an error if it is too early. The connection uses up a part
-// of the allowance, which is not kept to while the server works.
+// of the allowance. While the server works, the allowance is at least the number of open connections that
+// have proved useful, so that this number can double.
 func (p *Pacer) admit(at endpoint) (*server, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,8 +127,11 @@ func (p *Pacer) admit(at endpoint) (*server, error) {
 		full = s.full
 	}
 	full = full.Add(pauseBetween)
-	works := s.proved > 0 && s.problem == nil
-	if early := full.Sub(now) - mostTries*pauseBetween; early > 0 && !works {
+	tries := mostTries
+	if s.problem == nil {
+		tries = max(tries, s.proved)
+	}
+	if early := full.Sub(now) - time.Duration(tries)*pauseBetween; early > 0 {
 		if s.problem == nil {
 			early = min(early, mostUnknown)
 		}

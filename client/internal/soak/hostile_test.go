@@ -203,6 +203,9 @@ func (h *hostile) watch(client string, conn *net.TCPConn) *watched {
 	from, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
 	to, _, _ := net.SplitHostPort(conn.LocalAddr().String())
 	f := flow{client, from, to, h.merged[client]}
+	// A client that closes with unread bytes sends a RST, which nobody repeats if a link drops it. The
+	// server would count the connection until it sends something, or for 15 s.
+	conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second})
 	w := &watched{TCPConn: conn, server: h, of: f, thawed: make(chan struct{})}
 	w.thaw = sync.OnceFunc(func() { close(w.thawed) })
 	if h.open[f] == nil {

@@ -41,8 +41,11 @@ var (
 const (
 	// asClient in the environment turns the test's binary into multilink.
 	asClient = "MULTILINK_SOAK_CLIENT"
-	// hang is how long a transfer may take. All of its links fail several times. An upload of 4 MB
-	// by alg2 in pieces of 16 kB, of which two of five fail, takes about five minutes.
+	// hang is how long a transfer may take. All of its links fail several times. An upload of 4.2 MB
+	// by alg2 in pieces of 16 kB is 131 pieces over each link. Two of five answers fail, and take along
+	// what else their session has in flight: three of five attempts fail. A failure costs 1.4 s of
+	// backoff then, which doubles from 0.25 s to 8 s until a piece is confirmed (transfer.Backoff). 131
+	// pieces then take 196 failures, which is 4.5 minutes of backoff.
 	hang = 10 * time.Minute
 	// giveUp is how long a client waits for a byte: longer than the silence of several
 	// connections in a row.

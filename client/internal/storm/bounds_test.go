@@ -2,13 +2,10 @@ package storm
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -89,9 +86,6 @@ func newOdd(r *rand.Rand) *odd {
 	if r.IntN(2) == 0 {
 		o.begins = r.IntN(8)
 	}
-	if strings.HasPrefix(o.way, "put") {
-		o.protocol = "http/1.1" // See keep.
-	}
 	return o
 }
 
@@ -101,14 +95,7 @@ func (o *odd) String() string {
 
 // serve handles a connection.
 func (o *odd) serve(e *end) {
-	server := &http.Server{
-		ErrorLog:  log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{o.protocol}},
-		Handler:   http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { o.answer(e, w, r) }),
-	}
-	l := &once{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
-	l.conn <- &noticed{end: e, closed: l.closed}
-	server.ServeTLS(l, "", "")
+	handles([]string{o.protocol}, func(w http.ResponseWriter, r *http.Request) { o.answer(e, w, r) })(e)
 }
 
 func (o *odd) answer(e *end, w http.ResponseWriter, r *http.Request) {
@@ -265,6 +252,7 @@ type outcome struct {
 // run downloads from the server.
 func (o *odd) run(t *testing.T) (out outcome) {
 	n := newNetwork(o.serve)
+	n.boundless = o.protocol == "h2" && strings.HasPrefix(o.way, "put")
 	o.over = make(chan struct{})
 	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	defer cancel()

@@ -137,7 +137,7 @@ func http2(answer func(io.Writer, uint32), begin ...[]byte) func(*end) {
 
 // works returns a server that serves the file slowly and accepts uploads.
 func works(protocols ...string) func(*end) {
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return handles(protocols, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
 		if r.Method == http.MethodPut {
 			piece := make([]byte, 16<<10)
@@ -152,14 +152,17 @@ func works(protocols ...string) func(*end) {
 		}
 		http.ServeContent(slowly{w}, r, "", time.Time{}, &zeros{})
 	})
+}
+
+// handles returns a server that serves HTTP on a connection.
+func handles(protocols []string, answer http.HandlerFunc) func(*end) {
 	return func(e *end) {
 		server := &http.Server{
-			Handler: handler, ErrorLog: log.New(io.Discard, "", 0),
+			Handler: answer, ErrorLog: log.New(io.Discard, "", 0),
 			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: protocols},
 		}
 		l := &once{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
-		closed := &noticed{end: e, closed: l.closed}
-		l.conn <- closed
+		l.conn <- &noticed{end: e, closed: l.closed}
 		server.ServeTLS(l, "", "")
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"log"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,19 +19,10 @@ import (
 
 // drips serves the file, and accepts uploads, at so many bytes a second.
 func drips(protocol string, each int) func(*end) {
-	return func(e *end) {
-		server := &http.Server{
-			ErrorLog:  log.New(io.Discard, "", 0),
-			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{protocol}},
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("ETag", `"1"`)
-				http.ServeContent(drip{w, each}, r, "", time.Time{}, &zeros{})
-			}),
-		}
-		l := &once{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
-		l.conn <- &noticed{end: e, closed: l.closed}
-		server.ServeTLS(l, "", "")
-	}
+	return handles([]string{protocol}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(drip{w, each}, r, "", time.Time{}, &zeros{})
+	})
 }
 
 type drip struct {
@@ -115,6 +104,38 @@ func TestALeastRateOfUploads(t *testing.T) {
 			}
 			n.become(failures["closes at once"])
 			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// A server gets the file though it answers each range late: the ranges that wait for their turn over
+// HTTP/1.1 do not make a connection silent.
+func TestAServerThatAnswersUploadsLate(t *testing.T) {
+	for _, test := range []struct {
+		algorithm string
+		most      int
+	}{{"adaptive", 64}, {"alg3", 0}} {
+		t.Run(test.algorithm, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(handles([]string{"http/1.1"}, func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					time.Sleep(3 * time.Second)
+					w.WriteHeader(http.StatusCreated)
+				}))
+				o := options(n, test.algorithm, true, test.most)
+				begun := time.Now()
+				_, err := upload.Run(t.Context(), upload.Options{
+					Ranged: true, URL: o.URL, File: &noFile{}, Size: 3_000_000, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
+					Overlap: o.Overlap, Window: o.Window, Rescue: true, Connections: o.Connections, GiveUp: o.GiveUp,
+				})
+				if took := time.Since(begun); err != nil || took > 30*time.Second {
+					t.Errorf("after %v: %v", took, err)
+				} else {
+					t.Logf("%v, %d bytes, %d connections", took, n.sent.Load(), len(n.accepted))
+				}
+				n.become(failures["closes at once"])
+				time.Sleep(time.Minute)
+			})
 		})
 	}
 }

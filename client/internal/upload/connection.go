@@ -75,8 +75,10 @@ type connection struct {
 	fresh quantity.Bytes
 	// got is when something got there last; heard is the same, or when nothing was
 	// to, and silent says that this is too long ago.
-	got, heard    time.Duration
-	silent        bool
+	got, heard time.Duration
+	silent     bool
+	// stuck is how often it was since a range was confirmed.
+	stuck         int
 	rtt, leastRTT time.Duration
 }
 
@@ -132,6 +134,8 @@ func (u *upload) attempt(failures int) (context.Context, context.CancelFunc) {
 func (l *linkState) open(ctx context.Context, between time.Duration, tries int) (httpConn, *sockets, error) {
 	opened := &sockets{}
 	dial := func(ctx context.Context) (link.Socket, error) {
+		opened.dialing.Add(1)
+		defer opened.dialing.Add(-1)
 		below, err := l.Dial(ctx, transport.Address(l.upload.URL))
 		if err != nil {
 			return nil, err
@@ -227,10 +231,10 @@ func (c *connection) measure(now time.Duration) {
 		c.pace.Add(now, came)
 		c.link.Together.Add(now, came)
 	}
-	if c.left() == 0 {
+	if c.owed() == 0 {
 		c.heard = now
 		c.pace.End(now)
-		if !slices.ContainsFunc(c.link.connections, func(other *connection) bool { return other.left() > 0 }) {
+		if !slices.ContainsFunc(c.link.connections, func(other *connection) bool { return other.owed() > 0 }) {
 			c.link.Together.End(now)
 		}
 	}
@@ -244,6 +248,10 @@ func (c *connection) look(now time.Duration) {
 	c.measure(now)
 	if c.link.upload.Rescue && now-c.heard > transfer.Silence(transfer.LeastSilence, c.rtt) {
 		c.silent = true
+	}
+	if !c.silent && c.isStuck(now) {
+		c.silent = true
+		c.stuck++
 	}
 }
 
@@ -267,6 +275,34 @@ func (c *connection) untaken() (sum quantity.Bytes) {
 // left is what it has still to bring.
 func (c *connection) left() quantity.Bytes { return c.untaken() + c.pending }
 
+// owed is left without requests that wait for their turn: over HTTP/1.1 until another TCP connection is
+// allowed, or one of a few is free.
+func (c *connection) owed() quantity.Bytes {
+	sum := c.left()
+	for _, one := range c.active {
+		if one.waits() && c.sockets.dialing.Load() == 0 {
+			sum -= one.Length
+		}
+	}
+	return sum
+}
+
+// isStuck reports whether a request waits for its turn, and those before it are lost.
+func (c *connection) isStuck(now time.Duration) bool {
+	waits, begun := 0, 0
+	for _, one := range c.active {
+		switch {
+		case one.waits():
+			waits++
+		case c.isLost(one, now):
+			begun++
+		default:
+			return false
+		}
+	}
+	return waits > 0 && begun > 0
+}
+
 // isUsable reports whether it takes requests.
 func (c *connection) isUsable(now time.Duration) bool {
 	return c.conn != nil && !c.silent && !c.leaving && now >= c.link.waits && c.conn.Usable()
@@ -282,7 +318,7 @@ func (c *connection) isMissing() bool {
 func (c *connection) wants(now time.Duration) bool {
 	u, open := c.link.upload, c.open(now)
 	switch {
-	case !c.isUsable(now):
+	case !c.isUsable(now), slices.ContainsFunc(c.active, (*request).waits):
 		return false
 	case len(open) == 0:
 		return !u.whole || u.free.Bytes() > 0
@@ -299,7 +335,7 @@ func (c *connection) wants(now time.Duration) bool {
 
 // isLost reports whether the server may never answer a request: it has confirmed a
 // later one, or this one is overdue for twice as long as usual, and twice that for
-// each time that the connection repeats the range.
+// each time that the connection repeats the range or was stuck.
 func (c *connection) isLost(one *request, now time.Duration) bool {
 	switch {
 	case !c.link.upload.Rescue || now-one.moved <= c.patience():
@@ -307,7 +343,7 @@ func (c *connection) isLost(one *request, now time.Duration) bool {
 	case one.id < c.answered:
 		return true
 	}
-	sent := 0
+	sent := c.stuck
 	for _, other := range c.active {
 		if other.Range == one.Range {
 			sent++
@@ -319,7 +355,7 @@ func (c *connection) isLost(one *request, now time.Duration) bool {
 // isOverdue reports whether all that it sent is there, and the server does not say so
 // of this request for longer than that.
 func (c *connection) isOverdue(one *request, patience, now time.Duration) bool {
-	return c.left() == 0 && now-max(one.moved, c.got) > patience
+	return c.owed() == 0 && now-max(one.moved, c.got) > patience
 }
 
 // expects reports whether it has a request that the server may confirm soon.

@@ -56,6 +56,9 @@ type request struct {
 	cancel  context.CancelCauseFunc
 }
 
+// waits reports whether the connection has taken nothing of it, though the server was not asked first.
+func (r *request) waits() bool { return r.taken == 0 && !r.asks }
+
 // send begins a request; what comes of it is for finish.
 func (u *upload) send(c *connection, r ranges.Range, from string, now time.Duration) {
 	l := c.link
@@ -164,7 +167,7 @@ var errTaken = errors.New("another link has sent it")
 // confirmed takes note of a range that the server has.
 func (c *connection) confirmed(one *request) {
 	l, u := c.link, c.link.upload
-	c.answered = max(c.answered, one.id)
+	c.answered, c.stuck = max(c.answered, one.id), 0
 	news := u.missing.Remove(one.Range)
 	if u.to.isBeside() && !u.whole {
 		u.kept = append(u.kept, one.Range)

@@ -14,6 +14,8 @@ import (
 type sockets struct {
 	mu  sync.Mutex
 	all []*socket
+	// dialing counts the attempts to make another one.
+	dialing atomic.Int32
 	// waits is true if a write that fails waits for the answer. Over HTTP/2 the reader writes, too.
 	waits atomic.Bool
 }
