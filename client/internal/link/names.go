@@ -233,7 +233,7 @@ func (n *names) answer(ctx context.Context, query []byte) ([]byte, error) {
 		case r := <-replies:
 			switch {
 			case r.quality > isFailure:
-				n.learn(own, r)
+				return n.learn(host, own, r), nil
 			case stale != nil:
 				return n.use(host, own, stale, staleFor), nil
 			case r.message == nil:
@@ -268,18 +268,25 @@ func (n *names) ask(servers []nameServer) {
 	}
 }
 
-// learn records an answer of a server that did not fail.
-func (n *names) learn(own *record, r reply) {
+// learn records an answer of a server that did not fail, and makes it the answer for its TTL. Both happen
+// at once: the query for the other family reads the record.
+func (n *names) learn(host *hostRecords, own *record, r reply) []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	own.last, own.learned = r, time.Now()
 	own.ended = own.learned.Add(r.ttl)
+	return host.use(own, r.message, r.ttl)
 }
 
 // use makes a message the answer for that time.
 func (n *names) use(host *hostRecords, own *record, message []byte, ttl time.Duration) []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return host.use(own, message, ttl)
+}
+
+// use makes a message the answer for that time. The mutex of names is held.
+func (host *hostRecords) use(own *record, message []byte, ttl time.Duration) []byte {
 	own.message, own.until = message, time.Now().Add(ttl)
 	close(host.changed)
 	host.changed = make(chan struct{})

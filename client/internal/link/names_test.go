@@ -223,6 +223,17 @@ func TestAFamilyIsLeftOutThatIsAskedForLate(t *testing.T) {
 	}
 }
 
+// The query for the other family may read an answer as soon as it is learned.
+func TestALearnedAnswerIsInUse(t *testing.T) {
+	n := newNames(Dialer{})
+	h := n.records(host)
+	own := h.record(dnsmessage.TypeA)
+	n.learn(h, own, reply{quality: isAddress, message: []byte{1}, ttl: time.Minute})
+	if !own.hasAddress(time.Now()) {
+		t.Error("the answer is not in use")
+	}
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}, ttl: 60})
 	n := asking(s)
