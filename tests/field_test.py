@@ -16,7 +16,7 @@ from linklab.core.paths import MULTILINK
 from linklab.scenario import load
 
 
-@pytest.mark.parametrize("who", ["adaptive", "single-wifi"])
+@pytest.mark.parametrize("who", ["alg3", "single-wifi"])
 def test_a_scenario_made_of_a_record_is_as_fast_as_the_links_were(
     linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path, who: str
 ) -> None:
@@ -42,7 +42,7 @@ events:
     assert done.code == 0, done.err
     assert f"the same again: linklab run {made} -a {who}" in done.out
     links = load(made).links
-    assert list(links) == (["wifi", "lte"] if who == "adaptive" else ["wifi"])
+    assert list(links) == (["wifi", "lte"] if who == "alg3" else ["wifi"])
     assert links["wifi"].rtt_s == pytest.approx(0.02, rel=0.01)
 
     done = linklab("compare", record, "--out", tmp_path / "runs", "--json")

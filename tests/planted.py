@@ -38,8 +38,8 @@ REGRESSIONS = {
     ),
     "fail-over lost": Change(
         "internal/download/growth.go",
-        "\t\tif r, from, ok = p.stealer.steal(c, works, now); !ok &&",
-        "\t\tif !ok &&",
+        "\tif free == 0 {\n",
+        '\tif free == 0 {\n\t\treturn r, "", false\n\t}\n\tif free == 0 {\n',
     ),
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/tls"
 	"slices"
 	"strings"
@@ -63,6 +64,8 @@ type engineFlags struct {
 	dns         []string
 	ipv4, ipv6  bool
 
+	// usual is the default algorithm; defaultAlgorithm if empty.
+	usual string
 	// resident is true if the command keeps running: a link's device may appear later.
 	resident bool
 }
@@ -73,7 +76,7 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	f.upperLimit, f.first, f.segment = usual.UpperLimit, usual.FirstRequests, usual.Segment
 	f.buffer = schedule.PlayerBuffer
 	flags.StringArrayVar(&f.links, "link", nil, "use the device under this name, as NAME=DEVICE or DEVICE (repeatable; "+namesOf(func(a schedule.Algorithm) bool { return a.OneLink })+" takes one)")
-	flags.StringVar(&f.algorithm, "algorithm", defaultAlgorithm, "how to split the work: "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
+	flags.StringVar(&f.algorithm, "algorithm", cmp.Or(f.usual, defaultAlgorithm), "how to split the work: "+schedule.List(schedule.Algorithms)+" (see multilink algorithms)")
 	flags.StringArrayVar(&f.bandwidths, "bandwidth", nil, "B of "+taking("bandwidth")+", as NAME=RATE such as wifi=80Mbit/s (repeatable; default: highest throughput seen)")
 	flags.Var(&f.upperLimit, "upper-limit", "U of "+taking("upper-limit"))
 	flags.Float64Var(&f.padding, "padding", usual.Padding, "f of "+taking("padding")+", above 0 to 1")

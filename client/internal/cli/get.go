@@ -87,7 +87,7 @@ says; the names of these flags are curl's.`,
 	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL); - is standard output")
 	flags.BoolVarP(&f.remoteName, "remote-name", "O", false, "name the file as the URL does, as without --output")
 	flags.BoolVarP(&f.serverName, "remote-header-name", "J", false, "name it as the server does (Content-Disposition), if it does; no file is replaced")
-	flags.BoolVar(&f.once, "once", false, "request the whole file first, as for a URL that works once; other links help if the server answers them, too (so anyway if the URL has a query)")
+	flags.BoolVar(&f.once, "once", false, "request the whole file first, as for a URL that works once; other links help if the server answers them, too")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
 	flags.BoolVar(&f.resume, "resume", true, "begin with what an earlier call left, and leave what the next one can use")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")

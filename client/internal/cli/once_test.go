@@ -81,12 +81,12 @@ func TestURLsThatWorkOnce(t *testing.T) {
 				server := &onceServer{used: map[string]bool{}, ranges: ranges, code: code}
 				url, flags := serve(t, server)
 				url = strings.TrimSuffix(url, "/dir/file.bin")
-				for _, how := range [][]string{{"/file?token=a"}, {"/b/file", "--once"}, {"/c/file", "--once", "-o", "-"}, {"/to/file"}} {
+				for _, how := range [][]string{{"/file?token=a"}, {"/b/file"}, {"/c/file", "-o", "-"}, {"/to/file"}} {
 					t.Run(fmt.Sprint(protocol, ranges, code, how), func(t *testing.T) {
 						t.Parallel()
 						name := filepath.Join(t.TempDir(), "copy")
 						begun := time.Now()
-						arguments := append([]string{"get", url + how[0], "-o", name, "--quiet", "--link", "wifi=lo", "--link", "lte=lo"}, append(flags, how[1:]...)...)
+						arguments := append([]string{"get", url + how[0], "-o", name, "--quiet", "--once", "--link", "wifi=lo", "--link", "lte=lo"}, append(flags, how[1:]...)...)
 						exit, stdout, stderr := run(arguments...)
 						got, _ := os.ReadFile(name)
 						if strings.Contains(strings.Join(how, " "), "-o -") {
@@ -99,5 +99,15 @@ func TestURLsThatWorkOnce(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A URL that works once is used up by the first range. The error says what helps.
+func TestAURLThatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	url, flags := serve(t, &onceServer{used: map[string]bool{}, ranges: true, code: http.StatusForbidden})
+	exit, _, stderr := run(append([]string{"get", url, "-o", filepath.Join(t.TempDir(), "copy"), "--quiet", "--link", "wifi=lo", "--link", "lte=lo"}, flags...)...)
+	if exit != 1 || !strings.Contains(stderr, "if the URL works once, take a new one with --once") {
+		t.Errorf("exit code %d, stderr %s", exit, stderr)
 	}
 }

@@ -46,6 +46,7 @@ type probeFlags struct {
 
 func newProbe(logs *logging) *cobra.Command {
 	f := &probeFlags{}
+	f.usual = "alg3" // One connection each: the result shows what links can carry.
 	command := &cobra.Command{
 		Use:   "probe",
 		Short: "Measure each link alone and all together",
@@ -78,6 +79,7 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
 	if err != nil {
 		return err
 	}
+	together.Rescue = true // Whatever the algorithm: a server without HTTP/2 can be probed, too.
 	if together.Log, err = logs.logger(command.ErrOrStderr()); err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func runProbe(command *cobra.Command, f *probeFlags, logs *logging) error {
 		o := together
 		o.Links = together.Links[i : i+1]
 		// One connection shows the link alone.
-		o.Scheduler, o.Rescue, o.Connections = alone.Scheduler(schedule.Parameters{}), true, nil
+		o.Scheduler, o.Connections = alone.Scheduler(schedule.Parameters{}), nil
 		if err := f.part(command.Context(), stdout, l.Name, alone.Name, o); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func TestProbeMeasuresEachLinkAndAll(t *testing.T) {
 	}
 	for name, links := range map[string]int{"wifi": 1, "lte": 1, "all": 2} {
 		s := summaryIn(t, filepath.Join(dir, name))
-		algorithm := map[int]string{1: "single", 2: "adaptive"}[links]
+		algorithm := map[int]string{1: "single", 2: "alg3"}[links]
 		if s.Outcome != rundir.Complete || s.Algorithm != algorithm || len(s.Links) != links || int(s.Size) != len(file) {
 			t.Errorf("%s: %+v", name, s)
 		}

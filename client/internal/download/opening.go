@@ -42,17 +42,11 @@ func (a *asker) isNew() bool { return a.d.Slice == nil && a.earlier == nil }
 // take their part later.
 func (a *asker) open(c *connection) {
 	switch {
-	case !a.opensWhole(c):
+	case !a.d.Once:
 		a.openFor(c, schedule.OpeningOrder)
 	case !a.awaitsWhole():
 		a.openFor(c, ranges.ToEnd)
 	}
-}
-
-// opensWhole reports whether the first request of the connection is for the whole file. The URL may work once:
-// often one with a query does, which is signed or has a token.
-func (a *asker) opensWhole(c *connection) bool {
-	return a.d.Once || c.url.RawQuery != "" && a.d.window == nil
 }
 
 // awaitsWhole reports whether such a request may soon be answered.
@@ -65,7 +59,7 @@ func (a *asker) awaitsWhole() bool {
 
 // openFor asks for so many.
 func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
-	if len(a.openings) == 0 || a.opensWhole(c) {
+	if len(a.openings) == 0 || a.d.Once {
 		a.opened = 0
 	}
 	proof := new(transport.Proof)
@@ -111,7 +105,7 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
 		a.unopened(c, o)
 	default:
-		if a.opensWhole(c) && a.d.window != nil && !o.resource.NoRanges {
+		if a.d.Once && a.d.window != nil && !o.resource.NoRanges {
 			// A reader does not let one answer be read while others bring what comes later.
 			o.resource.NoRanges, o.body = true, &transport.WholeBody{ReadCloser: o.body}
 		}

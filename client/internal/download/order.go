@@ -103,7 +103,7 @@ func (f *fetcher) release(r *request, left ranges.Range) {
 	f.d.payload.Release(left)
 	for _, c := range f.d.connections {
 		for _, other := range c.active {
-			if f.d.asker.opensWhole(c) && other.left() > 0 {
+			if f.d.Once && other.left() > 0 {
 				next := ranges.Range{Offset: other.limit, Length: other.End() - other.limit}
 				f.shrink(c, other, -f.d.payload.TakeBeginning(next))
 				f.await(c)

@@ -121,11 +121,14 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 	isStatus := errors.As(err, &status)
 	waits := isStatus && status.Temporary()
 	tooLong := waits && rf.d.GiveUp > 0 && status.RetryAfter > rf.d.GiveUp
+	if isStatus && rf.d.payload != nil && !rf.d.Once && transport.MayBeUsedUp(status.Code) {
+		err = fmt.Errorf("%w; if the URL works once, take a new one with --once", err)
+	}
 	c.problem = err
 	switch {
 	case isDoubtful(err):
 		rf.doubt(c, s, err, now)
-	case isStatus && !waits && rf.d.asker.opensWhole(c) && rf.isAnswered(c.link):
+	case isStatus && !waits && rf.d.Once && rf.isAnswered(c.link):
 		// The URL may work once. Nobody asks again while an answer goes on.
 		c.link.isSpent = true
 		if !c.isFirst() {
