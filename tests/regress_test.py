@@ -46,7 +46,7 @@ def detects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SEEN = {
     "overlap at 95 % instead of 60 %": ("static-80-50", "alg3", 1.1),
     "a link that adopts another's connection": ("static-80-50", "adaptive", 1.3),
-    "fail-over lost": ("wifi-collapse", "adaptive", 2.0),
+    "fail-over lost": ("wifi-collapse", "adaptive", 1.8),
 }
 """The planted change for each download, and the least factor by which it takes longer."""
 
