@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_start import Forks
 from linklab.core.paths import PROFILES
 from linklab.places.guest import kernel
 from linklab.regression import baseline, fingerprint, suite
@@ -118,7 +119,15 @@ def called(
     directory: Path, *arguments: object, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
     """Calls `linklab` in a directory. Returns how it ended."""
-    return finished(directory, command(*arguments), timeout_s)
+    words, now = command(*arguments), environment()
+    if _forks().fits(now):
+        return _forks().run(words[3:], directory, now, timeout_s)
+    return finished(directory, words, timeout_s)
+
+
+@functools.cache
+def _forks() -> Forks:
+    return Forks(environment())
 
 
 def json_of(directory: Path, *arguments: object) -> Any:
