@@ -124,12 +124,25 @@ def _become(
     start.program()
 
 
+def _ask_once() -> None:
+    """Asks what a process asks once, by starting other programs: versions, and what it may do here."""
+    root = image.cached("guest")
+    if root is not None:
+        versions.versions("guest")
+        confinement.fence()
+        bundle.ensure(root, runner._SESSION)
+
+
 if __name__ == "__main__":
     from linklab.commands import cli
+    from linklab.places import versions
+    from linklab.places.guest import bundle, confinement, image
+    from linklab.runs import runner
 
     for file in Path(cli.__file__).parent.glob("*.py"):
         if not file.stem.endswith("test") and file.stem not in _LEFT_OUT:
             importlib.import_module(f"linklab.commands.{file.stem}")
+    _ask_once()
     gc.collect()
     gc.freeze()
     _serve(socket.socket(fileno=int(sys.argv[1])))
