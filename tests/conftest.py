@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_start import Forks
 from linklab.core.paths import PROFILES
 from linklab.places.guest import kernel
 from linklab.regression import baseline, fingerprint, suite
@@ -39,25 +41,39 @@ def is_in_part(row: int, column: int, every: int) -> bool:
     return TEST_ALL or (row + column) % every == 0
 
 
+_ONE_AT_A_TIME = "one_at_a_time"
+
+
 class _Scheduler(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives one process all files with tests marked `one_at_a_time`. Tests of a file that share a
-    fixture of their module stay in one process, too. The largest group comes first.
+    """Gives one process all tests marked `one_at_a_time`. Tests of a file that share a fixture of
+    their module stay in one process, too. The largest group comes first.
 
     pytest-xdist 3.8 has `--dist loadgroup` for that, but with pytest 9.2 it makes no groups.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return _group_of(REPOSITORY / file) or nodeid
+        file, _, test = nodeid.partition("::")
+        by_name, others = _groups_of(REPOSITORY / file)
+        return by_name.get(test.partition("[")[0], others) or nodeid
 
 
 @functools.cache
-def _group_of(file: Path) -> str | None:
-    """Returns the group of a file's tests, None if any process may take each."""
+def _groups_of(file: Path) -> tuple[dict[str, str], str | None]:
+    """Returns the groups of a file's tests by name, and the group of the others, which is None if any
+    process may take each."""
     text = file.read_text()
-    if "mark.one_at_a_time" in text:
-        return "one_at_a_time"
-    return str(file) if 'scope="module"' in text else None
+    own: dict[str, str] = {}
+    others = str(file) if 'scope="module"' in text else None
+    for one in ast.parse(text).body:
+        if isinstance(one, ast.Assign) and _is_marked(one):
+            others = _ONE_AT_A_TIME
+        if isinstance(one, ast.FunctionDef) and any(map(_is_marked, one.decorator_list)):
+            own[one.name] = _ONE_AT_A_TIME
+    return own, others
+
+
+def _is_marked(node: ast.AST) -> bool:
+    return f"mark.{_ONE_AT_A_TIME}" in ast.unparse(node)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -118,7 +134,15 @@ def called(
     directory: Path, *arguments: object, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
     """Calls `linklab` in a directory. Returns how it ended."""
-    return finished(directory, command(*arguments), timeout_s)
+    words, now = command(*arguments), environment()
+    if _forks().fits(now):
+        return _forks().run(words[3:], directory, now, timeout_s)
+    return finished(directory, words, timeout_s)
+
+
+@functools.cache
+def _forks() -> Forks:
+    return Forks(environment())
 
 
 def json_of(directory: Path, *arguments: object) -> Any:

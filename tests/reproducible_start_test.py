@@ -23,7 +23,17 @@ OTHER_BOOTS = {
 }
 
 
-def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> dict[str, bytes]:
+SCENARIO = """\
+name: reproducible-start
+payload: {size: 10 MB}
+links:
+  wifi: {down: 20 Mbit/s, up: 20 Mbit/s, rtt: 15 ms,
+    radio: {standard: n, access_points: [{name: ap1, signal: -60 dBm}]}}
+  lte: {down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, carriers: {count: 3}}
+"""
+
+
+def run(scenario: Path, before: str = ":") -> dict[str, bytes]:
     """Returns a run's files from a guest that executed `before` as early as possible."""
     own = boot._guest_init
 
@@ -33,42 +43,44 @@ def run(scenario: Path, to: Path, monkeypatch: pytest.MonkeyPatch, before: str) 
         assert rest
         return f"{script}{mounted}{do}{rest}"
 
-    with monkeypatch.context() as patch:
+    to = Path(tempfile.mkdtemp(dir=scenario.parent))
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(boot, "_guest_init", otherwise)
         assert cli.main(["run", str(scenario), "-a", "adaptive", "--out", str(to)]) == 0
     (directory,) = to.iterdir()
     return {name: (directory / name).read_bytes() for name in RECORDS}
 
 
-@pytest.fixture
-def file(scenario: Callable[..., Path]) -> Path:
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a scenario with many random numbers and time-dependent events."""
-    return scenario(
-        "reproducible-start",
-        wifi="down: 20 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, radio: {standard: n, access_points: "
-        "[{name: ap1, signal: -60 dBm}]}",
-        lte="down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, carriers: {count: 3}",
-    )
+    file = tmp_path_factory.mktemp("start") / "reproducible-start.yaml"
+    file.write_text(SCENARIO)
+    return file
+
+
+@pytest.fixture(scope="module")
+def plain(file: Path) -> dict[str, bytes]:
+    """Returns the files of a run after a boot as it is."""
+    return run(file)
 
 
 @pytest.mark.parametrize("before", OTHER_BOOTS.values(), ids=OTHER_BOOTS)
 def test_a_boot_that_goes_otherwise_changes_nothing(
-    before: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    before: str, file: Path, plain: dict[str, bytes]
 ) -> None:
-    plain = run(file, tmp_path / "plain", monkeypatch, ":")
-    other = run(file, tmp_path / "other", monkeypatch, before)
+    other = run(file, before)
     assert [name for name in RECORDS if other[name] != plain[name]] == []
 
 
 def test_how_programs_reach_the_kernel_changes_nothing(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, plain: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the host forbids seccomp filters, ptrace is used. The vDSO has the clock in both cases."""
-    came = {}
     for how in ("on", "off"):  # `on` has no fallback. Without filters the guest would not boot.
         monkeypatch.setattr(boot, "catching", lambda how=how: how)
-        came[how] = run(file, tmp_path / how, monkeypatch, ":")
-    assert [name for name in RECORDS if came["on"][name] != came["off"][name]] == []
+        other = run(file)
+        assert [name for name in RECORDS if other[name] != plain[name]] == [], how
 
 
 def test_where_the_client_lies_changes_nothing(

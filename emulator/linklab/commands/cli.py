@@ -69,9 +69,6 @@ class _Command(argparse.ArgumentParser):
         self._rarer: dict[str, argparse._ArgumentGroup] = {}
         self._is_loaded = False
         super().__init__(formatter_class=help_groups.Formatter, **settings)
-        for title in help_groups.OPTIONS:
-            if title != help_groups.USUAL:
-                self._rarer[title] = self.add_argument_group(title)
 
     def _add_action(self, action: _Action) -> _Action:
         """Adds an option to its group. argparse calls this for every option."""
@@ -83,6 +80,9 @@ class _Command(argparse.ArgumentParser):
         if self._is_loaded:
             return
         self._is_loaded = True
+        for title in help_groups.OPTIONS:
+            if title != help_groups.USUAL:
+                self._rarer[title] = self.add_argument_group(title)
         module = importlib.import_module(f"linklab.commands.{self._file}")
         self.epilog = getattr(module, "EPILOG", "")
         module.add_options(self)

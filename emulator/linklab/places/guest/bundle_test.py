@@ -63,6 +63,27 @@ def test_what_was_bundled_is_imported_from_the_file_alone(package: Path, tmp_pat
     assert said.endswith("No module named 'little.unused'\n")
 
 
+def test_functions_of_dataclasses_are_compiled_already(package: Path, tmp_path: Path) -> None:
+    (package / "little/session.py").write_text(
+        "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Known:\n    size: int = 2\n"
+    )
+    file = tmp_path / "bundle"
+    file.write_bytes(bytes(init.MARK_BYTES) + bundled(package, "/shown"))
+    said = imported(
+        file,
+        "import sys\n"
+        "compiled = []\n"
+        "def hook(event, words):\n"
+        "    if event == 'compile' and '__init__' in str(words[0]): compiled.append(words)\n"
+        "sys.addaudithook(hook)\n"
+        "from little.session import Known\n"
+        "print(Known(), len(compiled))\n"
+        "from dataclasses import make_dataclass\n"
+        "print(make_dataclass('Unknown', ['x'])(3), len(compiled))",
+    )
+    assert said == "Known(size=2) 0\nUnknown(x=3) 1\n"
+
+
 def test_what_lies_beside_the_package_is_not_taken(package: Path, tmp_path: Path) -> None:
     """The packages of the host's Python, beside an installed linklab: for another Python."""
     (package / "colorsys.py").write_text("raise ImportError('for another Python')")

@@ -6,6 +6,7 @@ at GUEST_PATH in the guest.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import marshal
@@ -27,8 +28,16 @@ def _add_package(name: str, place: str) -> None:
 
 
 def main(module: str, place: str, guest_path: str, *site: str) -> None:
-    """Imports the module, then writes the code of every module that came from a file."""
+    """Imports the module, then writes the code of every module that came from a file, and of the
+    functions that `dataclasses` wrote meanwhile."""
     sys.path += site
+    functions = {}
+
+    def keep(text: str, *names: dict[str, object]) -> None:
+        functions[text] = code = compile(text, "<string>", "exec", dont_inherit=True)
+        exec(code, *names)
+
+    vars(dataclasses)["exec"] = keep
     _add_package(module.partition(".")[0], place)
     importlib.import_module(module)
     index, codes, at = {}, [], 0
@@ -46,7 +55,7 @@ def main(module: str, place: str, guest_path: str, *site: str) -> None:
         index[name] = (path, spec.submodule_search_locations is not None, at, len(content))
         codes.append(content)
         at += len(content)
-    head = marshal.dumps(index)
+    head = marshal.dumps((index, functions))
     sys.stdout.buffer.write(b"".join([struct.pack("=I", len(head)), head, *codes]))
 
 

@@ -17,7 +17,6 @@ from linklab.core.link_kinds import LTE, WIFI
 from linklab.lab.kernel.namespace import inside, write_sysctls
 from linklab.lab.multipath.path_use import PathUse, link_of_kind
 from linklab.places.guest.init import mount, unmount
-from linklab.runs import run_energy
 from linklab.runs.clients.task import Task
 
 if TYPE_CHECKING:
@@ -122,6 +121,8 @@ def _control(ready: ReadyLab, multipath: Multipath, use: PathUse) -> Control:
         return path_control.SinglePath(lab, multipath, player, first=first)
     for host in (lab.client, lab.server):  # A suspended subflow keeps its window.
         write_sysctls(host.node.namespace, {"net.ipv4.tcp_slow_start_after_idle": "0"})
+    from linklab.runs import run_energy  # Few runs need it.
+
     model = run_energy.model_of(Path(ready.task.run_dir))
     assert model is not None  # `registry.misfit` has checked it.
     if use.control == "schedule":
