@@ -49,9 +49,8 @@ def read(path: Path, most: int = MOST_BYTES) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise TooLargeError(errno.EFBIG, f"is too large; allowed: {most} bytes", str(path))
-        return file.read(
-            size
-        )  # Python allocates what it is asked for: in the guest 64 MiB take 60 ms.
+        # Python allocates what it is asked for. In the guest, 64 MiB take 60 ms.
+        return file.read(size)
 
 
 def end(path: Path, most: int) -> bytes:
