@@ -257,7 +257,7 @@ def test_a_lost_worker_loses_nothing_and_a_late_one_takes_part(
     scenario("short", size="60 MB")
     before = scratch()
     first = cluster.worker()
-    file = campaign(tmp_path, seeds=3)
+    file = campaign(tmp_path, seeds=5)  # Enough for the time in which a worker starts.
     process = start(
         tmp_path, file, "--scheduler", cluster.address, "--out", tmp_path / "out", "--json"
     )
@@ -271,10 +271,10 @@ def test_a_lost_worker_loses_nothing_and_a_late_one_takes_part(
     assert process.returncode == 0, err
     assert "is gone" in err
     report = json.loads(out)
-    assert report["runs"] == 6
+    assert report["runs"] == 10
     assert report["failures"] == {}
-    assert len(whole(tmp_path / "out")) == 6
-    assert sum(report["runs_per_worker"].values()) == 6
+    assert len(whole(tmp_path / "out")) == 10
+    assert sum(report["runs_per_worker"].values()) == 10
     until(lambda: scratch() <= before, "the lost worker's run left its scratch directory")
 
 
