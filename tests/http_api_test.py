@@ -21,8 +21,8 @@ import psutil
 import pytest
 from conftest import command, environment
 from linklab.core.scratch import find as leftovers
-from linklab.live.token import ENVIRONMENT
 from linklab.places.guest import gateway
+from linklab.realtime.token import ENVIRONMENT
 from python_api_test import SMALL
 from through_the_lab import fetched, served
 

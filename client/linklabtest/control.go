@@ -107,7 +107,7 @@ func (c *control) change(link string, change Change) error {
 	return nil
 }
 
-// signature signs a body that is sent to a path, or an "answer" (live/proof.py).
+// signature signs a body that is sent to a path, or an "answer" (realtime/proof.py).
 func (c *control) signature(about, challenge string, body []byte) string {
 	sum := hmac.New(sha256.New, []byte(c.token))
 	fmt.Fprintf(sum, "%s\n%s\n%s", about, challenge, body)

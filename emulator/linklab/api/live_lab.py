@@ -20,8 +20,8 @@ from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
 from linklab.lab.player.control import Command
-from linklab.live import link_command, session
-from linklab.live.address import parse, to_text
+from linklab.realtime import link_command, session
+from linklab.realtime.address import parse, to_text
 from linklab.schema.mapping import guess
 
 START_S: Final = 120.0

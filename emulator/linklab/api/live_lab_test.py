@@ -11,12 +11,12 @@ from linklab.api.http import messages
 from linklab.api.live_lab import LabLink
 from linklab.core.link_state import DIRECTIONS
 from linklab.core.paths import REPOSITORY
-from linklab.live import impairing, page_files
-from linklab.live.link_command import CHANGES
-from linklab.live.view import Cursor, PageView
 from linklab.metrics.about import Setting
 from linklab.metrics.run import RunLabels, RunMetrics
 from linklab.models import impairments
+from linklab.realtime import impairing, page_files
+from linklab.realtime.link_command import CHANGES
+from linklab.realtime.view import Cursor, PageView
 
 GO = (REPOSITORY / "client" / "linklabtest" / "link.go").read_text()
 SMALL = "name: small\npayload: {size: 1 MB}\nlinks: {wifi: {down: 1 Mbit/s, up: 1 Mbit/s, rtt: 10 ms}}\n"

@@ -18,8 +18,8 @@ from linklab.core.link_state import LinkState
 from linklab.core.paths import REPOSITORY
 from linklab.lab.player.control import Command
 from linklab.links import stack
-from linklab.live import link_command
 from linklab.models import events, impairments
+from linklab.realtime import link_command
 from linklab.scenario import Scenario
 
 BASE: Final = {

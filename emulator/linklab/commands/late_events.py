@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from linklab.core import units
 from linklab.links import oracle
-from linklab.live import plan
 from linklab.models.events import Event
+from linklab.realtime import plan
 from linklab.scenario import Scenario
 
 _MOST = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from linklab.commands.options import UsageError, add_live_address
-from linklab.live import link_command
+from linklab.realtime import link_command
 
 _CHANGES = "\n".join(f"  {name:<10} {what}" for name, what in link_command.CHANGES.items())
 EPILOG = f"CHANGE is one of\n{_CHANGES}\n\nexample:\n  linklab link lte rate 10mbit --for 5s"

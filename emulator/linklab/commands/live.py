@@ -16,10 +16,10 @@ from linklab.commands.options import (
     add_seed,
     outside,
 )
-from linklab.live import session, start
-from linklab.live.recorder import Recorder, RecordFileError
-from linklab.live.start import Outlets
 from linklab.places.names import PLACES
+from linklab.realtime import session, start
+from linklab.realtime.recorder import Recorder, RecordFileError
+from linklab.realtime.start import Outlets
 from linklab.scenario import ScenarioError, find
 
 EPILOG = """\

@@ -20,8 +20,8 @@ from linklab.core.records import FILES, EventRecord, QueueRecord, line
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
 from linklab.links import stack
-from linklab.live.by_hand import Executed, changes_of, events_of, merged, saved, zero_s
 from linklab.models.events import Event
+from linklab.realtime.by_hand import Executed, changes_of, events_of, merged, saved, zero_s
 from linklab.scenario import Scenario
 from linklab.traces.recipes import TRACES
 

@@ -19,8 +19,8 @@ from linklab.commands.options import (
     outside,
 )
 from linklab.lab.programs.terminal import Terminal
-from linklab.live import session, shell, user_terminal
 from linklab.places.names import PLACES
+from linklab.realtime import session, shell, user_terminal
 from linklab.scenario import find
 
 EPILOG = """\

@@ -19,7 +19,7 @@ from linklab.api.http.one_lab import OneLab
 from linklab.api.http.operations import OPERATIONS
 from linklab.api.http.server import serving
 from linklab.api.live_lab import LabRequest
-from linklab.live.token import ENVIRONMENT
+from linklab.realtime.token import ENVIRONMENT
 
 TOKEN = "known-to-the-labs-account"
 WITH_TOKEN = {"X-Linklab": TOKEN}

@@ -6,8 +6,8 @@ import msgspec
 from linklab.api.http import openapi
 from linklab.api.http.messages import ROWS, decoded
 from linklab.api.http.operations import OPERATIONS, TOKEN_HEADER, found
-from linklab.live.link_command import GUARD
 from linklab.models import impairments
+from linklab.realtime.link_command import GUARD
 
 
 def test_every_operation_is_in_the_document_with_its_statuses() -> None:

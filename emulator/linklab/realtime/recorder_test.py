@@ -10,7 +10,7 @@ from linklab import scenario
 from linklab.core.records import FILES, EventRecord, line
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
-from linklab.live.recorder import Recorder, RecordFileError
+from linklab.realtime.recorder import Recorder, RecordFileError
 from linklab.scenario import Scenario
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from linklab.core import whole_file
 from linklab.core.errors import LinklabError
 from linklab.core.records import RecordError
-from linklab.live import by_hand
-from linklab.live.by_hand import Executed
+from linklab.realtime import by_hand
+from linklab.realtime.by_hand import Executed
 from linklab.runs.job import NOBODY
 from linklab.scenario import Scenario
 from linklab.scenario.name import FORM

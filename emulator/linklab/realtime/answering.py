@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 
 from linklab.core.errors import LinklabError
-from linklab.live import request_guard
-from linklab.live import token as livetoken
-from linklab.live.bounded_server import PATIENCE_S, BoundedServer
+from linklab.realtime import request_guard
+from linklab.realtime import token as livetoken
+from linklab.realtime.bounded_server import PATIENCE_S, BoundedServer
 
 MOST_BODY_BYTES: Final = 4096
 

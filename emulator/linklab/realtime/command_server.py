@@ -27,13 +27,13 @@ from prometheus_client.registry import Collector
 
 from linklab.core.records import RecordError
 from linklab.lab.player.control import Command
-from linklab.live import page_files, proof, request_guard
-from linklab.live import token as livetoken
-from linklab.live.address import to_text
-from linklab.live.answering import AnsweringHandler, BodyError
-from linklab.live.bounded_server import BoundedServer
-from linklab.live.link_command import Change
-from linklab.live.view import Cursor
+from linklab.realtime import page_files, proof, request_guard
+from linklab.realtime import token as livetoken
+from linklab.realtime.address import to_text
+from linklab.realtime.answering import AnsweringHandler, BodyError
+from linklab.realtime.bounded_server import BoundedServer
+from linklab.realtime.link_command import Change
+from linklab.realtime.view import Cursor
 
 T = TypeVar("T")
 

@@ -17,11 +17,11 @@ from linklab.core import units
 from linklab.core.link_state import DIRECTIONS
 from linklab.core.printable import printable
 from linklab.core.records import EventRecord, LinkRecord, QueueRecord, Record
-from linklab.live import plan
-from linklab.live.plan import LinkPlan
 from linklab.metrics.links import LinkMetrics
 from linklab.metrics.run import RunMetrics
 from linklab.models import impairments, registry
+from linklab.realtime import plan
+from linklab.realtime.plan import LinkPlan
 from linklab.scenario import LinkSettings, Scenario
 
 MOST_SAMPLES: Final = 480

@@ -11,8 +11,8 @@ import hmac
 import ipaddress
 from email.message import Message
 
-from linklab.live.address import is_loopback, without_mapping
-from linklab.live.link_command import GUARD
+from linklab.realtime.address import is_loopback, without_mapping
+from linklab.realtime.link_command import GUARD
 
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "

@@ -20,9 +20,9 @@ from linklab.core.records import RecordError
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.netlink import Channel
 from linklab.lab.player.control import Command
-from linklab.live.command_server import LiveServer
-from linklab.live.link_command import send
-from linklab.live.token import ENVIRONMENT
+from linklab.realtime.command_server import LiveServer
+from linklab.realtime.link_command import send
+from linklab.realtime.token import ENVIRONMENT
 
 TOKEN = "known-to-the-labs-account"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linklab.live import address
+from linklab.realtime import address
 
 
 def test_addresses() -> None:

@@ -19,12 +19,12 @@ from linklab.core.records import FILES, EventRecord, MachineRecord, QueueRecord,
 from linklab.lab.network.services import Origin, Outside
 from linklab.lab.player import control
 from linklab.lab.player.control import FILE, Command
-from linklab.live import session as live
-from linklab.live.recorder import Recorder
-from linklab.live.session import KEPT_RUNS, LiveLab, choose_place, requests
 from linklab.models.events import REFUSED
 from linklab.places import choice
 from linklab.places.choice import Environment, PlaceError
+from linklab.realtime import session as live
+from linklab.realtime.recorder import Recorder
+from linklab.realtime.session import KEPT_RUNS, LiveLab, choose_place, requests
 from linklab.runs import job, runner, summary
 from linklab.runs.job_test import JOB
 from linklab.runs.reach import Reach

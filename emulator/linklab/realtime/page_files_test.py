@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from linklab.live.page_files import DIRECTORY, files
+from linklab.realtime.page_files import DIRECTORY, files
 
 VENDOR = DIRECTORY / "vendor"
 

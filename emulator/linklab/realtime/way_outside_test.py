@@ -9,8 +9,8 @@ import pytest
 from linklab.core.free_ports import free_ports
 from linklab.core.ip_family import Families
 from linklab.lab.network.services import Origin, Outside
-from linklab.live import way_outside
 from linklab.places.guest import gateway
+from linklab.realtime import way_outside
 from linklab.scenario import Scenario
 from linklab.scenario.network import NetworkSettings
 

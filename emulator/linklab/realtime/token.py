@@ -16,7 +16,7 @@ from pathlib import Path
 from linklab.core import locks, scratch, whole_file
 from linklab.core.errors import LinklabError
 from linklab.core.paths import in_cache
-from linklab.live.address import is_loopback
+from linklab.realtime.address import is_loopback
 
 ENVIRONMENT = "LINKLAB_LIVE_TOKEN"
 """The environment variable with the token, for a lab and for its commands."""

@@ -15,8 +15,8 @@ import msgspec
 from linklab.core.free_ports import first_of, held_ports
 from linklab.core.ip_family import IPV4, IPV6, Families
 from linklab.lab.network.services import Origin, Outside
-from linklab.live.address import from_here, is_loopback, to_text
 from linklab.places.guest import gateway
+from linklab.realtime.address import from_here, is_loopback, to_text
 from linklab.runs.reach import Reach
 from linklab.scenario import Scenario
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from linklab.live.core_load import CoreLoad
+from linklab.realtime.core_load import CoreLoad
 
 
 @pytest.fixture

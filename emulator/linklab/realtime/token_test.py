@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from linklab.core import scratch as leftovers
-from linklab.live import token as livetoken
-from linklab.live.token import ENVIRONMENT, TokenError
+from linklab.realtime import token as livetoken
+from linklab.realtime.token import ENVIRONMENT, TokenError
 
 HERE = ("127.0.0.1", 9464)
 

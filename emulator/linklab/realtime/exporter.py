@@ -12,9 +12,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from linklab.core.records import Follower
-from linklab.live.view import Cursor, PageView
 from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import RunMetrics, families
+from linklab.realtime.view import Cursor, PageView
 from linklab.runs.job import Job
 from linklab.runs.run_figures import RunFigures
 from linklab.scenario import Scenario

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from linklab.live import page_link
+from linklab.realtime import page_link
 
 TOKEN = "secret-of-this-lab"
 

@@ -25,11 +25,11 @@ from linklab.core.limits import (
     MIN_RATE_BPS,
 )
 from linklab.lab.player.control import Command
-from linklab.live import impairing, proof, token
-from linklab.live.address import to_text
 from linklab.models import impairments
 from linklab.models.events import round_trip
 from linklab.models.roaming import HANDOVERS
+from linklab.realtime import impairing, proof, token
+from linklab.realtime.address import to_text
 from linklab.scenario import Scenario
 from linklab.schema.mapping import boolean, guess
 

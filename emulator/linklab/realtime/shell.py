@@ -14,11 +14,11 @@ from typing import Any
 from linklab.core.error_report import report_error
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
-from linklab.live import user_terminal
-from linklab.live.command_server import serving
-from linklab.live.exporter import Exporter
-from linklab.live.link_command import feasible, in_words
 from linklab.places.choice import Environment
+from linklab.realtime import user_terminal
+from linklab.realtime.command_server import serving
+from linklab.realtime.exporter import Exporter
+from linklab.realtime.link_command import feasible, in_words
 from linklab.runs import job, outcome, runner
 from linklab.runs.runner import RunRequest
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from linklab import scenario
 from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
-from linklab.live.link_command import (
+from linklab.realtime.link_command import (
     CHANGES,
     OUTAGE_S,
     REASSOCIATION_S,

@@ -30,13 +30,13 @@ from linklab.core.records import FILES, MachineRecord, RecordError, line
 from linklab.lab.network.services import Outside
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
-from linklab.live import by_hand, way_outside
-from linklab.live.core_load import CoreLoad
-from linklab.live.exporter import Exporter
-from linklab.live.link_command import feasible, in_words, lasting
-from linklab.live.recorder import Recorder, title_of
 from linklab.places import choice
 from linklab.places.choice import Environment
+from linklab.realtime import by_hand, way_outside
+from linklab.realtime.core_load import CoreLoad
+from linklab.realtime.exporter import Exporter
+from linklab.realtime.link_command import feasible, in_words, lasting
+from linklab.realtime.recorder import Recorder, title_of
 from linklab.runs import job, runner, summary
 from linklab.runs.reach import Reach
 from linklab.runs.run_figures import FigureError, RunFigures

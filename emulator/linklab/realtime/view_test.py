@@ -11,10 +11,10 @@ from linklab import scenario
 from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import ClientRecord, EventRecord, LinkRecord, QueueRecord, Record
-from linklab.live.plan import AHEAD_S, LinkPlan, in_words
-from linklab.live.view import MOST_MARKS, MOST_SAMPLES, Cursor, PageView
 from linklab.metrics.manifest import new_metrics
 from linklab.models.events import Event
+from linklab.realtime.plan import AHEAD_S, LinkPlan, in_words
+from linklab.realtime.view import MOST_MARKS, MOST_SAMPLES, Cursor, PageView
 from linklab.runs.job_test import JOB
 from linklab.scenario import Scenario
 

@@ -17,10 +17,10 @@ from prometheus_client.registry import Collector
 
 from linklab.core.records import RecordError
 from linklab.lab.player.control import Command
-from linklab.live import bounded_server, command_server, page_files
-from linklab.live.bounded_server import MOST_CONNECTIONS
-from linklab.live.command_server import MOST_STREAMS, LiveServer, PageSource
-from linklab.live.view import Cursor
+from linklab.realtime import bounded_server, command_server, page_files
+from linklab.realtime.bounded_server import MOST_CONNECTIONS
+from linklab.realtime.command_server import MOST_STREAMS, LiveServer, PageSource
+from linklab.realtime.view import Cursor
 
 TOKEN = "known-to-the-labs-account"
 

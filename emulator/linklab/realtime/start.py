@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linklab.live import page_link
-from linklab.live.address import to_text
-from linklab.live.command_server import LiveServer, PageSource, serving
-from linklab.live.recorder import Recorder
-from linklab.live.session import KEPT_RUNS, LiveLab
 from linklab.places.choice import Environment
+from linklab.realtime import page_link
+from linklab.realtime.address import to_text
+from linklab.realtime.command_server import LiveServer, PageSource, serving
+from linklab.realtime.recorder import Recorder
+from linklab.realtime.session import KEPT_RUNS, LiveLab
 from linklab.runs import runner
 from linklab.runs.runner import RunRequest
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from linklab.core.error_report import report_error
 from linklab.core.scratch import scratch_prefix
-from linklab.live.address import from_here, to_text
+from linklab.realtime.address import from_here, to_text
 
 
 def url(address: tuple[str, int], token: str | None) -> str:
