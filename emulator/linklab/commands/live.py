@@ -25,8 +25,8 @@ from linklab.scenario import ScenarioError, find
 EPILOG = """\
 The command serves a page to watch and change the links in a browser (--open).
 It also serves metrics for Prometheus. In a second terminal:
-  linklab link wifi down --for 3s
-  linklab link lte rate 10mbit
+  linklab link wifi carrier down --for 3s
+  linklab link lte down 10mbit
   linklab next
 
 What you change by hand becomes a scenario: --record FILE.yaml, or the page's

@@ -31,8 +31,8 @@ variables of `linklab exec` are set. In the guest you can read this machine's
 files but not write them. `linklab exec --help` says what you see of homes. /tmp
 is memory and ends with the shell. Files in LINKLAB_RUN_DIR stay.
 From another terminal:
-  linklab link wifi down --for 3s
-  linklab link lte rate 10mbit
+  linklab link wifi carrier down --for 3s
+  linklab link lte down 10mbit
 
 examples:
   linklab shell static-80-50

@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 from prometheus_client.exposition import choose_encoder
@@ -27,15 +27,14 @@ from prometheus_client.registry import Collector
 
 from linklab.core.records import RecordError
 from linklab.lab.player.control import Command
-from linklab.realtime import page_files, proof, request_guard
+from linklab.realtime import messages, page_files, proof, request_guard
 from linklab.realtime import token as livetoken
 from linklab.realtime.address import to_text
 from linklab.realtime.answering import AnsweringHandler, BodyError
 from linklab.realtime.bounded_server import BoundedServer
-from linklab.realtime.link_command import Change
+from linklab.realtime.link_command import LAB, UnknownLinkError
+from linklab.realtime.messages import Downloads, LinkChange, RefusedError, lab_of, refused
 from linklab.realtime.view import Cursor
-
-T = TypeVar("T")
 
 MOST_STREAMS = 16
 """The most open pages. A browser opens six streams to a lab at most, and shares them between tabs."""
@@ -72,7 +71,7 @@ class PageSource:
 
 
 class LiveServer:
-    """Serves `/metrics`, `/status`, `POST /command` and perhaps a page on `address` until `close`."""
+    """Serves `/metrics`, `/status`, `/lab` and perhaps a page on `address` until `close`."""
 
     def __init__(
         self,
@@ -155,15 +154,17 @@ class _Handler(AnsweringHandler):
             self.answer_json(HTTPStatus.OK, {"challenge": self.challenges.new()})
         elif path == "/status" and query == "sampled":
             self._sampled_status()
+        elif path == LAB:
+            self.answer_json(HTTPStatus.OK, msgspec.to_builtins(lab_of(type(self).status())))
         elif path == "/status" or (path == "/" and self.page is None):
             self.answer_json(HTTPStatus.OK, type(self).status())
         elif self.page is None:
-            self.refuse(HTTPStatus.NOT_FOUND, "there are /metrics, /status and POST /command")
+            self.refuse(HTTPStatus.NOT_FOUND, f"there are /metrics, /status and {LAB}")
         elif path in page_files.files():
             file = page_files.files()[path]
             self.answer(HTTPStatus.OK, file.content, file.kind, request_guard.PAGE_HEADERS)
         elif path not in ("/news", "/scenario"):
-            self.refuse(HTTPStatus.NOT_FOUND, "there are /, /metrics, /status and POST /command")
+            self.refuse(HTTPStatus.NOT_FOUND, f"there are /, /metrics, /status and {LAB}")
         elif not request_guard.origin_is_ours(self.headers):
             self.refuse(HTTPStatus.FORBIDDEN, "a page of another site reads no lab")
         elif path == "/news":
@@ -226,21 +227,46 @@ class _Handler(AnsweringHandler):
         finally:
             self.streams.release()
 
-    def do_POST(self) -> None:
+    def do_PATCH(self) -> None:
         self._signed = ""
         try:
             self._body = self.body()
         except BodyError as error:
             return self.refuse(error.status, str(error))
         if (obstacle := self.obstacle()) is not None:
-            self.refuse(HTTPStatus.FORBIDDEN, obstacle)
-        elif self.path == "/command":
-            self._obey(Command, lambda command: command)
-        elif self.path == "/change" and self.page is not None:
-            self._obey(Change, Change.command)
+            return self.refuse(HTTPStatus.FORBIDDEN, obstacle)
+        path, _, name = self.path.partition("/links/")
+        if path != LAB or bool(name) != ("/links/" in self.path):
+            return self.refuse(HTTPStatus.NOT_FOUND, f"changes go to {LAB}/links/NAME and {LAB}")
+        try:
+            return self._answer_signed(HTTPStatus.OK, self._obey(unquote(name)))
+        except RefusedError as error:
+            problem = msgspec.to_builtins(error.problem)
+            return self._answer_signed(error.status, problem)
+        except OSError as error:
+            return self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+
+    def _obey(self, link: str) -> dict[str, Any]:
+        """Executes the change in the request's body: of a link, or of the downloads (""). Returns the
+        answer. Raises RefusedError, OSError."""
+        if link:
+            command = messages.command_of(link, messages.decoded(self._body, LinkChange))
         else:
-            self.refuse(HTTPStatus.NOT_FOUND, "commands go to /command")
-        return None
+            command = messages.decoded(self._body, Downloads).command()
+        try:
+            done = type(self).obey(command)
+        except UnknownLinkError as error:
+            raise refused(HTTPStatus.NOT_FOUND, error) from None
+        except ValueError as error:
+            raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error) from None
+        links = lab_of(type(self).status()).links if link else {}
+        return {**msgspec.to_builtins(links.get(link, {})), "done": done}
+
+    def _answer_signed(self, status: HTTPStatus, content: dict[str, Any]) -> None:
+        text = json.dumps(content).encode()
+        mark = proof.signature(self.token, proof.ANSWER, self._signed, text)
+        more = {proof.HEADER: mark} if self._signed else None
+        self.answer(status, text, "application/json", more)
 
     def knows_token(self) -> bool:
         """Tells whether the request has the token, or is signed with it."""
@@ -250,21 +276,9 @@ class _Handler(AnsweringHandler):
         if not self.challenges.use(challenge):
             return False
         self._signed = challenge
-        return proof.is_signed(signed, self.token, self.path, challenge, self._body)
-
-    def _obey(self, kind: type[T], command_of: Callable[[T], Command]) -> None:
-        """Executes the command in the request's body, which is of some type."""
-        try:
-            asked = msgspec.json.decode(self._body, type=kind)
-            said = type(self).obey(command_of(asked))
-        except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-            return self.refuse(HTTPStatus.BAD_REQUEST, str(error))
-        except OSError as error:
-            return self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-        text = json.dumps({"done": said}).encode()
-        mark = proof.signature(self.token, proof.ANSWER, self._signed, text)
-        more = {proof.HEADER: mark} if self._signed else None
-        return self.answer(HTTPStatus.OK, text, "application/json", more)
+        return proof.is_signed(
+            signed, self.token, f"{self.command} {self.path}", challenge, self._body
+        )
 
 
 def _news(page: PageSource, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:

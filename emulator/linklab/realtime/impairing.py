@@ -1,4 +1,4 @@
-"""Reads and checks the impairments that a user gives a link of a live lab, with the words of scenarios."""
+"""Checks the impairments that a user gives a link of a live lab, with the words of scenarios."""
 
 from __future__ import annotations
 
@@ -7,32 +7,11 @@ from collections.abc import Collection, Iterable
 
 from msgspec import UNSET
 
-from linklab.core.impairments import Impairments
 from linklab.core.ip_family import Families
-from linklab.core.link_state import Direction
 from linklab.models import impairments
 from linklab.schema.document import ScenarioError, compose
 from linklab.schema.mapping import Mapping
 from linklab.schema.rows import keys
-
-
-def parse(direction: Direction, text: str) -> Impairments:
-    """Reads the impairments of a direction, such as "loss: 1 %, delay: 20 ms". Raises ValueError."""
-    inner = text.strip().removeprefix("{").removesuffix("}")
-    try:
-        mapping = Mapping(
-            "",
-            compose(f"{{{inner}}}", "", "impairments"),
-            impairments.KEYS[direction],
-            impairments.TABLE.keys,
-        )
-        if not mapping.values:
-            mapping.fail(
-                None, f"changes nothing; allowed: any of {', '.join(impairments.TABLE.keys.all)}"
-            )
-        return impairments.TABLE.of(mapping)
-    except ScenarioError as error:
-        raise _without_place(error) from None
 
 
 def require_fit(
@@ -54,9 +33,9 @@ def require_fit(
             impairments.TABLE.read(where, key)
         impairments.check(where, stacked, names, families)
     except ScenarioError as error:
-        raise _without_place(error) from None
+        raise without_place(error) from None
 
 
-def _without_place(error: ScenarioError) -> ValueError:
+def without_place(error: ScenarioError) -> ValueError:
     """Returns the error of a text that is no file."""
     return ValueError(str(error).removeprefix(":1: "))

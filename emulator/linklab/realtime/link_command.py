@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import http.client
 import json
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET
 
 from linklab.core import units
-from linklab.core.bounded import Name
-from linklab.core.frames import FRAME_BYTES
-from linklab.core.limits import (
-    MAX_QUEUE_BYTES,
-    MAX_RATE_BPS,
-    MAX_RTT_S,
-    MAX_TIME_S,
-    MIN_LENGTH_S,
-    MIN_RATE_BPS,
-)
+from linklab.core.errors import LinklabError
 from linklab.lab.player.control import Command
-from linklab.models import impairments
+from linklab.models import events, impairments
 from linklab.models.events import round_trip
 from linklab.models.roaming import HANDOVERS
 from linklab.realtime import impairing, proof, token
 from linklab.realtime.address import to_text
+from linklab.realtime.impairing import without_place
 from linklab.scenario import Scenario
-from linklab.schema.mapping import boolean, guess
+from linklab.schema.document import ScenarioError, compose
+from linklab.schema.mapping import Mapping as YamlMapping
+from linklab.schema.mapping import guess
 
 GUARD = "X-Linklab"
 """The HTTP header with the lab's token (`token.py`)."""
@@ -39,95 +33,67 @@ GUARD = "X-Linklab"
 REASSOCIATION_S = HANDOVERS["reassociation"].outage_s
 """The duration of a handover on a link without access points."""
 
-OUTAGE_S = 3.0
-"""The default duration of an outage."""
-
-CHANGES = {
-    "down": "the carrier goes",
-    "up": "the carrier comes",
-    "outage": "everything is lost, for 3 s unless --for says; VALUE false ends it",
-    "handover": "to the access point VALUE, or the next",
-    "rate": "VALUE such as 10mbit, of the downlink",
-    "uplink": "VALUE such as 2mbit",
-    "rtt": "VALUE such as 80ms",
-    "jitter": "VALUE such as 4ms",
-    "loss": "VALUE such as 1%",
-    "queue": "VALUE such as 500kB, of both directions",
-    "impair_down": "VALUE such as 'loss: 1 %, delay: 20 ms', of the downlink",
-    "impair_up": "the same of the uplink",
-    "restore": "the link becomes as the scenario says",
-}
-"""The changes of a link, each with its value."""
-
-LIMITS: dict[str, tuple[float, float, Callable[[Any], str]]] = {
-    "down_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
-    "up_rate_bps": (MIN_RATE_BPS, MAX_RATE_BPS, units.format_rate),
-    "rtt_s": (0.0, MAX_RTT_S, units.format_duration),
-    "jitter_s": (0.0, MAX_RTT_S, units.format_duration),
-    "loss_ratio": (0.0, 1.0, units.format_ratio),
-    "queue_bytes": (FRAME_BYTES, MAX_QUEUE_BYTES, units.format_size),
-    "duration_s": (MIN_LENGTH_S, MAX_TIME_S, units.format_duration),
-}
-"""The limits of a command's values. They are those of a scenario."""
+RESTORE = "restore"
+"""What takes back all changes of a link. It goes with no key."""
 
 
-def command_of(link: str, change: str, value: str | None, duration: str | None) -> Command:
-    """Makes a command of the arguments `link CHANGE [VALUE] [--for DURATION]`.
+def command_of(link: str, change: Mapping[str, Any]) -> Command:
+    """Makes a command of a change, with the keys of an event in a scenario.
 
-    Raises ValueError (UnitError) for other arguments.
+    A value is text, a boolean, or a mapping of impairments. Impairments may also be text such as
+    "loss: 1 %, delay: 20 ms". Raises ValueError for other keys and values.
     """
-    span_s = None if duration is None else units.parse_duration(duration)
-    if change in ("down", "up", "restore") and value is not None:
-        raise ValueError(f"{change!r} takes no value, but {value!r} was given")
-    match change:
-        case "down" | "up":
-            return Command(link=link, carrier=change, duration_s=span_s)
-        case "outage":
-            is_out = value is None or boolean(value)
-            if is_out and span_s is None:
-                span_s = OUTAGE_S
-            return Command(link=link, outage=is_out, duration_s=span_s)
-        case "handover":
-            return Command(link=link, handover=value or "next")
-        case "restore":
-            return Command(link=link, restore=True)
-    if value is None:
-        raise ValueError(f"{change!r} needs a value: {CHANGES[change]}")
-    field, parse = _VALUES[change]
-    return Command(link=link, duration_s=span_s, **{field: parse(value)})
+    if change.get(RESTORE):
+        if len(change) > 1:
+            raise ValueError("a link that becomes as the scenario says takes no other change")
+        return Command(link=link, restore=True)
+    text = ", ".join(f"{json.dumps(key)}: {_flow(key, value)}" for key, value in change.items())
+    try:
+        mapping = YamlMapping("", compose(f"{{{text}}}", "", "keys"), "", events.LIVE.keys)
+        event = events.LIVE.of(mapping, link=link)
+    except ScenarioError as error:
+        raise without_place(error) from None
+    fields = {row.attribute: getattr(event, row.attribute) for row in events.CHANGES}
+    span_s = None if math.isinf(event.duration_s) else event.duration_s
+    return Command(link=link, duration_s=span_s, **fields)
 
 
-_VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "rate": ("down_rate_bps", units.parse_rate),
-    "uplink": ("up_rate_bps", units.parse_rate),
-    "rtt": ("rtt_s", units.parse_duration),
-    "jitter": ("jitter_s", units.parse_duration),
-    "loss": ("loss_ratio", units.parse_ratio),
-    "queue": ("queue_bytes", units.parse_size),
-    **{
-        key: (key, functools.partial(impairing.parse, direction))
-        for direction, key in impairments.KEYS.items()
-    },
+def _flow(key: str, value: Any) -> str:
+    if key in impairments.KEYS.values() and isinstance(value, str):
+        return f"{{{value.strip().removeprefix('{').removesuffix('}')}}}"
+    return json.dumps(value)
+
+
+def change_of(command: Command) -> dict[str, Any]:
+    """Returns a command's change as `command_of` reads it. Pure."""
+    return {RESTORE: True} if command.restore else events.LIVE.write(command.event())
+
+
+OLD = {"rate": "down", "uplink": "up"}
+"""Keys that events call otherwise. They are understood for one release."""
+
+_WITHOUT_VALUE: dict[str, dict[str, Any]] = {
+    "down": {"carrier": "down"},
+    "up": {"carrier": "up"},
+    "outage": {"outage": True, "for": "3 s"},
+    "handover": {"handover": "next"},
 }
-"""The command's field that a change sets, and how its value is read."""
-
-_WORDS = {field: change for change, (field, _) in _VALUES.items()} | {"duration_s": "for"}
-"""What users call a command's field."""
+"""The same for words that took no value."""
 
 
-class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"span": "for"}):
-    """A change of a link in words, as the page sends it: those of `linklab link`."""
-
-    link: Name
-    change: Name
-    value: Name | None = None
-    span: Name | None = None
-
-    def command(self) -> Command:
-        """Returns the command. Raises ValueError for other words."""
-        if self.change not in CHANGES:
-            raise ValueError(f"no change is {self.change!r}; allowed: {', '.join(CHANGES)}")
-        return command_of(self.link, self.change, self.value, self.span)
+def of_today(word: str, value: Any) -> tuple[dict[str, Any], str]:
+    """Returns a change of one word and its value, with today's keys, and a warning if the word is
+    old."""
+    if value is None and word in _WITHOUT_VALUE:
+        change = dict(_WITHOUT_VALUE[word])
+    elif value is None and word == RESTORE:
+        return {RESTORE: True}, ""
+    else:
+        change = {OLD.get(word, word): "" if value is None else value}
+        if word not in OLD:
+            return change, ""
+    said = " --".join(f"{key} {impairments.text(one)}" for key, one in change.items())
+    return change, f"{word!r} is now {said!r}: the old word goes with the next release"
 
 
 def lasting(standing: Command | None, command: Command) -> Command | None:
@@ -155,6 +121,10 @@ def lasting(standing: Command | None, command: Command) -> Command | None:
     return None if made == Command(link=command.link) else made
 
 
+class UnknownLinkError(LinklabError, ValueError):
+    """The scenario has no such link. The message says which there are."""
+
+
 def feasible(scenario: Scenario, command: Command, standing: Command | None = None) -> Command:
     """Returns the command as this scenario's links can execute it. Raises ValueError. Pure.
 
@@ -165,21 +135,12 @@ def feasible(scenario: Scenario, command: Command, standing: Command | None = No
     if command.algorithm is not None:
         raise ValueError("an algorithm can only be the next one: the command needs next")
     if command.link not in scenario.links:
-        raise ValueError(
+        raise UnknownLinkError(
             f"no link is called {command.link!r}{guess(command.link, scenario.links)}; "
             f"there are: {', '.join(scenario.links)}"
         )
     if command == Command(link=command.link, duration_s=command.duration_s):
         raise ValueError("the command changes nothing")
-    if command.carrier not in (None, "up", "down"):
-        raise ValueError(f"a carrier cannot be {command.carrier!r}; allowed: up, down")
-    for name, (least, most, shown_as) in LIMITS.items():
-        value = getattr(command, name)
-        if value is not None and not least <= value <= most:
-            given = shown_as(value) if 0 <= value < math.inf else f"{value:g}"
-            raise ValueError(
-                f"{_WORDS[name]} cannot be {given}; allowed: {shown_as(least)} to {shown_as(most)}"
-            )
     if command.restore and command != Command(link=command.link, restore=True):
         raise ValueError("a link that becomes as the scenario says takes no other change")
     _require_fitting_jitter(scenario, command, standing)
@@ -223,7 +184,9 @@ def in_words(command: Command, *, is_executed: bool = True) -> str:
     return f"{command.link}: {command.in_words()}{more}"
 
 
-_COMMAND = "/command"
+LAB: Final = "/lab"
+"""The path of the lab. Its links are below."""
+
 _MOST_BYTES = 1 << 16
 """The most bytes read of a response."""
 
@@ -237,16 +200,17 @@ def send(address: tuple[str, int], command: Command, secret: str | None = None) 
     `secret` is the lab's token, by default the one that is known for the address. It is not sent.
     """
     secret = secret or token.known(address) or ""
-    asked = msgspec.json.encode(command)
+    asked = msgspec.json.encode(_body_of(command))
+    path = f"{LAB}/links/{quote(command.link, safe='')}" if command.link else LAB
     try:
         match json.loads(_exchanged(address, "GET", proof.PATH)[0]):
             case {"challenge": str(challenge)}:
                 pass
             case _:
                 raise _no_lab(address)
-        signed = proof.signature(secret, _COMMAND, challenge, asked)
+        signed = proof.signature(secret, f"PATCH {path}", challenge, asked)
         header = {proof.HEADER: f"{challenge}:{signed}"}
-        text, mark = _exchanged(address, "POST", _COMMAND, asked, header)
+        text, mark = _exchanged(address, "PATCH", path, asked, header)
         answer = json.loads(text)
     except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
         raise RuntimeError(
@@ -255,10 +219,18 @@ def send(address: tuple[str, int], command: Command, secret: str | None = None) 
         ) from None
     match answer:
         case {"error": str(why)}:
-            raise RuntimeError(why)
+            field, allowed = answer.get("field"), answer.get("allowed")
+            said = why if field is None else f"{field}: {why}"
+            raise RuntimeError(said if allowed is None else f"{said}; allowed: {allowed}")
         case {"done": str(done)} if proof.is_signed(mark, secret, proof.ANSWER, challenge, text):
             return done
     raise _no_lab(address)
+
+
+def _body_of(command: Command) -> dict[str, Any]:
+    if command.pause is not None:
+        return {"paused": command.pause}
+    return {"next": command.algorithm or ""} if command.next else change_of(command)
 
 
 def _no_lab(address: tuple[str, int]) -> RuntimeError:

@@ -23,6 +23,7 @@ from linklab.realtime.command_server import MOST_STREAMS, LiveServer, PageSource
 from linklab.realtime.view import Cursor
 
 TOKEN = "known-to-the-labs-account"
+LINK = "/lab/links/wifi"
 
 
 class Nothing(Collector):
@@ -168,30 +169,6 @@ def test_a_stream_says_what_is_wrong_with_the_labs_files(lab: Lab) -> None:
     connection.close()
 
 
-def test_a_change_in_words_becomes_a_command(lab: Lab) -> None:
-    words = {"link": "wifi", "change": "rate", "value": "3 Mbit/s", "for": "2 s"}
-    answer, content = lab.ask("POST", "/change", json.dumps(words), X_Linklab=TOKEN)
-    assert (answer.status, json.loads(content)) == (200, {"done": "so be it"})
-    assert lab.obeyed == [Command(link="wifi", down_rate_bps=3_000_000, duration_s=2.0)]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ({"link": "wifi", "change": "rate", "value": "3"}, "'3' has no unit; allowed: a rate"),
-        ({"link": "wifi", "change": "colour"}, "no change is 'colour'; allowed: down, up"),
-        ({"link": "wifi", "change": "rate"}, "'rate' needs a value"),
-        ({"link": "wifi"}, "missing required field `change`"),
-        ({"link": "wifi", "change": "down", "span": "3 s"}, "unknown field `span`"),
-    ],
-)
-def test_words_that_are_no_change_are_refused(lab: Lab, words: dict[str, str], said: str) -> None:
-    answer, content = lab.ask("POST", "/change", json.dumps(words), X_Linklab=TOKEN)
-    assert answer.status == 400
-    assert said in json.loads(content)["error"]
-    assert not lab.obeyed
-
-
 def test_a_scenario_is_saved_by_its_name(lab: Lab) -> None:
     answer, content = lab.ask("GET", "/scenario?name=by-me")
     assert (answer.status, content) == (200, b"name: by-me\n# \n")
@@ -217,9 +194,9 @@ def test_a_scenario_is_saved_by_its_name(lab: Lab) -> None:
     ],
 )
 def test_who_is_not_the_user_changes_nothing(lab: Lab, headers: dict[str, str]) -> None:
-    words = json.dumps({"link": "wifi", "change": "down"})
-    for path in ("/change", f"/change?token={TOKEN}", f"/change#token={TOKEN}"):
-        assert lab.ask("POST", path, words, **headers)[0].status in (403, 404)
+    words = json.dumps({"carrier": "down"})
+    for path in (LINK, f"{LINK}?token={TOKEN}", f"{LINK}#token={TOKEN}"):
+        assert lab.ask("PATCH", path, words, **headers)[0].status in (403, 404)
     assert not lab.obeyed
 
 
@@ -236,19 +213,19 @@ def test_a_page_of_another_site_opens_no_stream(lab: Lab, path: str) -> None:
 
 def test_a_body_of_10_megabytes_is_refused_and_not_read(lab: Lab) -> None:
     opened = lab.raw(
-        f"POST /change HTTP/1.1\r\nHost: localhost\r\nX-Linklab: {TOKEN}\r\n"
+        f"PATCH {LINK} HTTP/1.1\r\nHost: localhost\r\nX-Linklab: {TOKEN}\r\n"
         "Content-Length: 10000000\r\n\r\n".encode()
     )
     assert b" 413 " in opened.recv(4096)
     opened.close()
     opened = lab.raw(
-        f"POST /change HTTP/1.1\r\nHost: localhost\r\nX-Linklab: {TOKEN}\r\n"
+        f"PATCH {LINK} HTTP/1.1\r\nHost: localhost\r\nX-Linklab: {TOKEN}\r\n"
         "Transfer-Encoding: chunked\r\n\r\n".encode()
     )
     assert b" 411 " in opened.recv(4096)
     opened.close()
     with contextlib.suppress(ConnectionError):
-        lab.ask("POST", "/change", "x" * 10_000_000, X_Linklab=TOKEN)
+        lab.ask("PATCH", LINK, "x" * 10_000_000, X_Linklab=TOKEN)
     assert not lab.obeyed
     assert served(lab)
 

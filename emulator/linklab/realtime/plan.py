@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import deque
 
 from linklab.links.stack import models
-from linklab.models import events, impairments
-from linklab.models.events import Event
 from linklab.scenario import Scenario
 
 STEP_S = 0.5
@@ -41,15 +39,3 @@ class LinkPlan:
         first = max(number, self._count - len(self._rates))
         kept = list(self._rates)
         return first, kept[len(kept) - (self._count - first) :] if first < self._count else []
-
-
-def in_words(event: Event) -> str:
-    """Describes what an event does, by the keys of scenarios, such as "down 3 Mbit/s, loss 1 %"."""
-    written = events.TABLE.write(event)
-    said = []
-    for key, value in written.items():
-        if isinstance(value, dict):
-            said += [f"{key}.{one} {impairments.text(inner)}" for one, inner in value.items()]
-        elif key not in ("at", "after", "link", "for"):
-            said.append(key if value is True else f"{key} {impairments.text(value)}")
-    return ", ".join(said) + (f" for {written['for']}" if "for" in written else "")

@@ -28,7 +28,7 @@ _MOST: Final = 1024
 
 
 def signature(token: str, about: str, challenge: str, body: bytes) -> str:
-    """Signs a body that is sent to a path, or the `ANSWER` to it. Pure."""
+    """Signs a body that is sent by a method to a path, such as `PATCH /lab`, or the `ANSWER`. Pure."""
     said = f"{about}\n{challenge}\n".encode() + body
     return hmac.new(token.encode(), said, "sha256").hexdigest()
 

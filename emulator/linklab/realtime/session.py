@@ -124,6 +124,7 @@ class LiveLab:
             "algorithms": [one.client for one in self._turn if one.client],
             "running": running[0].client_name if running else None,
             "run_dir": str(running[1]) if running else None,
+            "seed": (running[0] if running else self._turn[0]).seed,
             "runs": self._runs,
             "place": self._where.name,
             "clock": self._where.clock,

@@ -149,7 +149,7 @@ def test_what_was_changed_stays_changed(lab: LiveLab, runs: Runs, tmp_path: Path
     def change(begun: int) -> None:
         if begun == 1:
             said = lab.obey(Command(link="lte", down_rate_bps=10**7))
-            assert said == "lte: rate 10 Mbit/s (the lab has not applied it yet)"
+            assert said == "lte: down 10 Mbit/s (the lab has not applied it yet)"
             lab.obey(Command(link="wifi", carrier="down", duration_s=1.0))
         if begun == 3:
             raise Enough

@@ -44,6 +44,10 @@ class ShellLab:
             "scenario": self._request.scenario.name,
             "running": self._request.client_name,
             "run_dir": self._run_dir and str(self._run_dir),
+            "seed": self._request.seed,
+            "proxies": {},
+            "origins": [],
+            "now": self.exporter.now(),
             "place": self._where.name,
             "clock": self._where.clock,
             "lateness_s": self.exporter.lateness_s,
@@ -72,7 +76,7 @@ def run(request: RunRequest, where: Environment, parent: Path, address: tuple[st
         lab.begin(run_dir)
         first = next(iter(request.scenario.links))
         print(
-            f"change it from another terminal: linklab link {first} down --live "
+            f"change it from another terminal: linklab link {first} carrier down --live "
             f"{server.address[0]}:{server.address[1]}; metrics: {server.url}/metrics",
             file=sys.stderr,
         )

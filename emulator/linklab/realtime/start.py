@@ -85,7 +85,7 @@ def _say(turn: Sequence[RunRequest], server: LiveServer, directory: Path, kept: 
     print(
         f"live: {turn[0].scenario.name}, {', '.join(one.client_name for one in turn)} in turn; metrics: {server.url}/metrics\n"
         f"run directories: {directory} (the last {KEPT_RUNS})\n"
-        f"change it: linklab link {first} down | linklab link {last} rate 10mbit | linklab next\n"
+        f"change it: linklab link {first} carrier down | linklab link {last} down 10mbit | linklab next\n"
         f"who commands it needs its token, which `linklab link` of this account finds: {kept}",
         file=sys.stderr,
     )

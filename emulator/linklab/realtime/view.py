@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,10 +19,11 @@ from linklab.core.printable import printable
 from linklab.core.records import EventRecord, LinkRecord, QueueRecord, Record
 from linklab.metrics.links import LinkMetrics
 from linklab.metrics.run import RunMetrics
-from linklab.models import impairments, registry
+from linklab.models import events, impairments, registry
 from linklab.realtime import plan
 from linklab.realtime.plan import LinkPlan
 from linklab.scenario import LinkSettings, Scenario
+from linklab.schema.rows import Row
 
 MOST_SAMPLES: Final = 480
 """Four minutes of samples, at two a second."""
@@ -73,14 +74,14 @@ class PageView:
                     else units.format_size(one.after_bytes),
                     "for_s": None if math.isinf(one.duration_s) else one.duration_s,
                     "link": one.link,
-                    "words": plan.in_words(one),
+                    "words": events.in_words(one),
                 }
                 for one in scenario.events
             ],
             "plan_step_s": plan.STEP_S,
-            "impairments": {
-                row.key: f"{row.about}; allowed: {row.value.allowed}"
-                for row in impairments.TABLE.flat
+            "keys": {
+                "": _said(events.CHANGES),
+                **dict.fromkeys(impairments.KEYS.values(), _said(impairments.TABLE.flat)),
             },
         }
         self._plan = LinkPlan(scenario, seed)
@@ -186,6 +187,15 @@ class PageView:
         }
 
 
+def _said(rows: Iterable[Row]) -> dict[str, str]:
+    """Returns what can be changed, by the keys of scenarios. Impairments have keys of their own."""
+    return {
+        row.key: f"{row.about}; allowed: {row.value.allowed}"
+        for row in rows
+        if row.value is not impairments.TABLE
+    }
+
+
 def _carried(link: LinkMetrics) -> dict[str, int]:
     """Returns the bytes that a link has carried at the newest sample, by direction."""
     return {
@@ -200,8 +210,8 @@ def _values(state: LinkRecord, settings: LinkSettings) -> dict[str, tuple[float,
     rtt_s, jitter_s = round(2 * state.delay_s, 6), round(state.jitter_s, 6)
     loss = round(state.loss_ratio, 6)
     return {
-        "rate": (state.down_rate_bps, units.format_rate(state.down_rate_bps)),
-        "uplink": (state.up_rate_bps, units.format_rate(state.up_rate_bps)),
+        "down": (state.down_rate_bps, units.format_rate(state.down_rate_bps)),
+        "up": (state.up_rate_bps, units.format_rate(state.up_rate_bps)),
         "rtt": (rtt_s, units.format_duration(rtt_s)),
         "jitter": (jitter_s, units.format_duration(jitter_s)),
         "loss": (loss, units.format_ratio(loss)),

@@ -12,8 +12,8 @@ from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import ClientRecord, EventRecord, LinkRecord, QueueRecord, Record
 from linklab.metrics.manifest import new_metrics
-from linklab.models.events import Event
-from linklab.realtime.plan import AHEAD_S, LinkPlan, in_words
+from linklab.models.events import Event, in_words
+from linklab.realtime.plan import AHEAD_S, LinkPlan
 from linklab.realtime.view import MOST_MARKS, MOST_SAMPLES, Cursor, PageView
 from linklab.runs.job_test import JOB
 from linklab.scenario import Scenario
@@ -82,11 +82,11 @@ def test_a_reader_gets_all_once_and_then_what_is_new() -> None:
     assert news["run"]["title"] == "Two links"
     assert [one["t_s"] for one in news["samples"]] == [0.5, 1.0, 1.5, 2.0]
     seen.queues(2.5, 9000)
-    seen.take(2.6, EventRecord(2.6, "wifi", "live", "down"))
+    seen.take(2.6, EventRecord(2.6, "wifi", "live", "carrier down"))
     after, news = seen.view.since(cursor)
     assert "run" not in news
     assert [one["t_s"] for one in news["samples"]] == [2.5]
-    assert news["marks"] == [{"t_s": 2.6, "link": "wifi", "kind": "live", "detail": "down"}]
+    assert news["marks"] == [{"t_s": 2.6, "link": "wifi", "kind": "live", "detail": "carrier down"}]
     _, news = seen.view.since(after)
     assert (news["samples"], news["marks"]) == ([], [])
     _, news = Seen(2).view.since(after)
@@ -108,17 +108,17 @@ def test_what_a_sample_says() -> None:
 def test_what_a_link_is_now_in_the_units_of_scenarios() -> None:
     seen = Seen()
     seen.link(1.0, loss_ratio=0.02, delay_s=0.045, queue_bytes=30_000)
-    seen.take(1.0, EventRecord(1.0, "wifi", "live", "RTT 90 ms, loss 2 % for 3 s"))
+    seen.take(1.0, EventRecord(1.0, "wifi", "live", "rtt 90 ms, loss 2 % for 3 s"))
     now = seen.view.now()["links"]["wifi"]
     assert now["values"] == {
-        "rate": (60_000_000, "60 Mbit/s"),
-        "uplink": (20_000_000, "20 Mbit/s"),
+        "down": (60_000_000, "60 Mbit/s"),
+        "up": (20_000_000, "20 Mbit/s"),
         "rtt": (0.09, "90 ms"),
         "jitter": (0.0, "0 s"),
         "loss": (0.02, "2 %"),
         "queue": (30_000, "30 kB"),
     }
-    assert now["by_hand"] == ["RTT 90 ms", "loss 2 % for 3 s"]
+    assert now["by_hand"] == ["rtt 90 ms", "loss 2 % for 3 s"]
     assert now["impaired"] == {"impair_down": {}, "impair_up": {}}
 
 
@@ -180,4 +180,4 @@ def test_events_in_words() -> None:
     assert in_words(outage) == "outage for 2 s"
     assert in_words(slow) == "down 4 Mbit/s, loss 1 %"
     impaired = Event("wifi", duration_s=2, impair_up=Impairments(loss_ratio=0.02, in_order=False))
-    assert in_words(impaired) == "impair_up.loss 2 %, impair_up.in_order false for 2 s"
+    assert in_words(impaired) == "impair_up.loss 2 % for 2 s, impair_up.in_order false for 2 s"

@@ -34,6 +34,7 @@ class Opened:
     def status(self) -> dict[str, Any]:
         return {
             "scenario": "wifi-gone",
+            "seed": 7,
             "proxies": {"": "http://127.0.0.1:8080", "wifi": "http://127.0.0.1:8081"},
             "origins": [],
             "now": None,

@@ -5,9 +5,6 @@ import { CONTROLS, STEPS } from "./quantities.js";
 
 const WAIT_MS = 200; // A key that is held moves a slider often.
 
-// The first words of what the lab says is by hand, by control.
-const WORDS = { rate: "rate", uplink: "uplink", rtt: "RTT", jitter: "jitter", loss: "loss", queue: "queue" };
-
 const LONGEST = 12; // Rates of traces have more digits than a field can show.
 
 // What is wrong with a field's text, beside the field.
@@ -77,7 +74,7 @@ class Row {
     this.timer = 0;
     const wanted = this.field.value.trim();
     this.isSending = true;
-    if (await this.problem.tell(this.change(this.name, wanted))) this.shown = wanted;
+    if (await this.problem.tell(this.change({ [this.name]: wanted }))) this.shown = wanted;
     this.isSending = false;
   }
 
@@ -100,33 +97,42 @@ class Row {
   }
 }
 
-// Any impairment of either direction. `keys` has what each does, as scenarios say it.
-class Impairments {
+// Any key of the link, or any impairment of either direction. `keys` has what each does, by the key of the
+// direction, "" for the link's own.
+class Keys {
   constructor(link, keys, change) {
     const id = `${link}-impair`;
+    this.keys = keys;
+    this.change = change;
     const option = (name, words) => make("option", { value: name }, words);
-    this.way = make("select", { id: `${id}-way`, "aria-label": `Direction to impair of ${link}` }, option("down", "down"), option("up", "up"));
+    this.way = make("select", { id: `${id}-way`, "aria-label": `Direction to impair of ${link}`, onchange: () => this.#list() });
+    this.way.append(...Object.keys(keys).map((name) => option(name, name || "link")));
+    this.way.value = "impair_down";
     this.key = make("select", { id: `${id}-key`, "aria-label": `Impairment of ${link}`, onchange: () => this.#explain() });
-    this.key.append(...Object.keys(keys).map((name) => option(name, name)));
     this.field = make("input", { id, autocomplete: "off", spellcheck: "false", "aria-label": `Value of the impairment of ${link}`, onchange: () => this.#send() });
     this.problem = new Problem(this.field);
     this.about = make("p", { class: "dim" });
     this.now = make("p", { class: "impaired" });
-    this.keys = keys;
-    this.change = change;
     const row = make("div", { class: "impair" }, this.way, this.key, this.field, this.problem.element);
-    this.element = make("details", {}, make("summary", {}, "Impairments"), row, this.about, this.now);
+    this.element = make("details", {}, make("summary", {}, "Impairments and more"), row, this.about, this.now);
+    this.#list();
+  }
+
+  #list() {
+    this.key.replaceChildren(...Object.keys(this.keys[this.way.value]).map((name) => make("option", { value: name }, name)));
     this.#explain();
   }
 
   #explain() {
-    setText(this.about, this.keys[this.key.value]);
+    setText(this.about, this.keys[this.way.value][this.key.value]);
     this.field.value = "";
     this.problem.say("");
   }
 
   #send() {
-    this.problem.tell(this.change(`impair_${this.way.value}`, `${this.key.value}: ${this.field.value.trim()}`));
+    const text = this.field.value.trim();
+    const change = { [this.key.value]: { true: true, false: false }[text] ?? text };
+    this.problem.tell(this.change(this.way.value ? { [this.way.value]: change } : change));
   }
 
   update(impaired) {
@@ -137,36 +143,35 @@ class Impairments {
 }
 
 export class Controls {
-  // `send(change, value, span)` changes the link; it throws what the lab refuses.
-  constructor(link, accessPoints, impairments, send) {
-    const press = (...words) => () => send(...words).catch(() => {});
-    const change = (name, value) => send(name, value);
-    this.rows = Object.keys(CONTROLS).map((name) => new Row(link, name, change));
-    this.impairments = new Impairments(link, impairments, change);
+  // `send(change)` changes the link as an event says it; it throws what the lab refuses.
+  constructor(link, accessPoints, keys, send) {
+    const press = (change) => () => send(change).catch(() => {});
+    this.rows = Object.keys(CONTROLS).map((name) => new Row(link, name, send));
+    this.keys = new Keys(link, keys, send);
     this.isDown = false;
-    this.down = make("button", { type: "button", onclick: () => press(this.isDown ? "up" : "down")() }, "Down");
-    this.endOutage = make("button", { type: "button", onclick: press("outage", "false") }, "End outage");
+    this.down = make("button", { type: "button", onclick: () => press({ carrier: this.isDown ? "up" : "down" })() }, "Down");
+    this.endOutage = make("button", { type: "button", onclick: press({ outage: false }) }, "End outage");
     const target = make("select", { "aria-label": `Access point of ${link}` }, make("option", { value: "next" }, "next"));
     target.append(...accessPoints.map((name) => make("option", { value: name }, name)));
-    const handover = make("button", { type: "button", onclick: () => press("handover", target.value)() }, "Handover");
+    const handover = make("button", { type: "button", onclick: () => press({ handover: target.value })() }, "Handover");
     const buttons = make(
       "div",
       { class: "buttons" },
       this.down,
-      make("button", { type: "button", onclick: press("down", undefined, "3 s") }, "Down for 3 s"),
+      make("button", { type: "button", onclick: press({ carrier: "down", for: "3 s" }) }, "Down for 3 s"),
       this.endOutage,
       handover,
       ...(accessPoints.length > 1 ? [target] : []),
-      make("button", { type: "button", onclick: press("restore") }, "As the scenario says"),
+      make("button", { type: "button", onclick: press({ restore: true }) }, "As the scenario says"),
     );
-    this.element = make("fieldset", { class: "controls" }, make("legend", {}, `Change ${link}`), ...this.rows.map((row) => row.element), this.impairments.element, buttons);
+    this.element = make("fieldset", { class: "controls" }, make("legend", {}, `Change ${link}`), ...this.rows.map((row) => row.element), this.keys.element, buttons);
   }
 
   update({ values, impaired, by_hand, up, out }) {
     const changed = new Set(by_hand.map((words) => words.split(" ")[0]));
-    for (const row of this.rows) row.update(values[row.name], changed.has(WORDS[row.name]));
-    this.impairments.update(impaired);
-    this.isDown = changed.has("down");
+    for (const row of this.rows) row.update(values[row.name], changed.has(row.name));
+    this.keys.update(impaired);
+    this.isDown = changed.has("carrier");
     this.endOutage.hidden = !(up && out);
     setText(this.down, this.isDown ? "Up again" : "Down");
   }

@@ -1,4 +1,4 @@
-// Talks with the lab: news by server-sent events, changes by POST with the token.
+// Talks with the lab: news by server-sent events, changes by PATCH with the token.
 
 const KEY = "linklab-token";
 const RETRY_MS = 3000;
@@ -27,13 +27,14 @@ async function fetched(path, options) {
 // Returns the lab's words; throws an Error with its words, `isToken` if the token is not the lab's.
 export async function send(path, content) {
   const answer = await fetched(path, {
-    method: "POST",
+    method: "PATCH",
     headers: { "Content-Type": "application/json", "X-Linklab": sessionStorage.getItem(KEY) ?? "" },
     body: JSON.stringify(content),
   });
   const said = await answer.json();
   if (answer.ok) return said.done;
-  throw Object.assign(new Error(said.error), { isToken: answer.status === 403 });
+  const words = [said.field ? `${said.field}: ${said.error}` : said.error, said.allowed && `allowed: ${said.allowed}`];
+  throw Object.assign(new Error(words.filter(Boolean).join("; ")), { isToken: answer.status === 403 });
 }
 
 export async function scenario(name, from) {

@@ -53,7 +53,7 @@ function begin(about) {
   links = {};
   for (const [name, { kind, access_points }] of Object.entries(about.links)) {
     const curves = new Curves(name);
-    const controls = kept[name]?.controls ?? new Controls(name, access_points, about.impairments, (change, value, span) => ask("/change", { link: name, change, value, for: span }));
+    const controls = kept[name]?.controls ?? new Controls(name, access_points, about.keys, (change) => ask(`/lab/links/${encodeURIComponent(name)}`, change));
     const state = make("span", { class: "state" });
     const title = `link-${name}`;
     const heading = make("h2", { id: title }, kind === name ? name : `${name} (${kind})`);
@@ -155,8 +155,8 @@ function lost(words) {
 }
 
 const quietly = (asked) => asked.catch(() => {});
-byId("next").addEventListener("click", () => quietly(ask("/command", { next: true, algorithm: byId("algorithm").value })));
-byId("pause").addEventListener("click", () => quietly(ask("/command", { pause: !isPaused })));
+byId("next").addEventListener("click", () => quietly(ask("/lab", { next: byId("algorithm").value })));
+byId("pause").addEventListener("click", () => quietly(ask("/lab", { paused: !isPaused })));
 byId("freeze").addEventListener("click", (event) => {
   isFrozen = !isFrozen;
   event.target.setAttribute("aria-pressed", String(isFrozen));

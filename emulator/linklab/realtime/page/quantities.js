@@ -38,10 +38,10 @@ function logarithmic(low, high, zero = false) {
 
 const whole = (write) => (value) => write(Math.round(value));
 
-// By the names of `linklab link`.
+// By the keys of events.
 export const CONTROLS = {
-  rate: { label: "Rate", scale: logarithmic(1e5, 5e8), write: whole(rate) },
-  uplink: { label: "Uplink", scale: logarithmic(1e5, 5e8), write: whole(rate) },
+  down: { label: "Rate", scale: logarithmic(1e5, 5e8), write: whole(rate) },
+  up: { label: "Uplink", scale: logarithmic(1e5, 5e8), write: whole(rate) },
   rtt: { label: "Round trip", scale: logarithmic(1e-3, 2, true), write: duration },
   jitter: { label: "Jitter", scale: logarithmic(1e-4, 0.5, true), write: duration },
   loss: { label: "Loss", scale: logarithmic(1e-4, 0.5, true), write: share },

@@ -18,6 +18,7 @@ from linklab.core.errors import LinklabError
 from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
 from linklab.models import events, impairments
+from linklab.realtime import link_command
 from linklab.schema.mapping import guess
 from linklab.schema.quantities import BOOLEAN
 from linklab.schema.rows import Row
@@ -53,14 +54,8 @@ class StartLab(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 1
 
 
-ROWS: Final = tuple(
-    row
-    for row in events.TABLE.flat
-    if row.attribute in Command.__struct_fields__ and row.attribute != "link"
-)
-"""The keys of an event that a running lab can execute."""
-
-RESTORE: Final = "restore"
+ROWS: Final = events.LIVE.flat
+"""The keys of an event that a running lab can execute: all but its moment and its link."""
 
 
 def _field(row: Row) -> tuple[str, Any, Any]:
@@ -99,7 +94,7 @@ LinkChange = _struct(
     ROWS,
     "A change of a link. What it leaves out stays as it is.",
     (
-        RESTORE,
+        link_command.RESTORE,
         Annotated[
             bool,
             Meta(description="the link becomes as the scenario says; goes with no other field"),
@@ -119,7 +114,7 @@ class Link(Struct, frozen=True):
     """What a link is now, in the units of scenario files."""
 
     proxy_port: Annotated[
-        int, Meta(description="of the HTTP and SOCKS5 proxy over this link alone")
+        int | None, Meta(description="of the HTTP and SOCKS5 proxy over this link alone")
     ]
     carrier: Literal["up", "down"]
     outage: Annotated[bool, Meta(description="whether all packets are lost")]
@@ -141,6 +136,25 @@ class Link(Struct, frozen=True):
         ),
     ] = 0
     sent_bytes: Annotated[int, Meta(description="the same of bytes that were sent")] = 0
+    done: Annotated[str, Meta(description="of an answer to a change: the change in words")] = ""
+
+
+class Downloads(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the lab downloads by itself, one algorithm after the other."""
+
+    next: Annotated[
+        Name | UnsetType,
+        Meta(description="the algorithm to go on with, or empty text for the next one"),
+    ] = UNSET
+    paused: Annotated[bool | UnsetType, Meta(description="whether no further download begins")] = (
+        UNSET
+    )
+
+    def command(self) -> Command:
+        """Returns the command."""
+        if self.paused is not UNSET:
+            return Command(pause=self.paused)
+        return Command(next=True, algorithm=self.next or None)
 
 
 class LabStatus(Struct, frozen=True):
@@ -266,3 +280,39 @@ def _properties(kind: type[Any], field: str) -> dict[str, Any]:
         reference = inner.get("$ref") or inner["allOf" if "allOf" in inner else "anyOf"][0]["$ref"]
         found = types[reference.rpartition("/")[2]]["properties"]
     return found
+
+
+def lab_of(status: dict[str, Any]) -> LabStatus:
+    """Returns a running lab from its status (`LiveLab.status`). Pure."""
+    now = status["now"] or {"t_s": 0.0, "keeps_up": True, "links": {}}
+    ports = {name: int(url.rpartition(":")[2]) for name, url in status["proxies"].items()}
+    return LabStatus(
+        state="running",
+        scenario=status["scenario"],
+        seed=status["seed"],
+        time_s=now["t_s"],
+        keeps_up=now["keeps_up"],
+        proxy_port=ports.get(""),
+        origins=status["origins"],
+        links={name: _link(link, ports.get(name)) for name, link in now["links"].items()},
+    )
+
+
+def _link(now: dict[str, Any], proxy_port: int | None) -> Link:
+    words = {name: text for name, (_, text) in now["values"].items()}
+    return Link(
+        proxy_port=proxy_port,
+        carrier="up" if now["up"] else "down",
+        outage=now["out"],
+        down=words["down"],
+        up=words["up"],
+        rtt=words["rtt"],
+        jitter=words["jitter"],
+        loss=words["loss"],
+        queue=words["queue"],
+        **now["impaired"],
+        access_point=now["access_point"] or None,
+        by_hand=now["by_hand"],
+        bytes=now["bytes"]["down"],
+        sent_bytes=now["bytes"]["up"],
+    )

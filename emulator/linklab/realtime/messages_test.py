@@ -5,10 +5,10 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from linklab.api.http import messages
-from linklab.api.http.messages import LinkChange, Problem, RefusedError, StartLab
 from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
+from linklab.realtime import messages
+from linklab.realtime.messages import LinkChange, Problem, RefusedError, StartLab
 
 
 def refusal_of(body: object, kind: type = LinkChange) -> Problem:
@@ -33,6 +33,9 @@ def test_a_change_has_the_keys_and_units_of_an_event() -> None:
         "jitter": "4 ms",
         "loss": "1 %",
         "queue": "500 kB",
+        "fade": "50 %",
+        "cap": "8 Mbit/s",
+        "cross": "1 Mbit/s",
         "outage": True,
         "handover": "next",
         "for": "3 s",
@@ -49,6 +52,9 @@ def test_a_change_has_the_keys_and_units_of_an_event() -> None:
         jitter_s=0.004,
         loss_ratio=0.01,
         queue_bytes=500_000,
+        fade_ratio=0.5,
+        cap_bps=8_000_000,
+        cross_bps=1_000_000,
         outage=True,
         handover="next",
         duration_s=3.0,
