@@ -44,23 +44,15 @@ func Rate(value string) Change { return Change{"down": value} }
 func Uplink(value string) Change { return Change{"up": value} }
 
 // RTT sets the round trip.
-//
-// Deprecated: use Change{"rtt": value}. RTT goes with the next release.
 func RTT(value string) Change { return Change{"rtt": value} }
 
 // Jitter sets the jitter.
-//
-// Deprecated: use Change{"jitter": value}. Jitter goes with the next release.
 func Jitter(value string) Change { return Change{"jitter": value} }
 
 // Loss sets the ratio of lost packets.
-//
-// Deprecated: use Change{"loss": value}. Loss goes with the next release.
 func Loss(value string) Change { return Change{"loss": value} }
 
 // Queue sets the length of the queues of both directions.
-//
-// Deprecated: use Change{"queue": value}. Queue goes with the next release.
 func Queue(value string) Change { return Change{"queue": value} }
 
 // ImpairDown sets impairments of the downlink, such as "loss: 1 %, delay: 20 ms".

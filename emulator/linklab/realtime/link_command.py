@@ -6,7 +6,7 @@ import contextlib
 import http.client
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,17 +15,18 @@ from msgspec import UNSET
 
 from linklab.core import units
 from linklab.core.errors import LinklabError
+from linklab.core.ip_family import Families
 from linklab.lab.player.control import Command
 from linklab.models import events, impairments
 from linklab.models.events import round_trip
 from linklab.models.roaming import HANDOVERS
-from linklab.realtime import impairing, proof, token
+from linklab.realtime import proof, token
 from linklab.realtime.address import to_text
-from linklab.realtime.impairing import without_place
 from linklab.scenario import Scenario
 from linklab.schema.document import ScenarioError, compose
 from linklab.schema.mapping import Mapping as YamlMapping
 from linklab.schema.mapping import guess
+from linklab.schema.rows import keys as keys_of
 
 GUARD = "X-Linklab"
 """The HTTP header with the lab's token (`token.py`)."""
@@ -43,16 +44,17 @@ def command_of(link: str, change: Mapping[str, Any]) -> Command:
     A value is text, a boolean, or a mapping of impairments. Impairments may also be text such as
     "loss: 1 %, delay: 20 ms". Raises ValueError for other keys and values.
     """
+    keys = {key: value for key, value in change.items() if key != RESTORE}
     if change.get(RESTORE):
-        if len(change) > 1:
+        if keys:
             raise ValueError("a link that becomes as the scenario says takes no other change")
         return Command(link=link, restore=True)
-    text = ", ".join(f"{json.dumps(key)}: {_flow(key, value)}" for key, value in change.items())
+    text = ", ".join(f"{json.dumps(key)}: {_flow(key, value)}" for key, value in keys.items())
     try:
         mapping = YamlMapping("", compose(f"{{{text}}}", "", "keys"), "", events.LIVE.keys)
         event = events.LIVE.of(mapping, link=link)
     except ScenarioError as error:
-        raise without_place(error) from None
+        raise _without_place(error) from None
     fields = {row.attribute: getattr(event, row.attribute) for row in events.CHANGES}
     span_s = None if math.isinf(event.duration_s) else event.duration_s
     return Command(link=link, duration_s=span_s, **fields)
@@ -139,15 +141,11 @@ def feasible(scenario: Scenario, command: Command, standing: Command | None = No
             f"no link is called {command.link!r}{guess(command.link, scenario.links)}; "
             f"there are: {', '.join(scenario.links)}"
         )
-    if command == Command(link=command.link, duration_s=command.duration_s):
-        raise ValueError("the command changes nothing")
-    if command.restore and command != Command(link=command.link, restore=True):
-        raise ValueError("a link that becomes as the scenario says takes no other change")
     _require_fitting_jitter(scenario, command, standing)
     if impairments.impairs(command):
         changes = (command,) if standing is None else (standing, command)
         link = scenario.links[command.link]
-        impairing.require_fit((link, *changes), scenario.distributions, link.families)
+        _require_fit((link, *changes), scenario.distributions, link.families)
     if command.handover is None:
         return command
     points = scenario.links[command.link].access_points
@@ -172,6 +170,31 @@ def _require_fitting_jitter(scenario: Scenario, command: Command, standing: Comm
             f"a jitter of {units.format_duration(jitter_s)} does not fit a round trip of "
             f"{units.format_duration(rtt_s)}; allowed: a jitter of at most half the round trip"
         )
+
+
+def _require_fit(
+    changes: Iterable[impairments.Impairing], names: Collection[str], families: Families
+) -> None:
+    """Raises ValueError if the impairments of the last change do not fit those before.
+
+    `names` are the scenario's distributions, `families` those of the link's addresses.
+    """
+    stacked = list(changes)
+    written = {
+        key: impairments.TABLE.write(found)
+        for direction, key in impairments.KEYS.items()
+        if (found := impairments.of(stacked[-1], direction)) is not UNSET
+    }
+    try:
+        where = YamlMapping("", compose(json.dumps(written), "", ""), "", keys_of(impairments.ROWS))
+        impairments.check(where, stacked, names, families)
+    except ScenarioError as error:
+        raise _without_place(error) from None
+
+
+def _without_place(error: ScenarioError) -> ValueError:
+    """Returns the error of a text that is no file."""
+    return ValueError(str(error).removeprefix(":1: "))
 
 
 def in_words(command: Command, *, is_executed: bool = True) -> str:

@@ -98,6 +98,7 @@ def test_words_become_a_command(word: str, value: str | None, command: Command, 
         ({"impair_up": "loss: 1 %}{"}, "not valid YAML"),
         ({"impair_up": "loss: [1 %]"}, "impair_up.loss: must be a single value"),
         ({"impair_up": "loss: 1 %, loss: 2 %"}, "impair_up.loss: is given twice"),
+        ({"impair_up": "delay: 99 s"}, "impair_up.delay: '99 s' is out of range"),
         ({"impair_up": "mtu: 100 B"}, "impair_up.mtu: '100 B' is out of range"),
         ({"for": "3 s"}, "^changes nothing; allowed: any of carrier, down"),
         ({"at": "3 s"}, "^unknown key 'at'"),
@@ -113,18 +114,11 @@ def test_words_that_are_none(change: dict[str, Any], said: str) -> None:
     ("command", "said"),
     [
         (Command(link="eth0", carrier="up"), "no link is called 'eth0'; there are: wifi, lte"),
-        (Command(link="wifi"), "the command changes nothing"),
-        (Command(link="wifi", duration_s=3.0), "the command changes nothing"),
         (
             Command(link="wifi", jitter_s=0.006),
             "a jitter of 6 ms does not fit a round trip of 10 ms",
         ),
-        (Command(link="wifi", restore=True, loss_ratio=0.1), "takes no other change"),
         (Command(link="wifi", algorithm="alg1"), "the command needs next"),
-        (
-            Command(link="wifi", impair_up=Impairments(delay_s=99.0)),
-            "^impair_up.delay: '99 s' is out of range; allowed: 0 s to 10 s",
-        ),
         (
             Command(link="wifi", impair_up=Impairments(reorder_ratio=0.1)),
             "^impair_up: ?.*reorder.* needs a delay|^impair_up.reorder: needs a delay",

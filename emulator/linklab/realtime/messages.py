@@ -15,7 +15,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from linklab.core.bounded import Name, Seed
 from linklab.core.errors import LinklabError
-from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
 from linklab.models import events, impairments
 from linklab.realtime import link_command
@@ -214,32 +213,15 @@ def decoded(body: bytes, kind: type[T]) -> T:
 def command_of(link: str, change: Any) -> Command:
     """Returns a LinkChange as the lab's command. Raises RefusedError for a value that is not
     allowed."""
-    fields = _values(change, ROWS, "")
-    return Command(link=link, restore=change.restore, **fields)
+    try:
+        return link_command.command_of(link, msgspec.to_builtins(change))
+    except ValueError as error:
+        placed = _FIELD.match(str(error))
+        field, why = placed.groups() if placed else (None, error)
+        raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, why, field) from None
 
 
-def _values(said: Any, rows: tuple[Row, ...], where: str) -> dict[str, Any]:
-    """Returns the attributes that a struct of rows sets. Raises RefusedError."""
-    fields: dict[str, Any] = {}
-    for row in rows:
-        value = getattr(said, row.attribute)
-        if value is UNSET:
-            continue
-        if row.value is impairments.TABLE:
-            inner = _values(value, impairments.TABLE.flat, f"{row.key}.")
-            fields[row.attribute] = Impairments(**inner)
-            continue
-        try:
-            fields[row.attribute] = value if row.value is BOOLEAN else _read(row, value)
-        except ValueError as error:
-            raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error, f"{where}{row.key}") from None
-    return fields
-
-
-def _read(row: Row, text: str) -> Any:
-    return row.value.parse(text)  # type: ignore[attr-defined]  # All others are quantities.
-
-
+_FIELD: Final = re.compile(r"([a-z_.]+): (.*)", re.S)
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.S)
 _MISSING: Final = re.compile(r"Object missing required field `(.*?)`", re.S)
 _PLACE: Final = re.compile(r"(.*) - at `\$\.?([\w.]*).*`", re.S)
