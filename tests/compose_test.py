@@ -302,7 +302,7 @@ def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack)
     assert f"open http://127.0.0.1:{stack.ports['LINKLAB_GRAFANA_PORT']}" in said
 
     until(lambda: scraped('linklab_link_up{link="lte"} == 1'), logs)
-    changed = stack("exec", "-T", "emulator", "linklab", "link", "lte", "carrier", "down", "3mbit")
+    changed = stack("exec", "-T", "emulator", "linklab", "link", "lte", "down", "3mbit")
     assert changed.returncode == 0, changed.stderr
     changed_s = time.monotonic()
     rate = 'linklab_link_rate_bytes_per_second{link="lte", direction="down"} == 375000'
@@ -443,9 +443,7 @@ def test_a_server_and_a_client_of_the_user_s_with_the_links_between_them(stack: 
 
     assert (
         "down 5 Mbit/s"
-        in stack(
-            *own, "exec", "-T", "lab", "linklab", "link", "wifi", "carrier", "down", "5mbit"
-        ).stdout
+        in stack(*own, "exec", "-T", "lab", "linklab", "link", "wifi", "down", "5mbit").stdout
     )
     assert (
         "lte: carrier down"

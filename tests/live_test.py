@@ -191,7 +191,7 @@ def test_a_change_shows_in_prometheus_and_stays_for_the_next_run(
 ) -> None:
     lab, server = watched
     before = lab.value(*downlink("lte"))
-    done = lab.call("link", "lte", "carrier", "down", "2mbit")
+    done = lab.call("link", "lte", "down", "2mbit")
     assert done.code == 0, done.err
     at_once = "lte: down 2 Mbit/s"
     between_runs = f"{at_once} (the lab has not applied it yet)"
@@ -219,7 +219,7 @@ def test_a_change_shows_in_prometheus_and_stays_for_the_next_run(
     lab.until(lambda: lab.status()["run_dir"] not in (run_dir, None))
     assert lab.status()["changed"] == [STANDING, {"link": "lte", "down_rate_bps": 2_000_000}]
     lab.until(lambda: lab.value(*downlink("lte")) == 250_000)
-    assert lab.call("link", "lte", "carrier", "down", "8mbit").code == 0
+    assert lab.call("link", "lte", "down", "8mbit").code == 0
     lab.until(lambda: (lab.value(*downlink("lte")) or 0) > 250_000)
 
 

@@ -227,7 +227,7 @@ def test_every_control_changes_its_link_soon(lab: ProxiedLab, tmp_path: Path) ->
             await press(tab, "ArrowRight", 39)
         took["slider"] = await until(lambda: state(lab, "lte")["down_rate_bps"] > 2_000_000)
         # It has the focus, and shows what others change.
-        lab.linklab("link", "lte", "carrier", "down", "300 kbit/s")
+        lab.linklab("link", "lte", "down", "300 kbit/s")
         await tab.until("document.querySelector('#lte-down').value === '300 kbit/s'")
         assert await tab.value("document.activeElement.ariaLabel") == "Rate of lte"
         assert int(await tab.value("document.activeElement.value")) < 40
