@@ -443,8 +443,8 @@ def test_events_have_times_and_names_in_words(gone: tuple[Prometheus, dict[str, 
     ]
     assert sorted(found) == [
         (1, "Wi-Fi", "down 10 Mbit/s, by hand"),
-        (2, "Wi-Fi", "carrier-down"),
         (2, "Wi-Fi", "carrier down for 3 s, by hand"),
+        (2, "Wi-Fi", "carrier-down"),
         (5, "Wi-Fi", "carrier-up"),
     ]
 
