@@ -302,7 +302,7 @@ def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack)
     assert f"open http://127.0.0.1:{stack.ports['LINKLAB_GRAFANA_PORT']}" in said
 
     until(lambda: scraped('linklab_link_up{link="lte"} == 1'), logs)
-    changed = stack("exec", "-T", "emulator", "linklab", "link", "lte", "rate", "3mbit")
+    changed = stack("exec", "-T", "emulator", "linklab", "link", "lte", "down", "3mbit")
     assert changed.returncode == 0, changed.stderr
     changed_s = time.monotonic()
     rate = 'linklab_link_rate_bytes_per_second{link="lte", direction="down"} == 375000'
@@ -311,9 +311,10 @@ def test_the_stack_downloads_unasked_is_scraped_and_can_be_changed(stack: Stack)
 
     def command(token: str) -> urllib.request.Request:
         return urllib.request.Request(
-            f"http://127.0.0.1:{stack.ports['LINKLAB_METRICS_PORT']}/command",
-            b'{"next": true}',
+            f"http://127.0.0.1:{stack.ports['LINKLAB_METRICS_PORT']}/lab",
+            b'{"next": ""}',
             {"X-Linklab": token},
+            method="PATCH",
         )
 
     with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -361,13 +362,14 @@ def _use_the_page(url: str, token: str) -> None:
 
     def change(origin: str) -> urllib.request.Request:
         return urllib.request.Request(
-            f"{url}/change",
-            b'{"link": "lte", "change": "loss", "value": "0 %"}',
+            f"{url}/lab/links/lte",
+            b'{"loss": "0 %"}',
             {"X-Linklab": token, "Origin": origin},
+            method="PATCH",
         )
 
     with urllib.request.urlopen(change(url), timeout=10) as answer:
-        assert json.load(answer) == {"done": "lte: loss 0 %"}
+        assert json.load(answer)["done"] == "lte: loss 0 %"
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(change("http://127.0.0.1:1"), timeout=10)
 
@@ -440,10 +442,13 @@ def test_a_server_and_a_client_of_the_user_s_with_the_links_between_them(stack: 
         return float(done.stdout.split()[-1])
 
     assert (
-        "rate 5 Mbit/s"
-        in stack(*own, "exec", "-T", "lab", "linklab", "link", "wifi", "rate", "5mbit").stdout
+        "down 5 Mbit/s"
+        in stack(*own, "exec", "-T", "lab", "linklab", "link", "wifi", "down", "5mbit").stdout
     )
-    assert "lte: down" in stack(*own, "exec", "-T", "lab", "linklab", "link", "lte", "down").stdout
+    assert (
+        "lte: carrier down"
+        in stack(*own, "exec", "-T", "lab", "linklab", "link", "lte", "carrier", "down").stdout
+    )
     assert took_s() > 20e6 * 8 / 5e6, "what is left is 5 Mbit/s"
     stopped = stack(*own, "stop", "web")
     assert stopped.returncode == 0

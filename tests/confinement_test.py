@@ -15,8 +15,8 @@ import pytest
 from conftest import REPOSITORY, Called, Linklab, called, command, environment
 from dummy_home import SECRETS, furnish
 from linklab.core.paths import cache_dir
-from linklab.live import token
 from linklab.places.guest import confinement
+from linklab.realtime import token
 
 ScenarioFile = Callable[..., Path]
 

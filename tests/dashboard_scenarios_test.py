@@ -77,7 +77,7 @@ def compared(
             "alg3",
             seed=4,
             download_s=60.0,
-            events=[{"t_s": 1.0, "link": "wifi", "kind": "live", "detail": "down for 3 s"}],
+            events=[{"t_s": 1.0, "link": "wifi", "kind": "live", "detail": "carrier down for 3 s"}],
         ),
     ]
     data = work / "prometheus" / "data"
@@ -385,14 +385,14 @@ def test_what_somebody_did_says_so_and_stands_until_it_is_taken_back(
         expressions("live-lab", title) for title in ("Down", "Changed by hand", "By hand")
     )
     ((labels, seconds),) = live(gone, "by hand", down)
-    assert (labels["link"], labels["what"]) == ("Wi-Fi", "down for 3 s, by hand")
+    assert (labels["link"], labels["what"]) == ("Wi-Fi", "carrier down for 3 s, by hand")
     assert list(seconds) == [2, 3, 4]
     ((labels, seconds),) = live(gone, "by hand", other)
-    assert (labels["link"], labels["what"]) == ("Wi-Fi", "rate 10 Mbit/s")
+    assert (labels["link"], labels["what"]) == ("Wi-Fi", "down 10 Mbit/s")
     assert min(seconds) == 1 and len(seconds) > 9
     server, made = gone
     slot = made["by hand"]["slot"]
-    rate, down_for = "Wi-Fi rate 10 Mbit/s", "Wi-Fi down for 3 s"
+    rate, down_for = "Wi-Fi down 10 Mbit/s", "Wi-Fi carrier down for 3 s"
     for second, words in ((4, {rate, down_for}), (8, {rate}), (-30, {"nothing"})):
         at_s = slot.start_s + second
         shown = server.value(filled_in(now, run=slot.run), at_s)
@@ -442,9 +442,9 @@ def test_events_have_times_and_names_in_words(gone: tuple[Prometheus, dict[str, 
         for second in seconds
     ]
     assert sorted(found) == [
-        (1, "Wi-Fi", "rate 10 Mbit/s, by hand"),
+        (1, "Wi-Fi", "down 10 Mbit/s, by hand"),
+        (2, "Wi-Fi", "carrier down for 3 s, by hand"),
         (2, "Wi-Fi", "carrier-down"),
-        (2, "Wi-Fi", "down for 3 s, by hand"),
         (5, "Wi-Fi", "carrier-up"),
     ]
 
@@ -500,8 +500,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Prometheus,
     """Publishes a run with an outage every three seconds, and a change by hand in between."""
     work = tmp_path_factory.mktemp("many")
     by_hand = (
-        EventRecord(4.0, "wifi", "live", "rate 10 Mbit/s"),
-        EventRecord(6.0, "wifi", "live-end", "rate 10 Mbit/s"),
+        EventRecord(4.0, "wifi", "live", "down 10 Mbit/s"),
+        EventRecord(6.0, "wifi", "live-end", "down 10 Mbit/s"),
     )
     carrier = [
         (t_s + lasted_s, up) for t_s in OUTAGES_S for lasted_s, up in ((0.0, False), (1.0, True))
@@ -559,7 +559,7 @@ def test_nothing_that_happened_is_lost_between_two_steps(
     for kind, lasted_s in (("carrier-down", 0), ("carrier-up", 1)):
         steps = Counter(step_after(t_s + lasted_s) for t_s in OUTAGES_S)
         assert listed.pop(kind) == steps, kind
-    assert listed == {"rate 10 Mbit/s, by hand": {step_after(4): 1}}
+    assert listed == {"down 10 Mbit/s, by hand": {step_after(4): 1}}
     ((_, down),), ((_, back),) = shown("Down"), shown("Back")
     assert down.keys() >= {step_after(t_s) for t_s in OUTAGES_S}
     assert back.keys() == {step_after(t_s + 1) for t_s in OUTAGES_S}

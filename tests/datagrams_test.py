@@ -121,13 +121,13 @@ def _only_the_origin_is_reached(association: Association, port: int) -> None:
 def _moves_to_a_link_that_is_up(lab: ProxiedLab, port: int) -> None:
     with contextlib.closing(Association(lab.ports[""])) as association:
         assert association.ask("10.0.1.1", port, b"before") is not None
-        lab.linklab("link", "wifi", "down")
+        lab.linklab("link", "wifi", "carrier", "down")
         # The first datagram after the change takes LTE. A busy machine may answer late.
         deadline = time.monotonic() + PATIENCE_S
         while association.ask("10.0.1.1", port, b"after", patience_s=NO_ANSWER_S) is None:
             assert time.monotonic() < deadline, "over LTE"
         assert association.rtt_s("10.0.1.1", port) > RTT_S["lte"]
-        lab.linklab("link", "wifi", "up")
+        lab.linklab("link", "wifi", "carrier", "up")
 
 
 @needs_outside

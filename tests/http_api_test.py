@@ -21,8 +21,8 @@ import psutil
 import pytest
 from conftest import command, environment
 from linklab.core.scratch import find as leftovers
-from linklab.live.token import ENVIRONMENT
 from linklab.places.guest import gateway
+from linklab.realtime.token import ENVIRONMENT
 from python_api_test import SMALL
 from through_the_lab import fetched, served
 
@@ -151,7 +151,7 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], int, str], ...] = (
     ("PATCH", "/lab/links/wifi", {"jitter": "200 ms"}, 422, "does not fit a round trip"),
     ("PATCH", "/lab/links/wifi", {"impair_up": {"loss": "1"}}, 422, "'1' has no unit"),
     ("PATCH", "/lab/links/wifi", {"impair_up": {}}, 422, "impair_up: impairs nothing"),
-    ("PATCH", "/lab/links/wifi", {}, 422, "the command changes nothing"),
+    ("PATCH", "/lab/links/wifi", {}, 422, "changes nothing"),
     ("POST", "/lab", {"scenario": "ls"}, 409, "there is a lab already: it is running"),
 )
 

@@ -349,5 +349,5 @@ def test_a_running_lab_takes_changes(scenario: Callable[..., Path], tmp_path: Pa
         running.wait()
     assert running.returncode == 0, err
     assert lines(run_dir / "links.jsonl")[-1]["down_rate_bps"] == 40_000_000
-    assert [detail for _, detail in kinds(run_dir, "live")] == ["rate 40 Mbit/s"]
+    assert [detail for _, detail in kinds(run_dir, "live")] == ["down 40 Mbit/s"]
     assert [detail for _, detail in kinds(run_dir, "refused")] == ["no link is 'nfc'"]

@@ -191,9 +191,9 @@ def test_a_change_shows_in_prometheus_and_stays_for_the_next_run(
 ) -> None:
     lab, server = watched
     before = lab.value(*downlink("lte"))
-    done = lab.call("link", "lte", "rate", "2mbit")
+    done = lab.call("link", "lte", "down", "2mbit")
     assert done.code == 0, done.err
-    at_once = "lte: rate 2 Mbit/s"
+    at_once = "lte: down 2 Mbit/s"
     between_runs = f"{at_once} (the lab has not applied it yet)"
     assert done.out in (f"{at_once}\n", f"{between_runs}\n")
 
@@ -219,7 +219,7 @@ def test_a_change_shows_in_prometheus_and_stays_for_the_next_run(
     lab.until(lambda: lab.status()["run_dir"] not in (run_dir, None))
     assert lab.status()["changed"] == [STANDING, {"link": "lte", "down_rate_bps": 2_000_000}]
     lab.until(lambda: lab.value(*downlink("lte")) == 250_000)
-    assert lab.call("link", "lte", "rate", "8mbit").code == 0
+    assert lab.call("link", "lte", "down", "8mbit").code == 0
     lab.until(lambda: (lab.value(*downlink("lte")) or 0) > 250_000)
 
 
@@ -228,7 +228,7 @@ def test_a_carrier_that_is_taken_is_down_an_event_and_an_alert(
 ) -> None:
     lab, server = watched
     lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 1)
-    assert lab.call("link", "wifi", "down").code == 0
+    assert lab.call("link", "wifi", "carrier", "down").code == 0
     lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 0)
     lab.until(lambda: lab.value("linklab_events_total", 'kind="carrier-down"', 'link="wifi"'))
     firing = 'ALERTS{alertname="LinkDown", alertstate="firing", link="wifi"}'
@@ -241,7 +241,7 @@ def test_a_carrier_that_is_taken_is_down_an_event_and_an_alert(
     rules = yaml.safe_load((GRAFANA / "provisioning/alerting/linklab.yaml").read_text())
     (rule,) = [one for one in rules["groups"][0]["rules"] if one["title"] == "LinkDown"]
     lab.until(lambda: server.value(rule["data"][0]["model"]["expr"], time.time()))
-    assert lab.call("link", "wifi", "up").code == 0
+    assert lab.call("link", "wifi", "carrier", "up").code == 0
     lab.until(lambda: lab.value("linklab_link_up", 'link="wifi"') == 1)
     assert "wifi" not in [one["link"] for one in lab.status()["changed"]]
 
@@ -261,7 +261,7 @@ def test_a_handover_goes_to_the_other_access_point(watched: tuple[Live, Promethe
 
 def test_what_cannot_be_done_is_said(watched: tuple[Live, Prometheus]) -> None:
     lab, _ = watched
-    done = lab.call("link", "lte3", "down")
+    done = lab.call("link", "lte3", "carrier", "down")
     said = "linklab: no link is called 'lte3' (did you mean 'lte'?); there are: wifi, lte, lte2\n"
     assert (done.code, done.err) == (2, said)
     done = lab.call("link", "wifi", "handover", "ap9")
@@ -272,7 +272,7 @@ def test_what_cannot_be_done_is_said(watched: tuple[Live, Prometheus]) -> None:
 def test_who_does_not_know_the_token_commands_nothing(watched: tuple[Live, Prometheus]) -> None:
     lab, _ = watched
     before = lab.status()["changed"]
-    done = lab.call("link", "wifi", "down", LINKLAB_LIVE_TOKEN="guessed-by-somebody")
+    done = lab.call("link", "wifi", "carrier", "down", LINKLAB_LIVE_TOKEN="guessed-by-somebody")
     assert done.code == 2
     assert "a command needs the lab's token" in done.err
     assert lab.status()["changed"] == before

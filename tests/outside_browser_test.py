@@ -248,10 +248,10 @@ def test_a_link_that_goes_is_seen_by_the_browser(
         await all_files(tab)
         await begin(tab)
         await tab.until(f"seen.bytes > {begun_bytes}")
-        lab.linklab("link", "wifi", "down")
+        lab.linklab("link", "wifi", "carrier", "down")
         await asyncio.sleep(settle_s)  # TCP notices the lost link.
         without = await rate_bps(tab, watched_s)
-        lab.linklab("link", "wifi", "up")
+        lab.linklab("link", "wifi", "carrier", "up")
         await end(tab)
         return without
 

@@ -105,7 +105,7 @@ def test_proxies_from_outside_use_the_family_of_each_link(
         for link in ("wifi", "lte", ""):
             for scheme in ("http", "socks5h"):
                 assert fetched(lab.origin, lab.proxy(link, scheme)) == CONTENT, (link, scheme)
-        assert lab.linklab("link", "wifi", "down") == "wifi: down\n"
+        assert lab.linklab("link", "wifi", "carrier", "down") == "wifi: carrier down\n"
         events = [one["kind"] for one in whole_lines(lab.run_dir() / "events.jsonl")]
         assert "carrier-down" in events  # So no new connection is over Wi-Fi.
         assert fetched(lab.origin, lab.proxy("", "socks5h")) == CONTENT
@@ -180,10 +180,10 @@ def test_others_download_through_a_live_lab(
             begun = time.monotonic()
             assert fetched(url, lab.proxy("lte", scheme)) == CONTENT
             assert time.monotonic() - begun > SIZE * 8 / 25e6
-        assert lab.linklab("link", "wifi", "down") == "wifi: down\n"
+        assert lab.linklab("link", "wifi", "carrier", "down") == "wifi: carrier down\n"
         assert fetched(url, lab.proxy("wifi"), "-m", "3") is None
         assert fetched(url, lab.proxy("", "socks5h")) == CONTENT
-        assert lab.linklab("link", "wifi", "up") == "wifi: up\n"
+        assert lab.linklab("link", "wifi", "carrier", "up") == "wifi: carrier up\n"
         assert fetched(url, lab.proxy("wifi"), "--retry", "5", "--retry-all-errors") == CONTENT
         assert (
             "linklab_link_up"

@@ -163,13 +163,13 @@ def kept_up(lab: ProxiedLab) -> bool:
 
 
 FIELDS: tuple[tuple[str, str, str, Callable[[dict[str, Any]], bool]], ...] = (
-    ("wifi", "rate", "3 Mbit/s", lambda now: now["down_rate_bps"] == 3_000_000),
-    ("wifi", "uplink", "700 kbit/s", lambda now: now["up_rate_bps"] == 700_000),
+    ("wifi", "down", "3 Mbit/s", lambda now: now["down_rate_bps"] == 3_000_000),
+    ("wifi", "up", "700 kbit/s", lambda now: now["up_rate_bps"] == 700_000),
     ("wifi", "rtt", "0.1 s", lambda now: now["delay_s"] == 0.05),
     ("wifi", "jitter", "7 ms", lambda now: now["jitter_s"] == 0.007),
     ("wifi", "loss", "1.5 %", lambda now: now["loss_ratio"] == 0.015),
     ("wifi", "queue", "40 kB", lambda now: now.get("queue_bytes") == 40_000),
-    ("lte", "rate", "2mbit", lambda now: now["down_rate_bps"] == 2_000_000),
+    ("lte", "down", "2mbit", lambda now: now["down_rate_bps"] == 2_000_000),
 )
 
 
@@ -181,7 +181,10 @@ def test_every_control_changes_its_link_soon(lab: ProxiedLab, tmp_path: Path) ->
             await typed(tab, f"{link}-{name}", words)
             took[f"{link} {name}"] = await until(lambda: is_so(state(lab, link)))  # noqa: B023
         await tab.value("document.getElementById('wifi-impair').closest('details').open = true")
-        for way, key, words in (("up", "delay", "30 ms"), ("down", "black_hole", "true")):
+        for way, key, words in (
+            ("impair_up", "delay", "30 ms"),
+            ("impair_down", "black_hole", "true"),
+        ):
             for part, value in (("way", way), ("key", key)):
                 await tab.value(
                     f"document.getElementById('wifi-impair-{part}').value = '{value}';"
@@ -224,8 +227,8 @@ def test_every_control_changes_its_link_soon(lab: ProxiedLab, tmp_path: Path) ->
             await press(tab, "ArrowRight", 39)
         took["slider"] = await until(lambda: state(lab, "lte")["down_rate_bps"] > 2_000_000)
         # It has the focus, and shows what others change.
-        lab.linklab("link", "lte", "rate", "300 kbit/s")
-        await tab.until("document.querySelector('#lte-rate').value === '300 kbit/s'")
+        lab.linklab("link", "lte", "down", "300 kbit/s")
+        await tab.until("document.querySelector('#lte-down').value === '300 kbit/s'")
         assert await tab.value("document.activeElement.ariaLabel") == "Rate of lte"
         assert int(await tab.value("document.activeElement.value")) < 40
         await clicked(tab, "As the scenario says", "[aria-labelledby=link-lte]")
@@ -245,7 +248,7 @@ def test_a_download_through_the_proxy_feels_the_controls(lab: ProxiedLab, tmp_pa
         await until(lambda: download.bytes > 1_000_000)
         found["before"] = await download.rate_bps(2)
         await typed(tab, "lte-queue", "20 kB")
-        await typed(tab, "lte-rate", "1 Mbit/s")
+        await typed(tab, "lte-down", "1 Mbit/s")
         await asyncio.sleep(SOON_S)  # So soon it has to be felt.
         found["slow"] = await download.rate_bps(3)
         await clicked(tab, "Down", "[aria-labelledby=link-lte]")
@@ -277,10 +280,10 @@ def test_what_was_done_by_hand_is_saved(lab: ProxiedLab, tmp_path: Path) -> None
         await tab.call(
             "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "saved")
         )
-        await typed(tab, "wifi-rate", "2.5 Mbit/s")
+        await typed(tab, "wifi-down", "2.5 Mbit/s")
         await until(lambda: state(lab, "wifi")["down_rate_bps"] == 2_500_000)
         await tab.until(
-            "document.querySelector('#happened').textContent.includes('rate 2.5 Mbit/s')"
+            "document.querySelector('#happened').textContent.includes('down 2.5 Mbit/s')"
         )
         await tab.value("document.querySelector('#from').value = '0 s'")
         await typed(tab, "name", "Not A Name")
@@ -297,7 +300,7 @@ def test_what_was_done_by_hand_is_saved(lab: ProxiedLab, tmp_path: Path) -> None
     paged(lab, tmp_path / "browser", work)
     made = scenarios.load(tmp_path / "saved" / "by-me.yaml")
     done = [json.loads(line) for line in (lab.run_dir() / "events.jsonl").read_text().splitlines()]
-    (live,) = [one for one in done if one["detail"] == "rate 2.5 Mbit/s" and one["kind"] == "live"]
+    (live,) = [one for one in done if one["detail"] == "down 2.5 Mbit/s" and one["kind"] == "live"]
     (event,) = [one for one in made.events if one.down_rate_bps == 2_500_000]
     assert (event.link, event.at_s) == ("wifi", round(live["t_s"], 9))  # Files have nanoseconds.
     assert made.events[-1].at_s == 3600.0, "the scenario's own event is there, too"
@@ -319,10 +322,10 @@ def test_what_the_lab_refuses_is_said_beside_the_field(lab: ProxiedLab, tmp_path
             await tab.value("document.getElementById('wifi-rtt').getAttribute('aria-invalid')")
             == "true"
         )
-        await typed(tab, "lte-rate", "40 Gbit/s")
-        refused = "rate cannot be 40 Gbit/s; allowed: 1 kbit/s to 10 Gbit/s"
-        await tab.until(f"document.querySelector('#lte-rate-problem').textContent === '{refused}'")
-        assert await seen(tab, "#lte-rate-problem")
+        await typed(tab, "lte-down", "40 Gbit/s")
+        refused = "down: '40 Gbit/s' is more than can be shaped; allowed: at most 10 Gbit/s"
+        await tab.until(f'document.querySelector("#lte-down-problem").textContent === "{refused}"')
+        assert await seen(tab, "#lte-down-problem")
         assert await seen(tab, "#said")
         assert "_bps" not in await tab.value("document.body.innerText")
         forgive(tab)
@@ -408,7 +411,7 @@ def test_downloads_are_chosen_paused_changed_and_what_was_done_runs_in_virtual_t
         await tab.until(
             "document.querySelector('#store').textContent.includes('after 11 MB lte: down 4 Mbit/s')"
         )
-        await typed(tab, "wifi-rate", "6 Mbit/s")
+        await typed(tab, "wifi-down", "6 Mbit/s")
         await clicked(tab, "Down for 3 s", "[aria-labelledby=link-lte]")
         await tab.until("document.querySelector('#happened').textContent.includes('down for 3 s')")
         await tab.call(
@@ -432,7 +435,7 @@ def test_downloads_are_chosen_paused_changed_and_what_was_done_runs_in_virtual_t
         lab.process.send_signal(signal.SIGINT)
         lab.process.wait(timeout=60)
         await tab.until("document.querySelector('#lost').textContent.includes('The lab has ended')")
-        for words in ("lte-rate", "name"):
+        for words in ("lte-down", "name"):
             await typed(tab, words, "1 Mbit/s")
             await tab.until(
                 "document.activeElement.closest('fieldset, section')"

@@ -109,7 +109,7 @@ def test_beside_python(tmp_path: Path, origin: str, thief: Thief) -> None:
     with linklab.live(tmp_path / "small.yaml", origin=origin, out=tmp_path / "runs") as lab:
         assert fetched(lab.origin, lab.proxy) == CONTENT
         assert fetched(lab.origin, lab.proxies["lte"]) == CONTENT
-        lab.link("wifi").down()
+        lab.link("wifi").set(carrier="down")
         assert lab.status()["now"]["links"]["wifi"]["up"] is False
         assert thief.got() == ""
 
@@ -151,7 +151,7 @@ def test_a_lab_that_has_ended_has_left_no_token_to_be_told(tmp_path: Path) -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("builtins.print", lambda text, **_: heard.append(text))
         with pytest.raises(linklab.LinklabError, match="no live lab"):
-            link.down()
+            link.set(carrier="down")
     port_thief.taken[lab._address[1]].close()
     assert heard
     assert not any(token in one for one in heard)

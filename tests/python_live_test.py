@@ -67,22 +67,24 @@ def test_a_lab_is_changed_by_hand_and_leaves_nothing(project: Path, origin: str)
     with linklab.live(project / "small.yaml", origin=origin, out=project / "runs") as lab:
         family = [one for one in labs_of(os.getpid()) if one not in before]
         took_s(lab, lab.proxy)
-        lab.link("lte").rate("2 Mbit/s")
+        lab.link("lte").set(down="2 Mbit/s")
         assert took_s(lab, lab.proxies["lte"]) > SIZE * 8 / 2e6
-        lab.link("lte").rate("40 Mbit/s")
+        lab.link("lte").set(down="40 Mbit/s")
         begun = time.monotonic()
-        lab.link("wifi").down(seconds=2)
+        lab.link("wifi").set(carrier="down", seconds=2)
         while fetched(lab.origin, lab.proxies["wifi"]) is None:
             assert time.monotonic() - begun < 60
         assert time.monotonic() - begun > 2
         with pytest.raises(linklab.LinklabError, match=r"called 'wfi' \(did you mean 'wifi'\?\)"):
             lab.link("wfi")
-        with pytest.raises(linklab.LinklabError, match="wifi: '5 apples' has the unknown unit"):
-            lab.link("wifi").rate("5 apples")
+        with pytest.raises(
+            linklab.LinklabError, match="wifi: down: '5 apples' has the unknown unit"
+        ):
+            lab.link("wifi").set(down="5 apples")
     assert family
     assert psutil.wait_procs(family, timeout=10)[1] == []
     with pytest.raises(linklab.LinklabError, match="no live lab answers"):
-        lab.link("wifi").up()
+        lab.link("wifi").set(carrier="up")
 
 
 def test_each_link_has_carried_what_came_over_it(project: Path, origin: str) -> None:
@@ -107,15 +109,15 @@ def test_every_value_of_a_link_is_changed_and_restored(project: Path) -> None:
     """The records say what the lab applied."""
     with linklab.live(project / "small.yaml", out=project / "runs") as lab:
         link = lab.link("lte")
-        link.uplink("1 Mbit/s")
-        link.rtt("90 ms")
-        link.jitter("4 ms")
-        link.loss("2 %", seconds=600)
-        link.queue("50 kB")
-        link.impair_down("loss: 1 %, delay: 20 ms")
-        link.impair_up("loss: 2 %", seconds=600)
+        link.set(up="1 Mbit/s")
+        link.set(rtt="90 ms")
+        link.set(jitter="4 ms")
+        link.set(loss="2 %", seconds=600)
+        link.set(queue="50 kB")
+        link.set(impair_down="loss: 1 %, delay: 20 ms")
+        link.set(impair_up={"loss": "2 %"}, seconds=600)
         with pytest.raises(linklab.LinklabError, match="lte: impair_up.loss: '2' has no unit"):
-            link.impair_up("loss: 2")
+            link.set(impair_up="loss: 2")
         link.restore()
     (run,) = linklab.load(project / "runs")
     states = [one for one in run.states if one.link == "lte"]
@@ -197,8 +199,8 @@ import pytest
 @pytest.mark.linklab("small.yaml")
 def test_app(linklab_live):
     lab = linklab_live(origin="ORIGIN")
-    lab.link("wifi").rate("1 Mbit/s")
-    lab.link("lte").rate("1 Mbit/s")
+    lab.link("wifi").set(down="1 Mbit/s")
+    lab.link("lte").set(down="1 Mbit/s")
     begun = time.monotonic()
     assert len(urllib.request.urlopen(lab.origin).read()) == 1_000_000
     assert time.monotonic() - begun > 2

@@ -25,15 +25,15 @@ events:
 """The download lasts longer than nine calls of linklab on a busy machine."""
 
 DONE = (
-    ("wifi", "down", "--for", "1500ms"),
-    ("lte", "rate", "2mbit"),
+    ("wifi", "carrier", "down", "--for", "1500ms"),
+    ("lte", "down", "2mbit"),
     ("lte", "rtt", "90ms"),
     ("lte", "jitter", "5ms"),
     ("wifi", "queue", "30kB"),
     ("wifi", "loss", "2%", "--for", "1s"),
-    ("wifi", "handover"),
+    ("wifi", "handover", "next"),
     ("lte", "restore"),
-    ("wifi", "uplink", "1mbit"),
+    ("wifi", "up", "1mbit"),
 )
 
 

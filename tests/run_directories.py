@@ -83,9 +83,9 @@ def changed_by_hand(run_dir: Path, copy: Path) -> Path:
     _write(copy / "run.json", {**manifest, "reason": copy.name})
     with (copy / "events.jsonl").open("a") as file:
         for t_s, kind, words in (
-            (1.0, "live", "rate 10 Mbit/s"),
-            (2.0, "live", "down for 3 s"),
-            (5.0, "live-end", "down for 3 s"),
+            (1.0, "live", "down 10 Mbit/s"),
+            (2.0, "live", "carrier down for 3 s"),
+            (5.0, "live-end", "carrier down for 3 s"),
         ):
             record = {"t_s": t_s, "link": "wifi", "kind": kind, "detail": words}
             file.write(json.dumps(record) + "\n")

@@ -10,7 +10,7 @@ import pytest
 from linklab import scenario
 from linklab.core.records import EventRecord, LinkRecord, Tail
 from linklab.lab.player.control import Command
-from linklab.live.by_hand import Executed, saved
+from linklab.realtime.by_hand import Executed, saved
 
 LAB = """name: saved
 payload: {size: 200 kB}

@@ -115,7 +115,7 @@ async def hands(tab: Tab, draw: random.Random) -> None:
         if number % 10 == 9:
             await clicked(tab, "As the scenario says", f"[aria-labelledby=link-{link}]")
         else:
-            await typed(tab, f"{link}-rate", f"{draw.randint(1, 12)} Mbit/s")
+            await typed(tab, f"{link}-down", f"{draw.randint(1, 12)} Mbit/s")
         await asyncio.sleep(4)  # As somebody who tries things.
 
 

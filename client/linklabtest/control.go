@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -20,8 +21,6 @@ const (
 	tokenVariable = "LINKLAB_LIVE_TOKEN"
 	// proofHeader is the header with the signature of a change, and of its answer.
 	proofHeader = "X-Linklab-Proof"
-	// changePath is where a change goes.
-	changePath = "/change"
 	// answerTime is the longest time for an answer of the lab.
 	answerTime = 10 * time.Second
 	// lookTime is the same while the lab starts.
@@ -69,7 +68,7 @@ func (c *control) carried(link string) (Carried, error) {
 // change changes a link. The lab answers when it has applied the change. Its errors have the texts
 // of `linklab link`.
 func (c *control) change(link string, change Change) error {
-	content, err := json.Marshal(change.body(link))
+	content, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
@@ -81,17 +80,18 @@ func (c *control) change(link string, change Change) error {
 	if err != nil {
 		return fmt.Errorf("no live lab answers: %w", err)
 	}
-	request, err := http.NewRequest(http.MethodPost, c.url+changePath, bytes.NewReader(content))
+	path := "/lab/links/" + url.PathEscape(link)
+	request, err := http.NewRequest(http.MethodPatch, c.url+path, bytes.NewReader(content))
 	if err != nil {
 		return err
 	}
-	request.Header.Set(proofHeader, given.Challenge+":"+c.signature(changePath, given.Challenge, content))
+	request.Header.Set(proofHeader, given.Challenge+":"+c.signature(http.MethodPatch+" "+path, given.Challenge, content))
 	answer, err := c.client.Do(request)
 	if err != nil {
 		return fmt.Errorf("no live lab answers: %w", err)
 	}
 	defer answer.Body.Close()
-	var said struct{ Error string }
+	var said struct{ Error, Field, Allowed string }
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostBytes))
 	if err == nil {
 		err = json.Unmarshal(text, &said)
@@ -100,14 +100,25 @@ func (c *control) change(link string, change Change) error {
 	case err != nil:
 		return fmt.Errorf("no live lab answers: %w", err)
 	case answer.StatusCode != http.StatusOK:
-		return errors.New(said.Error)
+		return errors.New(sentence(said.Field, said.Error, said.Allowed))
 	case !hmac.Equal([]byte(answer.Header.Get(proofHeader)), []byte(c.signature("answer", given.Challenge, text))):
 		return errors.New("what answers is not the lab: the lab has ended")
 	}
 	return nil
 }
 
-// signature signs a body that is sent to a path, or an "answer" (live/proof.py).
+// sentence returns a refusal as linklab says it.
+func sentence(field, wrong, allowed string) string {
+	if field != "" {
+		wrong = field + ": " + wrong
+	}
+	if allowed != "" {
+		wrong += "; allowed: " + allowed
+	}
+	return wrong
+}
+
+// signature signs a body that is sent by a method to a path, or an "answer" (realtime/proof.py).
 func (c *control) signature(about, challenge string, body []byte) string {
 	sum := hmac.New(sha256.New, []byte(c.token))
 	fmt.Fprintf(sum, "%s\n%s\n%s", about, challenge, body)

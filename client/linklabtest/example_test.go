@@ -16,8 +16,8 @@ func ExampleStart() {
 		t.Cleanup(server.Close)
 		lab := linklabtest.Start(t, "wifi-outage", linklabtest.Origin(server.URL))
 		client := http.Client{Transport: lab.RoundTripper(), Timeout: time.Minute}
-		lab.Link("lte").Set(linklabtest.Rate("2 Mbit/s"))
-		lab.Link("wifi").Down(3 * time.Second)
+		lab.Link("lte").Set(linklabtest.Change{"down": "2 Mbit/s"})
+		lab.Link("wifi").Set(linklabtest.Change{"carrier": "down"}.For(3 * time.Second))
 		answer, err := client.Get(lab.Origins[0])
 		if err != nil {
 			t.Fatal(err)

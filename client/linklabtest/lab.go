@@ -165,7 +165,7 @@ func (l *Lab) Link(name string) *Link {
 	l.t.Helper()
 	if _, known := l.Proxies[name]; !known {
 		// The lab refuses the change of an unknown link, and its answer says which links there are.
-		err := l.control.change(name, Change{change: "up"})
+		err := l.control.change(name, Change{"carrier": "up"})
 		l.t.Fatalf("linklabtest: %v", err)
 	}
 	return &Link{Name: name, lab: l}

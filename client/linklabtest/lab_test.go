@@ -80,7 +80,7 @@ func TestLinksAreUsedAndChanged(t *testing.T) {
 	if got := wifi.Carried().Bytes - before[1]; got > 1000 {
 		t.Errorf("wifi carried %d bytes of a download over lte", got)
 	}
-	lte.Set(linklabtest.Rate("2 Mbit/s"), linklabtest.Loss("0 %"))
+	lte.Set(linklabtest.Change{"down": "2 Mbit/s", "loss": "0 %"})
 	least := time.Duration(len(content)) * 8 * time.Second / 2e6
 	if slow := took(t, lte.RoundTripper(), url); slow < least {
 		t.Errorf("%v over 2 Mbit/s, the least is %v", slow, least)
@@ -89,12 +89,13 @@ func TestLinksAreUsedAndChanged(t *testing.T) {
 		t.Errorf("%v over the link that was not changed", fast)
 	}
 	lte.Restore()
-	wifi.Set(linklabtest.ImpairUp("delay: 1 s"), linklabtest.ImpairDown("delay: 1 s"))
+	delayed := linklabtest.Change{"delay": "1 s"}
+	wifi.Set(linklabtest.Change{"impair_up": delayed, "impair_down": delayed})
 	if slow := took(t, wifi.RoundTripper(), url); slow < 2*time.Second {
 		t.Errorf("%v over a link with a delay of 1 s in each direction", slow)
 	}
 	wifi.Restore()
-	wifi.Down(2 * time.Second)
+	wifi.Set(linklabtest.Change{"carrier": "down"}.For(2 * time.Second))
 	begun := time.Now()
 	for {
 		if _, err := fetched(wifi.RoundTripper(), url); err == nil {
@@ -139,13 +140,13 @@ func TestMistakesHaveTheTextsOfLinklab(t *testing.T) {
 	small := scenario(t)
 	said := failures(t, func(t testing.TB) {
 		lab := linklabtest.Start(t, small)
-		lab.Link("wifi").Set(linklabtest.Rate("5 apples"))
-		lab.Link("wifi").Set(linklabtest.Jitter("1 s"))
-		lab.Link("wifi").Set(linklabtest.ImpairUp("loss: 3"))
+		lab.Link("wifi").Set(linklabtest.Change{"down": "5 apples"})
+		lab.Link("wifi").Set(linklabtest.Change{"jitter": "1 s"})
+		lab.Link("wifi").Set(linklabtest.Change{"impair_up": linklabtest.Change{"loss": "3"}})
 		lab.Link("wfi")
 	})
 	for _, words := range []string{
-		"wifi: '5 apples' has the unknown unit",
+		"wifi: down: '5 apples' has the unknown unit",
 		"wifi: impair_up.loss: '3' has no unit; allowed: a ratio",
 		"a jitter of 1 s does not fit a round trip of 10 ms",
 		"no link is called 'wfi' (did you mean 'wifi'?); there are: wifi, lte",

@@ -2,7 +2,10 @@ package linklabtest
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,42 +20,61 @@ type Link struct {
 	lab  *Lab
 }
 
-// A Change is a new value of a link's property.
-type Change struct {
-	change, value string
-	span          time.Duration
-}
-
-// Rate sets the downlink's rate, such as "10 Mbit/s".
-func Rate(value string) Change { return Change{change: "rate", value: value} }
-
-// Uplink sets the uplink's rate, such as "2 Mbit/s".
-func Uplink(value string) Change { return Change{change: "uplink", value: value} }
-
-// RTT sets the round trip, such as "80 ms".
-func RTT(value string) Change { return Change{change: "rtt", value: value} }
-
-// Jitter sets the jitter, such as "4 ms". It is at most half the round trip.
-func Jitter(value string) Change { return Change{change: "jitter", value: value} }
-
-// Loss sets the ratio of lost packets, such as "1 %".
-func Loss(value string) Change { return Change{change: "loss", value: value} }
-
-// Queue sets the length of the queues of both directions, such as "500 kB".
-func Queue(value string) Change { return Change{change: "queue", value: value} }
-
-// ImpairDown sets impairments of the downlink, such as "loss: 1 %, delay: 20 ms". The keys are those of
-// scenarios.
-func ImpairDown(value string) Change { return Change{change: "impair_down", value: value} }
-
-// ImpairUp sets impairments of the uplink, such as "loss: 1 %, delay: 20 ms". The keys are those of
-// scenarios.
-func ImpairUp(value string) Change { return Change{change: "impair_up", value: value} }
+// A Change is a change of a link. Its keys and values are those of events in scenarios, such as
+// Change{"down": "8 Mbit/s", "impair_up": Change{"loss": "1 %"}}. What it leaves out stays.
+type Change map[string]any
 
 // For returns the change for a time. Then the link becomes as it was.
 func (c Change) For(span time.Duration) Change {
-	c.span = span
-	return c
+	made := maps.Clone(c)
+	if span != 0 {
+		made["for"] = fmt.Sprintf("%.6f s", span.Seconds())
+	}
+	return made
+}
+
+// Rate sets the downlink's rate.
+//
+// Deprecated: use Change{"down": value}. Rate goes with the next release.
+func Rate(value string) Change { return Change{"down": value} }
+
+// Uplink sets the uplink's rate.
+//
+// Deprecated: use Change{"up": value}. Uplink goes with the next release.
+func Uplink(value string) Change { return Change{"up": value} }
+
+// RTT sets the round trip.
+func RTT(value string) Change { return Change{"rtt": value} }
+
+// Jitter sets the jitter.
+func Jitter(value string) Change { return Change{"jitter": value} }
+
+// Loss sets the ratio of lost packets.
+func Loss(value string) Change { return Change{"loss": value} }
+
+// Queue sets the length of the queues of both directions.
+func Queue(value string) Change { return Change{"queue": value} }
+
+// ImpairDown sets impairments of the downlink, such as "loss: 1 %, delay: 20 ms".
+//
+// Deprecated: use Change{"impair_down": Change{"loss": "1 %"}}. ImpairDown goes with the next release.
+func ImpairDown(value string) Change { return Change{"impair_down": impairments(value)} }
+
+// ImpairUp sets impairments of the uplink, such as "loss: 1 %, delay: 20 ms".
+//
+// Deprecated: use Change{"impair_up": Change{"loss": "1 %"}}. ImpairUp goes with the next release.
+func ImpairUp(value string) Change { return Change{"impair_up": impairments(value)} }
+
+func impairments(text string) Change {
+	made := Change{}
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(part, ":")
+		made[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		if is, err := strconv.ParseBool(strings.TrimSpace(value)); err == nil {
+			made[strings.TrimSpace(key)] = is
+		}
+	}
+	return made
 }
 
 // RoundTripper returns a transport over this link alone, as Lab.RoundTripper does over all links.
@@ -87,49 +109,49 @@ func (l *Link) Set(changes ...Change) {
 }
 
 // Down takes the carrier away for a time. Without a time (0) it is away until Up.
+//
+// Deprecated: use Set(Change{"carrier": "down"}). Down goes with the next release.
 func (l *Link) Down(span time.Duration) {
 	l.lab.t.Helper()
-	l.Set(Change{change: "down", span: span})
+	l.lab.t.Log(`linklabtest: Down is now Set(Change{"carrier": "down"})`)
+	l.Set(Change{"carrier": "down"}.For(span))
 }
 
 // Up gives the carrier back.
+//
+// Deprecated: use Set(Change{"carrier": "up"}). Up goes with the next release.
 func (l *Link) Up() {
 	l.lab.t.Helper()
-	l.Set(Change{change: "up"})
+	l.lab.t.Log(`linklabtest: Up is now Set(Change{"carrier": "up"})`)
+	l.Set(Change{"carrier": "up"})
 }
 
 // Outage loses every packet for a time, 3 s if that is 0. The carrier stays.
 func (l *Link) Outage(span time.Duration) {
 	l.lab.t.Helper()
-	l.Set(Change{change: "outage", span: span})
+	if span == 0 {
+		span = 3 * time.Second
+	}
+	l.Set(Change{"outage": true}.For(span))
 }
 
 // EndOutage lets packets pass again.
 func (l *Link) EndOutage() {
 	l.lab.t.Helper()
-	l.Set(Change{change: "outage", value: "false"})
+	l.Set(Change{"outage": false})
 }
 
 // Handover changes to an access point, or to the next one if the name is "".
 func (l *Link) Handover(to string) {
 	l.lab.t.Helper()
-	l.Set(Change{change: "handover", value: to})
+	if to == "" {
+		to = "next"
+	}
+	l.Set(Change{"handover": to})
 }
 
 // Restore makes the link as the scenario says.
 func (l *Link) Restore() {
 	l.lab.t.Helper()
-	l.Set(Change{change: "restore"})
-}
-
-// body returns the change of a link as the lab reads it.
-func (c Change) body(link string) map[string]string {
-	body := map[string]string{"link": link, "change": c.change}
-	if c.value != "" {
-		body["value"] = c.value
-	}
-	if c.span != 0 {
-		body["for"] = fmt.Sprintf("%.6f s", c.span.Seconds())
-	}
-	return body
+	l.Set(Change{"restore": true})
 }

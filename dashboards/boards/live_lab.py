@@ -331,7 +331,7 @@ def _busy() -> Any:
 
 def _marks() -> list[Any]:
     """What stands in every graph; an outage is one region from its beginning to its end."""
-    out, changed = series(marks.OUT), series(marks.CHANGED, 'what!~"(down|outage).*"')
+    out, changed = series(marks.OUT), series(marks.CHANGED, 'what!~"(carrier|outage).*"')
     running = series(lab.LATENESS)
     appeared = f"present_over_time({running}[{STEP}]) unless {running} offset {STEP}"
     other = f'kind!~"{OFTEN}|{SHOWN_OTHERWISE}"'

@@ -20,6 +20,9 @@ HEAD: Final = """\
 `emulator/handbook/http_api.py` makes this page from the code. Do not edit it by hand. `linklab serve` serves the API, and its
 OpenAPI document at `/openapi.json`. [How to use it](../how-to/use-linklab-from-any-language.md) has examples.
 
+`linklab live` answers `GET /lab` and `PATCH /lab/links/{name}` alike, at its own address. Its `PATCH /lab` takes
+`{"paused": true}`, or `{"next": "alg1"}` to go on with an algorithm.
+
 What changes a lab needs the token in the header `X-Linklab`. Bodies are JSON. Quantities are text with units, as in
 [scenario files](../../../profiles/README.md).
 

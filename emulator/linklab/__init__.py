@@ -11,9 +11,7 @@ Names are imported when they are used (`emulator/handbook/reference/python.md`).
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 
 TYPE_CHECKING = False  # typing is slow to load, and Ctrl-C is not caught yet (__main__.py).
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ _HOMES = {
     "Runs": "linklab.analysis.tables",
     "compare": "linklab.api.functions",
     "execute": "linklab.api.functions",
+    "live": "linklab.api.live_lab",
     "load": "linklab.analysis.tables",
     "run": "linklab.api.functions",
 }
@@ -58,23 +57,6 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class _Package(ModuleType):
-    """A package in which `live` is the function, although a folder has the same name."""
-
-    @property
-    def live(self) -> object:
-        """The function `linklab.live`."""
-        return import_module("linklab.api.live_lab").live
-
-    @live.setter
-    def live(self, folder: object) -> None:
-        """Ignores the folder, which the import system sets. `from linklab.live import …` finds it
-        without."""
-
-
-sys.modules[__name__].__class__ = _Package
-
-
 def __dir__() -> list[str]:
     """Lists the public names."""
-    return sorted({*_HOMES, "__version__", "live"})
+    return sorted({*_HOMES, "__version__"})

@@ -47,7 +47,7 @@ def test_no_module_names_one_above_it() -> None:
         ("places", "linklab.runs.guest_session", True),
         ("places", "linklab.lab.shaping.probe", False),
         ("lab", "linklab.places.choice", True),
-        ("live", "linklab.publish.owner", True),
+        ("realtime", "linklab.publish.owner", True),
         ("lab", "linklab.lab.super_aggregation.loss_fetching", False),
     ],
 )

@@ -16,7 +16,7 @@ from typing import IO, Any, Final, TypeVar
 
 from linklab.api.errors import LiveLabError, UsageError
 from linklab.core.paths import PYTHON_PATH
-from linklab.live.token import ENVIRONMENT
+from linklab.realtime.token import ENVIRONMENT
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import json
 import socket
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -20,8 +21,9 @@ from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
 from linklab.lab.player.control import Command
-from linklab.live import link_command, session
-from linklab.live.address import parse, to_text
+from linklab.models import events
+from linklab.realtime import link_command, session
+from linklab.realtime.address import parse, to_text
 from linklab.schema.mapping import guess
 
 START_S: Final = 120.0
@@ -40,8 +42,7 @@ breaks off the start waits for this long."""
 
 @dataclass(frozen=True)
 class LabLink:
-    """A link of an open lab. Each method changes it, and returns when the lab has applied the
-    change.
+    """A link of an open lab. Its methods return when the lab has applied the change.
 
     Changes last until the next one, or for `seconds` if given. Raises UsageError for a change that
     the link cannot do, or if the lab has ended.
@@ -50,67 +51,38 @@ class LabLink:
     name: str
     _lab: OpenLab = field(repr=False)
 
-    def down(self, *, seconds: float | None = None) -> None:
-        """Takes the carrier away."""
-        self._change("down", None, seconds)
-
-    def up(self) -> None:
-        """Gives the carrier back."""
-        self._change("up", None, None)
-
-    def outage(self, value: bool = True, *, seconds: float | None = None) -> None:
-        """Loses every packet for a time. The carrier stays. Without a time it ends after 3 s. False
-        ends an outage."""
-        self._change("outage", "true" if value else "false", seconds)
-
-    def handover(self, to: str | None = None) -> None:
-        """Changes to an access point, or to the next one."""
-        self._change("handover", to, None)
+    def set(self, *, seconds: float | None = None, **change: Any) -> None:
+        """Changes what the keys say, which are those of events in scenarios: `set(down="2 Mbit/s",
+        carrier="up", impair_up={"loss": "1 %"})`."""
+        if seconds is not None:
+            change["for"] = f"{seconds:.6f} s"
+        try:
+            self._lab.send(link_command.command_of(self.name, change))
+        except (ValueError, RuntimeError) as error:
+            raise UsageError(f"{self.name}: {error}") from error
 
     def restore(self) -> None:
         """Makes the link as the scenario says."""
-        self._change("restore", None, None)
+        self.set(restore=True)
 
-    def rate(self, value: str, *, seconds: float | None = None) -> None:
-        """Sets the downlink's rate, such as `10 Mbit/s`."""
-        self._change("rate", value, seconds)
+    def __getattr__(self, word: str) -> Callable[..., None]:
+        """Returns a method of the last release, such as `rate("2 Mbit/s")`. It warns."""
+        if word not in link_command.OLD and word not in events.LIVE.keys.all:
+            raise AttributeError(f"a link has no {word!r}; allowed: set, restore")
 
-    def uplink(self, value: str, *, seconds: float | None = None) -> None:
-        """Sets the uplink's rate, such as `2 Mbit/s`."""
-        self._change("uplink", value, seconds)
+        def changed(value: Any = None, *, seconds: float | None = None) -> None:
+            change, _ = link_command.of_today(word, value)
+            said = ", ".join(f"{key}={one!r}" for key, one in change.items() if key != "for")
+            warnings.warn(
+                f"{word} is now set({said}): the method goes with the next release",
+                FutureWarning,
+                stacklevel=2,
+            )
+            if seconds is not None:
+                change["for"] = f"{seconds:.6f} s"
+            self.set(**change)
 
-    def rtt(self, value: str, *, seconds: float | None = None) -> None:
-        """Sets the round trip, such as `80 ms`."""
-        self._change("rtt", value, seconds)
-
-    def jitter(self, value: str, *, seconds: float | None = None) -> None:
-        """Sets the jitter, such as `4 ms`. It is at most half the round trip."""
-        self._change("jitter", value, seconds)
-
-    def loss(self, value: str, *, seconds: float | None = None) -> None:
-        """Sets the ratio of lost packets, such as `1 %`."""
-        self._change("loss", value, seconds)
-
-    def queue(self, value: str, *, seconds: float | None = None) -> None:
-        """Sets the length of the queues of both directions, such as `500 kB`."""
-        self._change("queue", value, seconds)
-
-    def impair_down(self, value: str, *, seconds: float | None = None) -> None:
-        """Sets impairments of the downlink, such as `loss: 1 %, delay: 20 ms`. The keys are those of
-        scenarios."""
-        self._change("impair_down", value, seconds)
-
-    def impair_up(self, value: str, *, seconds: float | None = None) -> None:
-        """Sets impairments of the uplink, such as `loss: 1 %, delay: 20 ms`. The keys are those of
-        scenarios."""
-        self._change("impair_up", value, seconds)
-
-    def _change(self, change: str, value: str | None, seconds: float | None) -> None:
-        try:
-            span = None if seconds is None else f"{seconds:.6f} s"
-            self._lab.send(link_command.command_of(self.name, change, value, span))
-        except (ValueError, RuntimeError) as error:
-            raise UsageError(f"{self.name}: {error}") from error
+        return changed
 
 
 @dataclass(frozen=True)

@@ -1,97 +1,117 @@
-"""Tests that Python, Go, HTTP and the page change the same of a link, in the same words."""
+"""Tests that a new key of an event arrives in scenario, command, page, Python, Go and HTTP."""
 
-import inspect
 import re
+import subprocess
+import sys
+import warnings
+from types import SimpleNamespace
+from typing import Any, cast
 
-import msgspec
 import pytest
 
+from linklab.api.live_lab import LabLink, OpenLab
+from linklab.core.paths import PYTHON_PATH, REPOSITORY
+from linklab.lab.player.control import Command
+from linklab.models import events
+from linklab.realtime import page_files
+
+NEW_KEY = '''
+import argparse, json, sys, types
+from pathlib import Path
+
+# A new key is an attribute and a row.
+source = Path("linklab/models/events.py").read_text()
+for place, more in (
+    ("    cap_bps: Bps | None = None\\n", "    glow_ratio: Ratio | None = None\\n"),
+    ('    Row("cap", ', '    Row("glow", "glow_ratio", SHARE, "how much it glows", unset=None),\\n'),
+):
+    assert source.count(place) == 1
+    source = source.replace(place, more + place)
+import linklab.models
+module = types.ModuleType("linklab.models.events")
+sys.modules[module.__name__] = linklab.models.events = module
+exec(source, module.__dict__)
+
 from linklab import scenario
-from linklab.api.http import messages
+from linklab.api.http import openapi
 from linklab.api.live_lab import LabLink
-from linklab.core.link_state import DIRECTIONS
-from linklab.core.paths import REPOSITORY
-from linklab.live import impairing, page_files
-from linklab.live.link_command import CHANGES
-from linklab.live.view import Cursor, PageView
+from linklab.commands import link
+from linklab.lab.player.control import Command
 from linklab.metrics.about import Setting
 from linklab.metrics.run import RunLabels, RunMetrics
-from linklab.models import impairments
+from linklab.realtime import link_command, messages
+from linklab.realtime.view import Cursor, PageView
 
-GO = (REPOSITORY / "client" / "linklabtest" / "link.go").read_text()
-SMALL = "name: small\npayload: {size: 1 MB}\nlinks: {wifi: {down: 1 Mbit/s, up: 1 Mbit/s, rtt: 10 ms}}\n"
-SPECIAL = {"rtt": "RTT", "impair_down": "ImpairDown", "impair_up": "ImpairUp"}
-"""Names that Go writes otherwise than with one capital letter."""
+TEXT = """name: small
+payload: {size: 1 MB}
+links: {wifi: {down: 1 Mbit/s, up: 1 Mbit/s, rtt: 10 ms}}
+events: [{at: 1 s, link: wifi, glow: 50 %}]
+"""
+wanted = Command(link="wifi", glow_ratio=0.5)
+lab = scenario.parse(TEXT)
+assert lab.events[0].glow_ratio == 0.5
+assert "glow: 50 %" in scenario.to_yaml(lab)
 
+sent = []
+link_command.send = lambda address, command: sent.append(command)
+parser = argparse.ArgumentParser()
+link.add_options(parser)
+link.run(parser.parse_args(["wifi", "glow", "50 %"]))
+LabLink("wifi", types.SimpleNamespace(send=sent.append)).set(glow="50 %")
+body = json.dumps(link_command.change_of(wanted)).encode()
+sent.append(messages.command_of("wifi", messages.decoded(body, messages.LinkChange)))
+assert sent == [wanted] * 3, sent
+assert "how much it glows" in link.EPILOG
+schemas = openapi.document("1")["components"]["schemas"]
+assert "glow" in schemas["LinkChange"]["properties"]
+assert wanted.in_words() == "glow 50 %"
 
-def in_python() -> dict[str, str]:
-    """Returns what each change does, as Python's methods say."""
-    methods = inspect.getmembers(LabLink, inspect.isfunction)
-    return {
-        name: inspect.cleandoc(method.__doc__ or "")
-        for name, method in methods
-        if not name.startswith("_")
-    }
-
-
-def in_go(name: str) -> str:
-    """Returns what a change does, as Go's documentation says, in Python's form."""
-    called = SPECIAL.get(name, name.capitalize())
-    (comment,) = re.findall(rf"((?:^// .*\n)+)func (?:\(l \*Link\) )?{called}\(", GO, re.M)
-    said = " ".join(line.removeprefix("// ") for line in comment.splitlines())
-    words = said.removeprefix(f"{called} ")
-    return re.sub(r'"([^"]*)"', r"`\1`", words[0].upper() + words[1:])
-
-
-def test_python_changes_all_of_it() -> None:
-    assert in_python().keys() == CHANGES.keys()
-
-
-def test_go_changes_all_of_it() -> None:
-    assert set(re.findall(r'change: "(\w+)"', GO)) == CHANGES.keys()
-
-
-def test_both_say_what_a_change_does_in_the_same_words() -> None:
-    """Go may add what its zero values mean."""
-    for name, said in in_python().items():
-        first = said.partition(".")[0]
-        assert in_go(name).startswith(first), name
+metrics = RunMetrics(
+    RunLabels("r", "s", "1 MB", "", "1", "real"), ("wifi",), 1, Setting("guest", "r1", 2, 1.0)
+)
+about = PageView(1, "", "", 1, lab, metrics).since(Cursor())[1]["run"]
+assert about["keys"][""]["glow"].startswith("how much it glows; allowed: 0 %")
+'''
 
 
-def test_the_page_has_a_control_for_each_value() -> None:
+def test_a_new_key_is_an_attribute_and_a_row() -> None:
+    """Go takes any key, and the lab checks it: see client/linklabtest/link_test.go."""
+    subprocess.run([sys.executable, "-c", NEW_KEY], cwd=PYTHON_PATH, check=True, timeout=120)
+
+
+def test_the_page_s_sliders_are_keys_of_events() -> None:
     script = (page_files.DIRECTORY / "quantities.js").read_text()
     controls = re.findall(r"^  (\w+): \{ label:", script, re.M)
-    values = [
-        name
-        for name, what in CHANGES.items()
-        if what.startswith("VALUE") and name not in impairments.KEYS.values()
-    ]
-    assert controls == values
+    assert controls == [key for key in events.LIVE.keys.all if key in controls]
+    assert len(controls) == 6
 
 
-def test_every_impairment_is_known_everywhere() -> None:
-    """The command, Python and Go take the text of scenarios. HTTP and the page have a field for each."""
-    table = impairments.TABLE.keys.all
-    for key in impairments.KEYS.values():
-        assert key in CHANGES
-        assert key in {row.key for row in messages.ROWS}
-    for direction in DIRECTIONS:
-        with pytest.raises(ValueError, match=f"allowed: {', '.join(table)}$"):
-            impairing.parse(direction, "nothing: 1")
-    fields = msgspec.structs.fields(messages.LinkImpairments)
-    assert tuple(field.encode_name for field in fields) == table
-    lab = scenario.parse(SMALL)
-    view = PageView(
-        1,
-        "",
-        "",
-        1,
-        lab,
-        RunMetrics(
-            RunLabels("r", "s", "1 MB", "", "1", "real"),
-            ("wifi",),
-            1,
-            Setting("guest", "r1", 2, 1.0),
-        ),
-    )
-    assert tuple(view.since(Cursor())[1]["run"]["impairments"]) == table
+def test_go_knows_no_key_that_events_have_not() -> None:
+    source = (REPOSITORY / "client" / "linklabtest" / "link.go").read_text()
+    named = set(re.findall(r'Change\{"(\w+)":', source)) - {"restore"}
+    assert named <= set(events.LIVE.keys.all) | {"loss"}
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "command"),
+    [
+        ("down", (), Command(link="wifi", carrier="down")),
+        ("up", (), Command(link="wifi", carrier="up")),
+        ("rate", ("2 Mbit/s",), Command(link="wifi", down_rate_bps=2_000_000)),
+        ("uplink", ("2 Mbit/s",), Command(link="wifi", up_rate_bps=2_000_000)),
+        ("outage", (), Command(link="wifi", outage=True, duration_s=3.0)),
+        ("outage", (False,), Command(link="wifi", outage=False)),
+        ("handover", (), Command(link="wifi", handover="next")),
+        ("rtt", ("80 ms",), Command(link="wifi", rtt_s=0.08)),
+    ],
+)
+def test_python_s_methods_of_the_last_release_work_and_warn(
+    word: str, value: tuple[Any, ...], command: Command
+) -> None:
+    sent: list[Command] = []
+    link = LabLink("wifi", cast(OpenLab, SimpleNamespace(send=sent.append)))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        getattr(link, word)(*value)
+    assert sent == [command]
+    assert f"{word} is now set(" in str(said[0].message)

@@ -11,7 +11,7 @@ from linklab.api import environment
 from linklab.api.errors import UsageError
 from linklab.api.settings import RunOptions, Settings, StrPath
 from linklab.lab.network.services import HTTPS_PORT, OwnServer
-from linklab.live import way_outside
+from linklab.realtime import way_outside
 from linklab.runs import clients, programs, run_energy, visible_paths
 from linklab.runs.job import require_no_credentials, words
 from linklab.runs.reach import Reach

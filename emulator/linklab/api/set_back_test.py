@@ -2,7 +2,6 @@
 
 import json
 import random
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,14 +11,12 @@ import msgspec
 import pytest
 
 from linklab import scenario
-from linklab.api.http import messages
 from linklab.api.live_lab import LabLink, OpenLab
 from linklab.core.link_state import LinkState
-from linklab.core.paths import REPOSITORY
 from linklab.lab.player.control import Command
 from linklab.links import stack
-from linklab.live import link_command
 from linklab.models import events, impairments
+from linklab.realtime import link_command, messages
 from linklab.scenario import Scenario
 
 BASE: Final = {
@@ -165,47 +162,17 @@ def test_in_a_scenario(seed: int) -> None:
     assert states_of_scenario(scenario.parse(scenario.to_yaml(read)), len(made)) == states
 
 
-def by_words(key: str, value: str) -> tuple[str, str | None]:
-    """Returns the change and its value, in the words of `linklab link`."""
-    if key == "carrier":
-        return value, None
-    return {"down": "rate", "up": "uplink"}.get(key, key), value
-
-
-def in_words(values: Values) -> list[tuple[str, str | None]]:
-    plain = [by_words(key, value) for key, value in values.items() if "." not in key]
-    return plain + [
-        (key, ", ".join(f"{inner}: {one}" for inner, one in value.items()))
-        for key, value in nested(values).items()
-        if isinstance(value, dict)
+def one_by_one(values: Values) -> list[tuple[str, Any]]:
+    """Returns the changes one by one, with impairments as text."""
+    return [
+        (key, ", ".join(f"{k}: {v}" for k, v in one.items()) if isinstance(one, dict) else one)
+        for key, one in nested(values).items()
     ]
-
-
-LASTS: Final = "100 s"
-
-
-def span_of(change: str, value: str | None) -> str | None:
-    """Returns how long an outage lasts, which would end by itself."""
-    return LASTS if (change, value) == ("outage", "true") else None
 
 
 def by_command_line(values: Values) -> list[Command]:
-    return [
-        link_command.command_of("lte", change, value, span_of(change, value))
-        for change, value in in_words(values)
-    ]
-
-
-def by_page(values: Values) -> list[Command]:
-    return [
-        from_body({"link": "lte", "change": change, "value": value, "for": span_of(change, value)})
-        for change, value in in_words(values)
-    ]
-
-
-def from_body(body: Mapping[str, str | None]) -> Command:
-    said = {key: value for key, value in body.items() if value is not None}
-    return msgspec.json.decode(json.dumps(said).encode(), type=link_command.Change).command()
+    changes = [link_command.of_today(key, value)[0] for key, value in one_by_one(values)]
+    return [link_command.command_of("lte", change) for change in changes]
 
 
 def by_http(values: Values) -> list[Command]:
@@ -223,38 +190,14 @@ def by_http(values: Values) -> list[Command]:
 def by_python(values: Values) -> list[Command]:
     sent: list[Command] = []
     link = LabLink("lte", cast(OpenLab, SimpleNamespace(send=sent.append)))
-    for change, value in in_words(values):
-        if change == "outage":
-            link.outage(value == "true", seconds=100.0 if value == "true" else None)
-        elif value is None:
-            getattr(link, change)()
-        else:
-            getattr(link, change)(value)
+    link.set(**nested(values))
     return sent
-
-
-GO: Final = (REPOSITORY / "client" / "linklabtest" / "link.go").read_text()
-GO_CHANGES: Final = set(re.findall(r'Change\{change: "(\w+)"(?:, (?:value: )?("?\w+"?))?', GO))
-"""The changes that Go can make, with a value of its own (in quotes) or the caller's."""
-
-
-def by_go(values: Values) -> list[Command]:
-    made = []
-    for change, value in in_words(values):
-        if change == "outage":
-            assert (change, "span" if value == "true" else '"false"') in GO_CHANGES
-            value = None if value == "true" else value
-        else:
-            assert any(one == change for one, _ in GO_CHANGES)
-        span = LASTS if change == "outage" and value is None else None
-        made.append(from_body({"link": "lte", "change": change, "value": value, "for": span}))
-    return made
 
 
 BY_HAND: Final = [key for key in ALL if key.partition(".")[0] in {row.key for row in messages.ROWS}]
 
 
-@pytest.mark.parametrize("say", [by_command_line, by_page, by_http, by_python, by_go])
+@pytest.mark.parametrize("say", [by_command_line, by_http, by_python])
 @pytest.mark.parametrize("seed", range(CASES))
 def test_by_hand(say: Callable[[Values], list[Command]], seed: int) -> None:
     made = history(seed, BY_HAND)

@@ -33,7 +33,7 @@ from linklab.campaign import machine, run_process
 from linklab.campaign.wire_format import Parcel, Reply
 from linklab.core.errors import LinklabError
 from linklab.core.scratch import scratch_prefix
-from linklab.live.address import is_loopback
+from linklab.realtime.address import is_loopback
 
 TRIES: Final = 3
 """The number of tries of a run whose lab fails. A guest without memory may find some later."""

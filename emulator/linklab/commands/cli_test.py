@@ -16,8 +16,8 @@ from linklab.api import environment, requests
 from linklab.commands import cli, compare, doctor, exec, reproduce, run, running
 from linklab.core import extras, scratch
 from linklab.core.paths import PYTHON_PATH
-from linklab.live import session, start, user_terminal
 from linklab.places.choice import Environment, PlaceError
+from linklab.realtime import session, start, user_terminal
 from linklab.report import publication
 from linklab.runs import runner
 

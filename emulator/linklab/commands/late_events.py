@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from linklab.core import units
 from linklab.links import oracle
-from linklab.live import plan
+from linklab.models import events as link_events
 from linklab.models.events import Event
 from linklab.scenario import Scenario
 
@@ -39,7 +39,7 @@ def in_words(events: Sequence[Event], when: str) -> list[str]:
     if not events:
         return []
     said = [f"{_count(len(events))} after {when}:"]
-    said += [f"  {_moment(one)}, {one.link}: {plan.in_words(one)}" for one in events[:_MOST]]
+    said += [f"  {_moment(one)}, {one.link}: {link_events.in_words(one)}" for one in events[:_MOST]]
     if len(events) > _MOST:
         said.append(f"  … and {len(events) - _MOST} more")
     return said

@@ -16,17 +16,17 @@ from linklab.commands.options import (
     add_seed,
     outside,
 )
-from linklab.live import session, start
-from linklab.live.recorder import Recorder, RecordFileError
-from linklab.live.start import Outlets
 from linklab.places.names import PLACES
+from linklab.realtime import session, start
+from linklab.realtime.recorder import Recorder, RecordFileError
+from linklab.realtime.start import Outlets
 from linklab.scenario import ScenarioError, find
 
 EPILOG = """\
 The command serves a page to watch and change the links in a browser (--open).
 It also serves metrics for Prometheus. In a second terminal:
-  linklab link wifi down --for 3s
-  linklab link lte rate 10mbit
+  linklab link wifi carrier down --for 3s
+  linklab link lte down 10mbit
   linklab next
 
 What you change by hand becomes a scenario: --record FILE.yaml, or the page's

@@ -6,7 +6,7 @@ import argparse
 
 from linklab.commands.options import add_live_address
 from linklab.lab.player.control import Command
-from linklab.live import link_command
+from linklab.realtime import link_command
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

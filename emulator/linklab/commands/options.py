@@ -22,8 +22,8 @@ from linklab.core.limits import (
     MIN_RESTART_S,
 )
 from linklab.core.units import parse_duration
-from linklab.live import address
 from linklab.places.names import CLOCKS, PLACES, PROCESSORS
+from linklab.realtime import address
 
 if TYPE_CHECKING:
     from linklab.runs.reach import Reach
@@ -206,7 +206,7 @@ def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Iter
     """Yields the connections to the outside that the options ask for, and says what they open.
     Raises UsageError."""
     from linklab.api import requests  # YAML is slow to load.
-    from linklab.live import way_outside
+    from linklab.realtime import way_outside
 
     found = requests.outside_of(
         options.origin, options.outside, options.listen_proxy, scenario, place

@@ -20,8 +20,8 @@ from linklab.core.records import FILES, EventRecord, QueueRecord, line
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
 from linklab.links import stack
-from linklab.live.by_hand import Executed, changes_of, events_of, merged, saved, zero_s
 from linklab.models.events import Event
+from linklab.realtime.by_hand import Executed, changes_of, events_of, merged, saved, zero_s
 from linklab.scenario import Scenario
 from linklab.traces.recipes import TRACES
 
@@ -51,12 +51,12 @@ def test_the_changes_of_a_run_are_those_that_were_executed(tmp_path: Path) -> No
     for command in commands:
         control.send(tmp_path, command)
     records = [
-        EventRecord(0.1, "wifi", "live", "down for 3 s", 1),
+        EventRecord(0.1, "wifi", "live", "carrier down for 3 s", 1),
         EventRecord(0.1, "wifi", "carrier-down"),
         EventRecord(0.7, "", "next"),
         EventRecord(0.7, "wifi", "refused", "no access points"),
-        EventRecord(1.3, "lte", "live", "RTT 80 ms", 4),
-        EventRecord(3.1, "wifi", "live-end", "down for 3 s"),
+        EventRecord(1.3, "lte", "live", "rtt 80 ms", 4),
+        EventRecord(3.1, "wifi", "live-end", "carrier down for 3 s"),
         EventRecord(3.2, "lte", "live", "of a hostile program", 99),
     ]
     (tmp_path / FILES[EventRecord]).write_bytes(b"".join(map(line, records)))

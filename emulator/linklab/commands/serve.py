@@ -8,8 +8,8 @@ import threading
 from dataclasses import replace
 
 from linklab.commands.options import add_live_address, add_out, add_proxy
-from linklab.live import address
 from linklab.places.names import PLACES
+from linklab.realtime import address
 
 DEFAULT = ("127.0.0.1", 9465)
 

@@ -19,8 +19,8 @@ from linklab.commands.options import (
     outside,
 )
 from linklab.lab.programs.terminal import Terminal
-from linklab.live import session, shell, user_terminal
 from linklab.places.names import PLACES
+from linklab.realtime import session, shell, user_terminal
 from linklab.scenario import find
 
 EPILOG = """\
@@ -31,8 +31,8 @@ variables of `linklab exec` are set. In the guest you can read this machine's
 files but not write them. `linklab exec --help` says what you see of homes. /tmp
 is memory and ends with the shell. Files in LINKLAB_RUN_DIR stay.
 From another terminal:
-  linklab link wifi down --for 3s
-  linklab link lte rate 10mbit
+  linklab link wifi carrier down --for 3s
+  linklab link lte down 10mbit
 
 examples:
   linklab shell static-80-50

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linklab.core.records import EventRecord
-from linklab.lab.player.control import NO_OUTAGE
 from linklab.metrics.links import AllLinkMetrics, LinkMetrics
 from linklab.metrics.metric import Metric, Readings, declared
 from linklab.models.events import BY_HAND, BY_HAND_END
@@ -68,7 +67,7 @@ class Marks:
                 self._out[name, self._why_out.pop(name)].ended_s = now_s
 
     def _why(self, name: str, link: LinkMetrics) -> str:
-        for what in ("down", "outage"):
+        for what in ("carrier", "outage"):
             if (name, what) in self._in_force:
                 return f"{self._in_force[name, what]}, by hand"
         return "down" if link.state is not None and not link.state.up else "out"
@@ -89,16 +88,14 @@ class Marks:
 
 
 def _about(words: str) -> str:
-    """Returns the property that a command changes, its first word. "up" reverts "down"."""
-    first = words.partition(" ")[0]
-    return "down" if first == "up" else first
+    """Returns the key that a command changes, its first word."""
+    return words.partition(" ")[0]
 
 
 def _lasts(words: str) -> bool:
     """Tells whether a command's effect lasts. A handover is over at once, a restored link is not
     changed, and the end of an outage leaves none."""
-    is_over = words.startswith(NO_OUTAGE)
-    return not is_over and words.partition(" ")[0] not in ("up", "handover", "as")
+    return not words.startswith(("carrier up", "outage false", "handover", "as "))
 
 
 OUT = Metric[Marks](

@@ -48,10 +48,15 @@ def test_what_is_over_before_anybody_looked_stays_for_a_second(run: RunMetrics) 
 
 
 def test_somebodys_outage_says_so_in_the_words_of_the_command(run: RunMetrics) -> None:
-    tell(run, state(0.0), EventRecord(2.0, "wifi", "live", "down for 3 s"), state(2.0, up=False))
-    assert out(run) == [("wifi", "down for 3 s, by hand")]
-    assert by_hand(run) == [("wifi", "down for 3 s")]
-    tell(run, state(5.0), EventRecord(5.0, "wifi", "live-end", "down for 3 s"))
+    tell(
+        run,
+        state(0.0),
+        EventRecord(2.0, "wifi", "live", "carrier down for 3 s"),
+        state(2.0, up=False),
+    )
+    assert out(run) == [("wifi", "carrier down for 3 s, by hand")]
+    assert by_hand(run) == [("wifi", "carrier down for 3 s")]
+    tell(run, state(5.0), EventRecord(5.0, "wifi", "live-end", "carrier down for 3 s"))
     assert (out(run), by_hand(run)) == ([], [])
     tell(run, state(7.0, up=False))
     assert out(run) == [("wifi", "down")]
@@ -60,11 +65,11 @@ def test_somebodys_outage_says_so_in_the_words_of_the_command(run: RunMetrics) -
 @pytest.mark.parametrize(
     ("events", "left"),
     [
-        (["rate 10 Mbit/s"], ["rate 10 Mbit/s"]),
-        (["rate 10 Mbit/s", "rate 20 Mbit/s"], ["rate 20 Mbit/s"]),
-        (["rate 10 Mbit/s, loss 1 %"], ["rate 10 Mbit/s", "loss 1 %"]),
-        (["down", "up"], []),
-        (["handover to ap2", "RTT 80 ms"], ["RTT 80 ms"]),
+        (["down 10 Mbit/s"], ["down 10 Mbit/s"]),
+        (["down 10 Mbit/s", "down 20 Mbit/s"], ["down 20 Mbit/s"]),
+        (["down 10 Mbit/s, loss 1 %"], ["down 10 Mbit/s", "loss 1 %"]),
+        (["carrier down", "carrier up"], []),
+        (["handover ap2", "rtt 80 ms"], ["rtt 80 ms"]),
     ],
 )
 def test_changes_stay_until_the_same_is_changed_again(
@@ -78,10 +83,10 @@ def test_changes_stay_until_the_same_is_changed_again(
 
 def test_the_end_of_a_change_that_another_has_replaced_ends_nothing(run: RunMetrics) -> None:
     for t_s, kind, words in (
-        (1.0, "live", "rate 10 Mbit/s for 5 s"),
-        (2.0, "live", "rate 20 Mbit/s"),
-        (6.0, "live-end", "rate 10 Mbit/s for 5 s"),
+        (1.0, "live", "down 10 Mbit/s for 5 s"),
+        (2.0, "live", "down 20 Mbit/s"),
+        (6.0, "live-end", "down 10 Mbit/s for 5 s"),
     ):
         tell(run, EventRecord(t_s, "lte", kind, words))
     run.advance(60.0)
-    assert by_hand(run) == [("lte", "rate 20 Mbit/s")]
+    assert by_hand(run) == [("lte", "down 20 Mbit/s")]

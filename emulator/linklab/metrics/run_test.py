@@ -169,7 +169,7 @@ def test_what_makes_figures_not_the_scenarios(run: RunMetrics) -> None:
     assert flaws() == {"by hand": 0, "late": 0, "busy": 1}
     tell(run, MachineRecord(4.0, 0.1), state(4.0, late_s=0.26))
     assert flaws() == {"by hand": 0, "late": 1, "busy": 1}
-    tell(run, state(60.0), EventRecord(60.5, "wifi", "live", "down"))
+    tell(run, state(60.0), EventRecord(60.5, "wifi", "live", "carrier down"))
     assert flaws() == {"by hand": 1, "late": 1, "busy": 1}
 
 

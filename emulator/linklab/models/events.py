@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
 
+from linklab.core.bounded import Bps, Bytes, Name, Ratio, Seconds
 from linklab.core.impairments import Impairments
 from linklab.core.limits import MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_state import Direction, LinkState
@@ -44,22 +45,22 @@ class Event:
         impair_down, impair_up: replace the impairments that they set.
     """
 
-    link: str
+    link: Name
     at_s: float | None = None
     after_bytes: int | None = None
     duration_s: float = math.inf
-    carrier: str | None = None
-    down_rate_bps: int | None = None
-    up_rate_bps: int | None = None
-    rtt_s: float | None = None
-    jitter_s: float | None = None
-    loss_ratio: float | None = None
-    fade_ratio: float | None = None
-    cap_bps: int | None = None
-    cross_bps: int | None = None
+    carrier: Name | None = None
+    down_rate_bps: Bps | None = None
+    up_rate_bps: Bps | None = None
+    rtt_s: Seconds | None = None
+    jitter_s: Seconds | None = None
+    loss_ratio: Ratio | None = None
+    fade_ratio: Ratio | None = None
+    cap_bps: Bps | None = None
+    cross_bps: Bps | None = None
     outage: bool | None = None
-    handover: str | None = None
-    queue_bytes: int | None = None
+    handover: Name | None = None
+    queue_bytes: Bytes | None = None
     impair_down: Impairments | UnsetType = UNSET
     impair_up: Impairments | UnsetType = UNSET
 
@@ -203,7 +204,7 @@ def _together(events: Iterable[Event]) -> Event:
     """Returns one event with the last value of each key."""
     values: dict[str, Any] = {}
     for event in events:
-        for row in _CHANGES:
+        for row in CHANGES:
             value = getattr(event, row.attribute)
             if value is None or value is UNSET:
                 continue
@@ -305,16 +306,17 @@ _MOMENT: Final = (
         unset=None,
     ),
     Row("link", "link", _LINK, "which link it happens to", needed=True),
-    Row(
-        "for",
-        "duration_s",
-        LENGTH,
-        "how long the event lasts; without it, to the end",
-        unset=math.inf,
-    ),
 )
 
-_CHANGES: Final = (
+_FOR: Final = Row(
+    "for",
+    "duration_s",
+    LENGTH,
+    "how long the event lasts; without it, to the end",
+    unset=math.inf,
+)
+
+CHANGES: Final = (
     Row(
         "carrier",
         "carrier",
@@ -359,21 +361,43 @@ _CHANGES: Final = (
     ),
     *impairments.ROWS,
 )
+"""What an event can change. A live change takes the same keys."""
+
+
+def _check_changes(item: Mapping, event: Event) -> None:
+    changes = [row.key for row in CHANGES]
+    if not any(item.has(key) for key in changes):
+        item.fail(None, f"changes nothing; allowed: any of {', '.join(changes)}")
 
 
 def _check(item: Mapping, event: Event) -> None:
     if item.has("at") == item.has("after"):
         item.fail(None, "needs a moment; allowed: one of at (a time) and after (bytes received)")
-    changes = [row.key for row in _CHANGES]
-    if not any(item.has(key) for key in changes):
-        item.fail(None, f"changes nothing; allowed: any of {', '.join(changes)}")
+    _check_changes(item, event)
 
+
+LIVE: Final = Table(Event, (_FOR, *CHANGES), _check_changes)
+"""A change of a running link: an event without its moment and its link."""
 
 TABLE: Final = Table(
     Event,
-    (*_MOMENT, *_CHANGES),
+    (*_MOMENT, _FOR, *CHANGES),
     _check,
     about="In time order for each link. Of two at the same time the later one in the file counts. What "
     "an event leaves out stays as it is. A key's value replaces that of earlier events: two fades do not "
     "multiply, and a higher cap counts after a lower one.",
 )
+
+
+def in_words(event: Event) -> str:
+    """Describes what an event does, such as "down 3 Mbit/s for 5 s, loss 1 % for 5 s". Each part
+    begins with the changed key."""
+    written = LIVE.write(event)
+    span = f" for {written.pop('for')}" if "for" in written else ""
+    said = []
+    for key, value in written.items():
+        if isinstance(value, dict):
+            said += [f"{key}.{one} {impairments.text(inner)}" for one, inner in value.items()]
+        else:
+            said.append(key if value is True else f"{key} {impairments.text(value)}")
+    return ", ".join(one + span for one in said)

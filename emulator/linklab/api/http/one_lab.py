@@ -13,17 +13,18 @@ from http import HTTPStatus
 from typing import Any, Final, Literal
 
 from linklab.api.errors import UsageError
-from linklab.api.http.messages import (
+from linklab.api.live_lab import LabRequest, OpenLab, opened
+from linklab.api.progress import Tell
+from linklab.core.errors import LinklabError
+from linklab.realtime.messages import (
     LabStatus,
     Link,
     RefusedError,
     StartLab,
     command_of,
+    lab_of,
     refused,
 )
-from linklab.api.live_lab import LabRequest, OpenLab, opened
-from linklab.api.progress import Tell
-from linklab.core.errors import LinklabError
 
 _TICK_S: Final = 0.5
 
@@ -155,7 +156,7 @@ class _LabThread(threading.Thread):
             status = self.open.status()
         except RuntimeError as error:
             raise RefusedError(HTTPStatus.CONFLICT, str(error)) from None
-        return lab_of(status, self._wanted.seed)
+        return lab_of(status)
 
     def stop(self) -> None:
         """Stops the lab, and waits for its end."""
@@ -197,40 +198,4 @@ def _field_of(error: str) -> str:
             if word in error
         ),
         "scenario",
-    )
-
-
-def lab_of(status: dict[str, Any], seed: int) -> LabStatus:
-    """Returns a running lab from its status (`LiveLab.status`). Pure."""
-    now = status["now"] or {"t_s": 0.0, "keeps_up": True, "links": {}}
-    ports = {name: int(url.rpartition(":")[2]) for name, url in status["proxies"].items()}
-    return LabStatus(
-        state="running",
-        scenario=status["scenario"],
-        seed=seed,
-        time_s=now["t_s"],
-        keeps_up=now["keeps_up"],
-        proxy_port=ports[""],
-        origins=status["origins"],
-        links={name: _link(link, ports[name]) for name, link in now["links"].items()},
-    )
-
-
-def _link(now: dict[str, Any], proxy_port: int) -> Link:
-    words = {name: text for name, (_, text) in now["values"].items()}
-    return Link(
-        proxy_port=proxy_port,
-        carrier="up" if now["up"] else "down",
-        outage=now["out"],
-        down=words["rate"],
-        up=words["uplink"],
-        rtt=words["rtt"],
-        jitter=words["jitter"],
-        loss=words["loss"],
-        queue=words["queue"],
-        **now["impaired"],
-        access_point=now["access_point"] or None,
-        by_hand=now["by_hand"],
-        bytes=now["bytes"]["down"],
-        sent_bytes=now["bytes"]["up"],
     )

@@ -19,7 +19,7 @@ from linklab.api.http.one_lab import OneLab
 from linklab.api.http.operations import OPERATIONS
 from linklab.api.http.server import serving
 from linklab.api.live_lab import LabRequest
-from linklab.live.token import ENVIRONMENT
+from linklab.realtime.token import ENVIRONMENT
 
 TOKEN = "known-to-the-labs-account"
 WITH_TOKEN = {"X-Linklab": TOKEN}
@@ -34,6 +34,7 @@ class Opened:
     def status(self) -> dict[str, Any]:
         return {
             "scenario": "wifi-gone",
+            "seed": 7,
             "proxies": {"": "http://127.0.0.1:8080", "wifi": "http://127.0.0.1:8081"},
             "origins": [],
             "now": None,

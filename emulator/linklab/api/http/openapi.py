@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from linklab.api.http.messages import Problem
 from linklab.api.http.operations import OPERATIONS, TOKEN_HEADER, Operation, found
+from linklab.realtime.messages import Problem
 
 _JSON: Final = "application/json"
 _VARIABLES: Final = {"name": ("a link's name, such as wifi", "wifi")}

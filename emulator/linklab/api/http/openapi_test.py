@@ -4,10 +4,10 @@ from http import HTTPStatus
 import msgspec
 
 from linklab.api.http import openapi
-from linklab.api.http.messages import ROWS, decoded
 from linklab.api.http.operations import OPERATIONS, TOKEN_HEADER, found
-from linklab.live.link_command import GUARD
 from linklab.models import impairments
+from linklab.realtime.link_command import GUARD
+from linklab.realtime.messages import ROWS, decoded
 
 
 def test_every_operation_is_in_the_document_with_its_statuses() -> None:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import unquote
 
-from linklab.api.http.messages import LabStatus, Link, LinkChange, ScenarioNames, StartLab
+from linklab.realtime.messages import LabStatus, Link, LinkChange, ScenarioNames, StartLab
 
 TOKEN_HEADER: Final = "X-Linklab"
 

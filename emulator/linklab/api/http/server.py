@@ -1,4 +1,4 @@
-"""Serves the HTTP API, with the rules of the live lab's own server (`live/answering.py`)."""
+"""Serves the HTTP API, with the rules of the live lab's own server (`realtime/answering.py`)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 
 import linklab
-from linklab.api.http import messages, openapi, operations
-from linklab.api.http.messages import Problem, RefusedError
+from linklab.api.http import openapi, operations
 from linklab.api.http.one_lab import OneLab
 from linklab.api.http.operations import Operation
-from linklab.live import request_guard
-from linklab.live import token as livetoken
-from linklab.live.address import to_text
-from linklab.live.answering import AnsweringHandler, BodyError
-from linklab.live.bounded_server import BoundedServer
+from linklab.realtime import messages, request_guard
+from linklab.realtime import token as livetoken
+from linklab.realtime.address import to_text
+from linklab.realtime.answering import AnsweringHandler, BodyError
+from linklab.realtime.bounded_server import BoundedServer
+from linklab.realtime.messages import Problem, RefusedError
 from linklab.scenario import names_in
 
 DOCUMENT = "/openapi.json"

@@ -7,19 +7,17 @@ and host see them.
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from linklab.core import plain_file, units
-from linklab.core.bounded import Bps, Bytes, Name, Ratio, Seconds
-from linklab.core.impairments import Impairments
-from linklab.core.link_state import DIRECTIONS
+from linklab.core import plain_file
+from linklab.core.bounded import Name, Seconds
 from linklab.core.records import EventRecord, Tail
-from linklab.models import impairments
+from linklab.models import events
 from linklab.models.events import REFUSED, Event
 
 FILE = "control.jsonl"
@@ -35,85 +33,39 @@ _POLL_S = 0.02
 RESTORED = "as the scenario says"
 """What becomes of a link whose changes are taken back."""
 
+_HINTS = get_type_hints(Event, include_extras=True)
+_Change: Any = msgspec.defstruct(
+    "_Change",
+    [(row.attribute, _HINTS[row.attribute], row.unset) for row in events.CHANGES],
+    module=__name__,
+    frozen=True,
+)
+"""The attributes of an event that say what it changes."""
 
-NO_OUTAGE = "outage over"
-"""What becomes of a link whose outage ends."""
 
-
-class Command(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Describes a change of `link` from now on, in base units.
+class Command(_Change, frozen=True, omit_defaults=True, forbid_unknown_fields=True):  # type: ignore[misc, call-arg]
+    """Describes a change of `link` from now on, with the attributes of an event.
 
     `restore` takes back what earlier commands did to the link. `next` goes on to the next
     algorithm of a live lab, or to `algorithm`. `pause` has it begin no further download, or go on.
     """
 
     link: Name = ""
-    carrier: Name | None = None
-    down_rate_bps: Bps | None = None
-    up_rate_bps: Bps | None = None
-    rtt_s: Seconds | None = None
-    loss_ratio: Ratio | None = None
-    outage: bool | None = None
-    handover: Name | None = None
     duration_s: Seconds | None = None
     next: bool = False
-    jitter_s: Seconds | None = None
-    queue_bytes: Bytes | None = None
     restore: bool = False
     algorithm: Name | None = None
     pause: bool | None = None
-    impair_down: Impairments | UnsetType = UNSET
-    impair_up: Impairments | UnsetType = UNSET
 
     def in_words(self) -> str:
-        """Describes the change, such as "rate 10 Mbit/s, loss 1 %" or "down for 3 s". Each part
-        begins with the changed property."""
-        if self.restore:
-            return RESTORED
-        said = [self.carrier] if self.carrier else []
-        if self.outage is not None:
-            said.append("outage" if self.outage else NO_OUTAGE)
-        if self.handover:
-            said.append("handover" if self.handover == "next" else f"handover to {self.handover}")
-        if self.down_rate_bps is not None:
-            said.append(f"rate {units.format_rate(self.down_rate_bps)}")
-        if self.up_rate_bps is not None:
-            said.append(f"uplink {units.format_rate(self.up_rate_bps)}")
-        if self.rtt_s is not None:
-            said.append(f"RTT {units.format_duration(self.rtt_s)}")
-        if self.jitter_s is not None:
-            said.append(f"jitter {units.format_duration(self.jitter_s)}")
-        if self.loss_ratio is not None:
-            said.append(f"loss {units.format_ratio(self.loss_ratio)}")
-        if self.queue_bytes is not None:
-            said.append(f"queue {units.format_size(self.queue_bytes)}")
-        for direction in DIRECTIONS:
-            found = impairments.of(self, direction)
-            if found is not UNSET:
-                key = impairments.KEYS[direction]
-                said += [f"{key}.{one} {text}" for one, text in impairments.in_words(found)]
-        span = "" if self.duration_s is None else f" for {units.format_duration(self.duration_s)}"
-        return ", ".join(one + span for one in said)
+        """Describes the change, such as "down 10 Mbit/s, loss 1 %" (`events.in_words`)."""
+        return RESTORED if self.restore else events.in_words(self.event())
 
     def event(self) -> Event:
         """Returns the command as an event of its link."""
-        event = Event(
-            link=self.link,
-            carrier=self.carrier,
-            down_rate_bps=self.down_rate_bps,
-            up_rate_bps=self.up_rate_bps,
-            rtt_s=self.rtt_s,
-            jitter_s=self.jitter_s,
-            loss_ratio=self.loss_ratio,
-            queue_bytes=self.queue_bytes,
-            outage=self.outage,
-            handover=self.handover,
-            impair_down=self.impair_down,
-            impair_up=self.impair_up,
-        )
-        if self.duration_s is None:
-            return event
-        return replace(event, duration_s=self.duration_s)
+        changed = {row.attribute: getattr(self, row.attribute) for row in events.CHANGES}
+        span_s = math.inf if self.duration_s is None else self.duration_s
+        return Event(self.link, duration_s=span_s, **changed)
 
 
 def send(run_dir: Path, command: Command) -> int:
@@ -133,9 +85,9 @@ def wait_until_executed(run_dir: Path, number: int) -> bool:
 
     Raises ValueError with the reason if the lab refuses the command, RecordError, OSError.
     """
-    events, deadline_s = Tail(run_dir, EventRecord), time.monotonic() + ANSWER_S
+    tail, deadline_s = Tail(run_dir, EventRecord), time.monotonic() + ANSWER_S
     while True:
-        for record in events.read():
+        for record in tail.read():
             if record.command == number:
                 if record.kind == REFUSED:
                     raise ValueError(record.detail)

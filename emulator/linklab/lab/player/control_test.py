@@ -34,7 +34,7 @@ def test_a_command_waits_for_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not control.wait_until_executed(tmp_path, 1)
     with (tmp_path / FILES[EventRecord]).open("wb") as events:
         events.write(line(EventRecord(0.1, "wifi", "carrier-down")))
-        events.write(line(EventRecord(0.1, "wifi", "live", "down", 1)))
+        events.write(line(EventRecord(0.1, "wifi", "live", "carrier down", 1)))
         events.write(line(EventRecord(0.2, "wifi", REFUSED, "no radio", 2)))
     assert control.wait_until_executed(tmp_path, 1)
     with pytest.raises(ValueError, match="no radio"):
@@ -83,12 +83,12 @@ def test_a_command_is_an_event_for_good_or_for_a_while() -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (Command(link="wifi", carrier="down", duration_s=3.0), "down for 3 s"),
+        (Command(link="wifi", carrier="down", duration_s=3.0), "carrier down for 3 s"),
         (Command(link="wifi", outage=True, duration_s=0.05), "outage for 50 ms"),
-        (Command(link="wifi", handover="next"), "handover"),
-        (Command(link="wifi", handover="ap2"), "handover to ap2"),
-        (Command(link="lte", down_rate_bps=10_000_000, rtt_s=0.08), "rate 10 Mbit/s, RTT 80 ms"),
-        (Command(link="lte", up_rate_bps=2_000_000, loss_ratio=0.0), "uplink 2 Mbit/s, loss 0 %"),
+        (Command(link="wifi", handover="next"), "handover next"),
+        (Command(link="wifi", handover="ap2"), "handover ap2"),
+        (Command(link="lte", down_rate_bps=10_000_000, rtt_s=0.08), "down 10 Mbit/s, rtt 80 ms"),
+        (Command(link="lte", up_rate_bps=2_000_000, loss_ratio=0.0), "up 2 Mbit/s, loss 0 %"),
         (
             Command(
                 link="lte",

@@ -392,7 +392,7 @@ def test_commands_are_obeyed_and_written_down(
         ("", "next", ""),
         ("", "refused", "no link is 'nfc'"),
         ("lte", "refused", "no access points: a handover needs a scenario with a radio"),
-        ("wifi", "live", "down"),
+        ("wifi", "live", "carrier down"),
         ("wifi", "carrier-down", ""),
     ]
 
@@ -412,9 +412,9 @@ def test_the_end_of_what_somebody_did_is_written_down_and_not_that_of_the_scenar
     stage.play(Event("lte", at_s=0.0, duration_s=0.005, rtt_s=0.1), inbox=Inbox(stage.run_dir))
     said = [(one["link"], one["kind"], one["detail"]) for one in stage.lines("events.jsonl")]
     assert [one for one in said if one[1].startswith("live")] == [
-        ("wifi", "live", "RTT 50 ms for 20 ms"),
+        ("wifi", "live", "rtt 50 ms for 20 ms"),
         ("lte", "live", "loss 50 %"),
-        ("wifi", "live-end", "RTT 50 ms for 20 ms"),
+        ("wifi", "live-end", "rtt 50 ms for 20 ms"),
     ]
 
 
@@ -436,7 +436,7 @@ def test_a_change_that_the_kernel_lacks_is_refused_and_the_lab_goes_on(
     assert stage.links["wifi"].applied[1:] == [FAST, replace(FAST, delay_s=0.025)]
     said = [(one["kind"], one["detail"]) for one in stage.lines("events.jsonl")]
     assert said[0] == ("refused", "this kernel lacks header filters")
-    assert [one for one in said if one[0].startswith("live")] == [("live", "RTT 50 ms")]
+    assert [one for one in said if one[0].startswith("live")] == [("live", "rtt 50 ms")]
 
 
 def test_what_the_kernel_lacks_of_the_scenario_ends_the_lab(stage: Stage) -> None:
@@ -471,13 +471,13 @@ def test_a_restored_link_is_as_the_scenario_says_and_no_other_link_is(
     assert stage.links["lte"].state.delay_s == 0.25
     said = stage.lines("events.jsonl")
     assert [(one["command"], one["detail"]) for one in said if one["kind"] == "live"] == [
-        (1, "rate 5 Mbit/s"),
-        (2, "RTT 500 ms"),
-        (3, "down for 60 s"),
+        (1, "down 5 Mbit/s"),
+        (2, "rtt 500 ms"),
+        (3, "carrier down for 60 s"),
         (4, "as the scenario says"),
     ]
     ended = [(one["link"], one["detail"]) for one in said if one["kind"] == "live-end"]
-    assert ended == [("wifi", "rate 5 Mbit/s"), ("wifi", "down for 60 s")]
+    assert ended == [("wifi", "down 5 Mbit/s"), ("wifi", "carrier down for 60 s")]
 
 
 def test_the_signal_is_shown_as_it_changes(stage: Stage) -> None:

@@ -1,0 +1,339 @@
+"""Tests link_command.py."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linklab import scenario
+from linklab.core.impairments import Impairments
+from linklab.lab.player.control import Command
+from linklab.models import events
+from linklab.realtime.link_command import (
+    OLD,
+    REASSOCIATION_S,
+    change_of,
+    command_of,
+    feasible,
+    in_words,
+    lasting,
+    of_today,
+    send,
+)
+from linklab.scenario import Scenario
+
+TOKEN = "known-to-the-labs-account"
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "command", "today"),
+    [
+        ("down", None, Command(link="lte", carrier="down"), "carrier down"),
+        ("up", None, Command(link="lte", carrier="up"), "carrier up"),
+        ("down", "10mbit", Command(link="lte", down_rate_bps=10_000_000), ""),
+        ("rate", "10mbit", Command(link="lte", down_rate_bps=10_000_000), "down 10mbit"),
+        ("uplink", "2mbit", Command(link="lte", up_rate_bps=2_000_000), "up 2mbit"),
+        (
+            "outage",
+            None,
+            Command(link="lte", outage=True, duration_s=3.0),
+            "outage true --for 3 s",
+        ),
+        ("outage", "false", Command(link="lte", outage=False), ""),
+        ("handover", None, Command(link="lte", handover="next"), "handover next"),
+        ("handover", "ap2", Command(link="lte", handover="ap2"), ""),
+        ("fade", "50 %", Command(link="lte", fade_ratio=0.5), ""),
+        ("cap", "1 Mbit/s", Command(link="lte", cap_bps=1_000_000), ""),
+        ("cross", "0 bit/s", Command(link="lte", cross_bps=0), ""),
+        (
+            "impair_up",
+            "loss: 1 %, delay: 20 ms",
+            Command(link="lte", impair_up=Impairments(loss_ratio=0.01, delay_s=0.02)),
+            "",
+        ),
+        (
+            "impair_down",
+            "{police: none, bleach_ecn: true}",
+            Command(link="lte", impair_down=Impairments(police_bps=0, bleach_ecn=True)),
+            "",
+        ),
+        ("restore", None, Command(link="lte", restore=True), ""),
+    ],
+)
+def test_words_become_a_command(word: str, value: str | None, command: Command, today: str) -> None:
+    """Old words say what they are now."""
+    change, warning = of_today(word, value)
+    assert command_of("lte", change) == command
+    assert command_of("lte", change_of(command)) == command
+    assert warning == (
+        f"{word!r} is now {today!r}: the old word goes with the next release" if today else ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"down": ""}, "^down: '' is not a number with a unit"),
+        ({"down": "10"}, "^down: '10' has no unit; allowed: a rate"),
+        ({"down": "0 bit/s"}, "^down: '0 bit/s' is too little to be a rate"),
+        ({"down": "40 Gbit/s"}, "^down: '40 Gbit/s' is more than can be shaped"),
+        ({"rtt": "11 s"}, "^rtt: '11 s' is out of range"),
+        ({"loss": "nan %"}, "^loss: 'nan %'"),
+        ({"carrier": "down", "for": "0 s"}, "^for: '0 s' is out of range"),
+        ({"loss": "10 ms"}, "is a duration; allowed: a ratio"),
+        ({"carrier": "sideways"}, "^carrier: unknown value 'sideways'; allowed: up, down"),
+        ({"carrier": "down", "for": "soon"}, "^for: .*allowed: a duration"),
+        ({"impair_up": "loss: 1"}, "^impair_up.loss: '1' has no unit; allowed: a ratio"),
+        ({"impair_up": "los: 1 %"}, "^impair_up: unknown key 'los' .did you mean 'loss'"),
+        ({"impair_up": "loss"}, "impair_up.loss: has no value"),
+        ({"impair_up": "loss: 1 %}{"}, "not valid YAML"),
+        ({"impair_up": "loss: [1 %]"}, "impair_up.loss: must be a single value"),
+        ({"impair_up": "loss: 1 %, loss: 2 %"}, "impair_up.loss: is given twice"),
+        ({"impair_up": "delay: 99 s"}, "impair_up.delay: '99 s' is out of range"),
+        ({"impair_up": "mtu: 100 B"}, "impair_up.mtu: '100 B' is out of range"),
+        ({"for": "3 s"}, "^changes nothing; allowed: any of carrier, down"),
+        ({"at": "3 s"}, "^unknown key 'at'"),
+        ({"restore": True, "down": "1 Mbit/s"}, "takes no other change"),
+    ],
+)
+def test_words_that_are_none(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        command_of("lte", change)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (Command(link="eth0", carrier="up"), "no link is called 'eth0'; there are: wifi, lte"),
+        (
+            Command(link="wifi", jitter_s=0.006),
+            "a jitter of 6 ms does not fit a round trip of 10 ms",
+        ),
+        (Command(link="wifi", algorithm="alg1"), "the command needs next"),
+        (
+            Command(link="wifi", impair_up=Impairments(reorder_ratio=0.1)),
+            "^impair_up: ?.*reorder.* needs a delay|^impair_up.reorder: needs a delay",
+        ),
+        (
+            Command(link="wifi", impair_down=Impairments()),
+            "^impair_down: impairs nothing; allowed: ",
+        ),
+        (
+            Command(link="wifi", impair_down=Impairments(nat_udp_s=1.0)),
+            "^impair_down.nat_udp: a NAT belongs to the uplink; allowed: in impair_up",
+        ),
+        (
+            Command(
+                link="wifi", impair_down=Impairments(delay_s=0.1, jitter_s=0.01, distribution="no")
+            ),
+            "^impair_down.distribution: no distribution is called 'no'",
+        ),
+    ],
+)
+def test_what_the_scenarios_links_cannot_do(small: Scenario, command: Command, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        feasible(small, command)
+
+
+def test_impairments_fit_the_families_of_the_link(small: Scenario) -> None:
+    links = {name: replace(link, families=(6,)) for name, link in small.links.items()}
+    six = replace(small, links=links)
+    narrow = Command(link="wifi", impair_down=Impairments(mtu_bytes=1200))
+    forgetful = Command(link="wifi", impair_up=Impairments(nat_udp_s=1.0))
+    assert [feasible(small, one) for one in (narrow, forgetful)] == [narrow, forgetful]
+    with pytest.raises(ValueError, match=r"^impair_down.mtu: 1200 B are too little for IPv6"):
+        feasible(six, narrow)
+    with pytest.raises(ValueError, match=r"^impair_up.nat_udp: a NAT translates IPv4 only"):
+        feasible(six, forgetful)
+
+
+def test_a_handover_without_access_points_is_a_short_outage(small: Scenario) -> None:
+    assert feasible(small, Command(link="lte", handover="next")) == Command(
+        link="lte", carrier="down", duration_s=REASSOCIATION_S
+    )
+
+
+def test_a_handover_goes_to_an_access_point_that_there_is() -> None:
+    roaming = scenario.parse(ROAMING)
+    assert feasible(roaming, Command(link="wifi", handover="next")).handover == "next"
+    with pytest.raises(ValueError, match="no access point is called 'ap9'; there are: ap1, ap2"):
+        feasible(roaming, Command(link="wifi", handover="ap9"))
+
+
+def test_what_lasts_for_the_runs_to_come() -> None:
+    standing = lasting(None, Command(link="wifi", down_rate_bps=10))
+    standing = lasting(standing, Command(link="wifi", carrier="down"))
+    assert standing == Command(link="wifi", down_rate_bps=10, carrier="down")
+    assert lasting(standing, Command(link="wifi", rtt_s=1.0, duration_s=3.0)) == standing
+    assert lasting(standing, Command(link="wifi", handover="next")) == standing
+    standing = lasting(standing, Command(link="wifi", carrier="up"))
+    assert standing == Command(link="wifi", down_rate_bps=10)
+    assert lasting(None, Command(link="wifi", carrier="up")) is None
+    standing = lasting(standing, Command(link="wifi", outage=True))
+    assert standing == Command(link="wifi", down_rate_bps=10, outage=True)
+    over = Command(link="wifi", outage=False)
+    assert lasting(standing, over) == Command(link="wifi", down_rate_bps=10)
+    assert in_words(over) == "wifi: outage false"
+
+
+def test_no_loss_takes_back_an_earlier_loss() -> None:
+    standing = lasting(None, Command(link="wifi", loss_ratio=0.01))
+    none = Command(link="wifi", loss_ratio=0.0)
+    assert lasting(standing, none) == none
+    assert in_words(none) == "wifi: loss 0 %"
+
+
+def test_a_jitter_fits_the_round_trip_that_was_set_by_hand(small: Scenario) -> None:
+    slower, jittery = Command(link="wifi", rtt_s=0.1), Command(link="wifi", jitter_s=0.05)
+    assert feasible(small, jittery, slower) == jittery
+    with pytest.raises(ValueError, match="a jitter of 50 ms does not fit a round trip of 20 ms"):
+        feasible(small, Command(link="wifi", rtt_s=0.02), lasting(slower, jittery))
+
+
+def test_impairments_fit_those_that_were_set_by_hand(small: Scenario) -> None:
+    delayed = Command(link="wifi", impair_up=Impairments(delay_s=0.1))
+    reordered = Command(link="wifi", impair_up=Impairments(reorder_ratio=0.1))
+    assert feasible(small, reordered, delayed) == reordered
+    both = lasting(lasting(None, delayed), reordered)
+    assert both == Command(link="wifi", impair_up=Impairments(delay_s=0.1, reorder_ratio=0.1))
+    other = Command(link="wifi", impair_down=Impairments(loss_ratio=0.1))
+    assert lasting(both, other) == Command(
+        link="wifi",
+        impair_up=Impairments(delay_s=0.1, reorder_ratio=0.1),
+        impair_down=Impairments(loss_ratio=0.1),
+    )
+    with pytest.raises(ValueError, match="impair_up.reorder|needs a delay"):
+        feasible(small, Command(link="wifi", impair_up=Impairments(delay_s=0.0)), both)
+
+
+def test_impairments_fit_the_family_of_the_link() -> None:
+    text = "name: six\npayload: {size: 1 MB}\nnetwork: {ip: 6}\nlinks:\n  wifi: {down: 1 Mbit/s, up: 1 Mbit/s, rtt: 10 ms}\n"
+    narrow = Command(link="wifi", impair_up=Impairments(mtu_bytes=600))
+    with pytest.raises(ValueError, match="^impair_up.mtu: "):
+        feasible(scenario.parse(text), narrow)
+    assert feasible(scenario.parse(text.replace("ip: 6", "ip: 4")), narrow) == narrow
+
+
+def test_a_restored_link_has_no_lasting_change() -> None:
+    assert lasting(Command(link="wifi", carrier="down"), Command(link="wifi", restore=True)) is None
+
+
+def test_a_command_in_words() -> None:
+    assert in_words(Command(next=True)) == "on to the next algorithm"
+    assert in_words(Command(next=True, algorithm="alg1")) == "on to alg1"
+    assert in_words(Command(pause=True)) == "no further download begins"
+    assert in_words(Command(link="wifi", restore=True)) == "wifi: as the scenario says"
+    assert (
+        in_words(Command(link="wifi", carrier="down", duration_s=3.0))
+        == "wifi: carrier down for 3 s"
+    )
+
+
+def test_where_no_lab_answers_the_error_says_what_to_do() -> None:
+    with pytest.raises(RuntimeError, match="no live lab answers at 127.0.0.1:1 .*linklab live"):
+        send(("127.0.0.1", 1), Command(next=True))
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[bytes], tuple[str, int]]]:
+    """Starts a server that answers every command as given, and knows `TOKEN`; its address."""
+    with ExitStack() as started:
+
+        def start(answer: bytes) -> tuple[str, int]:
+            class Handler(BaseHTTPRequestHandler):
+                def do_GET(self) -> None:
+                    self.say(b'{"challenge": "1234"}', "")
+
+                def do_PATCH(self) -> None:
+                    said = b"answer\n1234\n" + answer
+                    self.say(answer, hmac.digest(TOKEN.encode(), said, "sha256").hex())
+
+                def say(self, text: bytes, mark: str) -> None:
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(text)))
+                    self.send_header("X-Linklab-Proof", mark)
+                    self.end_headers()
+                    self.wfile.write(text)
+
+                def log_message(self, format: str, *args: object) -> None:
+                    pass
+
+            server = started.enter_context(HTTPServer(("127.0.0.1", 0), Handler))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            started.callback(server.shutdown)
+            return ("127.0.0.1", server.server_port)
+
+        yield start
+
+
+def test_what_a_lab_says(answering: Callable[[bytes], tuple[str, int]]) -> None:
+    assert send(answering(b'{"done": "wifi: up"}'), Command(next=True), TOKEN) == "wifi: up"
+    with pytest.raises(RuntimeError, match="is no live lab"):
+        send(answering(b'{"done": "wifi: up"}'), Command(next=True), "another token")
+    with pytest.raises(RuntimeError, match=r"^there is one algorithm only$"):
+        send(answering(b'{"error": "there is one algorithm only"}'), Command(next=True))
+
+
+@pytest.mark.parametrize(
+    "answer", [b'{"message": "not found"}', b"[]", b"7", b"null", b'"done"', b'{"error": {}}']
+)
+def test_an_answer_that_is_no_labs(
+    answering: Callable[[bytes], tuple[str, int]], answer: bytes
+) -> None:
+    address = answering(answer)
+    said = rf"^what answers at 127\.0\.0\.1:{address[1]} is no live lab: .* with --live$"
+    with pytest.raises(RuntimeError, match=said):
+        send(address, Command(next=True))
+
+
+ROAMING = """name: roaming
+payload: {size: 1 MB}
+links:
+  wifi:
+    up: 20 Mbit/s
+    rtt: 10 ms
+    down: 60 Mbit/s
+    radio: {standard: n, access_points: [{name: ap1}, {name: ap2}]}
+  lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
+"""
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([*events.LIVE.keys.all, *OLD]),
+    st.none()
+    | st.text(max_size=8)
+    | st.from_regex(r"[0-9]{1,12} (Mbit/s|ms|s|%|kB|GB)", fullmatch=True),
+    st.none() | st.sampled_from(["0 s", "1 us", "9999 h", "3 s", "x"]),
+)
+def test_no_error_names_a_field_of_the_program(
+    change: str, value: str | None, span: str | None
+) -> None:
+    one_link = scenario.parse(
+        "name: one\npayload: {size: 1 MB}\nlinks: {wifi: {down: 1 Mbit/s, up: 1 Mbit/s, rtt: 10 ms}}\n"
+    )
+    try:
+        words = of_today(change, value)[0] | ({} if span is None else {"for": span})
+        feasible(one_link, command_of("wifi", words))
+    except ValueError as error:
+        said = str(error).replace(repr(value), "")
+        for field in Command.__struct_fields__:
+            if "_" in field and field not in events.LIVE.keys.all:
+                assert field not in said
+
+
+def test_what_a_lab_refuses_names_the_field(
+    answering: Callable[[bytes], tuple[str, int]],
+) -> None:
+    refused = b'{"error": "\'1\' has no unit", "field": "down", "allowed": "a rate"}'
+    with pytest.raises(RuntimeError, match="^down: '1' has no unit; allowed: a rate$"):
+        send(answering(refused), Command(link="wifi", carrier="up"))
