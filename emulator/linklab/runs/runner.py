@@ -539,9 +539,10 @@ def _run_all(
                 request = waiting.pop()
                 run_dir = new_directory(parent, request.label)
                 prepare(request, run_dir, place, limit_s=limit_s(request, timeout_s))
+                begun = time.monotonic()  # The run's deadline counts from later on.
                 one = begin(request, run_dir, place, watchdog_s(request, place, timeout_s))
                 carried = PayloadShare(one.growing_dir, request.scenario)
-                running[one] = _Started(request, time.monotonic(), carried)
+                running[one] = _Started(request, begun, carried)
                 tell(request, 0.0)
             next_deadline = min(one.deadline for one in running)
             patience = min(_TOLD_S, max(0.0, next_deadline - time.monotonic()))
