@@ -243,7 +243,7 @@ func snapshot(t *testing.T, directory string) string {
 	return all.String()
 }
 
-// A portal that answers the first or second connection never shrinks the part in 16 interrupted
+// A portal that answers the first or second connection never shrinks the part in ten interrupted
 // calls. In the end the file is complete.
 func TestAPortalNeverShrinksThePart(t *testing.T) {
 	t.Parallel()
@@ -280,7 +280,7 @@ func TestAPortalNeverShrinksThePart(t *testing.T) {
 		arguments := []string{"get", server.URL + "/file.bin", "--link", "wifi=lo", "--link", "lte=lo", "-o", output,
 			"--connections", "1", "--checksum", fmt.Sprintf("sha-256=%x", sha256.Sum256(file))}
 		before := int64(0)
-		for call := range 16 {
+		for call := range 10 {
 			mu.Lock()
 			addresses, behind, served = map[string]int{}, call%2, 0
 			mu.Unlock()

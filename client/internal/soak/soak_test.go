@@ -41,11 +41,7 @@ var (
 const (
 	// asClient in the environment turns the test's binary into multilink.
 	asClient = "MULTILINK_SOAK_CLIENT"
-	// hang is how long a transfer may take. All of its links fail several times. An upload of 4.2 MB
-	// by alg2 in pieces of 16 kB is 131 pieces over each link. Two of five answers fail, and take along
-	// what else their session has in flight: three of five attempts fail. A failure costs 1.4 s of
-	// backoff then, which doubles from 0.25 s to 8 s until a piece is confirmed (transfer.Backoff). 131
-	// pieces then take 196 failures, which is 4.5 minutes of backoff.
+	// hang is how long a transfer may take. All of its links fail several times.
 	hang = 10 * time.Minute
 	// giveUp is how long a client waits for a byte: longer than the silence of several
 	// connections in a row.
@@ -155,7 +151,6 @@ func TestSoak(t *testing.T) {
 	call("several", several*http1, false, s.get, multiples)
 	call("put h2", sending, true, s.put, multiples)
 	call("put", sending*http1, false, s.put, multiples)
-	call("put by others", 2*http1, false, s.put, uploaders)
 
 	f, port := &failing{}, "0"
 	for _, ip := range hosts {
@@ -359,10 +354,10 @@ func (s *soak) right(client, path string, got []byte, err error) {
 	}
 }
 
-// that returns the names of the algorithms that use several links and for which is is true.
+// that returns the names of the algorithms that have rescue and for which is is true.
 func that(is func(schedule.Algorithm) bool) (names []string) {
 	for _, a := range schedule.Algorithms {
-		if !a.OneLink && is(a) {
+		if a.Rescue && is(a) {
 			names = append(names, a.Name)
 		}
 	}
@@ -371,12 +366,10 @@ func that(is func(schedule.Algorithm) bool) (names []string) {
 
 func hasSeveral(a schedule.Algorithm) bool { return a.Takes("connections") }
 
-// singles use one connection of a link at a time, and multiples several. uploaders are the singles
-// that upload.
+// singles use one connection of a link at a time, and multiples several.
 var (
 	singles   = that(func(a schedule.Algorithm) bool { return !hasSeveral(a) })
 	multiples = that(hasSeveral)
-	uploaders = that(func(a schedule.Algorithm) bool { return !hasSeveral(a) && a.Uploads })
 )
 
 // energyModel returns the path of an energy model. It is absolute, because the test changes its directory.
