@@ -190,8 +190,8 @@ def _start_proxies(
             word for one, link in links.items() for word in ("--link", f"{one}={link.path.device}")
         ]
         dns = ["--dns", DNS_ADDRESS] if wanted.resolver is not None else []
-        algorithm = ["--algorithm", "single"] if len(links) == 1 else []
-        argv = [multilink, "proxy", *words, *algorithm, *dns, "--listen", f"127.0.0.1:{port}"]
+        alone = ["--connections", "1"] if len(links) == 1 else []
+        argv = [multilink, "proxy", *words, *alone, *dns, "--listen", f"127.0.0.1:{port}"]
         stack.callback(ended, lab.client.start(argv, stderr=words_of_all))
         if in_guest:
             sock = listening("0.0.0.0", port, socket.SOCK_STREAM)
