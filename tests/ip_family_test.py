@@ -17,7 +17,7 @@ from linklab.traces.packet_file import PacketFile
 ETHERTYPES = {"4": 0x0800, "6": 0x86DD}
 PROTOCOL_AT = {0x0800: 14 + 9, 0x86DD: 14 + 6}
 TCP = 6
-FIRST = 10
+FIRST = 7
 """The default suite's first downloads: those of static-80-50."""
 
 ROAMING = (
