@@ -99,7 +99,7 @@ def named(text: str, scenario: Scenario, others: Collection[str] = ()) -> str:
             f"{name} cannot do the workload of {scenario.name}, {scenario.workload.name}; "
             f"these can: {', '.join(known)}"
         )
-    if name.endswith("-rescue"):
+    if name not in known and name.endswith("-rescue"):
         raise ValueError(
             f"no algorithm is called {name!r}: algorithms of publications run as published, "
             f"and rescue is a part of adaptive"

@@ -363,6 +363,7 @@ def test_names_and_aliases(small: Scenario) -> None:
     with pytest.raises(ValueError, match="'alg2-rescue': algorithms of publications run as pub"):
         named("alg2-rescue")
     assert named("mine", "mine") == "mine"
+    assert named("to-the-rescue", "to-the-rescue") == "to-the-rescue"
     assert not set(clients.ALIASES) & set(names(LINKS))
     assert set(clients.ALIASES.values()) <= set(names(LINKS))
     with pytest.raises(
