@@ -10,15 +10,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/oddserver"
 )
 
 // onceServer answers the first GET of each URL, and refuses all later requests for it.
 type onceServer struct {
-	mu     sync.Mutex
-	used   map[string]bool
-	links  int
-	ranges bool
-	code   int
+	mu    sync.Mutex
+	used  map[string]bool
+	links int
+	file  http.Handler
+	code  int
 }
 
 func (s *onceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,39 +39,21 @@ func (s *onceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "used", s.code)
 		return
 	}
-	if !s.ranges {
-		r.Header.Del("Range")
-		w.Header().Set("Content-Length", fmt.Sprint(len(small)))
-		w.Header().Set("Content-Type", "application/octet-stream")
-		if r.Method == http.MethodGet {
-			trickle(w, small)
-		}
-		return
-	}
-	w.Header().Set("ETag", `"1"`)
-	http.ServeContent(&slowWriter{w}, r, "", time.Time{}, bytes.NewReader(small))
+	s.file.ServeHTTP(w, r)
 }
 
-// small is the file that takes half a second.
+// small is the file, which takes half a second.
 var small = file[:1_500_000]
 
-// trickle takes half a second for it.
-func trickle(w http.ResponseWriter, content []byte) {
-	for len(content) > 0 {
-		n := min(len(content), len(small)/50+1)
-		if _, err := w.Write(content[:n]); err != nil {
-			return
-		}
-		content = content[n:]
-		time.Sleep(10 * time.Millisecond)
+// newOnceServer returns a server with or without ranges that refuses with a code.
+func newOnceServer(ranges bool, code int) *onceServer {
+	name := "whole"
+	if ranges {
+		name = "plain"
 	}
-}
-
-type slowWriter struct{ http.ResponseWriter }
-
-func (w *slowWriter) Write(p []byte) (int, error) {
-	trickle(w.ResponseWriter, p)
-	return len(p), nil
+	habit, _ := oddserver.Find(name)
+	slowly := oddserver.New(small, oddserver.WithHabit(habit), oddserver.WithRate(3_000_000))
+	return &onceServer{used: map[string]bool{}, file: slowly, code: code}
 }
 
 // A URL may work once: whatever the server serves and refuses, the answer to the first request is the file.
@@ -78,7 +62,7 @@ func TestURLsThatWorkOnce(t *testing.T) {
 	for protocol, serve := range map[string]func(*testing.T, http.Handler) (string, []string){"HTTP/2": serve, "HTTP/1.1": serveHTTP1} {
 		for _, ranges := range []bool{true, false} {
 			for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone} {
-				server := &onceServer{used: map[string]bool{}, ranges: ranges, code: code}
+				server := newOnceServer(ranges, code)
 				url, flags := serve(t, server)
 				url = strings.TrimSuffix(url, "/dir/file.bin")
 				for _, how := range [][]string{{"/file?token=a"}, {"/b/file"}, {"/c/file", "-o", "-"}, {"/to/file"}} {
@@ -105,7 +89,7 @@ func TestURLsThatWorkOnce(t *testing.T) {
 // A URL that works once is used up by the first range. The error says what helps.
 func TestAURLThatIsUsedUp(t *testing.T) {
 	t.Parallel()
-	url, flags := serve(t, &onceServer{used: map[string]bool{}, ranges: true, code: http.StatusForbidden})
+	url, flags := serve(t, newOnceServer(true, http.StatusForbidden))
 	exit, _, stderr := run(append([]string{"get", url, "-o", filepath.Join(t.TempDir(), "copy"), "--quiet", "--link", "wifi=lo", "--link", "lte=lo"}, flags...)...)
 	if exit != 1 || !strings.Contains(stderr, "if the URL works once, take a new one with --once") {
 		t.Errorf("exit code %d, stderr %s", exit, stderr)

@@ -101,9 +101,12 @@ func (f *fetcher) release(r *request, left ranges.Range) {
 		return
 	}
 	f.d.payload.Release(left)
+	if !f.d.Once {
+		return
+	}
 	for _, c := range f.d.connections {
 		for _, other := range c.active {
-			if f.d.Once && other.left() > 0 {
+			if other.left() > 0 {
 				next := ranges.Range{Offset: other.limit, Length: other.End() - other.limit}
 				f.shrink(c, other, -f.d.payload.TakeBeginning(next))
 				f.await(c)

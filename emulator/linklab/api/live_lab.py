@@ -78,9 +78,7 @@ class LabLink:
                 FutureWarning,
                 stacklevel=2,
             )
-            if seconds is not None:
-                change["for"] = f"{seconds:.6f} s"
-            self.set(**change)
+            self.set(seconds=seconds, **change)
 
         return changed
 
