@@ -187,13 +187,13 @@ def test_a_lab_that_cannot_be_is_refused_in_words(
 def test_schemathesis_finds_nothing_in_a_running_lab(server: Serving) -> None:
     assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 201
     said = server.tested("-n", "20", "--include-method", "GET", "--include-method", "PATCH")
-    assert "Selected: 3/5" in said
+    assert "Selected: 4/6" in said
     assert server.ask("GET", "/lab")[1]["state"] == "running"
 
 
 def test_schemathesis_finds_nothing_in_starting_and_stopping(server: Serving) -> None:
     said = server.tested("-n", "5", "--include-path", "/lab")
-    assert "Selected: 3/5" in said
+    assert "Selected: 4/6" in said
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -241,13 +241,18 @@ def send(address: tuple[str, int], command: Command, secret: str | None = None) 
             "or name its address with --live"
         ) from None
     match answer:
-        case {"error": str(why)}:
-            field, allowed = answer.get("field"), answer.get("allowed")
-            said = why if field is None else f"{field}: {why}"
-            raise RuntimeError(said if allowed is None else f"{said}; allowed: {allowed}")
+        case {"error": str()}:
+            raise RuntimeError(sentence(answer))
         case {"done": str(done)} if proof.is_signed(mark, secret, proof.ANSWER, challenge, text):
             return done
     raise _no_lab(address)
+
+
+def sentence(problem: Mapping[str, Any]) -> str:
+    """Returns a `Problem` of the HTTP API in a sentence. Pure."""
+    field, allowed = problem.get("field"), problem.get("allowed")
+    said = problem["error"] if field is None else f"{field}: {problem['error']}"
+    return said if allowed is None else f"{said}; allowed: {allowed}"
 
 
 def _body_of(command: Command) -> dict[str, Any]:
