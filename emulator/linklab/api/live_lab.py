@@ -12,7 +12,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from linklab.api import environment
 from linklab.api.errors import UsageError
@@ -23,13 +23,8 @@ from linklab.lab.player.control import Command
 from linklab.models import events
 from linklab.realtime import link_command, session
 from linklab.realtime.address import parse
+from linklab.realtime.one_lab import START_S
 from linklab.schema.mapping import guess
-
-START_S: Final = 120.0
-"""The default time for a lab to start, on a machine that is busy."""
-
-_ANSWER_S: Final = 10.0
-"""The longest wait for an answer of the lab, on a machine that is busy."""
 
 
 @dataclass(frozen=True)
@@ -142,11 +137,8 @@ class OpenLab:
         return self._asked("/status")
 
     def _asked(self, path: str) -> dict[str, Any]:
-        connection = http.client.HTTPConnection(*self._address, timeout=_ANSWER_S)
         try:
-            with contextlib.closing(connection):
-                connection.request("GET", path)
-                answer = dict(json.loads(connection.getresponse().read()))
+            answer = dict(json.loads(link_command.exchanged(self._address, "GET", path)[0]))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RuntimeError(f"the lab does not answer: {error}") from error
         if "error" in answer:

@@ -210,7 +210,7 @@ def in_words(command: Command, *, is_executed: bool = True) -> str:
 LAB: Final = "/lab"
 """The path of the lab. Its links are below."""
 
-_MOST_BYTES = 1 << 16
+_MOST_BYTES = 1 << 20
 """The most bytes read of a response."""
 
 _ANSWER_S = 10.0
@@ -226,14 +226,14 @@ def send(address: tuple[str, int], command: Command, secret: str | None = None) 
     asked = msgspec.json.encode(_body_of(command))
     path = f"{LAB}/links/{quote(command.link, safe='')}" if command.link else LAB
     try:
-        match json.loads(_exchanged(address, "GET", proof.PATH)[0]):
+        match json.loads(exchanged(address, "GET", proof.PATH)[0]):
             case {"challenge": str(challenge)}:
                 pass
             case _:
                 raise _no_lab(address)
         signed = proof.signature(secret, f"PATCH {path}", challenge, asked)
         header = {proof.HEADER: f"{challenge}:{signed}"}
-        text, mark = _exchanged(address, "PATCH", path, asked, header)
+        text, mark = exchanged(address, "PATCH", path, asked, header)
         answer = json.loads(text)
     except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
         raise RuntimeError(
@@ -267,7 +267,7 @@ def _no_lab(address: tuple[str, int]) -> RuntimeError:
     )
 
 
-def _exchanged(
+def exchanged(
     address: tuple[str, int],
     method: str,
     path: str,

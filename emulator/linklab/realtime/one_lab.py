@@ -30,9 +30,10 @@ from linklab.realtime.messages import (
 from linklab.realtime.session import LiveLab
 
 START_S: Final = 120.0
-"""The time for the links of an open lab to have their first state, on a machine that is busy."""
+"""The time for a lab to start, on a machine that is busy."""
 
 _POLL_S: Final = 0.05
+_TICK_S: Final = 0.5
 
 Opened = tuple[LiveLab, Path]
 """An open lab, and the directory of its runs."""
@@ -126,11 +127,11 @@ class _Life:
 
 
 class OneLab:
-    """The lab of a server: there is one at a time. Threads may share it."""
+    """The lab of a server: there is one at a time, and perhaps a first one. Threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: StartLab | None = None) -> None:
         self._guard = threading.Condition()
-        self._life: _Life | None = None
+        self._first = self._life = None if first is None else _Life(first)
         self._lasts = False
 
     @classmethod
@@ -142,34 +143,32 @@ class OneLab:
         made._life.lab = lab
         return made
 
-    def run(
-        self,
-        open_lab: Open,
-        first: StartLab | None = None,
-        begun: Callable[[LiveLab, Path], None] = lambda *_: None,
-    ) -> None:
+    def run(self, open_lab: Open, begun: Callable[[LiveLab, Path], None] = lambda *_: None) -> None:
         """Runs the labs that are asked for, until an exception such as KeyboardInterrupt.
 
         `begun` is called when the first lab is open. Raises what ends the first lab.
         """
-        if first is not None:
-            self._life = _Life(first)
-            self._life.live(open_lab, begun)
         while True:
             with self._guard:
-                self._guard.wait_for(
-                    lambda: self._life is not None and not self._life.over.is_set()
-                )
-            assert self._life is not None
+                # Python does not see a signal that comes just before a wait until the wait ends.
+                self._guard.wait_for(self._is_wanted, _TICK_S)
+                life = self._life
+            if life is None or life.over.is_set():
+                continue
             try:
-                self._life.live(open_lab, lambda *_: None)
-            except Exception as error:  # The server goes on, and tells whoever asks for the lab.
-                report_error(f"the lab ended: {error}")
+                life.live(open_lab, begun if life is self._first else lambda *_: None)
+            except Exception as error:
+                if life is self._first:
+                    raise
+                report_error(f"the lab ended: {error}")  # Whoever asks for it is told, too.
+
+    def _is_wanted(self) -> bool:
+        return self._life is not None and not self._life.over.is_set()
 
     def start(self, asked: StartLab) -> LabStatus:
         """Starts a lab, and returns it when it is running. Raises RefusedError."""
         with self._guard:
-            if self._life is not None and not self._life.over.is_set():
+            if self._life is not None and self._is_wanted():
                 raise RefusedError(
                     HTTPStatus.CONFLICT,
                     f"there is a lab already: it is {self._life.shown().state}",

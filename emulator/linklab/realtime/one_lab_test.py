@@ -201,10 +201,10 @@ def test_a_lab_that_does_not_come_to_run_is_unavailable(
 
 
 def test_the_end_of_a_first_lab_by_itself_is_the_end_of_the_server() -> None:
-    labs, one = Labs(), OneLab()
+    labs, one = Labs(), OneLab(StartLab("x"))
     labs.error = ValueError("no scenario is 'x'")
     with pytest.raises(ValueError, match="no scenario"):
-        one.run(labs.open, StartLab("x"))
+        one.run(labs.open)
     assert labs.closed == 1
 
 

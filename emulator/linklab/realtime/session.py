@@ -238,7 +238,8 @@ class LiveLab:
         failures = 0
         while True:
             with self._lock:
-                self._resumed.wait_for(lambda: not self._paused or self._stopping.is_set())
+                while self._paused and not self._stopping.is_set():
+                    self._resumed.wait(TICK_S)
                 if self._stopping.is_set():
                     return
                 turns, which = divmod(self._place_in_turns, len(self.turn))

@@ -48,7 +48,7 @@ def live(open_lab: Open, first: StartLab, outlets: Outlets) -> None:
     told, and what ends the first lab.
     """
     with contextlib.ExitStack() as stack:
-        labs = OneLab()
+        labs = OneLab(first)
         if outlets.recorder is not None:
             stack.callback(_say_recorded, outlets.recorder)
         server, token, kept = stack.enter_context(serving(outlets.address, labs, page=outlets.page))
@@ -63,7 +63,7 @@ def live(open_lab: Open, first: StartLab, outlets: Outlets) -> None:
             if outlets.dashboards:
                 print(f"open {outlets.dashboards}", file=sys.stderr)
 
-        labs.run(open_lab, first, begun)
+        labs.run(open_lab, begun)
 
 
 def serve(open_lab: Open, address: tuple[str, int]) -> None:
