@@ -135,13 +135,6 @@ def test_a_lab_is_started_shown_and_stopped(server: Server) -> None:
     assert server.start()[0] == 201
 
 
-def test_a_second_lab_is_a_conflict(server: Server) -> None:
-    assert server.start()[0] == 201
-    status, problem, _ = server.start()
-    assert (status, problem["error"]) == (409, "there is a lab already: it is running")
-    assert len(server.labs.wanted) == 1
-
-
 def test_of_many_that_start_a_lab_at_once_one_has_it(server: Server) -> None:
     said: list[int] = []
     threads = [threading.Thread(target=lambda: said.append(server.start()[0])) for _ in range(20)]
