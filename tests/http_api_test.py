@@ -1,4 +1,4 @@
-"""Tests `linklab serve`: its HTTP API with real labs, by hand and by schemathesis."""
+"""Tests the HTTP API of `linklab serve` and `live`, with real labs, by hand and by schemathesis."""
 
 from __future__ import annotations
 
@@ -86,18 +86,21 @@ class Serving:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Serving]:
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Serving]:
     """Starts a server, and ends it as Ctrl-C does. Nothing may be left of it."""
+    words: tuple[str, ...] = getattr(request, "param", ("serve",))
     (tmp_path / "small.yaml").write_text(SMALL)
     with (tmp_path / "err").open("w") as err:
         process = subprocess.Popen(
-            command("serve", "--listen", "127.0.0.1:0"),
+            command(*words, "--listen", "127.0.0.1:0"),
             cwd=tmp_path,
             env={**environment(), ENVIRONMENT: TOKEN},
             stderr=err,
         )
     deadline = time.monotonic() + 60
-    while not (found := re.search(r"API: (\S+),", (tmp_path / "err").read_text())):
+    while not (
+        found := re.search(r"(?:API|metrics): (http://[\d.:]+)", (tmp_path / "err").read_text())
+    ):
         assert process.poll() is None, (tmp_path / "err").read_text()
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -145,6 +148,26 @@ def test_a_program_downloads_over_links_that_it_changes(server: Serving) -> None
     assert server.ask("GET", "/lab")[0] == 404
 
 
+@pytest.mark.parametrize("server", [("live", "small.yaml", "-a", "alg3")], indirect=True)
+def test_a_live_lab_has_the_same_api_and_makes_room_for_others(server: Serving) -> None:
+    deadline = time.monotonic() + 120
+    while server.ask("GET", "/lab")[1]["state"] != "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 409
+    done = server.ask("PATCH", "/lab", {"paused": True})
+    assert done == (200, {"done": "no further download begins"})
+    assert "patch" in server.ask("GET", "/openapi.json")[1]["paths"]["/lab"]
+    assert server.ask("DELETE", "/lab") == (204, None)
+    assert server.ask("GET", "/status")[0] == 404
+    status, lab = server.ask("POST", "/lab", {"scenario": "small.yaml", "seed": 3})
+    assert (status, lab["seed"], lab["proxy_port"] is None) == (201, 3, False), lab
+    for change, down in (("fade: 50 %", "30"), ("cap: 3 Mbit/s", "3"), ("cross: 1 Mbit/s", "2")):
+        key, _, value = change.partition(": ")
+        status, link = server.ask("PATCH", "/lab/links/wifi", {key: value})
+        assert (status, link["down"]) == (200, f"{down} Mbit/s"), link
+
+
 REFUSED: tuple[tuple[str, str, dict[str, Any], int, str], ...] = (
     ("PATCH", "/lab/links/wfi", {"down": "1 Mbit/s"}, 404, "called 'wfi' (did you mean 'wifi'?)"),
     ("PATCH", "/lab/links/wifi", {"down": "1"}, 422, "'1' has no unit"),
@@ -187,13 +210,13 @@ def test_a_lab_that_cannot_be_is_refused_in_words(
 def test_schemathesis_finds_nothing_in_a_running_lab(server: Serving) -> None:
     assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 201
     said = server.tested("-n", "20", "--include-method", "GET", "--include-method", "PATCH")
-    assert "Selected: 3/5" in said
+    assert "Selected: 4/6" in said
     assert server.ask("GET", "/lab")[1]["state"] == "running"
 
 
 def test_schemathesis_finds_nothing_in_starting_and_stopping(server: Serving) -> None:
     said = server.tested("-n", "5", "--include-path", "/lab")
-    assert "Selected: 3/5" in said
+    assert "Selected: 4/6" in said
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

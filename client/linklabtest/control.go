@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -23,9 +22,7 @@ const (
 	proofHeader = "X-Linklab-Proof"
 	// answerTime is the longest time for an answer of the lab.
 	answerTime = 10 * time.Second
-	// lookTime is the same while the lab starts.
-	lookTime = time.Second
-	// mostBytes is the most bytes read of an answer. The metrics are the longest, some 100 kB.
+	// mostBytes is the most bytes read of an answer.
 	mostBytes = 1 << 24
 )
 
@@ -44,8 +41,11 @@ func newControl() *control {
 	}
 }
 
-// hasLinks tells whether the links have their first state.
-func (c *control) hasLinks() bool { return strings.Contains(c.metrics(), "\nlinklab_link_up{") }
+// isRunning tells whether the links have their first state, and the proxies answer.
+func (c *control) isRunning() bool {
+	var lab struct{ State string }
+	return c.read("/lab", &lab) == nil && lab.State == "running"
+}
 
 // carried returns the bytes that a link has carried until now. The lab waits for a sample.
 func (c *control) carried(link string) (Carried, error) {
@@ -54,11 +54,7 @@ func (c *control) carried(link string) (Carried, error) {
 			Links map[string]struct{ Bytes struct{ Down, Up int64 } }
 		}
 	}
-	content, err := c.get("/status?sampled")
-	if err == nil {
-		err = json.Unmarshal(content, &status)
-	}
-	if err != nil {
+	if err := c.read("/status?sampled", &status); err != nil {
 		return Carried{}, fmt.Errorf("the lab's status: %w", err)
 	}
 	found := status.Now.Links[link].Bytes
@@ -73,11 +69,7 @@ func (c *control) change(link string, change Change) error {
 		return err
 	}
 	var given struct{ Challenge string }
-	asked, err := c.get("/challenge")
-	if err == nil {
-		err = json.Unmarshal(asked, &given)
-	}
-	if err != nil {
+	if err := c.read("/challenge", &given); err != nil {
 		return fmt.Errorf("no live lab answers: %w", err)
 	}
 	path := "/lab/links/" + url.PathEscape(link)
@@ -125,23 +117,15 @@ func (c *control) signature(about, challenge string, body []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// metrics returns the lab's metrics, "" if it does not answer.
-func (c *control) metrics() string {
-	content, err := c.get("/metrics")
-	if err != nil {
-		return ""
-	}
-	return string(content)
-}
-
-func (c *control) get(path string) ([]byte, error) {
+// read reads what the lab answers to a GET.
+func (c *control) read(path string, into any) error {
 	answer, err := c.client.Get(c.url + path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, errors.New(answer.Status)
+		return errors.New(answer.Status)
 	}
-	return io.ReadAll(io.LimitReader(answer.Body, mostBytes))
+	return json.NewDecoder(io.LimitReader(answer.Body, mostBytes)).Decode(into)
 }

@@ -120,11 +120,8 @@ func Start(t testing.TB, scenario string, how ...Option) *Lab {
 			}
 		}
 		control.url = "http://" + told.Address
-		switch {
-		case !control.hasLinks():
+		if !control.isRunning() {
 			return "no link has a state"
-		case !answers(told.Proxies[""]):
-			return "its proxy does not answer"
 		}
 		return ""
 	}

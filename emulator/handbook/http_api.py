@@ -9,19 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from linklab.api.http import openapi
-from linklab.api.http.operations import OPERATIONS, Operation
+from linklab.realtime import openapi
+from linklab.realtime.operations import OPERATIONS, Operation
 
 PAGE: Final = Path(__file__).parent / "reference" / "http-api.md"
 
 HEAD: Final = """\
 # HTTP API
 
-`emulator/handbook/http_api.py` makes this page from the code. Do not edit it by hand. `linklab serve` serves the API, and its
-OpenAPI document at `/openapi.json`. [How to use it](../how-to/use-linklab-from-any-language.md) has examples.
-
-`linklab live` answers `GET /lab` and `PATCH /lab/links/{name}` alike, at its own address. Its `PATCH /lab` takes
-`{"paused": true}`, or `{"next": "alg1"}` to go on with an algorithm.
+`emulator/handbook/http_api.py` makes this page from the code. Do not edit it by hand. `linklab live` and `linklab serve`
+serve the API, and its OpenAPI document at `/openapi.json`. `live` begins with a lab, `serve` waits for one.
+[How to use it](../how-to/use-linklab-from-any-language.md) has examples.
 
 What changes a lab needs the token in the header `X-Linklab`. Bodies are JSON. Quantities are text with units, as in
 [scenario files](../../../profiles/README.md).

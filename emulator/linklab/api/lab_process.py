@@ -66,16 +66,12 @@ class LabProcess:
         self._refusal = said.get("refused")
         return said if self._refusal is None else None
 
-    def wait(self, ready: Callable[[], T | None], timeout_s: float, go_on: Callable[[], None]) -> T:
+    def wait(self, ready: Callable[[], T | None], timeout_s: float) -> T:
         """Waits until the lab is ready, and returns what `ready` does then. Raises LiveLabError if
-        it ends or the time is over, UsageError if there can be no such lab.
-
-        `go_on` is called all the time. What it raises ends the wait.
-        """
+        it ends or the time is over, UsageError if there can be no such lab."""
         deadline = time.monotonic() + timeout_s
         while True:
             found = ready()
-            go_on()
             why = self.why_ended()  # After the look: others may answer in place of an ended lab.
             if why is not None:
                 self.addresses()

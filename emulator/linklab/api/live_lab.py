@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import socket
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from linklab.api import environment
 from linklab.api.errors import UsageError
@@ -23,21 +22,9 @@ from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
 from linklab.lab.player.control import Command
 from linklab.models import events
 from linklab.realtime import link_command, session
-from linklab.realtime.address import parse, to_text
+from linklab.realtime.address import parse
+from linklab.realtime.one_lab import START_S
 from linklab.schema.mapping import guess
-
-START_S: Final = 120.0
-"""The default time for a lab to start, on a machine that is busy."""
-
-_RECORDED: Final = "linklab_link_up{"
-"""A metric that is there once the links have their first state."""
-_HELLO, _WELCOME = b"\x05\x01\x00", b"\x05\x00"
-"""What a client of SOCKS5 says first, and what the proxy answers (RFC 1928)."""
-_ANSWER_S: Final = 10.0
-"""The longest wait for an answer of the lab, on a machine that is busy."""
-_LOOK_S: Final = 1.0
-"""The same while the lab starts. Then its proxy accepts connections, but does not answer yet. Who
-breaks off the start waits for this long."""
 
 
 @dataclass(frozen=True)
@@ -151,16 +138,12 @@ class OpenLab:
 
     def _asked(self, path: str) -> dict[str, Any]:
         try:
-            answer = dict(json.loads(_answer(self._address, path)))
+            answer = dict(json.loads(link_command.exchanged(self._address, "GET", path)[0]))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise RuntimeError(f"the lab does not answer: {error}") from error
         if "error" in answer:
-            raise RuntimeError(f"the lab: {answer['error']}")
+            raise RuntimeError(f"the lab: {link_command.sentence(answer)}")
         return answer
-
-    def why_ended(self) -> str | None:
-        """Returns the last words of a lab that has ended by itself, None as long as it runs."""
-        return self._process.why_ended()
 
 
 @contextlib.contextmanager
@@ -190,62 +173,25 @@ def live(
     Raises LinklabError if there can be no such lab, LiveLabError if it does not start. It ends with
     the block, and with the thread that opened it.
     """
-    wanted = LabRequest(
-        scenario=scenario,
-        origins=(origin,) if isinstance(origin, str) else tuple(origin),
-        outside=outside,
-        seed=seed,
-        place=place,
-        out=out,
-        timeout=timeout,
-    )
-    with opened(wanted, progress) as lab:
-        yield lab
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabRequest:
-    """What lab is wanted: the arguments of `live`, and where its proxies listen.
-
-    Attributes:
-        proxy: the address and the first port of the proxies, 0 for free ones.
-    """
-
-    scenario: StrPath
-    origins: tuple[str, ...] = ()
-    outside: bool = False
-    seed: int = 1
-    place: str = "auto"
-    out: StrPath = RUNS
-    timeout: float = START_S
-    proxy: tuple[str, int] = ("127.0.0.1", 0)
-
-
-@contextlib.contextmanager
-def opened(
-    wanted: LabRequest, progress: Tell = silent, go_on: Callable[[], None] = lambda: None
-) -> Iterator[OpenLab]:
-    """Opens a lab, as `live` does. `go_on` is called while it starts. What it raises breaks off the
-    start."""
-    RunOptions(seed=wanted.seed)
-    Settings(place=wanted.place, timeout=wanted.timeout)
-    where = session.choose_place(wanted.place)
+    RunOptions(seed=seed)
+    Settings(place=place, timeout=timeout)
+    where = session.choose_place(place)
     environment.prepare(where, progress)
     words = [
-        *("--place", where.name, "--seed", str(wanted.seed), f"--out={wanted.out}"),
-        *("--listen-proxy", to_text(wanted.proxy), "--listen", "127.0.0.1:0"),
-        *(f"--origin={one}" for one in wanted.origins),
-        *(["--outside"] if wanted.outside else []),
-        *("--", str(wanted.scenario)),  # Without the dashes, a name such as --open were an option.
+        *("--place", where.name, "--seed", str(seed), f"--out={out}"),
+        *("--listen-proxy", "0", "--listen", "127.0.0.1:0"),
+        *(f"--origin={one}" for one in ([origin] if isinstance(origin, str) else origin)),
+        *(["--outside"] if outside else []),
+        *("--", str(scenario)),  # Without the dashes, a name such as --open were an option.
     ]
     if any("\0" in one for one in words):
         raise UsageError("a name with the character NUL; allowed: names and URLs without it")
     with lab_process(words) as process:
-        yield process.wait(lambda: _ready(process), wanted.timeout, go_on)
+        yield process.wait(lambda: _ready(process), timeout)
 
 
 def _ready(process: LabProcess) -> OpenLab | None:
-    """Returns the lab once its links have their first state and its proxy answers.
+    """Returns the lab once it is running.
 
     Only the lab itself says its addresses, and it listens on them as long as it lives.
     """
@@ -254,30 +200,8 @@ def _ready(process: LabProcess) -> OpenLab | None:
         return None
     address = parse(said["address"])
     urls = dict(said["proxies"])
-    proxy = urls.pop("")
-    if _RECORDED not in _metrics(address) or not _answers(parse(proxy.removeprefix("http://"))):
-        return None
     metrics = f"http://localhost:{address[1]}/metrics"
-    return OpenLab(proxy, urls, tuple(said["origins"]), metrics, address, process)
-
-
-def _metrics(address: tuple[str, int]) -> str:
-    """Returns the lab's metrics, "" if it does not answer."""
-    with contextlib.suppress(OSError, http.client.HTTPException):
-        return _answer(address, "/metrics", _LOOK_S)
-    return ""
-
-
-def _answer(address: tuple[str, int], path: str, timeout_s: float = _ANSWER_S) -> str:
-    """Returns what the lab answers. Raises OSError, HTTPException."""
-    connection = http.client.HTTPConnection(*address, timeout=timeout_s)
-    with contextlib.closing(connection):
-        connection.request("GET", path)
-        return connection.getresponse().read().decode()
-
-
-def _answers(proxy: tuple[str, int]) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(proxy, _LOOK_S) as probe:
-        probe.sendall(_HELLO)
-        return probe.recv(len(_WELCOME)) == _WELCOME
-    return False
+    lab = OpenLab(urls.pop(""), urls, tuple(said["origins"]), metrics, address, process)
+    with contextlib.suppress(RuntimeError):
+        return lab if lab._asked("/lab")["state"] == "running" else None
+    return None

@@ -33,13 +33,12 @@ sys.modules[module.__name__] = linklab.models.events = module
 exec(source, module.__dict__)
 
 from linklab import scenario
-from linklab.api.http import openapi
 from linklab.api.live_lab import LabLink
 from linklab.commands import link
 from linklab.lab.player.control import Command
 from linklab.metrics.about import Setting
 from linklab.metrics.run import RunLabels, RunMetrics
-from linklab.realtime import link_command, messages
+from linklab.realtime import link_command, messages, openapi
 from linklab.realtime.view import Cursor, PageView
 
 TEXT = """name: small

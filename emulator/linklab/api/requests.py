@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import UNSET
@@ -115,12 +115,14 @@ def outside_of(
     proxy: tuple[str, int] | None,
     scenario: Scenario,
     place: str,
+    go_on: Callable[[], None] = lambda: None,
 ) -> Reach | None:
-    """Returns the connections to the outside that are asked for. Raises UsageError."""
+    """Returns the connections to the outside that are asked for. Calls `go_on` before each wait.
+    Raises UsageError."""
     if not (origins or everything or proxy):
         return None
     try:
-        return way_outside.wanted(origins, everything, proxy, scenario, place)
+        return way_outside.wanted(origins, everything, proxy, scenario, place, go_on)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from linklab.api import environment
+from linklab.api.progress import Progress
 from linklab.api.requests import clients_of
 from linklab.commands import running
 from linklab.commands.options import (
@@ -18,13 +23,18 @@ from linklab.commands.options import (
 )
 from linklab.places.names import PLACES
 from linklab.realtime import session, start
+from linklab.realtime.messages import StartLab
+from linklab.realtime.one_lab import Opened
 from linklab.realtime.recorder import Recorder, RecordFileError
+from linklab.realtime.session import LiveLab
 from linklab.realtime.start import Outlets
+from linklab.runs import runner
 from linklab.scenario import ScenarioError, find
 
 EPILOG = """\
 The command serves a page to watch and change the links in a browser (--open).
-It also serves metrics for Prometheus. In a second terminal:
+It also serves metrics for Prometheus, and the HTTP API of `linklab serve`.
+In a second terminal:
   linklab link wifi carrier down --for 3s
   linklab link lte down 10mbit
   linklab next
@@ -51,6 +61,9 @@ examples:
 
 _IN_TURN = "alg3,alg2,alg1,naive"
 """Several, so that `linklab next` has one to go on to."""
+
+_FREE_PORTS = ("127.0.0.1", 0)
+"""Where the proxies of a lab listen that a request asks for."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -117,8 +130,13 @@ def _run(options: argparse.Namespace) -> int:
         recorder = None if options.record is None else Recorder(scenario, options.record)
     except RecordFileError as error:
         raise UsageError(f"--record: {error}") from None
-    where = session.choose_place(options.place)
-    running.announce(where)
+    first = StartLab(options.scenario, options.origin, options.outside, options.seed)
+
+    def open_lab(asked: StartLab, go_on: Callable[[], None]) -> AbstractContextManager[Opened]:
+        if asked is first:
+            return opened(options, go_on, names, recorder)
+        return opened(asked_for(asked, options), go_on)
+
     outlets = Outlets(
         address=options.address,
         page=options.page == "on",
@@ -127,7 +145,42 @@ def _run(options: argparse.Namespace) -> int:
         recorder=recorder,
         addresses_fd=options.addresses_fd,
     )
-    with outside(options, scenario, where.name) as reach:
-        turn = session.requests(scenario, names, options.seed, reach)
-        start.live(turn, where=where, parent=options.out, outlets=outlets)
+    start.live(open_lab, first, outlets)
     return 0
+
+
+def asked_for(asked: StartLab, options: argparse.Namespace) -> argparse.Namespace:
+    """Returns the options of a lab that a request asks for, at the place of the server's `options`."""
+    proxy = options.listen_proxy or _FREE_PORTS
+    return argparse.Namespace(
+        **{**vars(options), "listen_proxy": proxy, "origin": asked.origins}
+        | {name: getattr(asked, name) for name in ("scenario", "outside", "seed")}
+    )
+
+
+@contextlib.contextmanager
+def opened(
+    options: argparse.Namespace,
+    go_on: Callable[[], None],
+    names: Sequence[str] = (),
+    recorder: Recorder | None = None,
+) -> Iterator[Opened]:
+    """Opens a lab, in which the clients with these names download. Raises LinklabError.
+
+    `go_on` is called all the time. What it raises breaks off the start.
+    """
+    if any("\0" in one for one in (options.scenario, *options.origin)):
+        raise UsageError("a name with the character NUL; allowed: names and URLs without it")
+    scenario = find(options.scenario)
+    where = session.choose_place(options.place)
+    with running.shown() as shown:
+
+        def tell(progress: Progress) -> None:
+            go_on()
+            shown(progress)
+
+        environment.prepare(where, tell)
+    with outside(options, scenario, where.name, go_on) as reach:
+        turn = session.requests(scenario, names, options.seed, reach)
+        with contextlib.closing(LiveLab(turn, where, recorder)) as lab:
+            yield lab, runner.new_directory(options.out, time.strftime("%Y%m%d-%H%M%S-live"))

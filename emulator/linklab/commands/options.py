@@ -202,14 +202,19 @@ def add_proxy(parser: argparse.ArgumentParser, more: str) -> None:
 
 
 @contextlib.contextmanager
-def outside(options: argparse.Namespace, scenario: Scenario, place: str) -> Iterator[Reach | None]:
+def outside(
+    options: argparse.Namespace,
+    scenario: Scenario,
+    place: str,
+    go_on: Callable[[], None] = lambda: None,
+) -> Iterator[Reach | None]:
     """Yields the connections to the outside that the options ask for, and says what they open.
-    Raises UsageError."""
+    Calls `go_on` before each wait. Raises UsageError."""
     from linklab.api import requests  # YAML is slow to load.
     from linklab.realtime import way_outside
 
     found = requests.outside_of(
-        options.origin, options.outside, options.listen_proxy, scenario, place
+        options.origin, options.outside, options.listen_proxy, scenario, place, go_on
     )
     if found is None:
         yield None

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import threading
-from dataclasses import replace
 
 from linklab.commands.options import add_live_address, add_out, add_proxy
 from linklab.places.names import PLACES
-from linklab.realtime import address
 
 DEFAULT = ("127.0.0.1", 9465)
 
 EPILOG = """\
 Programs in any language start a lab, change its links, read its state and stop
 it. There is one lab at a time, on the real clock. GET /openapi.json describes
-the API. A program downloads over the links by the lab's proxies.
+the API. A program downloads over the links by the lab's proxies. Metrics and
+page are those of `linklab live`, which has the same API but begins with a lab.
 
 What changes the lab needs the token, in the header X-Linklab. Set
 LINKLAB_LIVE_TOKEN, or read the file that the command names. It is plain HTTP:
@@ -38,19 +35,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serves the API until it is interrupted."""
-    from linklab.api.http.one_lab import OneLab  # YAML is slow to load.
-    from linklab.api.http.server import DOCUMENT, serving
-    from linklab.api.live_lab import LabRequest
+    from linklab.commands import live  # YAML is slow to load.
+    from linklab.realtime import start
 
-    how = LabRequest(scenario="", place=options.place, out=options.out)
-    if options.listen_proxy is not None:
-        how = replace(how, proxy=options.listen_proxy)
-    with serving(options.address, OneLab(how)) as server:
-        url = f"http://{address.to_text(address.from_here(server.address))}"
-        print(
-            f"API: {url}, described by {url}{DOCUMENT}\n"
-            f"who changes a lab needs the token: {server.token}",
-            file=sys.stderr,
-        )
-        threading.Event().wait()
+    start.serve(
+        lambda asked, go_on: live.opened(live.asked_for(asked, options), go_on), options.address
+    )
     return 0

@@ -61,12 +61,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def without_mapping(host: str) -> str:
-    """Returns the IPv4 address of a mapped IPv6 address (`::ffff:192.0.2.2`); others unchanged."""
-    try:
-        mapped = ipaddress.IPv6Address(host).ipv4_mapped
-    except ValueError:
-        return host
-    return host if mapped is None else str(mapped)

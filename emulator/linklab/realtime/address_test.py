@@ -36,9 +36,3 @@ def test_what_is_this_machines_alone() -> None:
         assert address.is_loopback(host)
     for host in ("0.0.0.0", "::", "192.0.2.7", "127.0.0.1.example", "localhost.example", ""):
         assert not address.is_loopback(host)
-
-
-def test_an_ipv6_address_that_stands_for_an_ipv4_one() -> None:
-    assert address.without_mapping("::ffff:192.0.2.2") == "192.0.2.2"
-    for host in ("192.0.2.2", "::192.0.2.2", "2001:db8::1", "fe80::1%eth0", "localhost", ""):
-        assert address.without_mapping(host) == host

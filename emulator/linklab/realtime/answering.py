@@ -1,7 +1,4 @@
-"""Answers HTTP requests in JSON, after the rules of `request_guard.py`.
-
-The live lab's server and that of `linklab serve` are made of it.
-"""
+"""Answers HTTP requests in JSON, after the rules of `request_guard.py`."""
 
 from __future__ import annotations
 
@@ -10,74 +7,86 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 
-from linklab.core.errors import LinklabError
-from linklab.realtime import request_guard
+import msgspec
+
+from linklab.realtime import proof, request_guard
 from linklab.realtime import token as livetoken
 from linklab.realtime.bounded_server import PATIENCE_S, BoundedServer
+from linklab.realtime.messages import RefusedError
 
 MOST_BODY_BYTES: Final = 4096
 
 
-class BodyError(LinklabError, ValueError):
-    """A request's body is refused unread. `status` is the answer's."""
-
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-
-
 class AnsweringHandler(BaseHTTPRequestHandler):
-    """Answers requests. `token` is the server's."""
+    """Answers requests. `token` and `challenges` are the server's."""
 
     token: str
+    challenges: proof.Challenges
     server: BoundedServer
     timeout = PATIENCE_S
 
-    def strange_host(self) -> str | None:
-        """Returns why the request's host is not this server's, or None (DNS rebinding)."""
-        here = self.connection.getsockname()[0]
-        if request_guard.host_is_ours(self.headers, here):
-            return None
-        return "this host name is not the lab's"
-
-    def obstacle(self) -> str | None:
-        """Returns why the request may change nothing, or None."""
-        strange = self.strange_host()
-        if strange is not None:
-            return strange
-        if not request_guard.origin_is_ours(self.headers):
-            return "a page of another site commands no lab"
-        if not self.knows_token():
-            return (
-                "a command needs the lab's token: the lab says where it is when it starts; set "
-                f"{livetoken.ENVIRONMENT}"
+    def require_host(self) -> None:
+        """Raises RefusedError if the request's host can be rebound (DNS rebinding)."""
+        if not request_guard.host_is_ours(self.headers):
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN,
+                "this host name is not the lab's",
+                "Host",
+                "localhost or an IP address",
             )
-        return None
 
-    def knows_token(self) -> bool:
-        """Tells whether the request comes from a program that knows the token."""
-        return request_guard.has_token(self.headers, type(self).token)
+    def require_own_page(self) -> None:
+        """Raises RefusedError if a page of another site sent the request."""
+        if not request_guard.origin_is_ours(self.headers):
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN, "a page of another site reads and commands no lab"
+            )
+
+    def require_token(self, body: bytes) -> str:
+        """Returns the challenge if the request is signed with the token, "" if it has the token
+        itself. Raises RefusedError if neither."""
+        challenge, colon, signed = self.headers.get(proof.HEADER, "").partition(":")
+        about = f"{self.command} {self.path}"
+        if (
+            self.challenges.use(challenge)
+            and proof.is_signed(signed, self.token, about, challenge, body)
+            if colon
+            else request_guard.has_token(self.headers, self.token)
+        ):
+            return challenge
+        raise RefusedError(
+            HTTPStatus.FORBIDDEN,
+            "a command needs the lab's token: the lab says where it is when it starts; set "
+            f"{livetoken.ENVIRONMENT}",
+        )
 
     def body(self) -> bytes:
-        """Returns the request's body, which can be read once. Raises BodyError."""
+        """Returns the request's body, which can be read once. Raises RefusedError."""
         try:
             length = int(self.headers.get("Content-Length", ""))
         except ValueError:
-            raise BodyError(HTTPStatus.LENGTH_REQUIRED, "how long is the command?") from None
+            raise RefusedError(HTTPStatus.LENGTH_REQUIRED, "how long is the command?") from None
         if not 0 <= length <= MOST_BODY_BYTES:
-            raise BodyError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "that is no command")
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "that is no command")
         return self.rfile.read(length)
 
-    def refuse(self, status: HTTPStatus, why: str) -> None:
+    def refuse(self, error: RefusedError, more: dict[str, str] | None = None) -> None:
         """Answers with an error in words."""
-        self.answer_json(status, {"error": why})
+        self.answer_json(error.status, error.problem, more=more)
 
     def answer_json(
-        self, status: HTTPStatus, content: Any, more: dict[str, str] | None = None
+        self,
+        status: HTTPStatus,
+        content: Any,
+        challenge: str = "",
+        more: dict[str, str] | None = None,
     ) -> None:
-        """Answers with JSON."""
-        text = json.dumps(content, indent=2).encode() + b"\n"
-        self.answer(status, text, "application/json", more)
+        """Answers with JSON, or without content if that is None. The answer to a challenge is signed."""
+        text = json.dumps(msgspec.to_builtins(content), indent=2).encode() + b"\n"
+        text = b"" if content is None else text
+        if challenge:
+            more = {proof.HEADER: proof.signature(self.token, proof.ANSWER, challenge, text)}
+        self.answer(status, text, "application/json" if text else None, more)
 
     def answer(
         self,

@@ -1,4 +1,4 @@
-"""Serves a live lab's metrics, status, page and commands over HTTP.
+"""Serves the HTTP API of labs, with metrics, status and page.
 
 Anyone who reaches the address can read metrics, status and page. What changes the lab needs its token
 (`token.py`). `request_guard.py` has the rules against pages of others, `bounded_server.py` the limits.
@@ -11,30 +11,37 @@ the same limits to write.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
-import msgspec
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
+from prometheus_client.registry import Collector, CollectorRegistry
 
-from linklab.core.records import RecordError
-from linklab.lab.player.control import Command
-from linklab.realtime import messages, page_files, proof, request_guard
+import linklab
+from linklab.realtime import messages, openapi, operations, page_files, proof, request_guard
 from linklab.realtime import token as livetoken
 from linklab.realtime.address import to_text
-from linklab.realtime.answering import AnsweringHandler, BodyError
+from linklab.realtime.answering import AnsweringHandler
 from linklab.realtime.bounded_server import BoundedServer
-from linklab.realtime.link_command import LAB, UnknownLinkError
-from linklab.realtime.messages import Downloads, LinkChange, RefusedError, lab_of, refused
+from linklab.realtime.messages import RefusedError
+from linklab.realtime.one_lab import OneLab
+from linklab.realtime.operations import Operation
+from linklab.realtime.page_files import PageFile
+from linklab.realtime.session import LiveLab
 from linklab.realtime.view import Cursor
+from linklab.scenario import names_in
+
+DOCUMENT = "/openapi.json"
+"""The path of the OpenAPI document."""
+
+METRICS = "/metrics"
 
 MOST_STREAMS = 16
 """The most open pages. A browser opens six streams to a lab at most, and shares them between tabs."""
@@ -53,44 +60,17 @@ _NEWER_SAMPLES = 2
 STREAM_BUFFER_BYTES = 1 << 16
 """What the kernel holds for a page that does not read."""
 
-Obey = Callable[[Command], str]
-"""A function that executes a command and returns a message. It raises ValueError if it cannot."""
-
-
-@dataclass(frozen=True)
-class PageSource:
-    """What the page shows.
-
-    `news` returns what a reader does not have yet. `status` is the lab's. `saved` writes a scenario
-    of what was done by hand, by its name and its time 0 in the run ("" for the lab's choice). It
-    raises ValueError if there is nothing to save.
-    """
-
-    news: Callable[[Cursor], tuple[Cursor, dict[str, Any]]]
-    saved: Callable[[str, str], str]
-
 
 class LiveServer:
-    """Serves `/metrics`, `/status`, `/lab` and perhaps a page on `address` until `close`."""
+    """Serves the HTTP API, `/metrics`, `/status` and perhaps a page on `address` until `close`."""
 
     def __init__(
-        self,
-        address: tuple[str, int],
-        metrics: Collector,
-        status: Callable[[], dict[str, Any]],
-        obey: Obey,
-        token: str,
-        page: PageSource | None = None,
+        self, address: tuple[str, int], labs: OneLab, token: str, *, page: bool = False
     ) -> None:
         class Handler(_Handler):
             pass
 
-        Handler.metrics, Handler.status, Handler.obey = (
-            metrics,
-            staticmethod(status),
-            staticmethod(obey),
-        )
-        Handler.token, Handler.page = token, page
+        Handler.labs, Handler.token, Handler.page = labs, token, page
         Handler.challenges = proof.Challenges()
         Handler.streams = threading.BoundedSemaphore(MOST_STREAMS)
         try:
@@ -118,11 +98,7 @@ class LiveServer:
 
 @contextlib.contextmanager
 def serving(
-    address: tuple[str, int],
-    metrics: Collector,
-    status: Callable[[], dict[str, Any]],
-    obey: Obey,
-    page: PageSource | None = None,
+    address: tuple[str, int], labs: OneLab, *, page: bool = False
 ) -> Iterator[tuple[LiveServer, str, str]]:
     """Runs a LiveServer during the block. Yields it, its token, and where to find the token.
 
@@ -130,84 +106,136 @@ def serving(
     """
     token = livetoken.chosen()
     with (
-        contextlib.closing(LiveServer(address, metrics, status, obey, token, page)) as server,
+        contextlib.closing(LiveServer(address, labs, token, page=page)) as server,
         livetoken.kept(server.address, token) as path,
     ):
         yield server, token, livetoken.whereabouts(path, token)
 
 
 class _Handler(AnsweringHandler):
-    metrics: Collector
-    status: Callable[[], dict[str, Any]]
-    obey: Obey
-    page: PageSource | None
-    challenges: proof.Challenges
+    labs: OneLab
+    page: bool
     streams: threading.BoundedSemaphore
 
-    def do_GET(self) -> None:
-        path, _, query = self.path.partition("?")
-        if path == "/metrics":
-            self._metrics()
-        elif (strange := self.strange_host()) is not None:
-            self.refuse(HTTPStatus.FORBIDDEN, strange)
-        elif path == proof.PATH:
-            self.answer_json(HTTPStatus.OK, {"challenge": self.challenges.new()})
-        elif path == "/status" and query == "sampled":
-            self._sampled_status()
-        elif path == LAB:
-            self.answer_json(HTTPStatus.OK, msgspec.to_builtins(lab_of(type(self).status())))
-        elif path == "/status" or (path == "/" and self.page is None):
-            self.answer_json(HTTPStatus.OK, type(self).status())
-        elif self.page is None:
-            self.refuse(HTTPStatus.NOT_FOUND, f"there are /metrics, /status and {LAB}")
-        elif path in page_files.files():
-            file = page_files.files()[path]
-            self.answer(HTTPStatus.OK, file.content, file.kind, request_guard.PAGE_HEADERS)
-        elif path not in ("/news", "/scenario"):
-            self.refuse(HTTPStatus.NOT_FOUND, f"there are /, /metrics, /status and {LAB}")
-        elif not request_guard.origin_is_ours(self.headers):
-            self.refuse(HTTPStatus.FORBIDDEN, "a page of another site reads no lab")
-        elif path == "/news":
-            self._stream(self.page)
-        else:
-            asked = dict(parse_qsl(query))
-            self._scenario(self.page, asked.get("name", ""), asked.get("from", ""))
+    def _serve(self) -> None:
+        """Answers any request."""
+        path = self.path.partition("?")[0]
+        of_path, variables = operations.found(path)
+        views = self._views()
+        allowed = ["GET"] if path in views else list(of_path)
+        try:
+            if path != METRICS:  # Prometheus may have a name of its own for the lab.
+                self.require_host()
+            if not allowed:
+                known = dict.fromkeys((*(one.path for one in operations.OPERATIONS), *views))
+                paths = ", ".join(one for one in known if not one.startswith("/page/"))
+                raise RefusedError(HTTPStatus.NOT_FOUND, f"there is no {path}", None, paths)
+            if self.command not in allowed:
+                self._refuse_method(allowed)
+            elif path in views:
+                views[path]()
+            else:
+                self._execute(of_path[self.command], variables)
+        except RefusedError as error:
+            self.refuse(error)
 
-    def _sampled_status(self) -> None:
-        """Answers with a status whose counters were sampled after the request."""
-        seen: set[float] = set()
-        deadline_s = time.monotonic() + SAMPLE_PATIENCE_S
-        while time.monotonic() < deadline_s:
-            status = type(self).status()
-            seen.add((status["now"] or {}).get("sampled_s", 0.0))
-            if len(seen) > _NEWER_SAMPLES:
-                return self.answer_json(HTTPStatus.OK, status)
-            time.sleep(SAMPLE_POLL_S)
-        return self.refuse(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            f"no sample of the links within {SAMPLE_PATIENCE_S:.0f} s; allowed: a running lab whose "
-            "scenario has a shorter sample",
-        )
+    do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = do_HEAD = do_OPTIONS = do_TRACE = _serve
+
+    def _refuse_method(self, allowed: list[str]) -> None:
+        methods = ", ".join(allowed)
+        why = f"{self.command} is not for {self.path}"
+        error = RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, why, None, methods)
+        self.refuse(error, {"Allow": methods})
+
+    def _execute(self, operation: Operation, variables: dict[str, str]) -> None:
+        """Executes an operation, and answers. The answer to a signed request is signed."""
+        body = b"" if operation.asks is None else self.body()
+        challenge = ""
+        if operation.changes:
+            self.require_own_page()
+            challenge = self.require_token(body)
+            self.server.keep(self.connection)  # A lab takes its time to start and to end.
+        try:
+            with _reading():
+                said = self._done(operation, body, variables)
+        except RefusedError as error:
+            self.answer_json(error.status, error.problem, challenge)
+        else:
+            self.answer_json(operation.success, said, challenge)
+
+    def _done(self, operation: Operation, body: bytes, variables: dict[str, str]) -> Any:
+        """Executes an operation, and returns what it answers. Raises RefusedError."""
+        asked: Any = operation.asks and messages.decoded(body, operation.asks)
+        match operation.name:
+            case "list_scenarios":
+                return messages.ScenarioNames(names_in())
+            case "start_lab":
+                return self.labs.start(asked)
+            case "show_lab":
+                return self.labs.show()
+            case "change_link":
+                return self.labs.change(variables["name"], asked)
+            case "change_downloads":
+                return self.labs.change_downloads(asked.command())
+            case "stop_lab":
+                return self.labs.stop()
+        raise AssertionError(operation.name)
+
+    def _views(self) -> dict[str, Callable[[], None]]:
+        """Returns what answers a GET of a path that is no operation of the API."""
+        found: dict[str, Callable[[], None]] = {
+            DOCUMENT: self._document,
+            METRICS: self._metrics,
+            "/status": self._status,
+            proof.PATH: self._challenge,
+        }
+        if not self.page:
+            return {"/": self._status, **found}
+        files = page_files.files().items()
+        found |= {path: functools.partial(self._file, file) for path, file in files}
+        return {**found, "/news": self._news, "/scenario": self._scenario}
+
+    def _document(self) -> None:
+        self.answer_json(HTTPStatus.OK, openapi.document(linklab.__version__))
+
+    def _challenge(self) -> None:
+        self.answer_json(HTTPStatus.OK, {"challenge": self.challenges.new()})
+
+    def _file(self, file: PageFile) -> None:
+        self.answer(HTTPStatus.OK, file.content, file.kind, request_guard.PAGE_HEADERS)
+
+    def _status(self) -> None:
+        lab = self.labs.lab
+        with _reading():
+            is_sampled = self.path.endswith("?sampled")
+            status = _sampled_status(lab) if is_sampled else lab.status()
+        self.answer_json(HTTPStatus.OK, status)
 
     def _metrics(self) -> None:
+        """Answers with the lab's metrics. Without a lab there are none."""
         encode, kind = choose_encoder(self.headers.get("Accept", ""))
-        try:
-            content = encode(self.metrics)
-        except (RecordError, OSError) as error:
-            return self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-        return self.answer(HTTPStatus.OK, content, kind)
+        metrics: Collector = CollectorRegistry()
+        with contextlib.suppress(RefusedError):
+            metrics = self.labs.lab.exporter
+        with _reading():
+            content = encode(metrics)
+        self.answer(HTTPStatus.OK, content, kind)
 
-    def _scenario(self, page: PageSource, name: str, begins: str) -> None:
+    def _scenario(self) -> None:
+        """Answers with a scenario of what was done by hand, by its name and its time 0 in the run."""
+        self.require_own_page()
+        asked = dict(parse_qsl(self.path.partition("?")[2]))
         try:
-            text = page.saved(name, begins.strip())
+            text = self.labs.lab.saved(asked.get("name", ""), asked.get("from", "").strip())
         except (OSError, ValueError) as error:
-            return self.refuse(HTTPStatus.BAD_REQUEST, str(error))
-        return self.answer(HTTPStatus.OK, text.encode(), "application/yaml; charset=utf-8")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from None
+        self.answer(HTTPStatus.OK, text.encode(), "application/yaml; charset=utf-8")
 
-    def _stream(self, page: PageSource) -> None:
+    def _news(self) -> None:
         """Sends news to a page until it goes away or no longer reads (server-sent events)."""
+        self.require_own_page()
         if not self.streams.acquire(blocking=False):
-            return self.refuse(
+            raise RefusedError(
                 HTTPStatus.SERVICE_UNAVAILABLE, f"{MOST_STREAMS} pages are open; close one"
             )
         try:
@@ -217,73 +245,63 @@ class _Handler(AnsweringHandler):
             self.send_header("Content-Type", "text/event-stream")
             self.send_headers(request_guard.HEADERS)
             self.end_headers()
-            cursor = Cursor()
+            reader = _Reader(self.labs)
             while True:
-                cursor, news = _news(page, cursor)
-                news["status"] = type(self).status()
-                self.wfile.write(b"data: " + json.dumps(news).encode() + b"\n\n")
+                self.wfile.write(b"data: " + json.dumps(reader.news()).encode() + b"\n\n")
                 if self.server.closing.wait(NEWS_S):
-                    return None
+                    return
         finally:
             self.streams.release()
 
-    def do_PATCH(self) -> None:
-        self._signed = ""
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answers what is no request, or has an unknown method."""
+        self.close_connection = True
+        if code == HTTPStatus.NOT_IMPLEMENTED and hasattr(self, "headers"):
+            return self._serve()
+        return self.refuse(RefusedError(HTTPStatus(code), message or HTTPStatus(code).phrase))
+
+
+class _Reader:
+    """A reader of the page, and what it has of the lab."""
+
+    def __init__(self, labs: OneLab) -> None:
+        self._labs = labs
+        self._lab: LiveLab | None = None
+        self._cursor = Cursor()
+
+    def news(self) -> dict[str, Any]:
+        """Returns what the reader does not have yet, or says why there is nothing."""
         try:
-            self._body = self.body()
-        except BodyError as error:
-            return self.refuse(error.status, str(error))
-        if (obstacle := self.obstacle()) is not None:
-            return self.refuse(HTTPStatus.FORBIDDEN, obstacle)
-        path, _, name = self.path.partition("/links/")
-        if path != LAB or bool(name) != ("/links/" in self.path):
-            return self.refuse(HTTPStatus.NOT_FOUND, f"changes go to {LAB}/links/NAME and {LAB}")
-        try:
-            return self._answer_signed(HTTPStatus.OK, self._obey(unquote(name)))
-        except RefusedError as error:
-            problem = msgspec.to_builtins(error.problem)
-            return self._answer_signed(error.status, problem)
-        except OSError as error:
-            return self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-
-    def _obey(self, link: str) -> dict[str, Any]:
-        """Executes the change in the request's body: of a link, or of the downloads (""). Returns the
-        answer. Raises RefusedError, OSError."""
-        if link:
-            command = messages.command_of(link, messages.decoded(self._body, LinkChange))
-        else:
-            command = messages.decoded(self._body, Downloads).command()
-        try:
-            done = type(self).obey(command)
-        except UnknownLinkError as error:
-            raise refused(HTTPStatus.NOT_FOUND, error) from None
-        except ValueError as error:
-            raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error) from None
-        links = lab_of(type(self).status()).links if link else {}
-        return {**msgspec.to_builtins(links.get(link, {})), "done": done}
-
-    def _answer_signed(self, status: HTTPStatus, content: dict[str, Any]) -> None:
-        text = json.dumps(content).encode()
-        mark = proof.signature(self.token, proof.ANSWER, self._signed, text)
-        more = {proof.HEADER: mark} if self._signed else None
-        self.answer(status, text, "application/json", more)
-
-    def knows_token(self) -> bool:
-        """Tells whether the request has the token, or is signed with it."""
-        challenge, colon, signed = self.headers.get(proof.HEADER, "").partition(":")
-        if not colon:
-            return super().knows_token()
-        if not self.challenges.use(challenge):
-            return False
-        self._signed = challenge
-        return proof.is_signed(
-            signed, self.token, f"{self.command} {self.path}", challenge, self._body
-        )
+            lab = self._labs.lab
+            if lab is not self._lab:
+                self._lab, self._cursor = lab, Cursor()
+            self._cursor, news = lab.exporter.news(self._cursor)
+            return {**news, "status": lab.status()}
+        except (RefusedError, OSError) as error:
+            return {"error": str(error)}
 
 
-def _news(page: PageSource, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:
-    """Returns a page's news; those of a lab whose files cannot be read say why."""
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Raises RefusedError if the lab's files cannot be read."""
     try:
-        return page.news(cursor)
-    except (RecordError, OSError) as error:
-        return cursor, {"error": str(error)}
+        yield
+    except OSError as error:
+        raise RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from None
+
+
+def _sampled_status(lab: LiveLab) -> dict[str, Any]:
+    """Returns a status whose counters were sampled after the request. Raises RefusedError."""
+    seen: set[float] = set()
+    deadline_s = time.monotonic() + SAMPLE_PATIENCE_S
+    while time.monotonic() < deadline_s:
+        status = lab.status()
+        seen.add((status["now"] or {}).get("sampled_s", 0.0))
+        if len(seen) > _NEWER_SAMPLES:
+            return status
+        time.sleep(SAMPLE_POLL_S)
+    raise RefusedError(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        f"no sample of the links within {SAMPLE_PATIENCE_S:.0f} s",
+        allowed="a running lab whose scenario has a shorter sample",
+    )

@@ -210,7 +210,7 @@ def in_words(command: Command, *, is_executed: bool = True) -> str:
 LAB: Final = "/lab"
 """The path of the lab. Its links are below."""
 
-_MOST_BYTES = 1 << 16
+_MOST_BYTES = 1 << 20
 """The most bytes read of a response."""
 
 _ANSWER_S = 10.0
@@ -226,14 +226,14 @@ def send(address: tuple[str, int], command: Command, secret: str | None = None) 
     asked = msgspec.json.encode(_body_of(command))
     path = f"{LAB}/links/{quote(command.link, safe='')}" if command.link else LAB
     try:
-        match json.loads(_exchanged(address, "GET", proof.PATH)[0]):
+        match json.loads(exchanged(address, "GET", proof.PATH)[0]):
             case {"challenge": str(challenge)}:
                 pass
             case _:
                 raise _no_lab(address)
         signed = proof.signature(secret, f"PATCH {path}", challenge, asked)
         header = {proof.HEADER: f"{challenge}:{signed}"}
-        text, mark = _exchanged(address, "PATCH", path, asked, header)
+        text, mark = exchanged(address, "PATCH", path, asked, header)
         answer = json.loads(text)
     except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
         raise RuntimeError(
@@ -241,13 +241,18 @@ def send(address: tuple[str, int], command: Command, secret: str | None = None) 
             "or name its address with --live"
         ) from None
     match answer:
-        case {"error": str(why)}:
-            field, allowed = answer.get("field"), answer.get("allowed")
-            said = why if field is None else f"{field}: {why}"
-            raise RuntimeError(said if allowed is None else f"{said}; allowed: {allowed}")
+        case {"error": str()}:
+            raise RuntimeError(sentence(answer))
         case {"done": str(done)} if proof.is_signed(mark, secret, proof.ANSWER, challenge, text):
             return done
     raise _no_lab(address)
+
+
+def sentence(problem: Mapping[str, Any]) -> str:
+    """Returns a `Problem` of the HTTP API in a sentence. Pure."""
+    field, allowed = problem.get("field"), problem.get("allowed")
+    said = problem["error"] if field is None else f"{field}: {problem['error']}"
+    return said if allowed is None else f"{said}; allowed: {allowed}"
 
 
 def _body_of(command: Command) -> dict[str, Any]:
@@ -262,7 +267,7 @@ def _no_lab(address: tuple[str, int]) -> RuntimeError:
     )
 
 
-def _exchanged(
+def exchanged(
     address: tuple[str, int],
     method: str,
     path: str,

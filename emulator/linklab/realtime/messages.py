@@ -150,10 +150,20 @@ class Downloads(Struct, frozen=True, forbid_unknown_fields=True):
     )
 
     def command(self) -> Command:
-        """Returns the command."""
+        """Returns the command. Raises RefusedError if there is none."""
         if self.paused is not UNSET:
             return Command(pause=self.paused)
+        if self.next is UNSET:
+            raise RefusedError(
+                HTTPStatus.UNPROCESSABLE_ENTITY, "changes nothing", None, "next or paused"
+            )
         return Command(next=True, algorithm=self.next or None)
+
+
+class Done(Struct, frozen=True):
+    """What a change of the downloads did."""
+
+    done: Annotated[str, Meta(description="the change in words")]
 
 
 class LabStatus(Struct, frozen=True):
@@ -265,8 +275,10 @@ def _properties(kind: type[Any], field: str) -> dict[str, Any]:
 
 
 def lab_of(status: dict[str, Any]) -> LabStatus:
-    """Returns a running lab from its status (`LiveLab.status`). Pure."""
-    now = status["now"] or {"t_s": 0.0, "keeps_up": True, "links": {}}
+    """Returns an open lab from its status (`LiveLab.status`). Pure."""
+    if not status["ready"]:
+        return LabStatus("starting", status["scenario"], status["seed"])
+    now = status["now"]
     ports = {name: int(url.rpartition(":")[2]) for name, url in status["proxies"].items()}
     return LabStatus(
         state="running",

@@ -11,7 +11,6 @@ import hmac
 import ipaddress
 from email.message import Message
 
-from linklab.realtime.address import is_loopback, without_mapping
 from linklab.realtime.link_command import GUARD
 
 PAGE_HEADERS = {
@@ -31,32 +30,21 @@ HEADERS = {
 """The headers of all answers."""
 
 
-def host_is_ours(headers: Message, here: str) -> bool:
-    """Tells whether a request's host is this machine's name or the address that received it.
+def host_is_ours(headers: Message) -> bool:
+    """Tells whether a request's host is `localhost` or an IP address.
 
-    A rebound name is neither (DNS rebinding).
+    Nobody can rebind an address, because browsers look up no name (DNS rebinding). A container is
+    reached by addresses that it does not know, such as that of its engine's bridge.
     """
-    name = _host(headers)
-    return without_mapping(name) == without_mapping(here) or is_loopback(name)
-
-
-def host_is_address(headers: Message) -> bool:
-    """Tells whether a request's host is an IP address.
-
-    Nobody can rebind it, because browsers look up no name. A container is reached by addresses that
-    it does not know, such as that of its engine's bridge.
-    """
+    host = str(headers.get("Host", ""))
+    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    if name == "localhost":
+        return True
     try:
-        ipaddress.ip_address(_host(headers))
+        ipaddress.ip_address(name)
     except ValueError:
         return False
     return True
-
-
-def _host(headers: Message) -> str:
-    """Returns the host of a request without its port."""
-    host = str(headers.get("Host", ""))
-    return host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
 
 
 def origin_is_ours(headers: Message) -> bool:

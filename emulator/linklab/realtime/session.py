@@ -11,9 +11,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import os
 import select
 import shutil
+import socket
 import sys
 import threading
 import time
@@ -90,7 +90,7 @@ class LiveLab:
     ) -> None:
         self.exporter = Exporter()
         self._scenario = turn[0].scenario
-        self._turn = turn
+        self.turn = turn
         self._where = where
         self._lock = threading.Lock()
         self._standing: dict[str, Command] = {}
@@ -105,26 +105,41 @@ class LiveLab:
         self._resumed = threading.Condition(self._lock)
         self._next_asked_at: float | None = None
         self._behind = False
-        self._reader, self._waker = os.pipe()
+        self._is_ready = False
+        self._stopping = threading.Event()
+        self._reader, self._waker = socket.socketpair()
 
     def close(self) -> None:
         """Releases the lab's resources."""
-        os.close(self._reader)
-        os.close(self._waker)
+        self._reader.close()
+        self._waker.close()
+
+    def stop(self) -> None:
+        """Has `run` end soon. A lab that is closed already stays so."""
+        self._stopping.set()
+        with self._lock, contextlib.suppress(OSError):
+            self._resumed.notify_all()
+            self._waker.send(b".")
 
     def status(self) -> dict[str, Any]:
         """Returns the lab's status, for people and programs."""
         with self._lock:
             running = self._running
             changed = [msgspec.to_builtins(one) for one in self._standing.values()]
-        reach = self._turn[0].reach
+        reach = self.turn[0].reach
         outside = Outside() if reach is None else reach.outside
+        now = self.exporter.now()
+        # The proxies accept connections before they answer.
+        self._is_ready = self._is_ready or bool(
+            now and now["links"] and way_outside.answers(outside)
+        )
         return {
+            "ready": self._is_ready,
             "scenario": self._scenario.name,
-            "algorithms": [one.client for one in self._turn if one.client],
+            "algorithms": [one.client for one in self.turn if one.client],
             "running": running[0].client_name if running else None,
             "run_dir": str(running[1]) if running else None,
-            "seed": (running[0] if running else self._turn[0]).seed,
+            "seed": (running[0] if running else self.turn[0]).seed,
             "runs": self._runs,
             "place": self._where.name,
             "clock": self._where.clock,
@@ -133,7 +148,7 @@ class LiveLab:
             "proxies": way_outside.urls(outside),
             "origins": [one.url for one in outside.origins],
             "lateness_s": self.exporter.lateness_s,
-            "now": self.exporter.now(),
+            "now": now,
         }
 
     def obey(self, command: Command) -> str:
@@ -151,7 +166,7 @@ class LiveLab:
             elif command.next:
                 self._choose(command.algorithm)
                 self._next_asked_at = time.monotonic()
-                os.write(self._waker, b".")
+                self._waker.send(b".")
                 command = Command(next=True, algorithm=command.algorithm)
             else:
                 standing = lasting(before, command)
@@ -197,7 +212,7 @@ class LiveLab:
         return by_hand.saved(self._scenario, done, name, title, seed=request.seed, from_s=from_s)
 
     def _pause(self, *, is_wanted: bool) -> None:
-        if not self._turn[0].client:
+        if not self.turn[0].client:
             raise ValueError("nothing downloads here by itself: there is nothing to pause")
         self._paused = is_wanted
         self._resumed.notify_all()
@@ -206,7 +221,7 @@ class LiveLab:
         """Has the runs go on with an algorithm. Raises ValueError if it takes no turn."""
         if algorithm is None:
             return
-        names = [one.client for one in self._turn]
+        names = [one.client for one in self.turn]
         if algorithm not in names:
             raise ValueError(
                 f"{algorithm!r} takes no turn here; allowed: {', '.join(filter(None, names))}"
@@ -215,28 +230,32 @@ class LiveLab:
         self._place_in_turns += ahead
 
     def run(self, directory: Path) -> None:
-        """Runs until an exception such as KeyboardInterrupt, with run directories below `directory`.
+        """Runs until `stop` or an exception such as KeyboardInterrupt, with run directories below
+        `directory`.
 
         Raises RunError if every run fails.
         """
         failures = 0
         while True:
             with self._lock:
-                self._resumed.wait_for(lambda: not self._paused)
-                turns, which = divmod(self._place_in_turns, len(self._turn))
+                while self._paused and not self._stopping.is_set():
+                    self._resumed.wait(TICK_S)
+                if self._stopping.is_set():
+                    return
+                turns, which = divmod(self._place_in_turns, len(self.turn))
                 self._place_in_turns += 1
-            request = self._turn[which]
+            request = self.turn[which]
             error = self._one(dataclasses.replace(request, seed=request.seed + turns), directory)
             self._runs += 1
             if error is not None:
                 failures += 1
                 report_error(f"{request.client_name} failed: {error}")
-                if failures == self._runs >= max(2, len(self._turn)):
+                if failures == self._runs >= max(2, len(self.turn)):
                     raise runner.RunError("every run has failed: there is nothing to watch")
-                time.sleep(PATIENCE_S)
+                self._stopping.wait(PATIENCE_S)
 
-    def _one(self, request: RunRequest, directory: Path) -> str | None:
-        """Executes one run, and returns why it failed, or None."""
+    def begin(self, request: RunRequest, directory: Path) -> Path:
+        """Prepares a run below `directory`, which later commands are about. Returns its directory."""
         run_dir = runner.new_directory(directory, request.label)
         runner.prepare(request, run_dir, self._where, live=True)
         with self._lock:
@@ -246,6 +265,11 @@ class LiveLab:
             self._next_asked_at = None
             self._is_changed = False
         self.exporter.begin(run_dir, job.read(run_dir), self._scenario)
+        return run_dir
+
+    def _one(self, request: RunRequest, directory: Path) -> str | None:
+        """Executes one run, and returns why it failed, or None."""
+        run_dir = self.begin(request, directory)
         began = time.monotonic()
         doing = "downloading…" if request.client else "the links are there for others"
         print(f"{request.client_name}: {doing}", file=sys.stderr)
@@ -295,7 +319,9 @@ class LiveLab:
                 if running in ready:
                     return False
                 if self._reader in ready:
-                    os.read(self._reader, 4096)
+                    self._reader.recv(4096)
+                if self._stopping.is_set():
+                    return True
                 asked_at = self._next_asked_at
                 if asked_at is not None and time.monotonic() - asked_at > PATIENCE_S:
                     return True

@@ -227,6 +227,24 @@ def test_a_paused_lab_begins_no_run_until_it_goes_on(
     assert ended == ["enough"]
 
 
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_a_lab_that_is_stopped_ends(
+    lab: LiveLab, runs: Runs, tmp_path: Path, *, is_paused: bool
+) -> None:
+    """It is between two downloads, or in one that would go on for ever."""
+    runs.ends = is_paused
+    runs.during = lambda _: (lab.obey(Command(pause=is_paused)), None)[1]
+    thread = threading.Thread(target=lab.run, args=(tmp_path,))
+    thread.start()
+    while not lab.status()["runs"] and (is_paused or not runs.begun):
+        time.sleep(0.01)  # The run has not begun yet, or not ended.
+    lab.stop()
+    thread.join(timeout=10)
+    assert (thread.is_alive(), len(runs.begun)) == (False, 1)
+    lab.close()
+    lab.stop()  # It is closed already.
+
+
 def test_nothing_is_paused_where_nobody_downloads(small: Scenario) -> None:
     made = LiveLab(requests(small, [], 1, None), GUEST)
     with pytest.raises(ValueError, match="nothing downloads here by itself"):

@@ -1,23 +1,22 @@
-"""Starts a live lab: serves it, says where it is, opens its page, and runs it until interrupted."""
+"""Serves labs until interrupted: says where they are, and opens their page."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linklab.places.choice import Environment
 from linklab.realtime import page_link
-from linklab.realtime.address import to_text
-from linklab.realtime.command_server import LiveServer, PageSource, serving
+from linklab.realtime.address import from_here, to_text
+from linklab.realtime.command_server import DOCUMENT, LiveServer, serving
+from linklab.realtime.messages import StartLab
+from linklab.realtime.one_lab import OneLab, Open
 from linklab.realtime.recorder import Recorder
 from linklab.realtime.session import KEPT_RUNS, LiveLab
-from linklab.runs import runner
 from linklab.runs.runner import RunRequest
 
 
@@ -42,31 +41,42 @@ class Outlets:
     addresses_fd: int | None = None
 
 
-def live(turn: Sequence[RunRequest], *, where: Environment, parent: Path, outlets: Outlets) -> None:
-    """Runs a live lab until it is interrupted, with its run directories below `parent`.
+def live(open_lab: Open, first: StartLab, outlets: Outlets) -> None:
+    """Serves labs until it is interrupted, beginning with `first`.
 
     Raises TokenError if the environment has an invalid token, OSError if the addresses cannot be
-    told.
+    told, and what ends the first lab.
     """
     with contextlib.ExitStack() as stack:
-        lab = LiveLab(turn, where, outlets.recorder)
+        labs = OneLab(first)
         if outlets.recorder is not None:
             stack.callback(_say_recorded, outlets.recorder)
-        stack.callback(lab.close)
-        page = PageSource(lab.exporter.news, lab.saved) if outlets.page else None
-        server, token, kept = stack.enter_context(
-            serving(outlets.address, lab.exporter, lab.status, lab.obey, page)
+        server, token, kept = stack.enter_context(serving(outlets.address, labs, page=outlets.page))
+
+        def begun(lab: LiveLab, directory: Path) -> None:
+            if outlets.addresses_fd is not None:
+                said = {name: lab.status()[name] for name in ("proxies", "origins")}
+                tell(outlets.addresses_fd, {"address": to_text(server.address), **said})
+            _say(lab.turn, server, directory, kept)
+            if outlets.page:
+                stack.enter_context(page_link.shown(server.address, token, opens=outlets.open))
+            if outlets.dashboards:
+                print(f"open {outlets.dashboards}", file=sys.stderr)
+
+        labs.run(open_lab, begun)
+
+
+def serve(open_lab: Open, address: tuple[str, int]) -> None:
+    """Serves the labs that requests ask for, until it is interrupted. Raises TokenError, OSError."""
+    labs = OneLab()
+    with serving(address, labs, page=True) as (server, token, kept):
+        url = f"http://{to_text(from_here(server.address))}"
+        print(
+            f"API: {url}, described by {url}{DOCUMENT}\nwho changes a lab needs the token: {kept}",
+            file=sys.stderr,
         )
-        if outlets.addresses_fd is not None:
-            said = {name: lab.status()[name] for name in ("proxies", "origins")}
-            tell(outlets.addresses_fd, {"address": to_text(server.address), **said})
-        directory = runner.new_directory(parent, time.strftime("%Y%m%d-%H%M%S-live"))
-        _say(turn, server, directory, kept)
-        if outlets.page:
-            stack.enter_context(page_link.shown(server.address, token, opens=outlets.open))
-        if outlets.dashboards:
-            print(f"open {outlets.dashboards}", file=sys.stderr)
-        lab.run(directory)
+        with page_link.shown(server.address, token, opens=False):
+            labs.run(open_lab)
 
 
 def tell(descriptor: int, said: dict[str, Any]) -> None:

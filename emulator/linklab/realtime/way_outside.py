@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,6 +30,10 @@ CONNECT_TIMEOUT_S = 5.0
 
 _RESOLVER_FILE = Path("/etc/resolv.conf")
 
+_HELLO, _WELCOME = b"\x05\x01\x00", b"\x05\x00"
+"""What a client of SOCKS5 says first, and what the proxy answers (RFC 1928)."""
+_LOOK_S = 1.0
+
 
 def wanted(
     origins: Sequence[str],
@@ -37,18 +41,22 @@ def wanted(
     proxy: tuple[str, int] | None,
     scenario: Scenario,
     place: str,
+    go_on: Callable[[], None] = lambda: None,
 ) -> Reach:
     """Returns what to open for a lab in `place`, which is `guest` or `host`.
 
     `proxy` is the address and the first port of the proxies, 0 for free ones. They listen at once.
-    Raises ValueError if an origin is no URL, has no address or does not answer, if a link of IPv6
+    `go_on` is called before each wait. Raises ValueError if an origin is no URL, has no address or does not answer, if a link of IPv6
     alone cannot reach it, or if a port is in use.
     """
     missing = gateway.obstacle() if place == "guest" else None
     if missing is not None:
         raise ValueError(f"the guest has no way outside: {missing}")
     families = scenario.network.families
-    found = [_origin(url, number, families) for number, url in enumerate(origins)]
+    found = []
+    for number, url in enumerate(origins):
+        go_on()
+        found.append(_origin(url, number, families))
     _require_reached(scenario, found, everything=everything)
     opened = Outside(
         origins=tuple(_seen_from(place, one) for one in found),
@@ -170,6 +178,17 @@ def urls(outside: Outside) -> dict[str, str]:
         name: f"http://{to_text(from_here((outside.listen, port)))}"
         for name, port in outside.proxies.items()
     }
+
+
+def answers(outside: Outside) -> bool:
+    """Tells whether the proxy over all links answers already, or there is none."""
+    if "" not in outside.proxies:
+        return True
+    proxy = from_here((outside.listen, outside.proxies[""]))
+    with contextlib.suppress(OSError), socket.create_connection(proxy, _LOOK_S) as probe:
+        probe.sendall(_HELLO)
+        return probe.recv(len(_WELCOME)) == _WELCOME
+    return False
 
 
 def in_words(outside: Outside) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -38,4 +39,5 @@ async def serve(rules: list[Rule]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Whoever has started the relay ends it.
     asyncio.run(serve(json.loads(sys.argv[1])))

@@ -16,6 +16,7 @@ let links = {};
 let run = null;
 const byHand = new Map();
 let isFrozen = false;
+let isWrong = false; // The lab's last news were an error.
 let isPaused = false;
 let used = 0; // What all links carry at the newest sample, in bit/s.
 
@@ -122,7 +123,9 @@ function withoutEchoes(marks) {
 }
 
 function news({ run: about, samples = [], marks = [], plan, status, error }) {
-  if (error) return say(error, true);
+  if (error || isWrong) say(error ?? "", true);
+  isWrong = error !== undefined;
+  if (isWrong) return;
   if (about) begin(about);
   if (run === null) return;
   const shown = withoutEchoes(marks);

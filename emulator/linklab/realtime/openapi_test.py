@@ -1,13 +1,14 @@
 import json
+import runpy
 from http import HTTPStatus
 
 import msgspec
 
-from linklab.api.http import openapi
-from linklab.api.http.operations import OPERATIONS, TOKEN_HEADER, found
+from linklab.core.paths import REPOSITORY
 from linklab.models import impairments
-from linklab.realtime.link_command import GUARD
+from linklab.realtime import openapi
 from linklab.realtime.messages import ROWS, decoded
+from linklab.realtime.operations import OPERATIONS, found
 
 
 def test_every_operation_is_in_the_document_with_its_statuses() -> None:
@@ -40,12 +41,15 @@ def test_a_change_says_what_the_events_table_allows() -> None:
             assert fields[row.key]["description"] == f"{row.about}; allowed: {row.value.allowed}"
 
 
-def test_the_token_s_header_is_that_of_a_live_lab() -> None:
-    assert TOKEN_HEADER == GUARD
-
-
 def test_paths_are_found_with_their_variables() -> None:
-    assert set(found("/lab")[0]) == {"GET", "POST", "DELETE"}
+    assert set(found("/lab")[0]) == {"GET", "POST", "PATCH", "DELETE"}
     assert found("/lab/links/w%2Fi%20fi")[1] == {"name": "w/i fi"}
     for path in ("/", "/lab/", "/lab/links/", "/lab/links/a/b", "//lab", "/lab/links"):
         assert found(path) == ({}, {})
+
+
+def test_the_page_of_the_http_api_is_of_the_code() -> None:
+    handbook = REPOSITORY / "emulator" / "handbook"
+    made = runpy.run_path(str(handbook / "http_api.py"))["markdown"]()
+    page = handbook / "reference" / "http-api.md"
+    assert page.read_text() == made, "python emulator/handbook/http_api.py"

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from linklab.api.http.operations import OPERATIONS, TOKEN_HEADER, Operation, found
+from linklab.realtime.link_command import GUARD
 from linklab.realtime.messages import Problem
+from linklab.realtime.operations import OPERATIONS, Operation, found
 
 _JSON: Final = "application/json"
 _VARIABLES: Final = {"name": ("a link's name, such as wifi", "wifi")}
@@ -36,7 +37,7 @@ def document(version: str) -> dict[str, Any]:
         "components": {
             "schemas": schemas,
             "securitySchemes": {
-                "token": {"type": "apiKey", "in": "header", "name": TOKEN_HEADER},
+                "token": {"type": "apiKey", "in": "header", "name": GUARD},
             },
         },
     }

@@ -9,9 +9,16 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import unquote
 
-from linklab.realtime.messages import LabStatus, Link, LinkChange, ScenarioNames, StartLab
-
-TOKEN_HEADER: Final = "X-Linklab"
+from linklab.realtime.link_command import LAB
+from linklab.realtime.messages import (
+    Done,
+    Downloads,
+    LabStatus,
+    Link,
+    LinkChange,
+    ScenarioNames,
+    StartLab,
+)
 
 _GUARDED: Final = {HTTPStatus.FORBIDDEN: "no token, or a page of another site asks"}
 _WITH_BODY: Final = {
@@ -21,6 +28,7 @@ _WITH_BODY: Final = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "the body has more than 4 kB",
 }
 _NO_LAB: Final = {HTTPStatus.NOT_FOUND: "there is no lab"}
+_NOT_RUNNING: Final = {HTTPStatus.CONFLICT: "the lab is not open yet, or no longer"}
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         "POST",
-        "/lab",
+        LAB,
         "start_lab",
         "Starts a lab on the real clock. Answers when its links have their first state, which takes "
         "seconds. There is one lab at a time.",
@@ -79,7 +87,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         "GET",
-        "/lab",
+        LAB,
         "show_lab",
         "Shows the lab and what its links are now.",
         says=LabStatus,
@@ -87,7 +95,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         "PATCH",
-        "/lab/links/{name}",
+        f"{LAB}/links/{{name}}",
         "change_link",
         "Changes a link. Answers when the lab has applied the change. It lasts until the next one, or "
         "for the time in `for`.",
@@ -96,18 +104,31 @@ OPERATIONS: Final = (
         failures=_WITH_BODY
         | {
             HTTPStatus.NOT_FOUND: "there is no lab, or no such link",
-            HTTPStatus.CONFLICT: "the lab is not running yet, or no longer",
             HTTPStatus.UNPROCESSABLE_ENTITY: "the link cannot become so",
-        },
+        }
+        | _NOT_RUNNING,
         example={"down": "2 Mbit/s", "rtt": "80 ms", "for": "3 s"},
     ),
     Operation(
+        "PATCH",
+        LAB,
+        "change_downloads",
+        "Goes on with another algorithm, or pauses, where `linklab live` downloads by itself.",
+        asks=Downloads,
+        says=Done,
+        failures=_WITH_BODY
+        | _NO_LAB
+        | _NOT_RUNNING
+        | {HTTPStatus.UNPROCESSABLE_ENTITY: "no such algorithm takes turns, or nothing downloads"},
+        example={"next": "alg1"},
+    ),
+    Operation(
         "DELETE",
-        "/lab",
+        LAB,
         "stop_lab",
         "Stops the lab, also while it starts. Answers when it has ended.",
         success=HTTPStatus.NO_CONTENT,
-        failures=_GUARDED | _NO_LAB,
+        failures=_GUARDED | _NO_LAB | {HTTPStatus.CONFLICT: "it is a shell's, which ends it"},
     ),
 )
 
