@@ -31,7 +31,7 @@ PROBES = REPOSITORY / "tests" / "probes"
 TEST_ALL = os.environ.get("LINKLAB_TEST_ALL") == "1"
 """Whether tests run all combinations and compile all kernels (`make test-all`)."""
 
-REPEATS = 10 if TEST_ALL else 3
+REPEATS = 10 if TEST_ALL else 2
 """How often a run is made that has to come out the same."""
 
 
