@@ -34,6 +34,9 @@ TEST_ALL = os.environ.get("LINKLAB_TEST_ALL") == "1"
 REPEATS = 10 if TEST_ALL else 2
 """How often a run is made that has to come out the same."""
 
+SEEDS = (1, 2, 3) if TEST_ALL else (1,)
+"""The seeds of tests that draw what they run."""
+
 
 def is_in_part(row: int, column: int, every: int) -> bool:
     """Tells whether `make test` runs this combination of two lists: one in `every`, so that each row
