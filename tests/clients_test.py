@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab
+from conftest import PROBES, SEEDS, Linklab
 from linklab.core.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES
 
 ScenarioFile = Callable[..., Path]
@@ -88,7 +88,7 @@ def test_clients_are_compared_with_their_shares(linklab: Linklab, scenario: Scen
         assert 0.5 <= row["jain"]["all links"] <= 1
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_each_client_has_the_round_trip_that_is_added(
     seed: int, linklab: Linklab, scenario: ScenarioFile
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from bench.packets import AIM_US, Planned, judge, probe
-from conftest import Linklab
+from conftest import SEEDS, Linklab
 from linklab.core.link_state import DIRECTIONS
 
 LENGTH_S = 6.0
@@ -41,7 +41,7 @@ def bursts(dice: random.Random) -> Iterator[Planned]:
                 t_s += dice.expovariate(30)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_each_packet_leaves_when_the_rates_say(
     seed: int, linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import dpkt
 import pytest
 from bench.accecn import counted
-from conftest import PROBES, Called, Linklab, lines, program
+from conftest import PROBES, SEEDS, Called, Linklab, lines, program
 from linklab.core import sojourns
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import QueueRecord, SojournRecord
@@ -184,7 +184,7 @@ for _ in range(300):
 """
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_drop_head_has_room_for_packets_whatever_their_size(
     linklab: Linklab, scenario: ScenarioFile, seed: int
 ) -> None:

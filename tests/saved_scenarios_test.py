@@ -7,6 +7,7 @@ from pathlib import Path
 
 import linklab
 import pytest
+from conftest import SEEDS
 from linklab import scenario
 from linklab.core.records import EventRecord, LinkRecord, Tail
 from linklab.lab.player.control import Command
@@ -27,7 +28,7 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_every_change_of_a_lab_without_downloads_happens(tmp_path: Path, seed: int) -> None:
     """The lab stood idle for two minutes before. No client is faster than all links at once."""
     random_ = random.Random(seed)

@@ -23,8 +23,10 @@ from linklab.scenario import Scenario
 # A shell starts background jobs with SIGINT ignored, and whatever is tested would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says something of the machine and nothing of the code.
-settings.register_profile("linklab", deadline=None)
+# How long an example takes says something of the machine and nothing of the code. `make test` tries a
+# few, `make test-all` every night many.
+TEST_ALL = os.environ.get("LINKLAB_TEST_ALL") == "1"
+settings.register_profile("linklab", deadline=None, max_examples=250 if TEST_ALL else 25)
 settings.load_profile("linklab")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from linklab import scenario
@@ -774,7 +774,6 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-@settings(max_examples=60)
 @given(scenarios())
 def test_the_canonical_form_loads_to_the_same_scenario(one: Scenario) -> None:
     written = scenario.to_yaml(one)
@@ -813,7 +812,6 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
 @given(st.text(max_size=60) | st.lists(WORDS, max_size=25).map("".join))
 def test_any_text_is_refused_with_a_place_or_loads(text: str) -> None:
     try:
@@ -822,7 +820,6 @@ def test_any_text_is_refused_with_a_place_or_loads(text: str) -> None:
         assert str(error).startswith("x.yaml:")
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_a_mutated_scenario_is_refused_with_a_place_or_loads(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(SMALL)))

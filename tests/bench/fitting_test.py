@@ -20,6 +20,7 @@ links:
 """
 SMALL = scenario.parse(TEXT)
 FEW = range(1001, 1041)
+FEWER = range(1001, 1016)
 
 STATED = publication.find("thesis").statements
 THESIS = [scenario.find(name) for name in fitting.SCENARIOS]
@@ -55,9 +56,12 @@ def test_a_download_of_less_than_two_seconds_has_a_rate() -> None:
 
 
 def test_calibrated_links_come_to_their_targets() -> None:
+    """What is found is as a profile states it."""
     for link, target in {"wifi": Target(20.0, 0.2), "lte": Target(10.0, 0.15)}.items():
-        found = fitting.calibrated(SMALL, link, target, seeds=FEW)
-        seen = fitting.alone(fitting.given(SMALL, link, found), link, FEW)
+        found = fitting.calibrated(SMALL, link, target, seeds=FEWER)
+        assert found == Found(int(float(f"{found.down_bps:.4g}")), round(found.between_runs, 3))
+        assert not math.isnan(found.between_runs)
+        seen = fitting.alone(fitting.given(SMALL, link, found), link, FEWER)
         assert seen.download_s == pytest.approx(target.download_s, rel=1e-3)
         assert seen.spread == pytest.approx(target.spread, rel=0.01)
 
@@ -65,15 +69,15 @@ def test_calibrated_links_come_to_their_targets() -> None:
 def test_what_a_lab_is_slower_by_is_made_good() -> None:
     target = Target(20.0, 0.0)
     plain, faster = (
-        fitting.calibrated(SMALL, "wifi", target, lab_ratio=ratio, seeds=FEW)
+        fitting.calibrated(SMALL, "wifi", target, lab_ratio=ratio, seeds=FEWER)
         for ratio in (1.0, 1.05)
     )
     assert faster.down_bps == pytest.approx(1.05 * plain.down_bps, rel=1e-3)
 
 
 def test_spreads_out_of_reach_come_as_near_as_there_is() -> None:
-    assert fitting.calibrated(SMALL, "lte", Target(10.0, 0.01), seeds=FEW).between_runs == 0
-    most = fitting.calibrated(SMALL, "wifi", Target(20.0, 0.9), seeds=FEW)
+    assert fitting.calibrated(SMALL, "lte", Target(10.0, 0.01), seeds=FEWER).between_runs == 0
+    most = fitting.calibrated(SMALL, "wifi", Target(20.0, 0.9), seeds=FEWER)
     assert most.between_runs == MAX_RELATIVE_SD
 
 
@@ -96,13 +100,7 @@ def test_each_link_of_the_thesis_alone_does_what_was_published(
 ) -> None:
     """Fewer seeds than it was calibrated on, and a radio's in coarse steps: within 4 %."""
     target = fitting.targets(one, STATED)[link]
-    coarse = replace(one, step_s=0.1) if one.links[link].model(WifiSettings) else one
+    coarse = replace(one, step_s=0.25) if one.links[link].model(WifiSettings) else one
     seen = fitting.alone(coarse, link, FEW)
     assert seen.download_s == pytest.approx(target.download_s, rel=0.04)
     assert seen.spread == pytest.approx(target.spread, rel=0.2, abs=0.005)
-
-
-def test_found_is_as_a_profile_states_it() -> None:
-    found = fitting.calibrated(SMALL, "wifi", Target(17.0, 0.1234), seeds=FEW)
-    assert found == Found(int(float(f"{found.down_bps:.4g}")), round(found.between_runs, 3))
-    assert not math.isnan(found.between_runs)

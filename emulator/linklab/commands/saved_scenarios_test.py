@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import scenario
@@ -139,7 +139,6 @@ COMMANDS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(LOOKS, COMMANDS), max_size=12))
 def test_a_second_lab_has_the_same_states_at_the_same_nanoseconds(
     given_: list[tuple[float, Command]],
@@ -236,7 +235,6 @@ WORKLOADS = (
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 1200), COMMANDS), min_size=1, max_size=8),
     st.sampled_from(WORKLOADS),
@@ -264,7 +262,6 @@ def test_all_that_is_saved_happens_before_the_earliest_end(
             assert len(units.format_duration(one.at_s)) <= len("1234.567 ms")
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(LOOKS, COMMANDS), min_size=1, max_size=8), st.integers(0, 45))
 def test_a_scenario_that_begins_later_goes_on_as_the_lab_did(
     given_: list[tuple[float, Command]], looks: int

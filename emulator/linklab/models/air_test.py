@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.frames import ACK_BYTES, FRAME_BYTES, SEGMENT_BYTES
@@ -110,7 +109,6 @@ def test_80211g_among_its_own() -> None:
     assert goodput_bps(download(ACCESS_G, G_BPS)) == pytest.approx(23.9e6, rel=0.01)
 
 
-@examples(max_examples=60)
 @given(
     st.builds(AirCost, st.floats(5e-5, 1e-3), st.sampled_from((0.0, 4e-3)), st.floats(0.5, 1)),
     st.floats(6e6, 2e9),
@@ -124,7 +122,6 @@ def test_removing_acks_gains_what_super_aggregation_says(access: AirCost, phy_bp
     assert gain == pytest.approx(1 + t_ack / (2 * t_data), rel=0.05)
 
 
-@examples(deadline=None)
 @given(st.sampled_from(("n", "ac")), st.sampled_from((20, 40)), st.integers(1, 4))
 def test_tcp_alone_gets_65_to_70_percent(standard: Standard, width: int, streams: int) -> None:
     for _, phy_bps in phy.phy_rates(standard, width, streams):
@@ -151,7 +148,6 @@ def test_an_access_that_is_slower_than_the_air_does_not_feel_it() -> None:
     assert min(down for down, _ in rates) > 8e6
 
 
-@examples(max_examples=60)
 @given(st.floats(6e6, 1e9), st.floats(0.05, 1), st.floats(0, 1), st.floats(0, 1))
 def test_two_directions_that_want_everything_end_with_half_each(
     phy_bps: float, available: float, first_down: float, first_up: float
@@ -178,7 +174,6 @@ LOADS = st.lists(
 )
 
 
-@examples(deadline=None)
 @given(LOADS, st.floats(1e5, 1e9), st.floats(0.01, 1), st.sampled_from((ACCESS_G, ACCESS_BG)))
 def test_never_nothing_and_never_more_than_the_air(
     sent: list[tuple[float, int, int]], phy_bps: float, available: float, access: AirCost

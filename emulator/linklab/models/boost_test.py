@@ -1,6 +1,5 @@
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
@@ -44,7 +43,6 @@ def test_an_idle_link_recovers() -> None:
     assert back[-1] == pytest.approx(1.2 + 8 * 7.5e6 / 300e6, abs=0.03)
 
 
-@examples(max_examples=50)
 @given(st.integers(300, 2000), st.integers(1, 1_000_000), st.floats(0.1, 3))
 def test_no_more_passes_than_a_token_bucket_lets(mbit: int, kilobytes: int, until_s: float) -> None:
     settings = BoostSettings(down_peak_bps=mbit * 10**6, burst_bytes=kilobytes * 1000)

@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
@@ -130,7 +129,6 @@ def test_one_step_for_two_carriers() -> None:
     assert up_s == pytest.approx(STEP_S + 2.55, abs=STEP_S)
 
 
-@examples(max_examples=60)
 @given(st.floats(0, 0.39), st.integers(), KEYS)
 def test_a_paced_flow_below_one_carrier_never_triggers(share: float, seed: int, key: Key) -> None:
     history = drive(
@@ -266,7 +264,6 @@ def test_each_ramp_has_its_own_length() -> None:
     assert len(full) == len(lengths) == 3
 
 
-@examples(max_examples=60)
 @given(SETTINGS, st.integers(), st.floats(0, 2), st.floats(0.1, 3))
 def test_between_first_share_and_plateau_and_the_same_again(
     settings: CarrierSettings, seed: int, offered: float, period_s: float
@@ -285,7 +282,6 @@ def test_between_first_share_and_plateau_and_the_same_again(
     assert drive(Carriers(settings, Random(seed)), 5, on_off, connections) == history
 
 
-@examples(max_examples=60)
 @given(SETTINGS, st.integers(), st.integers(1, 1000))
 def test_later_is_the_same_later(settings: CarrierSettings, seed: int, steps: int) -> None:
     shift_s = steps * STEP_S

@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
@@ -36,7 +35,6 @@ def test_a_walk_falls_to_lte_as_often_and_as_long_as_the_one_that_was_measured()
     assert len(spells["lte"]) / 200 == pytest.approx(11, rel=0.1)
 
 
-@examples(max_examples=50)
 @given(
     st.builds(
         EndcSettings,

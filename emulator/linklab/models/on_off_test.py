@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
@@ -28,7 +27,6 @@ def history(settings: OnOffSettings, seed: int, until_s: float) -> list[tuple[fl
     return found
 
 
-@examples(max_examples=60)
 @given(SETTINGS, st.integers())
 def test_on_it_is_as_below_and_off_it_is_limited(settings: OnOffSettings, seed: int) -> None:
     changes = history(settings, seed, 50)
@@ -43,7 +41,6 @@ def test_on_it_is_as_below_and_off_it_is_limited(settings: OnOffSettings, seed: 
     assert history(settings, seed, 50) == changes
 
 
-@examples(max_examples=60)
 @given(SETTINGS, st.integers(), st.lists(st.floats(0, 50), max_size=30))
 def test_asking_more_often_changes_nothing(
     settings: OnOffSettings, seed: int, asked: list[float]

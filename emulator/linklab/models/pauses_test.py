@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
@@ -98,7 +97,6 @@ def test_what_a_pause_does(pause: Pause, during: dict[str, object]) -> None:
     assert states == {BASE, replace(BASE, pause="stall", **during)}  # type: ignore[arg-type]
 
 
-@examples(max_examples=50)
 @given(
     st.builds(
         Pause,

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.models.roaming import (
@@ -238,7 +237,6 @@ DASH = RoamingSettings(
 """Out of reach when the handover ends, with a wait before the next one can begin."""
 
 
-@examples(max_examples=60)
 @given(walks(), FORCED)
 @example(DASH, [])
 def test_every_break_is_as_long_as_stated(
@@ -283,7 +281,6 @@ def test_places_are_at_the_origin_unless_told() -> None:
     assert RoamingSettings((AccessPoint("ap"),)).path == (Waypoint(0, 0, 0),)
 
 
-@examples(max_examples=60)
 @given(walks(), FORCED, st.lists(st.floats(0, 60), max_size=30))
 def test_asking_more_or_less_often_changes_nothing(
     settings: RoamingSettings, forced: list[tuple[float, None]], asked: list[float]
@@ -296,7 +293,6 @@ def test_asking_more_or_less_often_changes_nothing(
         assert (attached.access_point, attached.lease) == (expected.access_point, expected.lease)
 
 
-@examples(max_examples=60)
 @given(walks(), st.integers(1, 1000))
 def test_later_is_the_same_later(settings: RoamingSettings, beacons: int) -> None:
     shift_s = beacons * BEACON_S
@@ -309,7 +305,6 @@ def test_later_is_the_same_later(settings: RoamingSettings, beacons: int) -> Non
         assert shifted_s == pytest.approx(t_s + shift_s, abs=1e-6) or t_s == 0
 
 
-@examples(max_examples=60)
 @given(walks(), st.floats(0, 40))
 def test_signals_are_those_of_the_distance(settings: RoamingSettings, t_s: float) -> None:
     attached = made(settings).at(t_s)

@@ -2,7 +2,6 @@ from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
@@ -145,7 +144,6 @@ SETTINGS = st.builds(
 )
 
 
-@examples(max_examples=60)
 @given(TIMES, TIMES, SETTINGS)
 def test_every_packet_passes_in_time(
     down: list[float], up: list[float], settings: RrcSettings
@@ -157,14 +155,12 @@ def test_every_packet_passes_in_time(
     assert all(seen_s - come_s <= longest_s for _, come_s, seen_s in queues.passed)
 
 
-@examples(max_examples=60)
 @given(TIMES, TIMES, SETTINGS)
 def test_the_same_again(down: list[float], up: list[float], settings: RrcSettings) -> None:
     first = drive(Queues(down, up), 25, settings)
     assert first == drive(Queues(down, up), 25, settings)
 
 
-@examples(max_examples=60)
 @given(TIMES, st.integers(1, 500))
 def test_later_is_the_same_later(up: list[float], cycles: int) -> None:
     """By whole DRX cycles, which stand still."""

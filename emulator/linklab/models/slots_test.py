@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
@@ -123,7 +122,6 @@ def test_the_last_second_is_slower() -> None:
     assert slower == pytest.approx([0.81] * 4, rel=1e-6)
 
 
-@examples(max_examples=50)
 @given(
     st.builds(
         SlotSettings,

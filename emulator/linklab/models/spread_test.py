@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
@@ -48,7 +47,6 @@ def test_neighbours_are_alike_for_as_long_as_stated() -> None:
         )
 
 
-@examples(max_examples=50)
 @given(st.integers(), st.floats(0.1, 600), st.floats(0.02, 60), st.integers(1000, 200_000_000))
 def test_rates_are_above_zero_and_a_seed_repeats_them(
     seed: int, memory_s: float, step_s: float, low: int

@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.models.stations import ALONE, Stations, StationSettings
@@ -28,7 +27,6 @@ def test_nobody() -> None:
     assert stations.next_s() == math.inf
 
 
-@examples(max_examples=60)
 @given(SETTINGS, st.integers())
 def test_one_at_a_time_changes_at_the_time_announced(settings: StationSettings, seed: int) -> None:
     history = changes(Stations(settings, Random(seed)), 20)
@@ -39,7 +37,6 @@ def test_one_at_a_time_changes_at_the_time_announced(settings: StationSettings, 
     assert changes(Stations(settings, Random(seed)), 20) == history
 
 
-@examples(max_examples=60)
 @given(SETTINGS, st.integers(), st.lists(st.floats(0, 50), max_size=30))
 def test_asking_more_often_changes_nothing(
     settings: StationSettings, seed: int, asked: list[float]

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from linklab.core.frames import ACK_BYTES, FRAME_BYTES, SEGMENT_BYTES
@@ -237,7 +236,6 @@ BASES = st.builds(
 )
 
 
-@examples(max_examples=60)
 @given(
     networks(), BASES, st.integers(), st.lists(st.tuples(st.floats(0, 3), st.none()), max_size=2)
 )

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import scenario
@@ -307,7 +307,6 @@ links:
 """
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from([*events.LIVE.keys.all, *OLD]),
     st.none()

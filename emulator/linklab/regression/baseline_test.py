@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.regression import baseline
@@ -75,7 +75,6 @@ def test_a_workload_s_figures_have_a_mapping_of_their_own() -> None:
         baseline.parse(text.replace("page_load_s", "page_s"), "x")
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1), cells)
 def test_what_is_written_is_read(reason: str, found: dict[Cell, Values]) -> None:
     made = Baseline(reason, "2026-11-21", FINGERPRINT, found)

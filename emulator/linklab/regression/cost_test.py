@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.regression.cost import gate
@@ -32,7 +32,6 @@ def test_what_is_beyond_its_limit_is_named() -> None:
     ]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0.01, 10), st.floats(0.01, 10)), min_size=1, max_size=9),
     st.floats(0.1, 10),

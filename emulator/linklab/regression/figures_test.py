@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.regression import figures
@@ -61,7 +61,6 @@ def test_what_is_no_bound_is_refused_and_what_is_allowed_said(text: str) -> None
         parse_bound(BY_BOUND["download"], text)
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1), st.floats(0, 10), st.floats(0, 1000))
 def test_the_larger_of_both_is_allowed(relative: float, absolute: float, value: float) -> None:
     allowed = Bound(relative, absolute).allowed(value)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.regression import verdict
@@ -93,7 +93,6 @@ def test_what_a_program_tells_all_of_a_sudden_and_a_failure_are_worse_than_any_b
     assert moved(None) == {"the download fails": None}
 
 
-@settings(deadline=None)
 @given(values, values)
 def test_movements_beyond_a_bound_are_the_deviations(one: Values, other: Values) -> None:
     worse = {
@@ -106,13 +105,11 @@ def test_movements_beyond_a_bound_are_the_deviations(one: Values, other: Values)
     }
 
 
-@settings(deadline=None)
 @given(values)
 def test_the_same_figures_never_deviate(now: Values) -> None:
     assert not verdict.deviations(now, now, EXACT)
 
 
-@settings(deadline=None)
 @given(values, values)
 def test_what_is_worse_one_way_is_better_the_other(one: Values, other: Values) -> None:
     there = verdict.deviations(one, other, EXACT)
@@ -123,7 +120,6 @@ def test_what_is_worse_one_way_is_better_the_other(one: Values, other: Values) -
         assert (forth.worse and home.worse) if untold else (forth.worse != home.worse)
 
 
-@settings(deadline=None)
 @given(values, values, st.floats(0, 1), st.floats(0, 1))
 def test_wider_bounds_never_find_more(one: Values, other: Values, a: float, b: float) -> None:
     narrow = {each.bound: Bound(min(a, b), min(a, b)) for each in FIGURES}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import scenario
@@ -161,7 +161,6 @@ def test_three_links_are_told_apart(tmp_path: Path) -> None:
         plotting.of_run("a run", states, {}, 2.5, BOTH)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.from_regex(r"[a-zA-Z][a-z]{0,3}", fullmatch=True), min_size=1, max_size=8, unique=True

@@ -49,6 +49,7 @@ Any mistake in the file raises one ScenarioError with file, line and what is all
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -135,8 +136,9 @@ def names(directory: Path = DIRECTORY) -> list[str]:
     return NamedFiles("publication", (".yaml",), ScenarioError).names(directory)
 
 
+@functools.cache
 def find(name: str, directory: Path = DIRECTORY) -> Publication:
-    """Returns the publication of a name. Raises ScenarioError."""
+    """Returns the publication of a name, read once per process. Raises ScenarioError."""
     path = directory / f"{name}.yaml"
     return parse(document.read(path, path.name), path.name, energy_models(name))
 

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.core.link_state import Direction
@@ -53,7 +53,6 @@ def test_what_comes_after_the_download_is_none() -> None:
     assert stalled_s(records, 1.2) == pytest.approx(0.5)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3000)), max_size=40))
 def test_a_stall_is_no_longer_than_the_download(steps: list[tuple[int, int]]) -> None:
     wifi = lte = 0

@@ -11,7 +11,6 @@ from typing import Any
 from linklab.core import units
 from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
-from linklab.report import plot_terminal, run_plot
 
 _COLUMNS = 79
 
@@ -37,6 +36,8 @@ def sections(runs: Sequence[Noted]) -> list[tuple[str, str]]:
 
 
 def _section(run: Noted) -> str:
+    from linklab.report import plot_terminal, run_plot  # Only failed tests need them.
+
     try:
         drawn = plot_terminal.text(run_plot.of_run(Path(run["run_dir"])), _COLUMNS)
     except (ValueError, OSError) as error:

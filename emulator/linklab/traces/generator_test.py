@@ -4,7 +4,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.traces.generator import RateProcess, TraceRecipe, _poisson, generate
@@ -107,7 +107,6 @@ recipes = st.builds(
 )
 
 
-@settings(max_examples=50)
 @given(recipes)
 def test_any_recipe_makes_whole_packets_in_samples_of_100_ms(made: TraceRecipe) -> None:
     trace = list(generate(made))
@@ -120,7 +119,6 @@ def test_any_recipe_makes_whole_packets_in_samples_of_100_ms(made: TraceRecipe) 
             assert rate % (1514 * 8 * 10) == 0
 
 
-@settings(max_examples=20)
 @given(recipes)
 def test_the_same_seed_makes_the_same_trace(made: TraceRecipe) -> None:
     assert list(generate(made)) == list(generate(made))
