@@ -33,7 +33,6 @@ type getFlags struct {
 	requestFlags
 	metrics metricsFlags
 	slice   string
-	once    bool
 	// remoteName and serverName say where the name of the file comes from.
 	remoteName bool
 	serverName bool
@@ -87,7 +86,6 @@ says; the names of these flags are curl's.`,
 	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL); - is standard output")
 	flags.BoolVarP(&f.remoteName, "remote-name", "O", false, "name the file as the URL does, as without --output")
 	flags.BoolVarP(&f.serverName, "remote-header-name", "J", false, "name it as the server does (Content-Disposition), if it does; no file is replaced")
-	flags.BoolVar(&f.once, "once", false, "request the whole file first, as for a URL that works once; other links help if the server answers them, too")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
 	flags.BoolVar(&f.resume, "resume", true, "begin with what an earlier call left, and leave what the next one can use")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
@@ -200,7 +198,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 	if o, err = f.engineFlags.options(command.Flags()); err != nil {
 		return o, err
 	}
-	o.URL, o.Verified, o.Slice, o.Once = u, checksum != nil, slice, f.once
+	o.URL, o.Verified, o.Slice = u, checksum != nil, slice
 	if err := r.into(&o, u, authorization); err != nil {
 		return o, err
 	}

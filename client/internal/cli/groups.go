@@ -27,7 +27,7 @@ var flagGroups = []flagGroup{
 	{"Flags for failing links", "give-up lowest-rate wireless-file"},
 	{"Flags for limits of links", "cap rate-limit"},
 	{"Flags for name servers, addresses and TLS", "dns ipv4 ipv6 min-tls-version tls-legacy ca-file"},
-	{"Flags for requests", "header user-agent max-redirs once"},
+	{"Flags for requests", "header user-agent max-redirs"},
 	{"Flags for measurements", "run-dir metrics metrics-label"},
 }
 

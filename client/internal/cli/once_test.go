@@ -70,7 +70,7 @@ func TestURLsThatWorkOnce(t *testing.T) {
 						t.Parallel()
 						name := filepath.Join(t.TempDir(), "copy")
 						begun := time.Now()
-						arguments := append([]string{"get", url + how[0], "-o", name, "--quiet", "--once", "--link", "wifi=lo", "--link", "lte=lo"}, append(flags, how[1:]...)...)
+						arguments := append([]string{"get", url + how[0], "-o", name, "--quiet", "--link", "wifi=lo", "--link", "lte=lo"}, append(flags, how[1:]...)...)
 						exit, stdout, stderr := run(arguments...)
 						got, _ := os.ReadFile(name)
 						if strings.Contains(strings.Join(how, " "), "-o -") {
@@ -86,12 +86,23 @@ func TestURLsThatWorkOnce(t *testing.T) {
 	}
 }
 
-// A URL that works once is used up by the first range. The error says what helps.
-func TestAURLThatIsUsedUp(t *testing.T) {
+// A server may serve one request after the other: the first answer, which waits for a second one, goes on.
+func TestAServerThatServesOneRequestAtATime(t *testing.T) {
 	t.Parallel()
-	url, flags := serve(t, newOnceServer(true, http.StatusForbidden))
-	exit, _, stderr := run(append([]string{"get", url, "-o", filepath.Join(t.TempDir(), "copy"), "--quiet", "--link", "wifi=lo", "--link", "lte=lo"}, flags...)...)
-	if exit != 1 || !strings.Contains(stderr, "if the URL works once, take a new one with --once") {
-		t.Errorf("exit code %d, stderr %s", exit, stderr)
+	for protocol, serve := range map[string]func(*testing.T, http.Handler) (string, []string){"HTTP/2": serve, "HTTP/1.1": serveHTTP1} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				content(w, r)
+			}))
+			name := filepath.Join(t.TempDir(), "copy")
+			exit, _, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "10s", "--link", "wifi=lo", "--link", "lte=lo"}, flags...)...)
+			if got, _ := os.ReadFile(name); exit != 0 || !bytes.Equal(got, file) {
+				t.Errorf("exit code %d, %d of %d bytes, stderr %s", exit, len(got), len(file), stderr)
+			}
+		})
 	}
 }

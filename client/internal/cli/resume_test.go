@@ -147,7 +147,22 @@ func leavePart(t *testing.T, refuse *atomic.Bool, arguments []string, part strin
 	refuse.Store(false)
 }
 
-// partly serves the file. While refuse is set, it refuses the second half and the whole.
+// cutBody ends the connection after so many bytes of an answer.
+type cutBody struct {
+	http.ResponseWriter
+	left int
+}
+
+func (b *cutBody) Write(p []byte) (int, error) {
+	n, _ := b.ResponseWriter.Write(p[:min(len(p), b.left)])
+	if b.left -= n; b.left == 0 {
+		http.NewResponseController(b.ResponseWriter).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	return n, nil
+}
+
+// partly serves the file. While refuse is set, it cuts each answer, and refuses the second half and the whole.
 func partly(refuse *atomic.Bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var from int
@@ -156,6 +171,9 @@ func partly(refuse *atomic.Bool) http.HandlerFunc {
 		if refuse.Load() && (from > 200_000 || isWhole) {
 			http.Error(w, "no", http.StatusForbidden)
 			return
+		}
+		if refuse.Load() {
+			w = &cutBody{w, 250_000}
 		}
 		content(w, r)
 	}
@@ -269,6 +287,8 @@ func TestAPortalNeverShrinksThePart(t *testing.T) {
 				page(w, r)
 			case isOver:
 				http.Error(w, "no", http.StatusForbidden)
+			case served > 0:
+				content(&cutBody{w, 250_000}, r)
 			default:
 				content(w, r)
 			}

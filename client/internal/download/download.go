@@ -68,8 +68,6 @@ type Options struct {
 	// set, says so of one whose size is not known.
 	Part  ranges.Range
 	Slice *Slice
-	// Once says that the URL may work once: the first request is for the whole file.
-	Once bool
 	// IsSlowToAnswer says that the server is known to take long for each answer.
 	IsSlowToAnswer bool
 	// Pool, if set, has connections of earlier downloads, and keeps those of
@@ -181,8 +179,10 @@ type download struct {
 	requests int
 	// ranged says that the server answered a range as such.
 	ranged bool
-	// repeats says that the server answered another request than one for the whole file: the URL works again.
+	// repeats says that the server answered a second request: the URL works again.
 	repeats bool
+	// isSerial says that the server may serve one request after the other.
+	isSerial bool
 	// unranged counts how often links were told that they cannot, since bytes came.
 	unranged int
 	// race is set if the server can only send the resource as a whole.
@@ -305,6 +305,7 @@ func (d *download) follow(ctx context.Context) {
 		}
 		d.mu.Lock()
 		d.assign()
+		d.fetcher.goOn()
 		if d.race != nil {
 			d.race.proceed()
 		}
@@ -318,7 +319,7 @@ func (d *download) assign() {
 		return
 	}
 	for _, c := range d.connections {
-		if c.session != nil && c.newest == nil && !d.asker.isOpening(c) {
+		if c.session != nil && (c.newest == nil || c.newest.isHeld) && !d.asker.isOpening(c) {
 			d.fetcher.request(c)
 		}
 	}

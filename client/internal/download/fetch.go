@@ -95,6 +95,8 @@ func (f *fetcher) trouble(c *connection, s *session, err error) {
 	case f.d.ctx.Err() != nil:
 	case errors.As(err, new(sinkError)):
 		f.d.cancel(err)
+	case f.d.refusals.isUsedUp(c, err):
+		f.d.refusals.spend(c, err)
 	case errors.As(err, &redirect) && !c.isFirst():
 		f.d.closer.remove(c, time.Since(f.d.start))
 	case errors.As(err, &redirect):
@@ -158,7 +160,11 @@ func (f *fetcher) receive(ctx context.Context, c *connection, r *request, opened
 			_, _ = body.Read(nil)
 			memory = block.Get()
 		}
-		n, readErr := body.Read(memory[filled:])
+		room := memory[filled:]
+		if r.isWhole {
+			room = room[:min(len(room), f.hold(ctx, c, r))]
+		}
+		n, readErr := body.Read(room)
 		kept, last := f.countRead(r, n)
 		filled += kept
 		if filled > 0 && (filled >= unit || last || readErr != nil) {
@@ -204,9 +210,6 @@ func (f *fetcher) body(ctx context.Context, c *connection, r *request, opened *o
 func (f *fetcher) countRead(r *request, n int) (kept int, last bool) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	if quantity.Bytes(n) >= r.left() && r.isWhole && !f.d.repeats {
-		f.takeBack(r)
-	}
 	kept = int(min(quantity.Bytes(n), r.left()))
 	r.received += quantity.Bytes(kept)
 	r.wasted += quantity.Bytes(n - kept)
@@ -241,6 +244,7 @@ func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 		f.d.record(now, &rundir.End{Link: c.link.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Complete})
 		f.d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		f.d.hedger.endOther(r, now)
+		f.hurry()
 		f.d.completeIfAllArrived(now)
 	}
 	if f.d.policy.due(c, r, now) {
@@ -255,7 +259,7 @@ func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now time.Duration) {
 	if r.received == bytes {
 		r.first = now
-		f.d.repeats = f.d.repeats || !r.isWhole
+		f.worksAgain(c, r)
 		f.d.record(now, &rundir.FirstByte{Link: c.link.Name, ID: r.id})
 		c.delays = append(c.delays[max(0, len(c.delays)-delaySamples+1):], now-r.issued)
 		f.answered(c, r.session, r.issued, now)
@@ -289,6 +293,27 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 	r.proof.Fresh(fresh, r.received == r.Length && r.Length >= f.d.part.Length)
 	if fresh == 0 {
 		f.d.watchdog.pay()
+	}
+}
+
+// worksAgain takes note of the first bytes of a request. After a second one the URL works again.
+func (f *fetcher) worksAgain(c *connection, r *request) {
+	if r.isWhole || f.d.repeats || c.url.String() != f.d.origin.url.String() {
+		return
+	}
+	f.d.repeats = true
+	for _, l := range f.d.links {
+		l.isSpent = false
+	}
+	f.hurry()
+}
+
+// hurry has the answer to the request for the whole file end or go on, if it is held.
+func (f *fetcher) hurry() {
+	for _, c := range f.d.connections {
+		if r := c.whole(); r != nil {
+			notify(r.more)
+		}
 	}
 }
 

@@ -48,7 +48,6 @@ func (m *monitor) look(ctx context.Context) {
 				}
 			}
 		}
-		m.d.asker.openRest()
 		m.d.policy.maintain(now)
 		m.d.assign()
 		m.d.watchdog.giveUp(now)
@@ -118,7 +117,7 @@ func (m *monitor) check(c *connection, now time.Duration) {
 func (m *monitor) listen(c *connection, s *session, now time.Duration) (heard bool) {
 	received := s.Received()
 	heard = received != s.heard
-	awaited := len(c.on(s)) > 0 || c.asking == s || m.d.race.on(c, s)
+	awaited := slices.ContainsFunc(c.on(s), (*request).isAwaited) || c.asking == s || m.d.race.on(c, s)
 	switch {
 	case heard:
 		s.lateAt = now

@@ -38,11 +38,11 @@ type opening struct {
 // the first ones are not worth asking for before that is known.
 func (a *asker) isNew() bool { return a.d.Slice == nil && a.earlier == nil }
 
-// open asks on a connected link for the next bytes that nobody has asked for, or for the whole file, of which others
-// take their part later.
+// open asks on a connected link for the next bytes that nobody has asked for. With Rescue the first one that is
+// connected asks for the whole file, of which others take their part later: the URL may work once.
 func (a *asker) open(c *connection) {
 	switch {
-	case !a.d.Once:
+	case !a.d.Rescue:
 		a.openFor(c, schedule.OpeningOrder)
 	case !a.awaitsWhole():
 		a.openFor(c, ranges.ToEnd)
@@ -59,7 +59,7 @@ func (a *asker) awaitsWhole() bool {
 
 // openFor asks for so many.
 func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
-	if len(a.openings) == 0 || a.d.Once {
+	if len(a.openings) == 0 || bytes == ranges.ToEnd {
 		a.opened = 0
 	}
 	proof := new(transport.Proof)
@@ -67,7 +67,7 @@ func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
 	o := &opening{
 		proof:    proof,
 		part:     ranges.Range{Offset: quantity.Bytes(a.opened) * schedule.OpeningOrder, Length: bytes},
-		isWhole:  bytes == ranges.ToEnd && a.opened == 0,
+		isWhole:  bytes == ranges.ToEnd,
 		link:     c,
 		on:       c.session,
 		sent:     time.Since(a.d.start),
@@ -105,10 +105,6 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
 		a.unopened(c, o)
 	default:
-		if a.d.Once && a.d.window != nil && !o.resource.NoRanges {
-			// A reader does not let one answer be read while others bring what comes later.
-			o.resource.NoRanges, o.body = true, &transport.WholeBody{ReadCloser: o.body}
-		}
 		if o.resource.NoRanges {
 			a.whole = o
 		}
@@ -120,6 +116,7 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 			return
 		}
 		a.adopt()
+		a.lead(o)
 		a.d.assign()
 		a.fill()
 	}
@@ -165,6 +162,11 @@ func (a *asker) adopt() {
 			continue // It takes part in the race.
 		}
 		o.part.Length = min(o.part.Length, a.d.part.End()-o.part.Offset)
+		if o.isWhole {
+			if o.part.Length = min(o.part.Length, a.d.limit()); !o.link.link.isSlowToAnswer {
+				o.part.Length = min(o.part.Length, schedule.OpeningOrder)
+			}
+		}
 		usable := a.d.payload != nil && o.link.session == o.on && o.part.Length > 0 && o.part.End() <= a.d.limit()
 		if !usable || o.isAnswered() && o.err != nil || !a.d.payload.TakeAll(o.part) {
 			o.drop()
@@ -173,6 +175,28 @@ func (a *asker) adopt() {
 		a.d.fetcher.issue(o.link, o.part, "", o, now)
 	}
 	a.openings = nil
+}
+
+// lead has all links ask where the file was found, without the redirects that led there: whether that URL works again is
+// known then. What the first answer took, another one will take.
+func (a *asker) lead(o *opening) {
+	if !a.d.Rescue || a.d.payload == nil {
+		return
+	}
+	to := a.d.origin.url
+	for _, c := range a.d.connections {
+		if o.link.link.isSlowToAnswer && len(c.delays) == 0 {
+			c.link.isSlowToAnswer = true
+			c.delays = append(c.delays, time.Since(a.d.start)-o.sent)
+		}
+		if c.url.String() == to.String() {
+			continue
+		}
+		isElsewhere := transport.Address(c.url) != transport.Address(to) || c.url.Scheme != to.Scheme
+		if c.url = to; isElsewhere && c.session != nil {
+			a.d.closer.lose(c, c.session)
+		}
+	}
 }
 
 func (o *opening) isAnswered() bool {
@@ -217,18 +241,4 @@ func (o *opening) drop() {
 // isOpening reports whether the link's connection awaits its first answer.
 func (a *asker) isOpening(c *connection) bool {
 	return a.d.policy.opensWithRange() && c.asking == c.session
-}
-
-// openRest asks for all that nobody has asked for where the server takes long to answer
-// the openings: to ask when it has would take as long again.
-func (a *asker) openRest() {
-	if a.d.payload != nil || a.d.race != nil || len(a.openings) == 0 || a.openings[len(a.openings)-1].part.Length == ranges.ToEnd {
-		return
-	}
-	for _, o := range a.openings {
-		if o.link.session == o.on && o.link.asking == o.on && o.on.wait.since > 0 {
-			a.openFor(o.link, ranges.ToEnd)
-			return
-		}
-	}
 }

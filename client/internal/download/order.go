@@ -3,12 +3,14 @@ package download
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -26,7 +28,101 @@ func (f *fetcher) request(c *connection) {
 		f.d.fail(c, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
 		return
 	}
+	if r := c.whole(); r != nil && r.limit == assigned.Offset && (!f.d.repeats || !c.session.AsksAtOnce()) {
+		f.extend(c, r, assigned.Length)
+		return
+	}
 	f.issue(c, assigned, from, nil, now)
+}
+
+// extend has the answer to the request for the whole file go on for so many bytes.
+func (f *fetcher) extend(c *connection, r *request, bytes quantity.Bytes) {
+	f.shrink(c, r, -bytes)
+	c.newest = r
+	f.await(c)
+	notify(r.more)
+}
+
+// goOn has the answer to the request for the whole file bring what other links of the URL are refused.
+func (f *fetcher) goOn() {
+	for _, c := range f.d.connections {
+		if r := c.whole(); r != nil && c.link.isSpent {
+			next := ranges.Range{Offset: r.limit, Length: min(r.End(), f.d.limit()) - r.limit}
+			f.extend(c, r, f.d.payload.TakeBeginning(next))
+		}
+	}
+}
+
+// hold returns how many bytes of the answer to the request for the whole file may be read now. The last one that is
+// wanted waits until another request tells whether the URL works again, or the answer goes on: then the rest may be read.
+// A server may serve one request after the other, so that it does not wait for long.
+func (f *fetcher) hold(ctx context.Context, c *connection, r *request) int {
+	for {
+		f.d.mu.Lock()
+		if f.isProbed(r) && r.left() <= 1 && (c.newest == r || c.newest == nil) {
+			f.request(c)
+		}
+		if f.isProbed(r) && r.left() <= 1 && f.d.isSerial {
+			f.takeBack(c, r)
+		}
+		left, isProbed := r.left(), f.isProbed(r)
+		r.isHeld = isProbed && left <= 1
+		isHeld, patience := r.isHeld, max(transfer.LeastSilence, 2*c.rtt.Last)
+		f.d.mu.Unlock()
+		switch {
+		case !isProbed:
+			return math.MaxInt
+		case !isHeld:
+			return int(left) - 1
+		}
+		timer := time.NewTimer(patience)
+		select {
+		case <-ctx.Done():
+		case <-r.more:
+		case <-timer.C:
+			f.d.mu.Lock()
+			f.d.isSerial = f.takeBack(c, r) || f.d.isSerial
+			f.d.mu.Unlock()
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return 1
+		}
+	}
+}
+
+// takeBack has the answer to the request for the whole file bring what another request is for that has no answer. It
+// reports whether there is one.
+func (f *fetcher) takeBack(c *connection, r *request) bool {
+	if !f.isProbed(r) {
+		return false
+	}
+	for _, other := range f.d.connections {
+		for _, next := range other.active {
+			if next.Offset == r.limit && next.received == 0 {
+				left := f.drop(other, next, time.Since(f.d.start))
+				f.release(next, left)
+				f.extend(c, r, f.d.payload.TakeBeginning(left))
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isProbed reports whether other requests may tell that the answer to this one has to go on.
+func (f *fetcher) isProbed(r *request) bool {
+	return !f.d.repeats && !r.dropped && f.d.payload.Lacks(r.limit)
+}
+
+// whole is the connection's request for the whole file, if it goes on.
+func (c *connection) whole() *request {
+	for _, r := range c.active {
+		if r.isWhole && !r.dropped && r.left() > 0 {
+			return r
+		}
+	}
+	return nil
 }
 
 // issue sends a request, or goes on with the one that opened is about. from is
@@ -56,6 +152,13 @@ func (f *fetcher) issue(c *connection, assigned ranges.Range, from string, opene
 	c.expected += assigned.Length
 	f.await(c)
 	c.link.Meter.Start(now)
+	if opened != nil {
+		if r.isWhole = opened.isWhole; r.isWhole {
+			r.Length, r.more = f.d.part.End()-r.Offset, make(chan struct{}, 1)
+		}
+		r.issued = opened.sent
+		r.cancel = func() { cancel(); opened.cancel() }
+	}
 	f.d.record(now, &rundir.Request{
 		Link:   c.link.Name,
 		ID:     r.id,
@@ -64,11 +167,6 @@ func (f *fetcher) issue(c *connection, assigned ranges.Range, from string, opene
 		Rate:   float64(c.link.Meter.Rate(now)),
 		From:   from,
 	})
-	if opened != nil {
-		r.isWhole = opened.isWhole
-		r.issued = opened.sent
-		r.cancel = func() { cancel(); opened.cancel() }
-	}
 	f.d.fetches.Add(1)
 	f.d.wg.Go(func() { f.fetch(ctx, c, r, opened) })
 }
@@ -95,37 +193,12 @@ func (f *fetcher) failedOver(c, to *connection, bytes quantity.Bytes, reason str
 }
 
 // release makes bytes free that were assigned to a request, unless its duplicate
-// brings them. If the URL may work once, an answer brings them that goes on with them.
+// brings them.
 func (f *fetcher) release(r *request, left ranges.Range) {
 	if r.detach() != nil || f.d.payload == nil {
 		return
 	}
 	f.d.payload.Release(left)
-	if !f.d.Once {
-		return
-	}
-	for _, c := range f.d.connections {
-		for _, other := range c.active {
-			if other.left() > 0 {
-				next := ranges.Range{Offset: other.limit, Length: other.End() - other.limit}
-				f.shrink(c, other, -f.d.payload.TakeBeginning(next))
-				f.await(c)
-			}
-		}
-	}
-}
-
-// takeBack has the answer to the request for the whole file go on where another request has no answer yet: the URL
-// may work once.
-func (f *fetcher) takeBack(r *request) {
-	for _, c := range f.d.connections {
-		for _, other := range c.active {
-			if other.Offset == r.limit && other.received == 0 {
-				f.release(other, f.drop(c, other, time.Since(f.d.start)))
-				return
-			}
-		}
-	}
 }
 
 // shrink takes the last bytes off what is wanted of a request.
@@ -140,7 +213,7 @@ func (f *fetcher) ended(c *connection, r *request, now time.Duration) {
 	for _, l := range f.d.links {
 		l.isSpent = l.isSpent && !r.isWhole && l != c.link
 	}
-	if tail := r.tail(); tail > 0 {
+	if tail := c.tail(r, now); tail > 0 {
 		r.session.stale, r.session.lateAt = r.session.Unread()+tail, now
 	}
 	if c.newest == r && r.dropped {

@@ -106,11 +106,33 @@ func (rf *refusals) exclude(c *connection, err error) {
 	rf.d.cancel(rf.d.watchdog.problems())
 }
 
-// isAnswered reports whether an answer to another request of the link arrives, or of any link to one for the whole file.
-func (rf *refusals) isAnswered(l *linkState) bool {
-	return slices.ContainsFunc(rf.d.connections, func(c *connection) bool {
-		return slices.ContainsFunc(c.active, func(r *request) bool { return r.isWhole || c.link == l && r.received > 0 })
-	})
+// isUsedUp reports whether a URL may work once: the first answer goes on, no second request was answered, and this one
+// leads elsewhere or is refused.
+func (rf *refusals) isUsedUp(c *connection, err error) bool {
+	goesOn := slices.ContainsFunc(rf.d.connections, func(other *connection) bool { return other.whole() != nil })
+	if rf.d.repeats || !goesOn {
+		return false
+	}
+	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
+	isSame := c.url.String() == rf.d.origin.url.String()
+	switch {
+	case errors.As(err, &status):
+		return isSame && !status.Temporary()
+	case errors.As(err, &mismatch):
+		return !mismatch.SameSize
+	case errors.As(err, new(*transport.RedirectError)):
+		return isSame
+	}
+	return isDoubtful(err) || errors.Is(err, transport.ErrNoRanges)
+}
+
+// spend has the link ask for nothing while the first answer goes on.
+func (rf *refusals) spend(c *connection, err error) {
+	c.problem, c.link.isSpent = err, true
+	if !c.isFirst() && c.whole() == nil {
+		rf.d.closer.remove(c, time.Since(rf.d.start))
+	}
+	rf.d.fetcher.goOn()
 }
 
 // failed leaves the link alone, connects it again, or excludes it, as the
@@ -121,19 +143,10 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 	isStatus := errors.As(err, &status)
 	waits := isStatus && status.Temporary()
 	tooLong := waits && rf.d.GiveUp > 0 && status.RetryAfter > rf.d.GiveUp
-	if isStatus && rf.d.payload != nil && !rf.d.Once && transport.MayBeUsedUp(status.Code) {
-		err = fmt.Errorf("%w; if the URL works once, take a new one with --once", err)
-	}
 	c.problem = err
 	switch {
 	case isDoubtful(err):
 		rf.doubt(c, s, err, now)
-	case isStatus && !waits && rf.d.Once && rf.isAnswered(c.link):
-		// The URL may work once. Nobody asks again while an answer goes on.
-		c.link.isSpent = true
-		if !c.isFirst() {
-			rf.d.closer.remove(c, now)
-		}
 	case errors.Is(err, transport.ErrNoRanges) && rf.d.payload == nil:
 	case errors.Is(err, transport.ErrNoRanges) && (!rf.d.ranged || c.failures >= mostWhole-1):
 		rf.d.startRace(err)

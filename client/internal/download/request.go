@@ -32,8 +32,10 @@ type request struct {
 	alone bool
 	// dropped says that nothing more is wanted.
 	dropped bool
-	// isWhole says that the server was asked for the file to its end.
-	isWhole bool
+	// isWhole says that the server was asked for the file to its end. Before limit it is held until the URL is known
+	// to work again, or limit grows: more receives then.
+	isWhole, isHeld bool
+	more            chan struct{}
 	// duplicate is a request on another connection for what is left of this one. Of the
 	// duplicate, for which isDuplicate is true, it is the first request.
 	duplicate   *request
@@ -48,6 +50,9 @@ type request struct {
 	// proof is told of its new bytes.
 	proof *transport.Proof
 }
+
+// isAwaited reports whether bytes of the request are to be read.
+func (r *request) isAwaited() bool { return !r.isHeld }
 
 // next is the offset of the next byte that is to arrive.
 func (r *request) next() quantity.Bytes { return r.Offset + r.received }
@@ -73,6 +78,14 @@ func (r *request) wanted() quantity.Bytes { return r.limit - r.Offset }
 
 // tail is how much may arrive of what is not wanted any more.
 func (r *request) tail() quantity.Bytes { return min(r.End()-r.limit, maxStale) }
+
+// tail is that of a request; of one for the whole file what the link brings until the server knows.
+func (c *connection) tail(r *request, now time.Duration) quantity.Bytes {
+	if r.isWhole {
+		return min(r.tail(), quantity.Bytes(c.pace.Rate(now).Over(c.rtt.Last)))
+	}
+	return r.tail()
+}
 
 // complete reports whether all that is wanted has arrived.
 func (r *request) complete() bool { return !r.dropped && r.left() == 0 }

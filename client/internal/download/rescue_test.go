@@ -564,7 +564,11 @@ func TestServerFaults(t *testing.T) {
 			test := all[name]
 			t.Run(name+", "+algorithm, func(t *testing.T) {
 				t.Parallel()
-				summary, events := rescued(t, s, test.handler, test.want, nil)
+				want := test.want
+				if name == "encodes ranges" && strings.HasPrefix(algorithm, "adaptive") {
+					want = "" // Its first request is for the whole file, which is right.
+				}
+				summary, events := rescued(t, s, test.handler, want, nil)
 				if strings.HasPrefix(name, "429 with") {
 					for _, e := range of[*rundir.Request](events) {
 						if e.ID == 3 {

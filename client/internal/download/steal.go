@@ -61,8 +61,8 @@ func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Wor
 	// would be taken back for the same reason.
 	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
-	isYoung := v.r.received == 0 && (unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
-	if !isYoung && v.r.duplicate == nil && !t.view.isProbed(v.r) {
+	isYoung := v.r.received == 0 && (v.r.isWhole || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
+	if !isYoung && v.r.duplicate == nil {
 		t.victims.Offer(x, v, bytes)
 	}
 }

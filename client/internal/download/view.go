@@ -75,9 +75,6 @@ type requestView interface {
 	// how many seconds the reader can do without it.
 	awaited() (offset quantity.Bytes, isRead bool)
 	waits() float64
-	// isProbed reports whether the request is for the whole file, and the first one besides has no answer yet:
-	// the URL may work once.
-	isProbed(r *request) bool
 	// issue has a connection request a range that from had before. request has it request
 	// its next one.
 	issue(c *connection, r ranges.Range, from string, now time.Duration)
@@ -100,11 +97,6 @@ func (v fullRequestView) awaited() (offset quantity.Bytes, isRead bool) {
 		return 0, false
 	}
 	return v.d.payload.Missing().Offset, true
-}
-
-func (v fullRequestView) isProbed(r *request) bool {
-	isBeside := func(other *request) bool { return other != r }
-	return r.isWhole && !v.d.repeats && slices.ContainsFunc(v.d.connections, func(c *connection) bool { return slices.ContainsFunc(c.active, isBeside) })
 }
 
 func (v fullRequestView) waits() float64 { return v.d.waits }

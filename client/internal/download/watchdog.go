@@ -25,7 +25,7 @@ func (w *watchdog) giveUp(now time.Duration) {
 		waiting = !w.d.race.full
 	}
 	for _, c := range w.d.connections {
-		waiting = waiting || len(c.active) > 0
+		waiting = waiting || slices.ContainsFunc(c.active, (*request).isAwaited)
 	}
 	if !waiting {
 		w.d.balance.Moved = now // the sink takes no more

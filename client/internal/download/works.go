@@ -35,7 +35,7 @@ func (e *estimates) measured(now time.Duration) []schedule.Work {
 		for _, r := range c.active {
 			// The server sends one after the other, or so it may.
 			w.Left += w.Tail
-			w.Tail = r.tail()
+			w.Tail = c.tail(r, now)
 		}
 		w.Rate = c.pace.Rate(now)
 		if e.d.window != nil && len(c.active) == 0 && now-c.session.lateAt > firstSilence {

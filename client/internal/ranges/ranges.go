@@ -71,6 +71,11 @@ func (p *Payload) Free(limit quantity.Bytes) quantity.Bytes { return p.free.Belo
 // Arrived marks assigned bytes as arrived, and returns how many of them were missing.
 func (p *Payload) Arrived(r Range) quantity.Bytes { return p.missing.Remove(r) }
 
+// Lacks reports whether the byte at an offset is missing.
+func (p *Payload) Lacks(offset quantity.Bytes) bool {
+	return p.missing.Below(offset+1) > p.missing.Below(offset)
+}
+
 // Missing returns the first contiguous range of missing bytes.
 func (p *Payload) Missing() Range { return p.missing.First() }
 

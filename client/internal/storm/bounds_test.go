@@ -264,7 +264,7 @@ func (o *odd) run(t *testing.T) (out outcome) {
 		algorithm, most = "single", 0
 	}
 	options := options(n, algorithm, true, most)
-	options.GiveUp, options.LowestRate, options.Once = patience, 200, o.begins%2 == 1
+	options.GiveUp, options.LowestRate = patience, 200
 	if o.way == "to a pipe" {
 		options.Output = func() (download.Sink, error) { return output.Open(ctx, output.Standard, io.Discard, nil) }
 	}

@@ -64,15 +64,6 @@ func RefusesRanges(code int) bool {
 	return code >= http.StatusBadRequest
 }
 
-// MayBeUsedUp reports whether a server may answer so for a URL that works once.
-func MayBeUsedUp(code int) bool {
-	switch code {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
-		return true
-	}
-	return false
-}
-
 // StatusError is an answer without success.
 type StatusError struct {
 	Method string
