@@ -3,24 +3,27 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/linklab/linklab/client/internal/oddserver"
 )
 
 // onceServer answers the first GET of each URL, and refuses all later requests for it.
 type onceServer struct {
-	mu    sync.Mutex
-	used  map[string]bool
-	links int
-	file  http.Handler
-	code  int
+	mu     sync.Mutex
+	used   map[string]bool
+	links  int
+	file   http.Handler
+	refuse http.HandlerFunc
 }
 
 func (s *onceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -36,53 +39,57 @@ func (s *onceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.used[r.URL.String()] = isUsed || r.Method == http.MethodGet
 	s.mu.Unlock()
 	if isUsed {
-		http.Error(w, "used", s.code)
+		s.refuse(w, r)
 		return
 	}
 	s.file.ServeHTTP(w, r)
 }
 
-// small is the file, which takes half a second.
-var small = file[:1_500_000]
-
-// newOnceServer returns a server with or without ranges that refuses with a code.
-func newOnceServer(ranges bool, code int) *onceServer {
-	name := "whole"
-	if ranges {
-		name = "plain"
-	}
-	habit, _ := oddserver.Find(name)
-	slowly := oddserver.New(small, oddserver.WithHabit(habit), oddserver.WithRate(3_000_000))
-	return &onceServer{used: map[string]bool{}, file: slowly, code: code}
+// refusals are what servers answer for a URL that was used.
+var refusals = map[string]http.HandlerFunc{
+	"page": answerLogin,
+	"login": func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://127.0.0.1:1/login", http.StatusFound)
+	},
+	"reset": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 }
 
 // A URL may work once: whatever the server serves and refuses, the answer to the first request is the file.
 func TestURLsThatWorkOnce(t *testing.T) {
 	t.Parallel()
-	for protocol, serve := range map[string]func(*testing.T, http.Handler) (string, []string){"HTTP/2": serve, "HTTP/1.1": serveHTTP1} {
-		for _, ranges := range []bool{true, false} {
-			for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone} {
-				server := newOnceServer(ranges, code)
-				url, flags := serve(t, server)
-				url = strings.TrimSuffix(url, "/dir/file.bin")
-				for _, how := range [][]string{{"/file?token=a"}, {"/b/file"}, {"/c/file", "-o", "-"}, {"/to/file"}} {
-					t.Run(fmt.Sprint(protocol, ranges, code, how), func(t *testing.T) {
-						t.Parallel()
-						name := filepath.Join(t.TempDir(), "copy")
-						begun := time.Now()
-						arguments := append([]string{"get", url + how[0], "-o", name, "--quiet", "--link", "wifi=lo", "--link", "lte=lo"}, append(flags, how[1:]...)...)
-						exit, stdout, stderr := run(arguments...)
-						got, _ := os.ReadFile(name)
-						if strings.Contains(strings.Join(how, " "), "-o -") {
-							got = []byte(stdout)
-						}
-						if exit != 0 || !bytes.Equal(got, small) {
-							t.Errorf("exit code %d after %v, %d of %d bytes, stderr %s", exit, time.Since(begun), len(got), len(small), stderr)
-						}
-					})
-				}
+	for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone} {
+		refusals[strconv.Itoa(code)] = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "used", code) }
+	}
+	kinds := slices.Sorted(maps.Keys(refusals))
+	cases := uint64(24)
+	if n, err := strconv.ParseUint(os.Getenv("LINKLAB_ONCE_SERVERS"), 10, 64); err == nil {
+		cases = n
+	}
+	for seed := range cases {
+		draw := rand.New(rand.NewPCG(seed, 49))
+		size, habit, kind := 1+draw.IntN(2_000_000), []string{"plain", "whole"}[draw.IntN(2)], kinds[draw.IntN(len(kinds))]
+		protocol := draw.IntN(2)
+		path := []string{"/file?token=a", "/b/file", "/to/file"}[draw.IntN(3)]
+		how := [][]string{nil, {"-o", "-"}, {"--connections", "1"}, {"--connections", "3"}}[draw.IntN(4)]
+		rate := 200_000 * (1 + draw.IntN(40)) // bytes per second
+		t.Run(fmt.Sprint(seed, " ", size, habit, kind, protocol, path, how, rate), func(t *testing.T) {
+			t.Parallel()
+			found, _ := oddserver.Find(habit)
+			slowly := oddserver.New(file[:size], oddserver.WithHabit(found), oddserver.WithRate(rate))
+			server := &onceServer{used: map[string]bool{}, file: slowly, refuse: refusals[kind]}
+			serve := []func(*testing.T, http.Handler) (string, []string){serve, serveHTTP1}[protocol]
+			url, flags := serve(t, server)
+			name := filepath.Join(t.TempDir(), "copy")
+			arguments := append([]string{"get", strings.TrimSuffix(url, "/dir/file.bin") + path, "-o", name, "--quiet", "--give-up", "20s", "--link", "wifi=lo", "--link", "lte=lo"}, append(flags, how...)...)
+			exit, stdout, stderr := run(arguments...)
+			got, _ := os.ReadFile(name)
+			if slices.Contains(how, "-") {
+				got = []byte(stdout)
 			}
-		}
+			if exit != 0 || !bytes.Equal(got, file[:size]) {
+				t.Errorf("exit code %d, %d of %d bytes, stderr %s", exit, len(got), size, stderr)
+			}
+		})
 	}
 }
 

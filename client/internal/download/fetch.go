@@ -165,7 +165,7 @@ func (f *fetcher) receive(ctx context.Context, c *connection, r *request, opened
 			room = room[:min(len(room), f.hold(ctx, c, r))]
 		}
 		n, readErr := body.Read(room)
-		kept, last := f.countRead(r, n)
+		kept, last := f.countRead(c, r, n)
 		filled += kept
 		if filled > 0 && (filled >= unit || last || readErr != nil) {
 			if _, err := f.d.sink.WriteAt(memory[:filled], int64(offset)); err != nil {
@@ -207,9 +207,14 @@ func (f *fetcher) body(ctx context.Context, c *connection, r *request, opened *o
 
 // countRead decides how many of n bytes that arrived are wanted, and whether they
 // are the last.
-func (f *fetcher) countRead(r *request, n int) (kept int, last bool) {
+func (f *fetcher) countRead(c *connection, r *request, n int) (kept int, last bool) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
+	for r.isWhole && r.left() <= quantity.Bytes(n) && f.isProbed(r) {
+		if !f.takeBack(c, r) { // Another connection took the rest during the read.
+			break
+		}
+	}
 	kept = int(min(quantity.Bytes(n), r.left()))
 	r.received += quantity.Bytes(kept)
 	r.wasted += quantity.Bytes(n - kept)

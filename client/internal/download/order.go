@@ -91,8 +91,8 @@ func (f *fetcher) hold(ctx context.Context, c *connection, r *request) int {
 	}
 }
 
-// takeBack has the answer to the request for the whole file bring what another request is for that has no answer. It
-// reports whether there is one.
+// takeBack has the answer to the request for the whole file bring what another request is for that has no answer, or what
+// is free. It reports whether there is any.
 func (f *fetcher) takeBack(c *connection, r *request) bool {
 	if !f.isProbed(r) {
 		return false
@@ -107,7 +107,11 @@ func (f *fetcher) takeBack(c *connection, r *request) bool {
 			}
 		}
 	}
-	return false
+	// Or of which requests fail again and again.
+	next := ranges.Range{Offset: r.limit, Length: min(r.End(), f.d.limit()) - r.limit}
+	free := f.d.payload.TakeBeginning(next)
+	f.extend(c, r, free)
+	return free > 0
 }
 
 // isProbed reports whether other requests may tell that the answer to this one has to go on.

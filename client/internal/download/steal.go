@@ -62,7 +62,10 @@ func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Wor
 	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
 	isYoung := v.r.received == 0 && (v.r.isWhole || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
-	if !isYoung && v.r.duplicate == nil {
+	if v.r.isWhole && !t.view.repeats() {
+		bytes = min(bytes, v.r.left()-1) // The answer may be the only one.
+	}
+	if !isYoung && v.r.duplicate == nil && bytes > 0 {
 		t.victims.Offer(x, v, bytes)
 	}
 }

@@ -75,6 +75,8 @@ type requestView interface {
 	// how many seconds the reader can do without it.
 	awaited() (offset quantity.Bytes, isRead bool)
 	waits() float64
+	// repeats reports whether the URL is known to work again.
+	repeats() bool
 	// issue has a connection request a range that from had before. request has it request
 	// its next one.
 	issue(c *connection, r ranges.Range, from string, now time.Duration)
@@ -98,6 +100,8 @@ func (v fullRequestView) awaited() (offset quantity.Bytes, isRead bool) {
 	}
 	return v.d.payload.Missing().Offset, true
 }
+
+func (v fullRequestView) repeats() bool { return v.d.repeats }
 
 func (v fullRequestView) waits() float64 { return v.d.waits }
 
