@@ -280,14 +280,14 @@ func TestAPortalNeverShrinksThePart(t *testing.T) {
 			if r.Method == http.MethodGet && !isPortal {
 				served++
 			}
-			isOver := served > 3
+			isOver, isCut := served > 3, served > 0
 			mu.Unlock()
 			switch {
 			case isPortal:
 				page(w, r)
 			case isOver:
 				http.Error(w, "no", http.StatusForbidden)
-			case served > 0:
+			case isCut:
 				content(&cutBody{w, 250_000}, r)
 			default:
 				content(w, r)

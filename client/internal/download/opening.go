@@ -39,22 +39,28 @@ type opening struct {
 func (a *asker) isNew() bool { return a.d.Slice == nil && a.earlier == nil }
 
 // open asks on a connected link for the next bytes that nobody has asked for. With Rescue the first one that is
-// connected asks for the whole file, of which others take their part later: the URL may work once.
+// connected asks for the whole file, of which others take their part later: the URL may work once. They ask at once
+// where no answer comes soon: a server of one connection at a time may serve another one.
 func (a *asker) open(c *connection) {
+	isAwaited, isLate := a.awaited()
 	switch {
-	case !a.d.Rescue:
+	case !a.d.Rescue || isLate:
 		a.openFor(c, schedule.OpeningOrder)
-	case !a.awaitsWhole():
+	case !isAwaited:
 		a.openFor(c, ranges.ToEnd)
 	}
 }
 
-// awaitsWhole reports whether such a request may soon be answered.
-func (a *asker) awaitsWhole() bool {
+// awaited reports whether an opening may be answered, and whether one should have been.
+func (a *asker) awaited() (isAwaited, isLate bool) {
 	now := time.Since(a.d.start)
-	return slices.ContainsFunc(a.openings, func(o *opening) bool {
-		return !o.isAnswered() && o.link.session == o.on && o.link.alive() && now-o.sent < max(firstSilence, 2*o.link.rtt.Last)
-	})
+	for _, o := range a.openings {
+		if !o.isAnswered() && o.link.session == o.on && o.link.alive() {
+			isAwaited = true
+			isLate = isLate || now-o.sent >= max(firstSilence, 2*o.link.rtt.Last)
+		}
+	}
+	return isAwaited, isLate
 }
 
 // openFor asks for so many.

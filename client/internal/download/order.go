@@ -110,7 +110,9 @@ func (f *fetcher) takeBack(c *connection, r *request) bool {
 	// Or of which requests fail again and again.
 	next := ranges.Range{Offset: r.limit, Length: min(r.End(), f.d.limit()) - r.limit}
 	free := f.d.payload.TakeBeginning(next)
-	f.extend(c, r, free)
+	if free > 0 {
+		f.extend(c, r, free)
+	}
 	return free > 0
 }
 
