@@ -161,7 +161,7 @@ def test_the_kernel_gets_rates_that_are_known_ahead(stage: Stage) -> None:
     wifi.shaper = "link"
     stage.on_apply = lambda link, state: stage.end_client()
     changes = [rate("wifi", 0.01 * step, 1_000_000 + step) for step in range(1, 4)]
-    playing = stage.player(*changes, Event("wifi", 0.04, carrier="down"), rate("wifi", 0.05, 5))
+    playing = stage.player(*changes, Event("wifi", 0.04, carrier="down"), rate("wifi", 0.5, 5))
     playing.start()
     planned = [(at_ns - playing.start_ns, state.down_rate_bps) for at_ns, state in wifi.followed]
     rates = [(10_000_000 * step, 1_000_000 + step) for step in range(1, 4)]
