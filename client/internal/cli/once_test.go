@@ -52,14 +52,19 @@ var refusals = map[string]http.HandlerFunc{
 		http.Redirect(w, r, "https://127.0.0.1:1/login", http.StatusFound)
 	},
 	"reset": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	"401":   refuseWith(http.StatusUnauthorized),
+	"403":   refuseWith(http.StatusForbidden),
+	"404":   refuseWith(http.StatusNotFound),
+	"410":   refuseWith(http.StatusGone),
+}
+
+func refuseWith(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "used", code) }
 }
 
 // A URL may work once: whatever the server serves and refuses, the answer to the first request is the file.
 func TestURLsThatWorkOnce(t *testing.T) {
 	t.Parallel()
-	for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone} {
-		refusals[strconv.Itoa(code)] = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "used", code) }
-	}
 	kinds := slices.Sorted(maps.Keys(refusals))
 	cases := uint64(24)
 	if n, err := strconv.ParseUint(os.Getenv("LINKLAB_ONCE_SERVERS"), 10, 64); err == nil {

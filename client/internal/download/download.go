@@ -271,7 +271,7 @@ func (d *download) transfer(ctx context.Context) error {
 // target is what link c requests.
 func (d *download) target(c *connection) transport.Target {
 	header := d.Header
-	if header != nil && (c.url.Scheme != d.URL.Scheme || transport.Address(c.url) != transport.Address(d.URL)) {
+	if header != nil && !transport.IsSameOrigin(c.url, d.URL) {
 		header = header.Clone()
 		for _, name := range append([]string{"Authorization", "Cookie", "Host"}, d.Private...) {
 			header.Del(name)

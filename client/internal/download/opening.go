@@ -14,10 +14,9 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// opening is a request for a range of a resource of which nothing is known:
-// every connection that is made before the first answer sends one, each for
-// other bytes. A server that serves ranges tells with them what a HEAD would,
-// and a round trip earlier.
+// opening is a request for a range of a resource of which nothing is known (see
+// open). A server that serves ranges tells with it what a HEAD would, and a
+// round trip earlier.
 type opening struct {
 	part   ranges.Range
 	link   *connection
@@ -198,7 +197,7 @@ func (a *asker) lead(o *opening) {
 		if c.url.String() == to.String() {
 			continue
 		}
-		isElsewhere := transport.Address(c.url) != transport.Address(to) || c.url.Scheme != to.Scheme
+		isElsewhere := !transport.IsSameOrigin(c.url, to)
 		if c.url = to; isElsewhere && c.session != nil {
 			a.d.closer.lose(c, c.session)
 		}

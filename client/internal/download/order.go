@@ -47,10 +47,19 @@ func (f *fetcher) extend(c *connection, r *request, bytes quantity.Bytes) {
 func (f *fetcher) goOn() {
 	for _, c := range f.d.connections {
 		if r := c.whole(); r != nil && c.link.isSpent {
-			next := ranges.Range{Offset: r.limit, Length: min(r.End(), f.d.limit()) - r.limit}
-			f.extend(c, r, f.d.payload.TakeBeginning(next))
+			f.extendFree(c, r)
 		}
 	}
+}
+
+// extendFree has the answer to the request for the whole file go on with what is free. It reports whether there is any.
+func (f *fetcher) extendFree(c *connection, r *request) bool {
+	next := ranges.Range{Offset: r.limit, Length: min(r.End(), f.d.limit()) - r.limit}
+	free := f.d.payload.TakeBeginning(next)
+	if free > 0 {
+		f.extend(c, r, free)
+	}
+	return free > 0
 }
 
 // hold returns how many bytes of the answer to the request for the whole file may be read now. The last one that is
@@ -107,13 +116,7 @@ func (f *fetcher) takeBack(c *connection, r *request) bool {
 			}
 		}
 	}
-	// Or of which requests fail again and again.
-	next := ranges.Range{Offset: r.limit, Length: min(r.End(), f.d.limit()) - r.limit}
-	free := f.d.payload.TakeBeginning(next)
-	if free > 0 {
-		f.extend(c, r, free)
-	}
-	return free > 0
+	return f.extendFree(c, r) // Requests for it may fail again and again.
 }
 
 // isProbed reports whether other requests may tell that the answer to this one has to go on.

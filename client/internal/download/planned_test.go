@@ -26,8 +26,8 @@ func TestASparedLinkIsNotConnected(t *testing.T) {
 	}
 }
 
-// A plan that opens learns the size with the first bytes, and has what follows
-// asked for as soon as the answer begins: slow start waits for nothing.
+// A plan that opens learns the size with the first bytes, which a request for the whole file brings: slow start waits
+// for nothing.
 func TestAPlanMayOpen(t *testing.T) {
 	var heads atomic.Int32
 	handler := func(w http.ResponseWriter, r *http.Request) {

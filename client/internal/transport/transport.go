@@ -70,6 +70,9 @@ func Address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
+// IsSameOrigin reports whether two http or https URLs have one origin (RFC 6454 4): scheme, host and port.
+func IsSameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && Address(a) == Address(b) }
+
 // serverName returns a host as certificates name it: without the zone of an IPv6 address, which has a
 // meaning on this machine only (RFC 6874 1).
 func serverName(host string) string {

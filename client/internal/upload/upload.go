@@ -144,7 +144,7 @@ func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
 
 // redirect has the file go elsewhere. Another origin gets no credentials (RFC 9110 15.4).
 func (u *upload) redirect(to *url.URL) {
-	if to.Scheme != u.URL.Scheme || transport.Address(to) != transport.Address(u.URL) {
+	if !transport.IsSameOrigin(to, u.URL) {
 		u.Header = u.Header.Clone()
 		for _, name := range append([]string{"Authorization", "Cookie", "Host"}, u.Private...) {
 			u.Header.Del(name)

@@ -18,6 +18,7 @@ from linklab.api import environment
 from linklab.api.errors import UsageError
 from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
+from linklab.api.requests import require_no_nul
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
 from linklab.lab.player.control import Command
 from linklab.models import events
@@ -184,8 +185,7 @@ def live(
         *(["--outside"] if outside else []),
         *("--", str(scenario)),  # Without the dashes, a name such as --open were an option.
     ]
-    if any("\0" in one for one in words):
-        raise UsageError("a name with the character NUL; allowed: names and URLs without it")
+    require_no_nul(words)
     with lab_process(words) as process:
         yield process.wait(lambda: _ready(process), timeout)
 

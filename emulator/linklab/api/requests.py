@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import UNSET
@@ -107,6 +107,12 @@ def clock_with_outside(clock: str) -> str:
     if clock == "virtual":
         raise UsageError("what is outside goes by the real clock: leave out --clock virtual")
     return "real"
+
+
+def require_no_nul(names: Iterable[str]) -> None:
+    """Raises UsageError if one has the character NUL, which no program can be given."""
+    if any("\0" in one for one in names):
+        raise UsageError("a name with the character NUL; allowed: names and URLs without it")
 
 
 def outside_of(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from linklab.api import environment
 from linklab.api.progress import Progress
-from linklab.api.requests import clients_of
+from linklab.api.requests import clients_of, require_no_nul
 from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
@@ -169,8 +169,7 @@ def opened(
 
     `go_on` is called all the time. What it raises breaks off the start.
     """
-    if any("\0" in one for one in (options.scenario, *options.origin)):
-        raise UsageError("a name with the character NUL; allowed: names and URLs without it")
+    require_no_nul((options.scenario, *options.origin))
     scenario = find(options.scenario)
     where = session.choose_place(options.place)
     with running.shown() as shown:

@@ -20,6 +20,7 @@ from linklab.realtime.command_server import LiveServer
 from linklab.realtime.command_server_test import TOKEN
 from linklab.realtime.messages import RefusedError, StartLab
 from linklab.realtime.one_lab import OneLab
+from linklab.realtime.page_server_test import until
 from linklab.runs.runner import RunError
 
 WITH_TOKEN = {"X-Linklab": TOKEN}
@@ -99,6 +100,15 @@ class Server:
     def start(self) -> tuple[int, Any, http.client.HTTPMessage]:
         return self.ask("POST", "/lab", {"scenario": "wifi-gone"})
 
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[list[Any]]:
+        """Starts a lab beside the block. At its end the list holds what the server said."""
+        said: list[Any] = []
+        thread = threading.Thread(target=lambda: said.extend(self.start()))
+        thread.start()
+        yield said
+        thread.join()
+
 
 @pytest.fixture
 def server() -> Iterator[Server]:
@@ -110,13 +120,6 @@ def server() -> Iterator[Server]:
     server.ask("DELETE", "/lab")
     made.close()
     assert labs.closed == len(labs.wanted)
-
-
-def until(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)  # It is not so yet.
 
 
 def test_a_lab_is_started_shown_and_stopped(server: Server) -> None:
@@ -148,31 +151,25 @@ def test_of_many_that_start_a_lab_at_once_one_has_it(server: Server) -> None:
 
 def test_a_lab_is_stopped_while_it_starts(server: Server) -> None:
     server.labs.hangs = True
-    said: list[Any] = []
-    thread = threading.Thread(target=lambda: said.append(server.start()))
-    thread.start()
-    until(lambda: server.labs.wanted)
-    assert server.ask("GET", "/lab")[1]["state"] == "starting"
-    status, problem, _ = server.ask("PATCH", "/lab/links/wifi", {"down": "2 Mbit/s"})
-    assert (status, problem["error"]) == (409, "the lab is starting")
-    assert server.start()[0] == 409
-    assert server.ask("DELETE", "/lab")[0] == 204
-    thread.join()
-    assert (said[0][0], said[0][1]["error"]) == (409, "the lab was stopped while it started")
+    with server.starting() as said:
+        until(lambda: server.labs.wanted)
+        assert server.ask("GET", "/lab")[1]["state"] == "starting"
+        status, problem, _ = server.ask("PATCH", "/lab/links/wifi", {"down": "2 Mbit/s"})
+        assert (status, problem["error"]) == (409, "the lab is starting")
+        assert server.start()[0] == 409
+        assert server.ask("DELETE", "/lab")[0] == 204
+    assert (said[0], said[1]["error"]) == (409, "the lab was stopped while it started")
     server.labs.hangs = False
     assert server.start()[0] == 201
 
 
 def test_a_lab_is_stopped_before_its_links_have_a_state(server: Server) -> None:
     server.labs.is_ready = False
-    said: list[Any] = []
-    thread = threading.Thread(target=lambda: said.append(server.start()))
-    thread.start()
-    until(lambda: server.labs.opened)
-    assert server.ask("GET", "/lab")[1]["state"] == "starting"
-    assert server.ask("DELETE", "/lab")[0] == 204
-    thread.join()
-    assert (said[0][0], said[0][1]["error"]) == (409, "the lab was stopped while it started")
+    with server.starting() as said:
+        until(lambda: server.labs.opened)
+        assert server.ask("GET", "/lab")[1]["state"] == "starting"
+        assert server.ask("DELETE", "/lab")[0] == 204
+    assert (said[0], said[1]["error"]) == (409, "the lab was stopped while it started")
 
 
 @pytest.mark.parametrize("why", ["no memory", None])
@@ -182,14 +179,11 @@ def test_a_lab_that_does_not_come_to_run_is_unavailable(
     """It ends by itself, or its time is over."""
     monkeypatch.setattr(one_lab, "START_S", 60.0 if why else 0.0)
     server.labs.is_ready = False
-    said: list[Any] = []
-    thread = threading.Thread(target=lambda: said.append(server.start()))
-    thread.start()
-    until(lambda: server.labs.opened)
-    server.labs.opened[0].why = why
-    thread.join()
+    with server.starting() as said:
+        until(lambda: server.labs.opened)
+        server.labs.opened[0].why = why
     words = f"the lab did not start: {why}" if why else "the lab did not start within 0 s"
-    assert (said[0][0], said[0][1]["error"]) == (503, words)
+    assert (said[0], said[1]["error"]) == (503, words)
     assert server.ask("GET", "/lab")[0] == 404
 
 

@@ -46,8 +46,8 @@ def wanted(
     """Returns what to open for a lab in `place`, which is `guest` or `host`.
 
     `proxy` is the address and the first port of the proxies, 0 for free ones. They listen at once.
-    `go_on` is called before each wait. Raises ValueError if an origin is no URL, has no address or does not answer, if a link of IPv6
-    alone cannot reach it, or if a port is in use.
+    `go_on` is called before each wait. Raises ValueError if an origin is no URL, has no address or
+    does not answer, if a link of IPv6 alone cannot reach it, or if a port is in use.
     """
     missing = gateway.obstacle() if place == "guest" else None
     if missing is not None:
