@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -119,7 +120,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 		if c.suspect && c.session != nil {
 			// Connections that were kept go on with it while this one is made.
 			silent = c.session
-			n.d.closer.abandon(c, c.on(silent), lost, connected)
+			n.d.closer.clear(c, silent, lost, connected)
 		}
 		n.d.policy.maintain(connected)
 		n.d.mu.Unlock()
@@ -130,7 +131,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 	conn, err := transport.Open(attempt, socket, dial, n.d.TLS, n.d.Hellos, u)
 	if err != nil {
 		n.d.mu.Lock()
-		if silent != nil && c.session == silent {
+		if silent != nil && c.session == silent && !n.d.fetcher.hasOnly(c, silent) {
 			// Nothing is asked of it any more by which it could prove itself, and it
 			// may be the one that the server serves at a time.
 			c.session = nil
@@ -181,19 +182,21 @@ func attemptError(attempt context.Context, err error) error {
 }
 
 // install makes the session that of the link. What an older one has still to
-// deliver is free again, unless the server is just completing it.
+// deliver is free again, unless the server is just completing it, or it may be the only answer.
 func (n *connector) install(c *connection, s *session, now time.Duration) {
 	if old := c.session; old != nil {
 		completing := old.draining && !c.suspect
+		if !completing {
+			n.d.closer.clear(c, old, lost, now)
+			completing = n.d.fetcher.hasOnly(c, old)
+		}
 		if completing {
 			c.completing = append(c.completing, old)
-		} else {
-			n.d.closer.abandon(c, c.on(old), lost, now)
 		}
 		c.newest = nil
 		n.d.closer.close(c, old, completing)
-		for len(c.completing) > mostCompleting {
-			n.d.closer.giveUpOn(c, c.completing[0], lost, now)
+		if i := slices.IndexFunc(c.completing, func(s *session) bool { return !n.d.fetcher.hasOnly(c, s) }); len(c.completing) > mostCompleting {
+			n.d.closer.giveUpOn(c, c.completing[i], lost, now)
 		}
 	}
 	if c.link.Requests > 0 {

@@ -101,6 +101,8 @@ func (g *grower) maintainLink(l *linkState, now time.Duration) {
 	for _, c := range l.connections {
 		switch {
 		case c.isFirst():
+		case c.suspect && c.session != nil && g.d.fetcher.hasOnly(c, c.session):
+			g.d.closer.clear(c, c.session, lost, now)
 		case c.suspect:
 			if hears {
 				l.Growth.Lost()

@@ -76,7 +76,7 @@ func (m *monitor) askAgain(now time.Duration) {
 // check finds out whether the link's sessions still work.
 func (m *monitor) check(c *connection, now time.Duration) {
 	for _, s := range slices.Clone(c.completing) {
-		if m.listen(c, s, now); m.isDead(c, s, now) {
+		if m.listen(c, s, now); m.isDead(c, s, now) && !m.d.fetcher.hasOnly(c, s) {
 			m.d.closer.giveUpOn(c, s, stalled, now)
 		}
 	}

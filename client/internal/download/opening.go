@@ -62,6 +62,13 @@ func (a *asker) awaited() (isAwaited, isLate bool) {
 	return isAwaited, isLate
 }
 
+// awaitsWhole reports whether a request for the whole file may be answered, on a session or, if that is nil, on any.
+func (a *asker) awaitsWhole(s *session) bool {
+	return slices.ContainsFunc(a.openings, func(o *opening) bool {
+		return o.isWhole && !o.isAnswered() && slices.Contains(o.link.sessions(), o.on) && (s == nil || s == o.on)
+	})
+}
+
 // openFor asks for so many.
 func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
 	if len(a.openings) == 0 || bytes == ranges.ToEnd {
@@ -96,6 +103,7 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 	a.d.mu.Lock()
 	defer a.d.mu.Unlock()
 	c := o.link
+	defer a.d.closer.settle(c, o.on)
 	a.hasAnswer(c, o.on)
 	a.d.fetcher.answered(c, o.on, o.sent, time.Since(a.d.start))
 	switch {
@@ -108,6 +116,9 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 	case o.err != nil:
 		o.drop()
 		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
+		for _, l := range a.d.links {
+			l.isSpent = l.isSpent && !o.isWhole
+		}
 		a.unopened(c, o)
 	default:
 		if o.resource.NoRanges {
@@ -122,6 +133,7 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 		}
 		a.adopt()
 		a.lead(o)
+		a.d.fetcher.goOn()
 		a.d.assign()
 		a.fill()
 	}
@@ -142,6 +154,10 @@ func (a *asker) fill() {
 // unopened decides what follows from an opening that failed: another question
 // may do better, but not where the server asks to wait or leads elsewhere.
 func (a *asker) unopened(c *connection, o *opening) {
+	if a.d.refusals.isUsedUp(c, o.err) {
+		a.d.refusals.spend(c, o.err)
+		return
+	}
 	c.problem = o.err
 	a.noRange = a.noRange || errors.Is(o.err, transport.ErrNoRanges)
 	status := new(transport.StatusError)
@@ -172,7 +188,8 @@ func (a *asker) adopt() {
 				o.part.Length = min(o.part.Length, schedule.OpeningOrder)
 			}
 		}
-		usable := a.d.payload != nil && o.link.session == o.on && o.part.Length > 0 && o.part.End() <= a.d.limit()
+		isThere := o.link.session == o.on || o.isWhole && o.isAnswered() && slices.Contains(o.link.completing, o.on)
+		usable := a.d.payload != nil && isThere && o.part.Length > 0 && o.part.End() <= a.d.limit()
 		if !usable || o.isAnswered() && o.err != nil || !a.d.payload.TakeAll(o.part) {
 			o.drop()
 			continue

@@ -28,7 +28,7 @@ func (f *fetcher) request(c *connection) {
 		f.d.fail(c, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
 		return
 	}
-	if r := c.whole(); r != nil && r.limit == assigned.Offset && (!f.d.repeats || !c.session.AsksAtOnce()) {
+	if r := c.whole(); r != nil && r.session == c.session && r.limit == assigned.Offset && (!f.d.repeats || !c.session.AsksAtOnce()) {
 		f.extend(c, r, assigned.Length)
 		return
 	}
@@ -124,6 +124,16 @@ func (f *fetcher) isProbed(r *request) bool {
 	return !f.d.repeats && !r.dropped && f.d.payload.Lacks(r.limit)
 }
 
+// isOnly reports whether the answer to a request may be the only one: no other request was answered.
+func (f *fetcher) isOnly(r *request) bool {
+	return r.isWhole && !f.d.repeats && !r.dropped && r.left() > 0
+}
+
+// hasOnly reports whether that comes on a session.
+func (f *fetcher) hasOnly(c *connection, s *session) bool {
+	return slices.ContainsFunc(c.on(s), f.isOnly) || f.d.asker.awaitsWhole(s)
+}
+
 // whole is the connection's request for the whole file, if it goes on.
 func (c *connection) whole() *request {
 	for _, r := range c.active {
@@ -139,6 +149,9 @@ func (c *connection) whole() *request {
 func (f *fetcher) issue(c *connection, assigned ranges.Range, from string, opened *opening, now time.Duration) {
 	f.d.requests++
 	s := c.session
+	if opened != nil {
+		s = opened.on
+	}
 	r := &request{Range: assigned, id: f.d.requests, limit: assigned.End(), session: s, issued: now, alone: len(c.active) == 0,
 		heard: s.Received(), before: c.expected + max(0, s.stale-s.Unread())}
 	r.proof = new(transport.Proof)

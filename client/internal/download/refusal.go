@@ -106,15 +106,16 @@ func (rf *refusals) exclude(c *connection, err error) {
 	rf.d.cancel(rf.d.watchdog.problems())
 }
 
-// isUsedUp reports whether a URL may work once: the first answer goes on, no second request was answered, and this one
-// leads elsewhere or is refused.
+// isUsedUp reports whether a URL may work once: the first answer goes on or is awaited, no second request was answered,
+// and this one leads elsewhere or is refused.
 func (rf *refusals) isUsedUp(c *connection, err error) bool {
 	goesOn := slices.ContainsFunc(rf.d.connections, func(other *connection) bool { return other.whole() != nil })
-	if rf.d.repeats || !goesOn {
+	awaited := rf.d.payload == nil && rf.d.race == nil && rf.d.asker.awaitsWhole(nil)
+	if rf.d.repeats || !goesOn && !awaited {
 		return false
 	}
 	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
-	isSame := c.url.String() == rf.d.origin.url.String()
+	isSame := awaited || c.url.String() == rf.d.origin.url.String()
 	switch {
 	case errors.As(err, &status):
 		return isSame && !status.Temporary()
@@ -129,7 +130,7 @@ func (rf *refusals) isUsedUp(c *connection, err error) bool {
 // spend has the link ask for nothing while the first answer goes on.
 func (rf *refusals) spend(c *connection, err error) {
 	c.problem, c.link.isSpent = err, true
-	if !c.isFirst() && c.whole() == nil {
+	if !c.isFirst() && c.whole() == nil && (c.session == nil || !rf.d.asker.awaitsWhole(c.session)) {
 		rf.d.closer.remove(c, time.Since(rf.d.start))
 	}
 	rf.d.fetcher.goOn()

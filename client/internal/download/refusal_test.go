@@ -64,7 +64,7 @@ func TestAServerThatRefusesAllIsBelieved(t *testing.T) {
 				summary, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "the server answers", func(o *Options, _ *network) {
 					o.Connections.Most = 6
 				})
-				within(t, "time until the failure", seconds(summary.Download), 0, 1)
+				within(t, "time until the failure", seconds(summary.Download), 0, 3)
 				if n := len(of[*rundir.Request](events)); n > 60 {
 					t.Errorf("%d requests", n)
 				}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
@@ -97,7 +98,7 @@ func (k *closer) spare(c *connection, s *session) bool {
 
 // settle counts the wasted bytes of a closed session.
 func (k *closer) settle(c *connection, s *session) {
-	if !s.closed || s.active > 0 {
+	if !s.closed || s.active > 0 || k.d.asker.awaitsWhole(s) {
 		return
 	}
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
@@ -150,6 +151,18 @@ func (k *closer) abandon(c *connection, requests []*request, reason string, now 
 	if bytes > 0 {
 		k.d.fetcher.failedOver(c, nil, bytes, reason, now)
 	}
+}
+
+// clear gives up what a session owes. Of what may be the only answer the last byte stays: it goes on if the
+// others get no other one.
+func (k *closer) clear(c *connection, s *session, reason string, now time.Duration) {
+	others := slices.DeleteFunc(c.on(s), k.d.fetcher.isOnly)
+	if r := c.whole(); r != nil && r.session == s && k.d.fetcher.isOnly(r) {
+		rest := ranges.Range{Offset: r.next() + 1, Length: r.left() - 1}
+		k.d.fetcher.shrink(c, r, rest.Length)
+		k.d.fetcher.release(r, rest)
+	}
+	k.abandon(c, others, reason, now)
 }
 
 // remove gives a further connection up. What it owed is free again. The connection of one

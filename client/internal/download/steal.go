@@ -130,6 +130,9 @@ func (t *stealer) urgent(c *connection, now time.Duration) (ranges.Range, string
 			continue
 		}
 		for _, r := range other.active {
+			if r.isWhole && !t.view.repeats() {
+				continue // The answer may be the only one.
+			}
 			// Two slow links would take it from each other for ever, and none
 			// of it would come.
 			young := reason == slow && now-r.issued < other.patience()

@@ -1,0 +1,98 @@
+package download
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/transfer"
+)
+
+// halting sends a body with pauses.
+type halting struct {
+	http.ResponseWriter
+	sent int
+	// pauses are by what was sent before, in bytes.
+	pauses map[int]time.Duration
+	done   <-chan struct{}
+}
+
+func (p *halting) wait(pause time.Duration) {
+	select {
+	case <-p.done:
+	case <-time.After(pause):
+	}
+}
+
+func (p *halting) Write(b []byte) (int, error) {
+	for done := 0; done < len(b); {
+		n := min(len(b)-done, 1000)
+		for at, pause := range p.pauses {
+			if at < p.sent+n {
+				p.wait(pause)
+				delete(p.pauses, at)
+			}
+		}
+		n, err := p.ResponseWriter.Write(b[done : done+n])
+		p.sent, done = p.sent+n, done+n
+		if err != nil {
+			return done, err
+		}
+		p.ResponseWriter.(http.Flusher).Flush()
+	}
+	return len(b), nil
+}
+
+// The only answer of a URL that works once may be late, may pause, and its link may be cut meanwhile.
+// It is the file all the same.
+func TestOnlyAnswersThatPause(t *testing.T) {
+	cases := uint64(40)
+	if n, err := strconv.ParseUint(os.Getenv("LINKLAB_ONCE_SERVERS"), 10, 64); err == nil {
+		cases = n
+	}
+	for seed := range cases {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			draw := rand.New(rand.NewPCG(seed, 49))
+			upTo := func(most time.Duration) time.Duration { return time.Duration(draw.Int64N(int64(most))) }
+			late := upTo(8*time.Second) * time.Duration(draw.IntN(2))
+			pauses := map[int]time.Duration{}
+			for range draw.IntN(4) {
+				pauses[draw.IntN([]int{100, 100_000, len(file)}[draw.IntN(3)])] = upTo(8 * time.Second)
+			}
+			code := []int{http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusFound}[draw.IntN(4)]
+			var used atomic.Bool
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/file" && r.Method == http.MethodGet && used.CompareAndSwap(false, true) {
+					only := &halting{ResponseWriter: w, pauses: pauses, done: r.Context().Done()}
+					only.wait(late)
+					content(only, r)
+					return
+				}
+				if r.URL.Path == "/login" {
+					w.Header().Set("Content-Type", "text/html")
+					_, _ = w.Write([]byte("<html>"))
+					return
+				}
+				w.Header().Set("Location", "/login")
+				w.WriteHeader(code)
+			}
+			rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, n *network) {
+				if draw.IntN(2) == 0 {
+					overHTTP1(o)
+				}
+				o.Connections = &transfer.Connections{Most: 1 + draw.IntN(3)}
+				for range draw.IntN(3) {
+					c, from := []*cable{n.wifi, n.lte}[draw.IntN(2)], 50*time.Millisecond+upTo(3*time.Second)
+					time.AfterFunc(from, func() { c.set(0) })
+					time.AfterFunc(from+upTo(5*time.Second), func() { c.set(1) })
+				}
+			})
+		})
+	}
+}
