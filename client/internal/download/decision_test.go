@@ -57,7 +57,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 		d, c := deciding(free)
 		taken := 0
 		allocations := testing.AllocsPerRun(100, func() {
-			if _, _, ok := d.policy.next(c, now); ok {
+			if d.policy.next(c, now).Length > 0 {
 				taken++
 			}
 		})
@@ -297,11 +297,12 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		late.pace.Begin(0, 0)
 		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
 		each := d.estimates.measured(now)
-		taken, _, ok := d.stealer.balance(stealer, each, now)
+		taken := d.stealer.balance(stealer, each, now)
+		ok := taken.Length > 0
 		if ok != test.takes || ok && (taken.End() != test.left+test.received || taken.Length < test.left/2 || taken.Length >= test.left) {
 			t.Errorf("%s: %v, %+v is taken", name, ok, taken)
 		}
-		if _, _, ok := d.stealer.balance(d.connections[3], each, now); ok {
+		if d.stealer.balance(d.connections[3], each, now).Length > 0 {
 			t.Errorf("%s: another link takes it as one of the same", name)
 		}
 	}
@@ -312,8 +313,8 @@ func BenchmarkDecision(b *testing.B) {
 	d, c := deciding(5e8)
 	b.ReportAllocs()
 	for b.Loop() {
-		if r, _, ok := d.policy.next(c, now); ok {
-			d.payload.Release(r)
+		if next := d.policy.next(c, now); next.Length > 0 {
+			d.payload.Release(next.Range)
 		}
 	}
 }
@@ -363,7 +364,7 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	c.pace = throughput.NewPace(transfer.PaceWindow)
 	c.pace.Begin(0, now)
 	c.pace.Add(now+256, 16384)
-	if r, _, ok := d.policy.(withConnections).withRescue.next(c, now+256); !ok || r.Length > schedule.MostOrder(16384) {
+	if r := d.policy.(withConnections).withRescue.next(c, now+256); r.Length == 0 || r.Length > schedule.MostOrder(16384) {
 		t.Errorf("orders %d bytes after 16384 in 256 ns, want at most %d", r.Length, schedule.MostOrder(16384))
 	}
 }

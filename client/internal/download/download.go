@@ -209,7 +209,7 @@ func newDownload(o Options) *download {
 	d.connector, d.closer, d.asker = connector{d}, closer{d}, asker{d: d}
 	requests := fullRequestView{fullView{d}}
 	d.fetcher, d.hedger = fetcher{d}, hedger{requests}
-	d.stealer = stealer{view: requests, hedger: &d.hedger, estimates: &d.estimates}
+	d.stealer = stealer{view: requests, estimates: &d.estimates}
 	d.estimates, d.monitor, d.refusals = estimates{d: d}, monitor{d}, refusals{d}
 	d.watchdog = watchdog{d, throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
 	return d

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
@@ -26,25 +25,24 @@ func (p withConnections) opensWithRange() bool { return p.view.isNew() }
 
 // next is as with Rescue, but a connection gets a share of what its link gets. Where nothing
 // is left, it may hedge what another one owes.
-func (p withConnections) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+func (p withConnections) next(c *connection, now time.Duration) order {
 	if !c.usable(now) || c.leaving {
-		return r, "", false
+		return order{}
 	}
-	before := p.view.requests()
-	if r, from, ok = p.stealer.urgent(c, now); ok || p.view.requests() > before {
-		return r, from, ok
+	if urgent := p.stealer.urgent(c, now); urgent.Length > 0 {
+		return urgent
 	}
 	each := p.estimates.measured(now)
 	works := p.estimates.merged(each, now)
 	free := p.view.free()
 	if free == 0 {
-		if r, from, ok = p.stealer.steal(c, works, now); !ok && p.view.requests() == before {
-			r, from, ok = p.stealer.balance(c, each, now)
+		if stolen := p.stealer.steal(c, works, now); stolen.Length > 0 {
+			return stolen
 		}
-		if !ok && p.view.requests() == before && p.view.isAllAssigned() {
-			p.hedger.hedgeLate(c, works, now)
+		if balanced := p.stealer.balance(c, each, now); balanced.Length > 0 || !p.view.isAllAssigned() {
+			return balanced
 		}
-		return r, from, ok
+		return p.hedger.late(c, works, now)
 	}
 	link := works[c.link.index]
 	size := max(p.view.nextSize(c, now), c.pipe(now))
@@ -57,12 +55,11 @@ func (p withConnections) next(c *connection, now time.Duration) (r ranges.Range,
 	}
 	if size < schedule.MinimumRequest {
 		if len(c.active) > 0 || !schedule.Largest(c.link.index, works, free) {
-			return r, "", false
+			return order{}
 		}
 		size = schedule.MinimumRequest
 	}
-	r, ok = p.view.take(size)
-	return r, "", ok
+	return p.view.take(size)
 }
 
 // grower makes links have as many connections as they should.

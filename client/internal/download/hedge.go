@@ -12,14 +12,14 @@ import (
 // hedger has ranges requested twice.
 type hedger struct{ view requestView }
 
-// hedgeLate lets a link that nothing is left for request again what another one
+// late has a link that nothing is left for request again what another one
 // still owes, if that may well come later: the last bytes of a link that has
 // just gone silent would cost more than any that come twice. Whichever request
 // is complete first ends the other.
-func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Duration) {
+func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) order {
 	stealer := works[c.link.index]
 	if stealer.Rate == 0 || len(c.active) > 0 {
-		return
+		return order{}
 	}
 	var latest transfer.Latest[victim]
 	most := transfer.MostDuplicate(stealer.Rate)
@@ -36,13 +36,13 @@ func (h *hedger) hedgeLate(c *connection, works []schedule.Work, now time.Durati
 		}
 	}
 	if !latest.IsWorth(stealer) {
-		return
+		return order{}
 	}
 	late := latest.Request
 	if late.r.duplicate != nil {
 		h.endDuplicate(late.r.duplicate, now)
 	}
-	h.requestTwice(c, late.of, late.r, now)
+	return repeat(late.of, late.r, false)
 }
 
 // owed returns what the rules for free connections may know of a request of c, whose link has
@@ -58,10 +58,10 @@ func owed(c *connection, r *request, link schedule.Work, now time.Duration) tran
 	}
 }
 
-// requestTwice has a connection request what another one's request still owes.
-func (h *hedger) requestTwice(c, of *connection, r *request, now time.Duration) {
-	h.view.issue(c, ranges.Range{Offset: r.next(), Length: r.left()}, of.link.Name, now)
-	r.duplicate, c.newest.duplicate, c.newest.isDuplicate = c.newest, r, true
+// repeat orders what a connection's request still owes from another connection, too. A hedge asks again for what
+// the first one waits for: the first answer ends the other request.
+func repeat(of *connection, r *request, isHedge bool) order {
+	return order{Range: ranges.Range{Offset: r.next(), Length: r.left()}, from: of.link.Name, of: r, isHedge: isHedge}
 }
 
 // endDuplicate gives up a request that duplicates another one in vain.
@@ -132,13 +132,6 @@ func (l *linkState) counted(r *request) {
 	l.raced += r.received - r.needed
 	r.wasted += r.received - r.needed
 	r.received = r.needed
-}
-
-// hedge has a link ask again for what another one waits for. The first answer ends the
-// other request.
-func (h *hedger) hedge(c, of *connection, r *request, now time.Duration) {
-	h.requestTwice(c, of, r, now)
-	r.hedged, r.duplicate.hedged = true, true
 }
 
 // endHedge ends the duplicate of a hedged request of which the first bytes have come.

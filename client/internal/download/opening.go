@@ -194,7 +194,7 @@ func (a *asker) adopt() {
 			o.drop()
 			continue
 		}
-		a.d.fetcher.issue(o.link, o.part, "", o, now)
+		a.d.fetcher.issue(o.link, order{Range: o.part}, o, now)
 	}
 	a.openings = nil
 }

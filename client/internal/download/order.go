@@ -14,25 +14,36 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
+// order is what a connection requests next; the zero order is nothing.
+type order struct {
+	ranges.Range
+	// from is the link that the range was taken from, if any.
+	from string
+	// of is the request of another connection whose rest this is, if both are to bring it. isHedge says that
+	// the first bytes of one of both end the other one; else its last ones do.
+	of      *request
+	isHedge bool
+}
+
 // request issues the link's next request, if there is one for it.
 func (f *fetcher) request(c *connection) {
 	if !c.isFirst() && !f.d.balance.CanPay(0, f.d.watchdog.open()) {
 		return // A server that wastes so much is asked for little at a time.
 	}
 	now := time.Since(f.d.start)
-	assigned, from, ok := f.d.policy.next(c, now)
-	if !ok {
+	next := f.d.policy.next(c, now)
+	if next.Length == 0 {
 		return
 	}
 	if f.d.requests > 0 && !f.d.resource.HasValidator() && !f.d.Verified {
 		f.d.fail(c, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
 		return
 	}
-	if r := c.whole(); r != nil && r.session == c.session && r.limit == assigned.Offset && (!f.d.repeats || !c.session.AsksAtOnce()) {
-		f.extend(c, r, assigned.Length)
+	if r := c.whole(); r != nil && next.of == nil && r.session == c.session && r.limit == next.Offset && (!f.d.repeats || !c.session.AsksAtOnce()) {
+		f.extend(c, r, next.Length)
 		return
 	}
-	f.issue(c, assigned, from, nil, now)
+	f.issue(c, next, nil, now)
 }
 
 // extend has the answer to the request for the whole file go on for so many bytes.
@@ -144,15 +155,14 @@ func (c *connection) whole() *request {
 	return nil
 }
 
-// issue sends a request, or goes on with the one that opened is about. from is
-// the link that the range was taken from, if any.
-func (f *fetcher) issue(c *connection, assigned ranges.Range, from string, opened *opening, now time.Duration) {
+// issue sends a request, or goes on with the one that opened is about.
+func (f *fetcher) issue(c *connection, next order, opened *opening, now time.Duration) {
 	f.d.requests++
 	s := c.session
 	if opened != nil {
 		s = opened.on
 	}
-	r := &request{Range: assigned, id: f.d.requests, limit: assigned.End(), session: s, issued: now, alone: len(c.active) == 0,
+	r := &request{Range: next.Range, id: f.d.requests, limit: next.End(), session: s, issued: now, alone: len(c.active) == 0,
 		heard: s.Received(), before: c.expected + max(0, s.stale-s.Unread())}
 	r.proof = new(transport.Proof)
 	if opened != nil {
@@ -171,7 +181,11 @@ func (f *fetcher) issue(c *connection, assigned ranges.Range, from string, opene
 	s.requests++
 	s.active++
 	c.active = append(c.active, r)
-	c.expected += assigned.Length
+	c.expected += next.Length
+	if of := next.of; of != nil {
+		of.duplicate, r.duplicate, r.isDuplicate = r, of, true
+		of.hedged, r.hedged = next.isHedge, next.isHedge
+	}
 	f.await(c)
 	c.link.Meter.Start(now)
 	if opened != nil {
@@ -187,7 +201,7 @@ func (f *fetcher) issue(c *connection, assigned ranges.Range, from string, opene
 		Offset: int64(r.Offset),
 		Length: int64(r.Length),
 		Rate:   float64(c.link.Meter.Rate(now)),
-		From:   from,
+		From:   next.from,
 	})
 	f.d.fetches.Add(1)
 	f.d.wg.Go(func() { f.fetch(ctx, c, r, opened) })

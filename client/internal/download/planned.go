@@ -226,41 +226,41 @@ func (p *planned) unreachable(c *connection, err error) (time.Duration, bool) {
 	return p.policy.unreachable(c, err)
 }
 
-func (p *planned) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+func (p *planned) next(c *connection, now time.Duration) (next order) {
 	p.choose(now)
 	switch {
 	case c.link.spared:
-		return r, "", false
+		return order{}
 	case p.segments != nil:
-		r, from, ok = p.segment(c, now)
+		next = p.segment(c, now)
 	default:
-		r, from, ok = p.policy.next(c, now)
+		next = p.policy.next(c, now)
 	}
-	if ok && p.work[c.index].first == 0 {
+	if next.Length > 0 && p.work[c.index].first == 0 {
 		p.work[c.index].first = now
 	}
-	return r, from, ok
+	return next
 }
 
 // segment is the link's subsegment: the one that it got when another link asked
 // for a segment, else one of what it recovers of another link, else one of a
 // new segment. When there are no more, rescue has the word, if it is there.
-func (p *planned) segment(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+func (p *planned) segment(c *connection, now time.Duration) (next order) {
 	x := c.index
 	if c.session == nil || p.rescues && !c.usable(now) {
-		return r, "", false
+		return order{}
 	}
 	if len(p.work[x].reserved) == 0 && !p.dividing {
-		from = p.recover(c, now)
+		next.from = p.recover(c, now)
 	}
 	if len(p.work[x].reserved) == 0 && !p.dividing {
 		size := p.segments.Segment(x, &p.scene)
 		p.choose(now)
 		if c.link.spared {
-			return r, "", false
+			return order{}
 		}
-		if whole, ok := p.view.take(size); ok {
-			p.divide(whole, x)
+		if whole := p.view.take(size); whole.Length > 0 {
+			p.divide(whole.Range, x)
 		}
 	}
 	own := &p.work[x].reserved
@@ -268,10 +268,10 @@ func (p *planned) segment(c *connection, now time.Duration) (r ranges.Range, fro
 		if p.rescues && !p.dividing {
 			return p.policy.next(c, now)
 		}
-		return r, "", false
+		return order{}
 	}
-	r, *own = (*own)[0], (*own)[1:]
-	return r, from, true
+	next.Range, *own = (*own)[0], (*own)[1:]
+	return next
 }
 
 // divide reserves a range for the links, as the plan shares it for link x: what

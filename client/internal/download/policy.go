@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -41,9 +40,8 @@ type policy interface {
 	// maintain is called at regular times, to keep the number of connections right.
 	maintain(now time.Duration)
 
-	// next is the range that the link should request next, and the name of
-	// the link that had it before, if any.
-	next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool)
+	// next is what the connection should request next.
+	next(c *connection, now time.Duration) order
 	// due reports whether the link's next request is, when bytes of r have
 	// arrived.
 	due(c *connection, r *request, now time.Duration) bool
@@ -123,9 +121,8 @@ func (p asPublished) unreachable(c *connection, err error) (time.Duration, bool)
 	return 0, true
 }
 
-func (p asPublished) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
-	r, ok = p.view.take(p.view.nextSize(c, now))
-	return r, "", ok
+func (p asPublished) next(c *connection, now time.Duration) order {
+	return p.view.take(p.view.nextSize(c, now))
 }
 
 func (p asPublished) due(c *connection, r *request, _ time.Duration) bool {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -115,13 +114,12 @@ func (p withRescue) freed() { p.view.assign() }
 // next is what a sink waits for, else what the scheduler gives the link of
 // what nobody has begun, at most its share, else a part of what another link
 // has to deliver.
-func (p withRescue) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
+func (p withRescue) next(c *connection, now time.Duration) order {
 	if !c.usable(now) {
-		return r, "", false
+		return order{}
 	}
-	before := p.view.requests()
-	if r, from, ok = p.stealer.urgent(c, now); ok || p.view.requests() > before {
-		return r, from, ok
+	if urgent := p.stealer.urgent(c, now); urgent.Length > 0 {
+		return urgent
 	}
 	works := p.estimates.works(now)
 	free := p.view.free()
@@ -139,10 +137,9 @@ func (p withRescue) next(c *connection, now time.Duration) (r ranges.Range, from
 	}
 	if size < schedule.MinimumRequest {
 		if !schedule.Largest(c.index, works, free) {
-			return r, "", false
+			return order{}
 		}
 		size = schedule.MinimumRequest
 	}
-	r, ok = p.view.take(size)
-	return r, "", ok
+	return p.view.take(size)
 }

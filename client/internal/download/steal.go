@@ -12,7 +12,6 @@ import (
 // stealer takes work over from a connection that would end later.
 type stealer struct {
 	view      requestView
-	hedger    *hedger
 	estimates *estimates
 	victims   transfer.Victims[victim]
 }
@@ -24,7 +23,7 @@ type victim struct {
 }
 
 // steal takes over a part of what the link that ends last has to deliver.
-func (t *stealer) steal(c *connection, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (t *stealer) steal(c *connection, works []schedule.Work, now time.Duration) order {
 	t.victims.Reset(len(works))
 	for _, other := range t.view.all() {
 		x := other.link.index
@@ -37,9 +36,9 @@ func (t *stealer) steal(c *connection, works []schedule.Work, now time.Duration)
 
 // balance is as steal, between the connections of a link; each is the work of every connection.
 // Where packets wait at the link, each brings what the others do not.
-func (t *stealer) balance(c *connection, each []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (t *stealer) balance(c *connection, each []schedule.Work, now time.Duration) order {
 	if c.link.isQueued(now) {
-		return ranges.Range{}, "", false
+		return order{}
 	}
 	t.victims.Reset(len(each))
 	for x, other := range t.view.all() {
@@ -72,10 +71,10 @@ func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Wor
 
 // takeOver gives the connection, which is x, a part of what the one that ends last has
 // to deliver.
-func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time.Duration) (ranges.Range, string, bool) {
+func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time.Duration) order {
 	chosen, y, bytes := t.victims.Choose(x, works)
 	if bytes == 0 {
-		return ranges.Range{}, "", false
+		return order{}
 	}
 	if c.onTrial() {
 		bytes = min(bytes, trial)
@@ -84,13 +83,12 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 	if c.link.isSlowToAnswer && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {
 		// It would be taken back before it came, or how fast the other one is, is not
 		// known yet.
-		return ranges.Range{}, "", false
+		return order{}
 	}
 	if bytes == r.left() && r.isHedgeable() {
-		t.hedger.hedge(c, other, r, now)
-		return ranges.Range{}, "", false
+		return repeat(other, r, true)
 	}
-	stolen := ranges.Range{Offset: r.limit - bytes, Length: bytes}
+	stolen := order{Range: ranges.Range{Offset: r.limit - bytes, Length: bytes}, from: other.link.Name}
 	if bytes == r.left() {
 		t.view.drop(other, r, now)
 	} else {
@@ -108,14 +106,14 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 	case other.isSlow(now):
 		t.view.failedOver(other, c, bytes, slow, now)
 	}
-	return stolen, other.link.Name, true
+	return stolen
 }
 
 // urgent takes what a sink needs next from a link that keeps it waiting.
-func (t *stealer) urgent(c *connection, now time.Duration) (ranges.Range, string, bool) {
+func (t *stealer) urgent(c *connection, now time.Duration) order {
 	first, isRead := t.view.awaited()
 	if !isRead {
-		return ranges.Range{}, "", false
+		return order{}
 	}
 	for _, other := range t.view.all() {
 		reason := ""
@@ -139,16 +137,15 @@ func (t *stealer) urgent(c *connection, now time.Duration) (ranges.Range, string
 			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.duplicate == nil &&
 				(reason != slow || t.isSooner(c, r, now)) {
 				if reason == slow && r.isHedgeable() {
-					t.hedger.hedge(c, other, r, now)
-					return ranges.Range{}, "", false
+					return repeat(other, r, true)
 				}
 				left := t.view.drop(other, r, now)
 				t.view.failedOver(other, c, left.Length, reason, now)
-				return left, other.link.Name, true
+				return order{Range: left, from: other.link.Name}
 			}
 		}
 	}
-	return ranges.Range{}, "", false
+	return order{}
 }
 
 // isSooner reports whether a connection brings the rest of another one's request

@@ -22,14 +22,12 @@ type view interface {
 	isNew() bool
 	// isVerified reports whether a checksum will prove the whole.
 	isVerified() bool
-	// requests is how many requests there were.
-	requests() int
 	// free is how many bytes may be requested now and have not been, and isAllAssigned
 	// reports whether there are none, whatever the sink has room for.
 	free() quantity.Bytes
 	isAllAssigned() bool
-	// take assigns the next free bytes, at most so many.
-	take(size quantity.Bytes) (r ranges.Range, ok bool)
+	// take orders the next free bytes, at most so many.
+	take(size quantity.Bytes) order
 	// nextSize is how much the scheduler gives the connection.
 	nextSize(c *connection, now time.Duration) quantity.Bytes
 	// overlapped reports whether enough of the newest request has arrived for the next one.
@@ -77,9 +75,7 @@ type requestView interface {
 	waits() float64
 	// repeats reports whether the URL is known to work again.
 	repeats() bool
-	// issue has a connection request a range that from had before. request has it request
-	// its next one.
-	issue(c *connection, r ranges.Range, from string, now time.Duration)
+	// request has a connection request its next range.
 	request(c *connection)
 	// drop takes back what a request has still to deliver, and shrink its last bytes.
 	drop(c *connection, r *request, now time.Duration) ranges.Range
@@ -105,10 +101,6 @@ func (v fullRequestView) repeats() bool { return v.d.repeats }
 
 func (v fullRequestView) waits() float64 { return v.d.waits }
 
-func (v fullRequestView) issue(c *connection, r ranges.Range, from string, now time.Duration) {
-	v.d.fetcher.issue(c, r, from, nil, now)
-}
-
 func (v fullRequestView) shrink(c *connection, r *request, bytes quantity.Bytes) {
 	v.d.fetcher.shrink(c, r, bytes)
 	v.d.fetcher.await(c)
@@ -130,16 +122,15 @@ func (v fullView) isNew() bool { return v.d.asker.isNew() }
 
 func (v fullView) isVerified() bool { return v.d.Verified }
 
-func (v fullView) requests() int { return v.d.requests }
-
 func (v fullView) free() quantity.Bytes { return v.d.payload.Free(v.d.limit()) }
 
 func (v fullView) isAllAssigned() bool {
 	return v.d.payload != nil && v.d.payload.Free(v.d.part.End()) == 0
 }
 
-func (v fullView) take(size quantity.Bytes) (r ranges.Range, ok bool) {
-	return v.d.payload.Take(size, v.d.limit())
+func (v fullView) take(size quantity.Bytes) order {
+	r, _ := v.d.payload.Take(size, v.d.limit())
+	return order{Range: r}
 }
 
 func (v fullView) nextSize(c *connection, now time.Duration) quantity.Bytes {
