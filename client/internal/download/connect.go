@@ -195,8 +195,9 @@ func (n *connector) install(c *connection, s *session, now time.Duration) {
 		}
 		c.newest = nil
 		n.d.closer.close(c, old, completing)
-		if i := slices.IndexFunc(c.completing, func(s *session) bool { return !n.d.fetcher.hasOnly(c, s) }); len(c.completing) > mostCompleting {
-			n.d.closer.giveUpOn(c, c.completing[i], lost, now)
+		if len(c.completing) > mostCompleting {
+			given := slices.IndexFunc(c.completing, func(s *session) bool { return !n.d.fetcher.hasOnly(c, s) })
+			n.d.closer.giveUpOn(c, c.completing[max(0, given)], lost, now)
 		}
 	}
 	if c.link.Requests > 0 {

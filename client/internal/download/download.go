@@ -187,7 +187,7 @@ type download struct {
 	unranged int
 	// race is set if the server can only send the resource as a whole.
 	race *race
-	// fetches are the requests for ranges that are under way.
+	// fetches are the requests for ranges that are being written.
 	fetches sync.WaitGroup
 	// origin is where the download began.
 	origin origin
@@ -278,6 +278,14 @@ func (d *download) target(c *connection) transport.Target {
 		}
 	}
 	return transport.Target{URL: c.url, Header: header, Bare: d.policy.isMinimal(), IsFile: d.asker.wantsFile()}
+}
+
+// mostPause is longestPause, or what leaves as much time to others.
+func (d *download) mostPause() time.Duration {
+	if d.GiveUp > 0 {
+		return min(longestPause, d.GiveUp/2)
+	}
+	return longestPause
 }
 
 // limit is the offset before which bytes may be requested.

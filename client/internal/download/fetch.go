@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/block"
@@ -39,7 +40,8 @@ type fetcher struct{ d *download }
 
 // fetch receives one request to its end.
 func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *opening) {
-	defer f.d.fetches.Done()
+	r.written = sync.OnceFunc(f.d.fetches.Done)
+	defer r.written()
 	err := f.receive(ctx, c, r, opened)
 	r.cancel()
 	f.d.mu.Lock()
@@ -180,6 +182,9 @@ func (f *fetcher) receive(ctx context.Context, c *connection, r *request, opened
 		}
 		if kept > 0 {
 			f.progress(c, r, quantity.Bytes(kept))
+		}
+		if last {
+			r.written() // A server may tell the end late, or never.
 		}
 		switch {
 		case readErr == io.EOF && !last:

@@ -28,8 +28,8 @@ func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) o
 			continue
 		}
 		for _, r := range other.active {
-			// What is complete is only being written.
-			if r.left() == 0 || r.left() > most || !h.mayDuplicate(r, other, c) {
+			// What is complete is only being written, and an only answer goes on beyond what it is wanted for.
+			if r.left() == 0 || r.isWhole && !h.view.repeats() || r.left() > most || !h.mayDuplicate(r, other, c) {
 				continue
 			}
 			latest.Offer(victim{other, r}, r.left(), owed(other, r, works[other.link.index], now).End())

@@ -38,6 +38,7 @@ func (m *monitor) look(ctx context.Context) {
 		for _, c := range m.d.connections {
 			m.check(c, now)
 		}
+		m.d.refusals.askAgain()
 		m.rate(now)
 		m.askAgain(now)
 		if m.d.race != nil {

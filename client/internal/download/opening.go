@@ -65,7 +65,8 @@ func (a *asker) awaited() (isAwaited, isLate bool) {
 // awaitsWhole reports whether a request for the whole file may be answered, on a session or, if that is nil, on any.
 func (a *asker) awaitsWhole(s *session) bool {
 	return slices.ContainsFunc(a.openings, func(o *opening) bool {
-		return o.isWhole && !o.isAnswered() && slices.Contains(o.link.sessions(), o.on) && (s == nil || s == o.on)
+		isLate := time.Since(a.d.start)-o.sent > a.d.mostPause()
+		return o.isWhole && !o.isAnswered() && !isLate && slices.Contains(o.link.sessions(), o.on) && (s == nil || s == o.on)
 	})
 }
 
@@ -116,9 +117,7 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 	case o.err != nil:
 		o.drop()
 		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
-		for _, l := range a.d.links {
-			l.isSpent = l.isSpent && !o.isWhole
-		}
+		a.d.refusals.askAgain()
 		a.unopened(c, o)
 	default:
 		if o.resource.NoRanges {

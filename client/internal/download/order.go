@@ -39,7 +39,7 @@ func (f *fetcher) request(c *connection) {
 		f.d.fail(c, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
 		return
 	}
-	if r := c.whole(); r != nil && next.of == nil && r.session == c.session && r.limit == next.Offset && (!f.d.repeats || !c.session.AsksAtOnce()) {
+	if r := c.whole(); r != nil && r.duplicate == nil && next.of == nil && r.session == c.session && r.limit == next.Offset && (!f.d.repeats || !c.session.AsksAtOnce()) {
 		f.extend(c, r, next.Length)
 		return
 	}
@@ -57,7 +57,7 @@ func (f *fetcher) extend(c *connection, r *request, bytes quantity.Bytes) {
 // goOn has the answer to the request for the whole file bring what other links of the URL are refused.
 func (f *fetcher) goOn() {
 	for _, c := range f.d.connections {
-		if r := c.whole(); r != nil && c.link.isSpent {
+		if r := c.whole(); r != nil && c.link.isSpent && f.isOnly(r) {
 			f.extendFree(c, r)
 		}
 	}
@@ -135,9 +135,10 @@ func (f *fetcher) isProbed(r *request) bool {
 	return !f.d.repeats && !r.dropped && f.d.payload.Lacks(r.limit)
 }
 
-// isOnly reports whether the answer to a request may be the only one: no other request was answered.
+// isOnly reports whether the answer to a request may be the only one: no other request was answered. One that is silent
+// for long is given up.
 func (f *fetcher) isOnly(r *request) bool {
-	return r.isWhole && !f.d.repeats && !r.dropped && r.left() > 0
+	return r.isWhole && !f.d.repeats && !r.dropped && r.left() > 0 && time.Since(f.d.start)-r.session.present() < f.d.mostPause()
 }
 
 // hasOnly reports whether that comes on a session.
@@ -246,9 +247,7 @@ func (f *fetcher) shrink(c *connection, r *request, bytes quantity.Bytes) {
 // ended takes a request off those in flight.
 func (f *fetcher) ended(c *connection, r *request, now time.Duration) {
 	c.active = slices.DeleteFunc(c.active, func(other *request) bool { return other == r })
-	for _, l := range f.d.links {
-		l.isSpent = l.isSpent && !r.isWhole && l != c.link
-	}
+	c.link.isSpent = false
 	if tail := c.tail(r, now); tail > 0 {
 		r.session.stale, r.session.lateAt = r.session.Unread()+tail, now
 	}

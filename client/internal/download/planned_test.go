@@ -19,7 +19,7 @@ import (
 // A link that a plan does not use is not connected.
 func TestASparedLinkIsNotConnected(t *testing.T) {
 	for _, name := range []string{"booster", "emptcp-http"} {
-		summary, _, links := counted(t, http.HandlerFunc(content), func(o *Options, _ *network) { o.Scheduler = schedulers[name] })
+		summary, _, links := counted(t, http.HandlerFunc(content), func(o *Options, _ *network) { o.Scheduler, o.Rescue = schedulers[name], false })
 		if links["lte"].made != 0 || summary.Links["lte"].Bytes != 0 || summary.Links["wifi"].Bytes == 0 {
 			t.Errorf("%s: %+v, %+v", name, links, summary.Links)
 		}
@@ -38,7 +38,7 @@ func TestAPlanMayOpen(t *testing.T) {
 	}
 	for name, expected := range map[string]int32{"adaptive-energy": 0, "emptcp-http": 1} {
 		heads.Store(0)
-		_, events, _ := counted(t, http.HandlerFunc(handler), func(o *Options, _ *network) { o.Scheduler = schedulers[name] })
+		_, events, _ := counted(t, http.HandlerFunc(handler), func(o *Options, _ *network) { o.Scheduler, o.Rescue = schedulers[name], rescuers[name] != nil })
 		if heads.Load() != expected {
 			t.Errorf("%s: %d HEADs", name, heads.Load())
 		}
@@ -158,18 +158,6 @@ func TestASlowLinkIsForsaken(t *testing.T) {
 			t.Errorf("LTE is asked for bytes at %v", time.Duration(r.T))
 		}
 	}
-}
-
-// With rescue it is used again where no other link works any more.
-func TestAForsakenLinkIsBetterThanNone(t *testing.T) {
-	summary, _, _ := counted(t, http.HandlerFunc(content), func(o *Options, n *network) {
-		o.Scheduler = schedulers["alg3-dynamic"]
-		o.Links[0].Dial, o.Links[1].Dial = n.dial(simLink{rate: 8e6, rtt: wifi.rtt, cable: n.wifi}), n.dial(simLink{rate: 4e6, rtt: lte.rtt, cable: n.lte})
-		time.AfterFunc(1500*time.Millisecond, func() { n.lte.set(0.05) })
-		time.AfterFunc(3*time.Second, func() { n.lte.set(1); n.wifi.set(0); n.wifiChange <- link.Down })
-	})
-	// 6 MB are not there by then, for which LTE needs 12 s.
-	within(t, "download time", seconds(summary.Download), 5, 15)
 }
 
 // Behind a lost packet nothing comes for a while, and then all at once: the

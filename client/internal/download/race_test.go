@@ -193,7 +193,7 @@ func TestARangeIsUnderWayWhenTheRaceBegins(t *testing.T) {
 				w.Header().Set("Connection", "close")
 				content(&lateBody{ResponseWriter: w, late: late}, r)
 			})
-			rescued(t, schedulers["alg3"], handler, "", nil)
+			rescued(t, schedulers["adaptive"], handler, "", nil)
 		})
 	}
 }

@@ -109,9 +109,8 @@ func (rf *refusals) exclude(c *connection, err error) {
 // isUsedUp reports whether a URL may work once: the first answer goes on or is awaited, no second request was answered,
 // and this one leads elsewhere or is refused.
 func (rf *refusals) isUsedUp(c *connection, err error) bool {
-	goesOn := slices.ContainsFunc(rf.d.connections, func(other *connection) bool { return other.whole() != nil })
-	awaited := rf.d.payload == nil && rf.d.race == nil && rf.d.asker.awaitsWhole(nil)
-	if rf.d.repeats || !goesOn && !awaited {
+	goesOn, awaited := rf.hasAnswer()
+	if !goesOn && !awaited {
 		return false
 	}
 	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
@@ -125,6 +124,24 @@ func (rf *refusals) isUsedUp(c *connection, err error) bool {
 		return isSame
 	}
 	return isDoubtful(err) || errors.Is(err, transport.ErrNoRanges)
+}
+
+// hasAnswer reports whether the answer to the request for the whole file may be the only one, and goes on or is awaited.
+func (rf *refusals) hasAnswer() (goesOn, isAwaited bool) {
+	goesOn = slices.ContainsFunc(rf.d.connections, func(c *connection) bool {
+		return slices.ContainsFunc(c.active, rf.d.fetcher.isOnly)
+	})
+	return goesOn, rf.d.payload == nil && rf.d.race == nil && !rf.d.repeats && rf.d.asker.awaitsWhole(nil)
+}
+
+// askAgain has links ask again that were refused, if there is no such answer any more.
+func (rf *refusals) askAgain() {
+	if goesOn, isAwaited := rf.hasAnswer(); goesOn || isAwaited {
+		return
+	}
+	for _, l := range rf.d.links {
+		l.isSpent = false
+	}
 }
 
 // spend has the link ask for nothing while the first answer goes on.

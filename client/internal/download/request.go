@@ -47,6 +47,8 @@ type request struct {
 	surplus bool
 	needed  quantity.Bytes
 	cancel  context.CancelFunc
+	// written says that nothing of it is written any more.
+	written func()
 	// proof is told of its new bytes.
 	proof *transport.Proof
 }

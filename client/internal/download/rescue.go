@@ -29,6 +29,8 @@ const (
 	// shortLife is how soon a server that says goodbye without having sent
 	// anything has failed. Later it found the connection idle.
 	shortLife = time.Second
+	// longestPause is how long the only answer of a URL is awaited while nothing of it comes.
+	longestPause = 20 * time.Second
 	// hopeless is how often every link must have failed to connect at the
 	// beginning until the download fails.
 	hopeless = 3

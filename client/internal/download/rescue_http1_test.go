@@ -15,7 +15,7 @@ func overHTTP1(o *Options) {
 }
 
 func TestLinkIsLostForGoodOverHTTP1(t *testing.T) {
-	for name, s := range schedulers {
+	for name, s := range rescuers {
 		for fault, reset := range map[string]bool{"nothing passes": false, "reset": true} {
 			t.Run(name+", "+fault, func(t *testing.T) {
 				t.Parallel()
@@ -38,7 +38,7 @@ func TestLinkIsLostForGoodOverHTTP1(t *testing.T) {
 }
 
 func TestAllLinksAreGoneForAWhileOverHTTP1(t *testing.T) {
-	summary, events := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "", func(o *Options, n *network) {
+	summary, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "", func(o *Options, n *network) {
 		overHTTP1(o)
 		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
 		time.AfterFunc(30*time.Second, func() { n.lte.set(1) })
@@ -51,7 +51,7 @@ func TestAllLinksAreGoneForAWhileOverHTTP1(t *testing.T) {
 
 func TestBackOffOverHTTP1(t *testing.T) {
 	attempts := 0
-	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
+	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
 		overHTTP1(o)
 		o.GiveUp = 30 * time.Second
 		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })

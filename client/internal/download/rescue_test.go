@@ -39,30 +39,24 @@ var parameters = schedule.Parameters{
 	}},
 }
 
-// algorithms are the names of all that use several links, and schedulers they
-// themselves, with small requests for a small file.
-var algorithms, schedulers = func() (names []string, byName map[string]schedule.Scheduler) {
-	byName = map[string]schedule.Scheduler{}
+// schedulers are all that use several links, and rescuers those with rescue, with small requests for a small file.
+var schedulers, rescuers = func() (all, rescuers map[string]schedule.Scheduler) {
+	all, rescuers = map[string]schedule.Scheduler{}, map[string]schedule.Scheduler{}
 	for _, a := range schedule.Algorithms {
 		if !a.OneLink {
-			names = append(names, a.Name)
-			byName[a.Name] = a.Scheduler(parameters)
+			all[a.Name] = a.Scheduler(parameters)
+		}
+		if a.Rescue {
+			rescuers[a.Name] = a.Scheduler(parameters)
 		}
 	}
-	return names, byName
+	return all, rescuers
 }()
 
-// slack is by how much longer a download may take with an algorithm that does
-// not use all links all the time, or begins anew with one that is slow, than
-// with the others.
+// slack is by how much longer a download may take with a rescuer that does not use all links all the time.
 func slack(name string) float64 {
-	switch {
-	case name == "booster", name == "emptcp-http", name == "adaptive-energy", name == "alg3-static", name == "alg3-dynamic":
+	if name == "adaptive-energy" {
 		return 20 // one link alone, and be it almost dead
-	case name == "gb-e":
-		return 3
-	case strings.HasPrefix(name, "gb-"), name == "dynsub":
-		return 2
 	}
 	return 1
 }
@@ -197,7 +191,7 @@ func ideal() float64 { return float64(len(file)) / (wifi.rate + lte.rate).BytesP
 // Nobody is idle while bytes are missing: every algorithm ends near the
 // ideal, be it as rash as naive.
 func TestRescueBalancesEveryAlgorithm(t *testing.T) {
-	for name, s := range schedulers {
+	for name, s := range rescuers {
 		t.Run(name, func(t *testing.T) {
 			summary, events := rescued(t, s, http.HandlerFunc(content), "", nil)
 			if slack(name) > 1 {
@@ -237,20 +231,15 @@ func idle(events *log, link string) (sum time.Duration) {
 }
 
 func TestLinkIsLostForGood(t *testing.T) {
-	for i, name := range slices.Sorted(maps.Keys(schedulers)) {
-		s, faults := schedulers[name], map[string]func(*network){
+	for name, s := range rescuers {
+		faults := map[string]func(*network){
 			"no device":      func(n *network) { n.wifi.set(0); n.wifiChange <- link.Down },
 			"nothing passes": func(n *network) { n.wifi.set(0) },
 			"reset":          func(n *network) { n.wifi.set(0); n.wifi.reset() },
 			"almost nothing": func(n *network) { n.wifi.set(0.0002) },
 			"a tenth":        func(n *network) { n.wifi.set(0.1) },
 		}
-		for j, fault := range slices.Sorted(maps.Keys(faults)) {
-			// With the race detector each fault meets a sixth of the algorithms.
-			if racedetector.On && (i+j)%6 != 0 {
-				continue
-			}
-			cut := faults[fault]
+		for fault, cut := range faults {
 			t.Run(name+", "+fault, func(t *testing.T) {
 				t.Parallel()
 				summary, events := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
@@ -282,7 +271,7 @@ func TestLinkComesBack(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			back := 700 * time.Millisecond
-			_, events := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "", func(o *Options, n *network) {
+			_, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "", func(o *Options, n *network) {
 				slow := lte
 				slow.rate, slow.cable = 16e6, n.lte
 				o.Links[1].Dial = n.dial(slow)
@@ -317,7 +306,7 @@ func TestLinkComesBack(t *testing.T) {
 
 // With all links gone the download waits, and goes on with what it has.
 func TestAllLinksAreGoneForAWhile(t *testing.T) {
-	for name, s := range schedulers {
+	for name, s := range rescuers {
 		t.Run(name, func(t *testing.T) {
 			summary, _ := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
 				time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
@@ -337,7 +326,7 @@ func TestAllLinksAreGoneForAWhile(t *testing.T) {
 }
 
 func TestGivingUp(t *testing.T) {
-	summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "nothing arrived for 1m0s: link wifi: ", func(o *Options, n *network) {
+	summary, _ := rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "nothing arrived for 1m0s: link wifi: ", func(o *Options, n *network) {
 		o.GiveUp = time.Minute
 		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
 	})
@@ -359,7 +348,7 @@ func TestGivingUpWithoutRescue(t *testing.T) {
 // Attempts to connect follow each other ever more slowly.
 func TestBackOff(t *testing.T) {
 	var dials []time.Time
-	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
+	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
 		o.GiveUp = 30 * time.Second
 		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
 		time.AfterFunc(30*time.Second, func() { dials = n.wifi.dials })
@@ -554,14 +543,8 @@ func TestServerFaults(t *testing.T) {
 			"redirects to what expires": {expiring(), ""},
 		}
 	}
-	for i, algorithm := range slices.Sorted(maps.Keys(schedulers)) {
-		s, all := schedulers[algorithm], faults()
-		for j, name := range slices.Sorted(maps.Keys(all)) {
-			// With the race detector each fault meets a ninth of the algorithms.
-			if racedetector.On && (i+j)%9 != 0 {
-				continue
-			}
-			test := all[name]
+	for algorithm, s := range rescuers {
+		for name, test := range faults() {
 			t.Run(name+", "+algorithm, func(t *testing.T) {
 				t.Parallel()
 				want := test.want
@@ -604,7 +587,7 @@ func TestHeadWithoutALength(t *testing.T) {
 		}
 		content(w, r)
 	}
-	summary, events := rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "", nil)
+	summary, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", nil)
 	if got := summary.Links["lte"].Bytes; got < quantity.Bytes(len(file))/5 {
 		t.Errorf("lte carried %d bytes", got)
 	}
@@ -620,7 +603,7 @@ func TestHeadWithoutALength(t *testing.T) {
 		}
 		handler(w, r)
 	}
-	rescued(t, schedulers["alg3"], http.HandlerFunc(noRange), "", nil)
+	rescued(t, schedulers["adaptive"], http.HandlerFunc(noRange), "", nil)
 }
 
 // What a server says of the file to GET alone is no change of it.
@@ -632,7 +615,7 @@ func TestHeadWithoutAValidator(t *testing.T) {
 		content(w, r)
 	}
 	for _, verified := range []bool{true, false} {
-		rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Verified = verified })
+		rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Verified = verified })
 	}
 }
 
@@ -653,7 +636,7 @@ func TestAnEmptyFileWithoutHead(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
 		})
-		for _, algorithm := range []string{"alg3", "adaptive"} {
+		for _, algorithm := range []string{"adaptive", "adaptive-energy"} {
 			rescued(t, schedulers[algorithm], handler, "", nil)
 		}
 		if _, _, err := try(t, handler, nil); err != nil {
@@ -705,7 +688,7 @@ func TestOneLinkServesAnotherFile(t *testing.T) {
 	other := func(w http.ResponseWriter, r *http.Request) {
 		content(&editedHeader{w, func(h http.Header) { h.Set("ETag", `"other"`) }}, r)
 	}
-	summary, events := rescued(t, schedulers["alg3"], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	summary, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.RemoteAddr, "lte") {
 			other(w, r)
 			return
@@ -752,7 +735,7 @@ func TestPermanentFailuresAreFinal(t *testing.T) {
 		return l
 	}
 	var dials int
-	summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "", func(o *Options, n *network) {
+	summary, _ := rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "", func(o *Options, n *network) {
 		dial := n.dial(capped(wifi))
 		o.Links[0].Dial = func(ctx context.Context, address string) (link.Socket, error) {
 			dials++
@@ -765,7 +748,7 @@ func TestPermanentFailuresAreFinal(t *testing.T) {
 	if dials > 2 || summary.Links["wifi"].Bytes > 1_000_000 {
 		t.Errorf("%d attempts to connect, %d bytes", dials, summary.Links["wifi"].Bytes)
 	}
-	summary, _ = rescued(t, schedulers["alg3"], http.HandlerFunc(content), "the cap is reached", func(o *Options, n *network) {
+	summary, _ = rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "the cap is reached", func(o *Options, n *network) {
 		for i, l := range []simLink{wifi, lte} {
 			var dialled bool
 			dial := n.dial(capped(l))
@@ -782,12 +765,12 @@ func TestPermanentFailuresAreFinal(t *testing.T) {
 }
 
 func TestNobodyAnswersAtTheBeginning(t *testing.T) {
-	summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(content), "link wifi: network is unreachable", func(o *Options, n *network) {
+	summary, _ := rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "link wifi: network is unreachable", func(o *Options, n *network) {
 		n.wifi.set(0)
 		n.lte.set(0)
 	})
 	within(t, "time of the failure", seconds(summary.Download), 0.5, 2)
-	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "certificate", func(o *Options, _ *network) { o.TLS = &tls.Config{} })
+	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "certificate", func(o *Options, _ *network) { o.TLS = &tls.Config{} })
 }
 
 // A server that lets everybody in and serves nobody is not asked more often
@@ -811,7 +794,7 @@ func TestBackOffAtTheBeginning(t *testing.T) {
 				test.handler(w, r)
 			}
 			dials := 0
-			rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "nothing arrived", func(o *Options, n *network) {
+			rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "nothing arrived", func(o *Options, n *network) {
 				o.GiveUp = 30 * time.Second
 				time.AfterFunc(29*time.Second, func() { dials = n.wifi.dialled() + n.lte.dialled() })
 			})
@@ -826,7 +809,7 @@ func TestBackOffAtTheBeginning(t *testing.T) {
 // the size is asked for.
 func TestHalfOpenConnections(t *testing.T) {
 	for _, at := range []time.Duration{35 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond} {
-		for name, s := range schedulers {
+		for name, s := range rescuers {
 			t.Run(fmt.Sprintf("%s, %v", name, at), func(t *testing.T) {
 				summary, _ := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
 					time.AfterFunc(at, func() { n.wifi.freeze(); n.lte.freeze() })
@@ -856,7 +839,7 @@ func (s *badSink) WriteAt(p []byte, offset int64) (int, error) {
 }
 
 func TestFullDiskEndsTheDownload(t *testing.T) {
-	rescued(t, schedulers["alg3"], http.HandlerFunc(content), "no space left on device", func(o *Options, _ *network) {
+	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "no space left on device", func(o *Options, _ *network) {
 		open := o.Output
 		o.Output = func() (Sink, error) {
 			sink, err := open()
@@ -890,7 +873,7 @@ func (f onFailover) Record(_ time.Duration, e rundir.Event) {
 // What a silent link's request has received is written when another link
 // takes the rest over. Nobody else asks for those bytes.
 func TestLastBytesOfATakenOverRequestCanNotBeWritten(t *testing.T) {
-	for name, s := range schedulers {
+	for name, s := range rescuers {
 		t.Run(name, func(t *testing.T) {
 			summary, events := rescued(t, s, http.HandlerFunc(content), "input/output error", func(o *Options, n *network) {
 				armed := &atomic.Bool{}
@@ -924,10 +907,10 @@ func TestLastBytesOfATakenOverRequestCanNotBeWritten(t *testing.T) {
 func TestRandomFaults(t *testing.T) {
 	for seed := range racedetector.Part(40) {
 		random := rand.New(rand.NewPCG(seed, 99))
-		name := algorithms[random.IntN(len(algorithms))]
+		name := slices.Sorted(maps.Keys(rescuers))[random.IntN(len(rescuers))]
 		t.Run(fmt.Sprintf("%d, %s", seed, name), func(t *testing.T) {
 			t.Parallel()
-			summary, _ := rescued(t, schedulers[name], http.HandlerFunc(content), "", func(_ *Options, n *network) {
+			summary, _ := rescued(t, rescuers[name], http.HandlerFunc(content), "", func(_ *Options, n *network) {
 				n.harm(random, 1500*time.Millisecond)
 			})
 			within(t, "download time", seconds(summary.Download), 0.4, 10)

@@ -24,7 +24,7 @@ type connections struct{ made, most int }
 func counted(t *testing.T, handler http.Handler, change func(*Options, *network)) (rundir.Summary, *log, map[string]connections) {
 	t.Helper()
 	var net *network
-	summary, events := rescued(t, schedulers["alg3"], handler, "", func(o *Options, n *network) {
+	summary, events := rescued(t, schedulers["adaptive"], handler, "", func(o *Options, n *network) {
 		net = n
 		if change != nil {
 			change(o, n)
@@ -40,7 +40,7 @@ func counted(t *testing.T, handler http.Handler, change func(*Options, *network)
 // on the same connection.
 func TestServerLimitsStreams(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 100} {
-		for name, s := range schedulers {
+		for name, s := range rescuers {
 			t.Run(fmt.Sprintf("%d, %s", limit, name), func(t *testing.T) {
 				summary, _, links := counted(t, http.HandlerFunc(content), func(o *Options, n *network) {
 					o.Scheduler = s
@@ -140,7 +140,7 @@ func TestGoodbyeAndSilence(t *testing.T) {
 				w.(http.Flusher).Flush()
 				<-r.Context().Done()
 			}
-			summary, _ := rescued(t, schedulers["alg3"], http.HandlerFunc(handler), "", func(o *Options, n *network) {
+			summary, _ := rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, n *network) {
 				o.Links = o.Links[:1]
 			})
 			within(t, "download time", seconds(summary.Download), 0.6, 4)

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -148,7 +149,7 @@ func (n *simNet) start() { go n.server.ServeTLS(n, "", "") }
 // noticed.
 func (n *simNet) stop() {
 	n.server.Close()
-	time.Sleep(time.Second)
+	time.Sleep(time.Minute)
 }
 
 // Accept, Close and Addr make it a net.Listener.
@@ -306,7 +307,38 @@ type simConn struct {
 	in, out *direction
 	unread  []byte
 	peer    simAddr
+
+	mu sync.Mutex
+	// ended is closed when a read must end.
+	ended chan struct{}
 }
+
+// passed is closed when the deadline of reads has passed.
+func (c *simConn) passed() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended == nil {
+		c.ended = make(chan struct{})
+	}
+	return c.ended
+}
+
+// SetReadDeadline ends reads at once if the deadline has passed, as a server does that stops reading. A later one is none.
+func (c *simConn) SetReadDeadline(t time.Time) error {
+	ended := c.passed()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case t.IsZero() || time.Until(t) > 0:
+		c.ended = nil
+	case ended != closed:
+		close(ended)
+		c.ended = closed
+	}
+	return nil
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 func (c *simConn) Read(p []byte) (int, error) {
 	if len(c.unread) == 0 {
@@ -318,6 +350,8 @@ func (c *simConn) Read(p []byte) (int, error) {
 			}
 		case <-c.in.aborted:
 			return 0, net.ErrClosed
+		case <-c.passed():
+			return 0, os.ErrDeadlineExceeded
 		}
 	}
 	n := copy(p, c.unread)
@@ -350,7 +384,6 @@ func (c *simConn) Close() error {
 func (*simConn) LocalAddr() net.Addr                { return simAddr("") }
 func (c *simConn) RemoteAddr() net.Addr             { return c.peer }
 func (*simConn) SetDeadline(time.Time) error        { return nil }
-func (*simConn) SetReadDeadline(time.Time) error    { return nil }
 func (c *simConn) SetWriteDeadline(time.Time) error { return nil }
 
 type simAddr string

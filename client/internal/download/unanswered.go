@@ -39,7 +39,7 @@ func (m *monitor) awaitsFirst(c *connection, s *session) bool {
 			return false
 		}
 	}
-	return true
+	return s == c.session || !m.d.race.on(c, s) || m.d.race.runners[c].received == 0
 }
 
 // isDead reports whether nothing comes on a session for too long, and nobody there says

@@ -1,0 +1,89 @@
+package download
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/racedetector"
+	"github.com/linklab/linklab/client/internal/transfer"
+)
+
+// Whatever a server answers from request to request, the download ends: a part of its answers is right. Only that it
+// costs too much may end it before.
+func TestAnswersByChance(t *testing.T) {
+	cases := racedetector.Part(40)
+	if n, err := strconv.ParseUint(os.Getenv("LINKLAB_CHANCE_SERVERS"), 10, 64); err == nil {
+		cases = n
+	}
+	for seed := range cases {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			var mu sync.Mutex
+			random := rand.New(rand.NewPCG(seed, 61))
+			draw := func(n int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return random.IntN(n)
+			}
+			whole := file
+			defer func() { file = whole }()
+			file = file[:1+draw([]int{1000, 200_000, len(file)}[draw(3)])]
+			right, unranged := 1+draw(20), draw(10)
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				hang := func() {
+					select {
+					case <-r.Context().Done():
+					case <-time.After(40 * time.Second):
+					}
+					panic(http.ErrAbortHandler)
+				}
+				if draw(20) < unranged {
+					r.Header.Del("Range")
+				}
+				if draw(20) < right {
+					content(w, r)
+					return
+				}
+				switch draw(8) {
+				case 0:
+					content(&slowBody{w}, r)
+				case 1:
+					w.Header().Set("Connection", "close")
+					content(w, r)
+				case 2:
+					content(&shortBody{ResponseWriter: w, left: 1 + draw(1_000_000)}, r)
+					panic(http.ErrAbortHandler)
+				case 3:
+					hang()
+				case 4:
+					content(&shortBody{ResponseWriter: w, left: 1 + draw(1_000_000)}, r)
+					w.(http.Flusher).Flush()
+					hang()
+				case 5:
+					http.Error(w, "busy", http.StatusServiceUnavailable)
+				case 6:
+					w.Header().Set("Connection", "close")
+					content(&lateBody{ResponseWriter: w, late: time.Duration(draw(900)) * time.Millisecond}, r)
+				case 7:
+					content(&lateBody{ResponseWriter: w, late: time.Duration(draw(900)) * time.Millisecond}, r)
+				}
+			}
+			summary, _, err := try(t, http.HandlerFunc(handler), func(o *Options, n *simNet) {
+				o.Rescue, o.GiveUp, o.Scheduler = true, 3*time.Minute, rescuers["adaptive"]
+				o.Connections = &transfer.Connections{Most: 1 + draw(4)}
+				if draw(2) == 0 {
+					overHTTP1(o)
+				}
+			})
+			if err != nil && !strings.Contains(err.Error(), "again and again") {
+				t.Errorf("after %v s: %v (%d of 20 right, %d whole)", seconds(summary.Download), err, right, unranged)
+			}
+		})
+	}
+}
