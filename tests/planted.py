@@ -39,7 +39,7 @@ REGRESSIONS = {
     "fail-over lost": Change(
         "internal/download/growth.go",
         "\tif free == 0 {\n",
-        '\tif free == 0 {\n\t\treturn r, "", false\n\t}\n\tif free == 0 {\n',
+        "\tif free == 0 {\n\t\treturn order{}\n\t}\n\tif free == 0 {\n",
     ),
 }
 
