@@ -79,26 +79,22 @@ func TestURLsThatWorkOnce(t *testing.T) {
 		rate := 200_000 * (1 + draw.IntN(40)) // bytes per second
 		t.Run(fmt.Sprint(seed, " ", size, habit, kind, protocol, path, how, rate), func(t *testing.T) {
 			t.Parallel()
-			downloadOnce(t, file[:size], habit, kind, path, rate, []func(*testing.T, http.Handler) (string, []string){serve, serveHTTP1}[protocol], how)
+			found, _ := oddserver.Find(habit)
+			slowly := oddserver.New(file[:size], oddserver.WithHabit(found), oddserver.WithRate(rate))
+			server := &onceServer{used: map[string]bool{}, file: slowly, refuse: refusals[kind]}
+			serve := []func(*testing.T, http.Handler) (string, []string){serve, serveHTTP1}[protocol]
+			url, flags := serve(t, server)
+			name := filepath.Join(t.TempDir(), "copy")
+			arguments := append([]string{"get", strings.TrimSuffix(url, "/dir/file.bin") + path, "-o", name, "--quiet", "--give-up", "20s", "--link", "wifi=lo", "--link", "lte=lo"}, append(flags, how...)...)
+			exit, stdout, stderr := run(arguments...)
+			got, _ := os.ReadFile(name)
+			if slices.Contains(how, "-") {
+				got = []byte(stdout)
+			}
+			if exit != 0 || !bytes.Equal(got, file[:size]) {
+				t.Errorf("exit code %d, %d of %d bytes, stderr %s", exit, len(got), size, stderr)
+			}
 		})
-	}
-}
-
-// downloadOnce downloads from a server whose URLs work once.
-func downloadOnce(t *testing.T, data []byte, habit, kind, path string, rate int, serve func(*testing.T, http.Handler) (string, []string), how []string) {
-	t.Helper()
-	found, _ := oddserver.Find(habit)
-	slowly := oddserver.New(data, oddserver.WithHabit(found), oddserver.WithRate(rate))
-	url, flags := serve(t, &onceServer{used: map[string]bool{}, file: slowly, refuse: refusals[kind]})
-	name := filepath.Join(t.TempDir(), "copy")
-	arguments := append([]string{"get", strings.TrimSuffix(url, "/dir/file.bin") + path, "-o", name, "--quiet", "--give-up", "20s", "--link", "wifi=lo", "--link", "lte=lo"}, append(flags, how...)...)
-	exit, stdout, stderr := run(arguments...)
-	got, _ := os.ReadFile(name)
-	if slices.Contains(how, "-") {
-		got = []byte(stdout)
-	}
-	if exit != 0 || !bytes.Equal(got, data) {
-		t.Errorf("exit code %d, %d of %d bytes, stderr %s", exit, len(got), len(data), stderr)
 	}
 }
 

@@ -2,12 +2,8 @@ package download
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,29 +14,16 @@ import (
 // Whatever a server answers from request to request, the download ends: a part of its answers is right. Only that it
 // costs too much may end it before.
 func TestAnswersByChance(t *testing.T) {
-	cases := racedetector.Part(40)
-	if n, err := strconv.ParseUint(os.Getenv("LINKLAB_CHANCE_SERVERS"), 10, 64); err == nil {
-		cases = n
-	}
-	for seed := range cases {
+	for seed := range servers("LINKLAB_CHANCE_SERVERS", racedetector.Part(40)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			var mu sync.Mutex
-			random := rand.New(rand.NewPCG(seed, 61))
-			draw := func(n int) int {
-				mu.Lock()
-				defer mu.Unlock()
-				return random.IntN(n)
-			}
+			draw := drawing(seed, 61)
 			whole := file
 			defer func() { file = whole }()
 			file = file[:1+draw([]int{1000, 200_000, len(file)}[draw(3)])]
 			right, unranged := 1+draw(20), draw(10)
 			handler := func(w http.ResponseWriter, r *http.Request) {
 				hang := func() {
-					select {
-					case <-r.Context().Done():
-					case <-time.After(40 * time.Second):
-					}
+					isAwaited(r, 40*time.Second)
 					panic(http.ErrAbortHandler)
 				}
 				if draw(20) < unranged {

@@ -196,6 +196,7 @@ func (n *connector) install(c *connection, s *session, now time.Duration) {
 		c.newest = nil
 		n.d.closer.close(c, old, completing)
 		if len(c.completing) > mostCompleting {
+			// If all have an only answer, it is the oldest.
 			given := slices.IndexFunc(c.completing, func(s *session) bool { return !n.d.fetcher.hasOnly(c, s) })
 			n.d.closer.giveUpOn(c, c.completing[max(0, given)], lost, now)
 		}

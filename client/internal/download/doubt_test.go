@@ -120,7 +120,7 @@ func TestAPortalOnOneLink(t *testing.T) {
 	for name, answer := range portals {
 		for _, portal := range []string{"wifi", "lte"} {
 			for _, etag := range []string{"", theETag} {
-				for _, algorithm := range []string{"adaptive", "adaptive-energy"} {
+				for _, algorithm := range []string{"adaptive", "alg3"} {
 					t.Run(fmt.Sprintf("%s on %s, part %v, %s", name, portal, etag != "", algorithm), func(t *testing.T) {
 						t.Parallel()
 						handler := func(w http.ResponseWriter, r *http.Request) {
@@ -185,7 +185,7 @@ func TestAPortalThatComesAndGoes(t *testing.T) {
 // twice.
 func TestTheFileChangedOnAllLinks(t *testing.T) {
 	for _, links := range []int{1, 2} {
-		for _, algorithm := range []string{"adaptive", "adaptive-energy"} {
+		for _, algorithm := range []string{"adaptive", "alg3"} {
 			t.Run(fmt.Sprintf("%d, %s", links, algorithm), func(t *testing.T) {
 				var mu sync.Mutex
 				var asked [2]int

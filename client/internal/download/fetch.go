@@ -312,9 +312,7 @@ func (f *fetcher) worksAgain(c *connection, r *request) {
 		return
 	}
 	f.d.repeats = true
-	for _, l := range f.d.links {
-		l.isSpent = false
-	}
+	f.d.refusals.restore()
 	f.hurry()
 }
 

@@ -29,7 +29,7 @@ func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) o
 		}
 		for _, r := range other.active {
 			// What is complete is only being written, and an only answer goes on beyond what it is wanted for.
-			if r.left() == 0 || r.isWhole && !h.view.repeats() || r.left() > most || !h.mayDuplicate(r, other, c) {
+			if r.left() == 0 || h.view.mayBeOnly(r) || r.left() > most || !h.mayDuplicate(r, other, c) {
 				continue
 			}
 			latest.Offer(victim{other, r}, r.left(), owed(other, r, works[other.link.index], now).End())

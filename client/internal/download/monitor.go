@@ -38,7 +38,7 @@ func (m *monitor) look(ctx context.Context) {
 		for _, c := range m.d.connections {
 			m.check(c, now)
 		}
-		m.d.refusals.askAgain()
+		m.d.refusals.restore()
 		m.rate(now)
 		m.askAgain(now)
 		if m.d.race != nil {

@@ -19,22 +19,23 @@ type halting struct {
 	sent int
 	// pauses are by what was sent before, in bytes.
 	pauses map[int]time.Duration
-	done   <-chan struct{}
+	of     *http.Request
 }
 
-func (p *halting) wait(pause time.Duration) {
-	select {
-	case <-p.done:
-	case <-time.After(pause):
+// servers is how many servers a test draws: what the variable says, or so many.
+func servers(variable string, usual uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(variable), 10, 64); err == nil {
+		return n
 	}
+	return usual
 }
 
 func (p *halting) Write(b []byte) (int, error) {
 	for done := 0; done < len(b); {
 		n := min(len(b)-done, 1000)
-		for at, pause := range p.pauses {
+		for at, d := range p.pauses {
 			if at < p.sent+n {
-				p.wait(pause)
+				isAwaited(p.of, d)
 				delete(p.pauses, at)
 			}
 		}
@@ -51,11 +52,7 @@ func (p *halting) Write(b []byte) (int, error) {
 // The only answer of a URL that works once may be late, may pause, and its link may be cut meanwhile.
 // It is the file all the same.
 func TestOnlyAnswersThatPause(t *testing.T) {
-	cases := uint64(40)
-	if n, err := strconv.ParseUint(os.Getenv("LINKLAB_ONCE_SERVERS"), 10, 64); err == nil {
-		cases = n
-	}
-	for seed := range cases {
+	for seed := range servers("LINKLAB_ONCE_SERVERS", 40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			draw := rand.New(rand.NewPCG(seed, 49))
@@ -69,8 +66,8 @@ func TestOnlyAnswersThatPause(t *testing.T) {
 			var used atomic.Bool
 			handler := func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/file" && r.Method == http.MethodGet && used.CompareAndSwap(false, true) {
-					only := &halting{ResponseWriter: w, pauses: pauses, done: r.Context().Done()}
-					only.wait(late)
+					only := &halting{ResponseWriter: w, pauses: pauses, of: r}
+					isAwaited(r, late)
 					content(only, r)
 					return
 				}

@@ -117,7 +117,7 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 	case o.err != nil:
 		o.drop()
 		a.openings = slices.DeleteFunc(a.openings, func(other *opening) bool { return other == o })
-		a.d.refusals.askAgain()
+		a.d.refusals.restore()
 		a.unopened(c, o)
 	default:
 		if o.resource.NoRanges {

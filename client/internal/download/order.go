@@ -135,10 +135,12 @@ func (f *fetcher) isProbed(r *request) bool {
 	return !f.d.repeats && !r.dropped && f.d.payload.Lacks(r.limit)
 }
 
-// isOnly reports whether the answer to a request may be the only one: no other request was answered. One that is silent
-// for long is given up.
+// mayBeOnly reports whether the URL may have no other answer than the one to this request: no other one was answered.
+func (f *fetcher) mayBeOnly(r *request) bool { return r.isWhole && !f.d.repeats }
+
+// isOnly reports whether such an answer goes on. One that is silent for long is given up.
 func (f *fetcher) isOnly(r *request) bool {
-	return r.isWhole && !f.d.repeats && !r.dropped && r.left() > 0 && time.Since(f.d.start)-r.session.present() < f.d.mostPause()
+	return f.mayBeOnly(r) && !r.dropped && r.left() > 0 && time.Since(f.d.start)-r.session.present() < f.d.mostPause()
 }
 
 // hasOnly reports whether that comes on a session.

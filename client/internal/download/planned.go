@@ -99,7 +99,7 @@ func (p *planned) choose(now time.Duration) {
 		p.view.setWaits(p.waiter.Waits(&p.scene))
 	}
 	works := slices.ContainsFunc(p.view.all(), func(c *connection) bool {
-		return p.use[c.index] && !p.work[c.index].forsaken && !p.isTroubled(c, now)
+		return p.use[c.index] && !p.isTroubled(c, now)
 	})
 	if p.rescues && !works {
 		p.overruledUntil = now + overruling
@@ -112,7 +112,7 @@ func (p *planned) choose(now time.Duration) {
 			c.wake()
 		}
 		p.scene.Links[x].Spared = spared
-		if spared || p.rescues && p.isTroubled(c, now) {
+		if spared {
 			p.unreserve(x)
 		}
 	}
@@ -219,7 +219,7 @@ func (p *planned) ahead(c *connection) quantity.Bytes {
 // unreachable ends the download, as published, also where all bytes have been
 // given to links but the link has not asked for its own yet.
 func (p *planned) unreachable(c *connection, err error) (time.Duration, bool) {
-	if !p.rescues && len(p.work[c.index].reserved) > 0 {
+	if len(p.work[c.index].reserved) > 0 {
 		p.view.fail(c, err)
 		return 0, true
 	}
@@ -244,10 +244,10 @@ func (p *planned) next(c *connection, now time.Duration) (next order) {
 
 // segment is the link's subsegment: the one that it got when another link asked
 // for a segment, else one of what it recovers of another link, else one of a
-// new segment. When there are no more, rescue has the word, if it is there.
+// new segment.
 func (p *planned) segment(c *connection, now time.Duration) (next order) {
 	x := c.index
-	if c.session == nil || p.rescues && !c.usable(now) {
+	if c.session == nil {
 		return order{}
 	}
 	if len(p.work[x].reserved) == 0 && !p.dividing {
@@ -265,9 +265,6 @@ func (p *planned) segment(c *connection, now time.Duration) (next order) {
 	}
 	own := &p.work[x].reserved
 	if len(*own) == 0 {
-		if p.rescues && !p.dividing {
-			return p.policy.next(c, now)
-		}
 		return order{}
 	}
 	next.Range, *own = (*own)[0], (*own)[1:]

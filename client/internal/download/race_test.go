@@ -193,7 +193,7 @@ func TestARangeIsUnderWayWhenTheRaceBegins(t *testing.T) {
 				w.Header().Set("Connection", "close")
 				content(&lateBody{ResponseWriter: w, late: late}, r)
 			})
-			rescued(t, schedulers["adaptive"], handler, "", nil)
+			rescued(t, asksByHead, handler, "", nil)
 		})
 	}
 }

@@ -109,7 +109,7 @@ func (rf *refusals) exclude(c *connection, err error) {
 // isUsedUp reports whether a URL may work once: the first answer goes on or is awaited, no second request was answered,
 // and this one leads elsewhere or is refused.
 func (rf *refusals) isUsedUp(c *connection, err error) bool {
-	goesOn, awaited := rf.hasAnswer()
+	goesOn, awaited := rf.onlyAnswer()
 	if !goesOn && !awaited {
 		return false
 	}
@@ -126,17 +126,17 @@ func (rf *refusals) isUsedUp(c *connection, err error) bool {
 	return isDoubtful(err) || errors.Is(err, transport.ErrNoRanges)
 }
 
-// hasAnswer reports whether the answer to the request for the whole file may be the only one, and goes on or is awaited.
-func (rf *refusals) hasAnswer() (goesOn, isAwaited bool) {
+// onlyAnswer reports whether the answer to the request for the whole file may be the only one, and goes on or is awaited.
+func (rf *refusals) onlyAnswer() (goesOn, isAwaited bool) {
 	goesOn = slices.ContainsFunc(rf.d.connections, func(c *connection) bool {
 		return slices.ContainsFunc(c.active, rf.d.fetcher.isOnly)
 	})
 	return goesOn, rf.d.payload == nil && rf.d.race == nil && !rf.d.repeats && rf.d.asker.awaitsWhole(nil)
 }
 
-// askAgain has links ask again that were refused, if there is no such answer any more.
-func (rf *refusals) askAgain() {
-	if goesOn, isAwaited := rf.hasAnswer(); goesOn || isAwaited {
+// restore has links ask again that were refused, if there is no such answer any more.
+func (rf *refusals) restore() {
+	if goesOn, isAwaited := rf.onlyAnswer(); goesOn || isAwaited {
 		return
 	}
 	for _, l := range rf.d.links {

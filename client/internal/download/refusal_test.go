@@ -22,7 +22,7 @@ var refusers = map[string]http.HandlerFunc{
 // it takes: they bring the file.
 func TestAServerThatTakesFewRequestsAtATime(t *testing.T) {
 	for name, refuse := range refusers {
-		for _, algorithm := range []string{"adaptive", "adaptive-energy"} {
+		for _, algorithm := range []string{"adaptive", "alg3"} {
 			for _, most := range []int32{1, 2, 4} {
 				t.Run(name+", "+algorithm, func(t *testing.T) {
 					var now atomic.Int32

@@ -53,6 +53,12 @@ var schedulers, rescuers = func() (all, rescuers map[string]schedule.Scheduler) 
 	return all, rescuers
 }()
 
+// asksByHead asks by HEAD first, as every download does that continues a file. askers are both ways to ask.
+var (
+	asksByHead = schedulers["alg3"]
+	askers     = map[string]schedule.Scheduler{"HEAD first": asksByHead, "the file first": rescuers["adaptive"]}
+)
+
 // slack is by how much longer a download may take with a rescuer that does not use all links all the time.
 func slack(name string) float64 {
 	if name == "adaptive-energy" {
@@ -188,8 +194,7 @@ func fill(set *ranges.Set, bytes quantity.Bytes) {
 // ideal is how long both links together need for the file.
 func ideal() float64 { return float64(len(file)) / (wifi.rate + lte.rate).BytesPerSecond() }
 
-// Nobody is idle while bytes are missing: every algorithm ends near the
-// ideal, be it as rash as naive.
+// Nobody is idle while bytes are missing: every rescuer ends near the ideal.
 func TestRescueBalancesEveryAlgorithm(t *testing.T) {
 	for name, s := range rescuers {
 		t.Run(name, func(t *testing.T) {
@@ -543,7 +548,9 @@ func TestServerFaults(t *testing.T) {
 			"redirects to what expires": {expiring(), ""},
 		}
 	}
-	for algorithm, s := range rescuers {
+	for algorithm, s := range map[string]schedule.Scheduler{
+		"adaptive": rescuers["adaptive"], "adaptive-energy": rescuers["adaptive-energy"], "HEAD first": asksByHead,
+	} {
 		for name, test := range faults() {
 			t.Run(name+", "+algorithm, func(t *testing.T) {
 				t.Parallel()
@@ -587,7 +594,7 @@ func TestHeadWithoutALength(t *testing.T) {
 		}
 		content(w, r)
 	}
-	summary, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", nil)
+	summary, events := rescued(t, asksByHead, http.HandlerFunc(handler), "", nil)
 	if got := summary.Links["lte"].Bytes; got < quantity.Bytes(len(file))/5 {
 		t.Errorf("lte carried %d bytes", got)
 	}
@@ -603,7 +610,7 @@ func TestHeadWithoutALength(t *testing.T) {
 		}
 		handler(w, r)
 	}
-	rescued(t, schedulers["adaptive"], http.HandlerFunc(noRange), "", nil)
+	rescued(t, asksByHead, http.HandlerFunc(noRange), "", nil)
 }
 
 // What a server says of the file to GET alone is no change of it.
@@ -615,7 +622,7 @@ func TestHeadWithoutAValidator(t *testing.T) {
 		content(w, r)
 	}
 	for _, verified := range []bool{true, false} {
-		rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Verified = verified })
+		rescued(t, asksByHead, http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Verified = verified })
 	}
 }
 
@@ -636,8 +643,8 @@ func TestAnEmptyFileWithoutHead(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
 		})
-		for _, algorithm := range []string{"adaptive", "adaptive-energy"} {
-			rescued(t, schedulers[algorithm], handler, "", nil)
+		for _, s := range askers {
+			rescued(t, s, handler, "", nil)
 		}
 		if _, _, err := try(t, handler, nil); err != nil {
 			t.Error(err)

@@ -124,26 +124,28 @@ func TestGoodbyesDuringAPause(t *testing.T) {
 // send, comes over the next one, be there no other link.
 func TestGoodbyeAndSilence(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{"ranges": content, "no ranges": noRanges} {
-		t.Run(name, func(t *testing.T) {
-			var once sync.Once
-			handler := func(w http.ResponseWriter, r *http.Request) {
-				hangs := false
-				if r.Method == http.MethodGet {
-					once.Do(func() { hangs = true })
+		for asks, s := range askers {
+			t.Run(name+", "+asks, func(t *testing.T) {
+				var once sync.Once
+				handler := func(w http.ResponseWriter, r *http.Request) {
+					hangs := false
+					if r.Method == http.MethodGet {
+						once.Do(func() { hangs = true })
+					}
+					if !hangs {
+						answer(w, r)
+						return
+					}
+					w.Header().Set("Connection", "close")
+					answer(&shortBody{ResponseWriter: w, left: 300_000}, r)
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
 				}
-				if !hangs {
-					answer(w, r)
-					return
-				}
-				w.Header().Set("Connection", "close")
-				answer(&shortBody{ResponseWriter: w, left: 300_000}, r)
-				w.(http.Flusher).Flush()
-				<-r.Context().Done()
-			}
-			summary, _ := rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, n *network) {
-				o.Links = o.Links[:1]
+				summary, _ := rescued(t, s, http.HandlerFunc(handler), "", func(o *Options, n *network) {
+					o.Links = o.Links[:1]
+				})
+				within(t, "download time", seconds(summary.Download), 0.6, 4)
 			})
-			within(t, "download time", seconds(summary.Download), 0.6, 4)
-		})
+		}
 	}
 }

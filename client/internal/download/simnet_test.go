@@ -328,17 +328,17 @@ func (c *simConn) SetReadDeadline(t time.Time) error {
 	ended := c.passed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case t.IsZero() || time.Until(t) > 0:
+	if t.IsZero() || time.Until(t) > 0 {
 		c.ended = nil
-	case ended != closed:
+		return nil
+	}
+	select {
+	case <-ended:
+	default:
 		close(ended)
-		c.ended = closed
 	}
 	return nil
 }
-
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 func (c *simConn) Read(p []byte) (int, error) {
 	if len(c.unread) == 0 {

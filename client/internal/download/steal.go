@@ -61,8 +61,8 @@ func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Wor
 	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
 	isYoung := v.r.received == 0 && (v.r.isWhole || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
-	if v.r.isWhole && !t.view.repeats() {
-		bytes = min(bytes, v.r.left()-1) // The answer may be the only one.
+	if t.view.mayBeOnly(v.r) {
+		bytes = min(bytes, v.r.left()-1)
 	}
 	if !isYoung && v.r.duplicate == nil && bytes > 0 {
 		t.victims.Offer(x, v, bytes)
@@ -128,8 +128,8 @@ func (t *stealer) urgent(c *connection, now time.Duration) order {
 			continue
 		}
 		for _, r := range other.active {
-			if r.isWhole && !t.view.repeats() {
-				continue // The answer may be the only one.
+			if t.view.mayBeOnly(r) {
+				continue
 			}
 			// Two slow links would take it from each other for ever, and none
 			// of it would come.

@@ -143,7 +143,7 @@ func TestASlowAnswerOfOtherKinds(t *testing.T) {
 		handler   http.HandlerFunc
 	}{
 		"the whole": {schedule.Adaptive{}, noRanges},
-		"HEAD":      {schedulers["adaptive"], content},
+		"HEAD":      {asksByHead, content},
 	} {
 		for http1 := range 2 {
 			handler := func(w http.ResponseWriter, r *http.Request) {
@@ -184,7 +184,7 @@ func TestAnotherLinkHedgesWhatAServerDoesNotAnswer(t *testing.T) {
 // Nor does the first question of one without ranges, when nobody answers it, keep the
 // other link from asking.
 func TestAnotherLinkAsksWhatAServerDoesNotAnswer(t *testing.T) {
-	for name, scheduler := range map[string]schedule.Scheduler{"adaptive": schedule.Adaptive{}, "adaptive-energy": schedulers["adaptive-energy"]} {
+	for name, scheduler := range map[string]schedule.Scheduler{"adaptive": schedule.Adaptive{}, "HEAD": asksByHead} {
 		var hung atomic.Bool
 		handler := func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodHead && hung.CompareAndSwap(false, true) {

@@ -121,19 +121,24 @@ func TestNothingIsNotUrgent(t *testing.T) {
 	}
 }
 
+// drawing draws numbers from 0 to below n, for handlers that run at the same time.
+func drawing(seed, stream uint64) func(n int) int {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, stream))
+	return func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.IntN(n)
+	}
+}
+
 // Whatever the server answers, a reader gets the file or an error, with few
 // requests.
 func TestRandomAnswers(t *testing.T) {
 	for seed := range racedetector.Part(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			var mu sync.Mutex
-			random := rand.New(rand.NewPCG(seed, 5))
-			draw := func(n int) int {
-				mu.Lock()
-				defer mu.Unlock()
-				return random.IntN(n)
-			}
+			draw := drawing(seed, 5)
 			handler := ranged(func(w http.ResponseWriter, r *http.Request) {
 				switch k := draw(20); {
 				case k < 4:

@@ -73,8 +73,8 @@ type requestView interface {
 	// how many seconds the reader can do without it.
 	awaited() (offset quantity.Bytes, isRead bool)
 	waits() float64
-	// repeats reports whether the URL is known to work again.
-	repeats() bool
+	// mayBeOnly reports whether the URL may have no other answer than the one to a request.
+	mayBeOnly(r *request) bool
 	// request has a connection request its next range.
 	request(c *connection)
 	// drop takes back what a request has still to deliver, and shrink its last bytes.
@@ -97,7 +97,7 @@ func (v fullRequestView) awaited() (offset quantity.Bytes, isRead bool) {
 	return v.d.payload.Missing().Offset, true
 }
 
-func (v fullRequestView) repeats() bool { return v.d.repeats }
+func (v fullRequestView) mayBeOnly(r *request) bool { return v.d.fetcher.mayBeOnly(r) }
 
 func (v fullRequestView) waits() float64 { return v.d.waits }
 
