@@ -51,9 +51,15 @@ def refusing(*calls: str) -> tuple[str, ...]:
     return (sys.executable, str(PROBES / "refusing.py"), ",".join(calls))
 
 
-def said(host: tuple[str, ...], directory: Path, *words: object) -> tuple[int, Any]:
+FIRST_EMULATED_S = 1200
+"""An emulated machine's kernel is compiled by the first command that needs it: 2 to 6 minutes."""
+
+
+def said(
+    host: tuple[str, ...], directory: Path, *words: object, timeout_s: float = 300
+) -> tuple[int, Any]:
     """The exit code and the JSON of a `linklab` command on a host."""
-    done = finished(directory, [*host, *command(*words, "--json")])
+    done = finished(directory, [*host, *command(*words, "--json")], timeout_s)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -97,7 +103,7 @@ def test_where_no_system_calls_can_be_caught_a_machine_is_emulated(tmp_path: Pat
     words = ("run", "emptcp-256kb-good-good", "-a", "alg3", "--out")
     code, mine = said((), tmp_path, *words, "mine")
     assert code == 0, mine["error"]
-    code, other = said(NO_CALLS_CAUGHT, tmp_path, *words, "other")
+    code, other = said(NO_CALLS_CAUGHT, tmp_path, *words, "other", timeout_s=FIRST_EMULATED_S)
     assert code == 0, other["error"]
     assert other["figures"] == mine["figures"]
     assert REFUSES_BOTH in doctor(NO_CALLS_CAUGHT, tmp_path)["emulation"]
