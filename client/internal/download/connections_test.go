@@ -189,7 +189,7 @@ func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
 	for _, test := range []struct{ away, least int }{{100, 0}, {600, 5}} {
 		back := time.Duration(100+test.away) * time.Millisecond
 		_, events := withSeveral(t, 16, content, func(_ *Options, n *network) {
-			time.AfterFunc(100*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0.1); n.wifiChange <- link.Down })
+			time.AfterFunc(100*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0.02); n.wifiChange <- link.Down })
 			time.AfterFunc(back, func() { n.wifi.set(1); n.wifiChange <- link.Up })
 		})
 		if got := connectionsOf(events, "wifi", back, back+150*time.Millisecond); got < test.least || got > test.least*6/5 {
