@@ -12,7 +12,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// startAsking asks on the link's session what the URL stands for.
+// startAsking asks by HEAD on a session what the URL stands for.
 func (a *asker) startAsking(c *connection, s *session) {
 	a.asks(c, s)
 	c.head = s
@@ -20,16 +20,15 @@ func (a *asker) startAsking(c *connection, s *session) {
 	a.d.wg.Go(func() { a.ask(c, s, target, again) })
 }
 
-// isAsked reports whether a link asks by HEAD on the session that it has now, and its
-// server does not take long: else another link may be answered sooner.
+// isAsked reports whether a connection asks by HEAD on its present session, and the server is not
+// late: else another link may get an answer sooner.
 func (a *asker) isAsked() bool {
 	return slices.ContainsFunc(a.d.connections, func(c *connection) bool {
 		return c.head != nil && c.head == c.session && c.head.wait.since == 0
 	})
 }
 
-// ask learns on link c what the URL stands for; again says that the answer was not
-// believed before.
+// ask learns what the URL stands for. again says that the client did not believe an earlier answer.
 func (a *asker) ask(c *connection, s *session, target transport.Target, again bool) {
 	sent := time.Since(a.d.start)
 	var resource transport.Resource
@@ -61,10 +60,10 @@ func (a *asker) ask(c *connection, s *session, target transport.Target, again bo
 	a.d.assign()
 }
 
-// learn asks by HEAD, and by GET if the server refuses that or tells no size, or if
-// the answer is not believed.
+// learn asks by HEAD. It asks by GET if the server refuses HEAD or tells no size, or if the client
+// did not believe an earlier answer.
 func (a *asker) learn(s *session, target transport.Target, again bool) (transport.Resource, error) {
-	ctx := transport.WithProof(a.d.ctx, new(transport.Proof)) // To tell the size is no progress.
+	ctx := transport.WithProof(a.d.ctx, new(transport.Proof)) // To learn the size is no progress.
 	if again {
 		return s.Peek(ctx, target)
 	}
@@ -80,13 +79,13 @@ func (a *asker) learn(s *session, target transport.Target, again bool) (transpor
 	return peeked, peekErr
 }
 
-// isRefused reports whether the server will not answer such a request.
+// isRefused reports whether the server refuses such requests for good.
 func isRefused(err error) bool {
 	status := new(transport.StatusError)
 	return errors.As(err, &status) && !status.Temporary()
 }
 
-// learned prepares for the resource that the server announced on link c.
+// learned begins the download of the resource that the server described on connection c.
 func (a *asker) learned(c *connection, resource transport.Resource) error {
 	if err := a.believe(c.link, resource); err != nil {
 		return err
@@ -139,25 +138,25 @@ func (a *asker) learned(c *connection, resource transport.Resource) error {
 	return nil
 }
 
-// asker asks what the URL stands for.
+// asker learns what the URL stands for.
 type asker struct {
 	d *download
-	// openings are requests that ask for it with the first bytes; opened is how
-	// many there were.
+	// openings are the requests for the first bytes that learn it. opened is how many there
+	// were.
 	openings []*opening
 	opened   int
-	// noRange says that the server answered one with other bytes. No
-	// more are sent: each might bring the whole file.
+	// noRange says that the server answered an opening with other bytes. The engine sends no
+	// more openings then: each might bring the whole file.
 	noRange bool
-	// whole is the opening, if any, that the server answers with the whole file.
+	// whole is the opening that the server answers with the whole file, if there is one.
 	whole *opening
-	// doubtedAt is when an answer was not believed first.
+	// doubtedAt is when the client first did not believe an answer.
 	doubtedAt time.Duration
-	// earlier is the sink if it holds bytes of an earlier call.
+	// earlier is the sink, if it has bytes of an earlier call.
 	earlier Continuer
 }
 
-// asks counts a question about the file on a session of the link.
+// asks counts a question about the file that was sent on a session.
 func (a *asker) asks(c *connection, s *session) {
 	if c.asking != s {
 		c.asking, c.questions = s, 0
@@ -165,7 +164,7 @@ func (a *asker) asks(c *connection, s *session) {
 	c.questions++
 }
 
-// hasAnswer counts the answer to one.
+// hasAnswer counts the answer to such a question.
 func (a *asker) hasAnswer(c *connection, s *session) {
 	if c.asking != s {
 		return

@@ -15,18 +15,18 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// connector connects links, and connects them again.
+// connector connects the links' connections, and connects them again.
 type connector struct{ d *download }
 
-// keep connects a link, and connects it again when it needs that.
+// keep connects a link's first connection, and connects it again when it needs a session.
 func (n *connector) keep(ctx context.Context, c *connection) {
 	for n.awaitNeed(ctx, c) {
 		n.d.mu.Lock()
 		backoff := c.notBefore - time.Since(n.d.start)
 		repeated := c.failures > 1
 		n.d.mu.Unlock()
-		// After the first failure it is connected at once, and ready when the
-		// backoff ends.
+		// After the first failure the connection connects at once, and is ready when the backoff
+		// ends.
 		if repeated && backoff > 0 {
 			n.pause(ctx, c, backoff)
 			continue
@@ -53,8 +53,7 @@ func (n *connector) keep(ctx context.Context, c *connection) {
 	}
 }
 
-// awaitNeed waits until the link needs a connection. It reports false if
-// that will not be.
+// awaitNeed waits until the connection needs a session. It reports false if it never will.
 func (n *connector) awaitNeed(ctx context.Context, c *connection) bool {
 	for ctx.Err() == nil {
 		n.d.mu.Lock()
@@ -74,11 +73,11 @@ func (n *connector) awaitNeed(ctx context.Context, c *connection) bool {
 	return false
 }
 
-// connect makes the link ready for requests.
+// connect makes a connection ready for requests.
 func (n *connector) connect(ctx context.Context, c *connection) error {
 	n.d.mu.Lock()
 	if c.out != nil {
-		// It was given up before this began.
+		// The connection was given up before this attempt began.
 		n.d.mu.Unlock()
 		return nil
 	}
@@ -118,7 +117,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 		n.d.mu.Lock()
 		c.link.answers = c.link.answers || connected-started > between
 		if c.suspect && c.session != nil {
-			// Connections that were kept go on with it while this one is made.
+			// Other connections of the link bring these bytes while this one is made.
 			silent = c.session
 			n.d.closer.clear(c, silent, lost, connected)
 		}
@@ -132,8 +131,8 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 	if err != nil {
 		n.d.mu.Lock()
 		if silent != nil && c.session == silent && !n.d.fetcher.hasOnly(c, silent) {
-			// Nothing is asked of it any more by which it could prove itself, and it
-			// may be the one that the server serves at a time.
+			// The session has no requests any more that could show that it works, and the
+			// server may serve only one connection at a time.
 			c.session = nil
 			n.d.closer.close(c, silent, false)
 		}
@@ -157,7 +156,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 
 var errNoAnswer = errors.New("no answer in time")
 
-// connected makes a connection that of the link, and tells of it.
+// connected gives the connection its session, and records it.
 func (n *connector) connected(c *connection, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
 	now := time.Since(n.d.start)
 	n.install(c, &session{Conn: conn, authority: u.Host, unread: conn.Unread(), bodies: conn.Bodies()}, now)
@@ -172,8 +171,8 @@ func (n *connector) connected(c *connection, u *url.URL, conn *transport.Conn, e
 	n.proceed(c)
 }
 
-// attemptError says of an attempt that ran out of time just that. The names in
-// a certificate, or of where a redirect leads, are the server's.
+// attemptError is the error of an attempt to connect. An attempt that ran out of time has
+// errNoAnswer. The server chose the names in a certificate: they are made printable.
 func attemptError(attempt context.Context, err error) error {
 	if attempt.Err() != nil && !transfer.IsPermanent(err) {
 		return context.Cause(attempt)
@@ -181,8 +180,8 @@ func attemptError(attempt context.Context, err error) error {
 	return printable.Error(err)
 }
 
-// install makes the session that of the link. What an older one has still to
-// deliver is free again, unless the server is just completing it, or it may be the only answer.
+// install gives the connection a session. The unfinished bytes of its older session are free again,
+// unless the server is completing them, or they may be the URL's only answer.
 func (n *connector) install(c *connection, s *session, now time.Duration) {
 	if old := c.session; old != nil {
 		completing := old.draining && !c.suspect
@@ -196,7 +195,7 @@ func (n *connector) install(c *connection, s *session, now time.Duration) {
 		c.newest = nil
 		n.d.closer.close(c, old, completing)
 		if len(c.completing) > mostCompleting {
-			// If all have an only answer, it is the oldest.
+			// If all have an only answer, the oldest goes.
 			given := slices.IndexFunc(c.completing, func(s *session) bool { return !n.d.fetcher.hasOnly(c, s) })
 			n.d.closer.giveUpOn(c, c.completing[max(0, given)], lost, now)
 		}
@@ -212,10 +211,10 @@ func (n *connector) install(c *connection, s *session, now time.Duration) {
 	c.suspect = false
 	s.since, s.heardAt = now, now
 	c.measure()
-	s.hole.outOfOrder = c.rtt.OutOfOrder // A kept connection had others.
+	s.hole.outOfOrder = c.rtt.OutOfOrder // A pooled connection may have had some.
 }
 
-// proceed gives the connected link something to do.
+// proceed gives a connection its next task.
 func (n *connector) proceed(c *connection) {
 	if time.Since(n.d.start) < c.notBefore {
 		return
@@ -244,9 +243,8 @@ func (n *connector) attemptTimeout(c *connection) time.Duration {
 	return transfer.Doubled(least, c.failures, mostAttempt)
 }
 
-// betweenAttempts is how long a connection of several waits for an answer at first
-// until it asks again, where nothing came any more: half a round trip, with the
-// queue that there was. Else it is 0.
+// betweenAttempts is how long a silent connection of several waits for the answer to its first
+// SYN until it sends another one: half a round trip, queue included. For others it is 0.
 func (n *connector) betweenAttempts(c *connection) time.Duration {
 	if !c.link.HasSeveral() || !c.suspect {
 		return 0
@@ -257,7 +255,7 @@ func (n *connector) betweenAttempts(c *connection) time.Duration {
 	return max(transfer.CheckInterval, c.rtt.Last/2)
 }
 
-// pause waits until it is time, or worth it, to try again.
+// pause waits until the time has passed, or until an attempt may succeed at once.
 func (n *connector) pause(ctx context.Context, c *connection, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -12,50 +12,48 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// connection is one of a link's connections to the server, which is made again when it
-// breaks: it has one session after another.
+// connection is one of a link's connections to the server. When its session breaks, it gets
+// another one.
 type connection struct {
 	link *linkState
 	// index is its place among all connections of the download.
 	index int
-	// url is where the connection finds the resource: redirects may lead each
-	// elsewhere.
+	// url is where this connection requests the resource: redirects may differ by connection.
 	url  *url.URL
 	hops int
-	// session is nil while it is not connected.
+	// session is nil while the connection is not connected.
 	session *session
-	// completing are older sessions on which the server completes requests
-	// though it takes no new ones, the oldest first.
+	// completing are older sessions, the oldest first. They take no new requests, but the
+	// server still completes earlier ones on them.
 	completing []*session
 	rtt        link.RoundTrip
-	// handshake is how long the last one of TCP took.
+	// handshake is how long the last TCP handshake took.
 	handshake time.Duration
 	pace      *throughput.Pace
 
 	// newest is the newest request until the next one is issued.
 	newest *request
-	// active are the requests in flight, on whatever session.
+	// active are the requests in flight, on all of its sessions.
 	active []*request
-	// expected is what they have still to deliver.
+	// expected is how many bytes these have still to bring.
 	expected quantity.Bytes
-	// delays are the times from the last requests to their first bytes, and
-	// idleDelay that of the last one that waited for no other's bytes, leastDelay
-	// the least of those.
+	// delays are the times from the last requests to their first bytes. idleDelay is that of
+	// the last request that was sent alone, and leastDelay the least of those.
 	delays                []time.Duration
 	idleDelay, leastDelay time.Duration
-	// asking is the session on which it asks for the size, if it does, and questions
-	// is how many have no answer yet.
+	// asking is the session on which it asks what the URL stands for, if it does. questions is
+	// how many of these requests have no answer yet.
 	asking    *session
 	questions int
-	// head is the session on which it asks by HEAD.
+	// head is the session on which it asks by HEAD, if it does.
 	head *session
-	// leaving says that it takes no more requests.
+	// leaving says that it takes no more requests and closes after its last one.
 	leaving bool
 	health
 }
 
-// newConnection gives the link another connection, which the download does not know yet.
-// What is known of the first one is expected of it.
+// newConnection adds a connection to the link, but not yet to the download. It begins with what
+// the client measured on the first one.
 func (l *linkState) newConnection() *connection {
 	c := &connection{link: l, pace: throughput.NewPace(transfer.PaceWindow), health: newHealth()}
 	if len(l.connections) > 0 {
@@ -69,8 +67,7 @@ func (l *linkState) newConnection() *connection {
 // isFirst reports whether it is the link's first connection.
 func (c *connection) isFirst() bool { return c.link.first() == c }
 
-// delay is the time from a request to its first byte: a round trip, and what
-// the server needs.
+// delay is the time from a request to its first byte: a round trip and the server's time.
 func (c *connection) delay() time.Duration {
 	if len(c.delays) == 0 {
 		return c.rtt.Min
@@ -78,11 +75,10 @@ func (c *connection) delay() time.Duration {
 	return max(c.rtt.Min, slices.Min(c.delays))
 }
 
-// idle is the time from a request to its first byte where nothing else is in
-// flight. Where more is ordered before, delay has other bytes in it, unless it is
-// the less. The last one that was alone may have waited behind what other
-// connections of the link had ordered: it is not more than the least and what waits
-// at the link now.
+// idle is the time from a request to its first byte if nothing else is in flight. With other
+// requests in flight, delay includes the time of their bytes. The last request that was sent
+// alone may have waited for other connections of its link. So idle is at most the least such
+// delay plus the present queue.
 func (c *connection) idle() time.Duration {
 	if (c.link.HasSeveral() || c.link.shortQueue) && c.idleDelay > 0 {
 		queued := c.leastDelay + max(0, c.rtt.Last-c.rtt.Min)
@@ -91,16 +87,15 @@ func (c *connection) idle() time.Duration {
 	return c.delay()
 }
 
-// pipe is how many bytes must be awaited so that the link is never idle. First
-// bytes may come just when they were expected, which is in no time at all: they
-// say nothing of a rate.
+// pipe is how many bytes must be in flight so that the link is never idle. First bytes may
+// arrive exactly when they were expected, in no time: they tell no rate.
 func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	rate, most, delay := c.pace.Rate(now), schedule.MostOrder(c.pace.Total()), c.delay()
 	switch {
 	case c.link.shortQueue:
 		delay = c.idle()
 		if all := c.link.Together; all != nil {
-			// A burst makes a connection look faster than its link.
+			// After a burst, a connection seems faster than its link.
 			rate = min(rate, all.Rate(now))
 		}
 	case c.link.HasSeveral() && schedule.IsStarting(c.pace.Total(), rate, delay):
@@ -112,8 +107,8 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	return min(transfer.Ahead(rate, delay, 0), most)
 }
 
-// measure updates the round trip time. It keeps the last known one if the
-// socket cannot tell, as after a reset.
+// measure updates the round trip time. If the socket cannot tell it, as after a reset, the last
+// one stays.
 func (c *connection) measure() {
 	if c.session == nil {
 		return
@@ -123,7 +118,7 @@ func (c *connection) measure() {
 	}
 }
 
-// known is what a scheduler may know of the link at now.
+// known is what a scheduler is told of the link.
 func (c *connection) known(now time.Duration) schedule.Link {
 	known := schedule.Link{
 		Throughput: c.link.Meter.Rate(now),
@@ -135,14 +130,14 @@ func (c *connection) known(now time.Duration) schedule.Link {
 		Variation:  c.link.Meter.Variation(),
 		Spared:     c.link.spared,
 	}
-	// A link that came back begins as it did at first.
+	// A link that is connected again begins as at first.
 	if c.session != nil {
 		known.Requests = c.session.requests
 	}
 	return known
 }
 
-// on are the link's requests in flight on a session.
+// on returns the connection's requests in flight on a session.
 func (c *connection) on(s *session) (requests []*request) {
 	for _, r := range c.active {
 		if r.session == s {
@@ -152,7 +147,7 @@ func (c *connection) on(s *session) (requests []*request) {
 	return requests
 }
 
-// delivered counts what has come on the link.
+// delivered counts bytes that arrived.
 func (c *connection) delivered(bytes quantity.Bytes, now time.Duration) {
 	c.pace.Add(now, bytes)
 	if all := c.link.Together; all != nil {
@@ -160,8 +155,8 @@ func (c *connection) delivered(bytes quantity.Bytes, now time.Duration) {
 	}
 }
 
-// begun says that the link has something to deliver, of which nothing comes
-// before the delay.
+// begun notes that the connection has a request in flight, whose first byte comes after the
+// delay.
 func (c *connection) begun(delay, now time.Duration) {
 	c.pace.Begin(now, delay)
 	if all := c.link.Together; all != nil {
@@ -169,17 +164,17 @@ func (c *connection) begun(delay, now time.Duration) {
 	}
 }
 
-// isSilent reports whether nothing has come for longer than usual, where others
+// isSilent reports whether the connection received nothing for longer than usual: another one
 // of the link may do better.
 func (c *connection) isSilent(now time.Duration) bool {
 	return c.session == nil || transfer.IsQuiet(now-c.session.heardAt, c.rtt.Last)
 }
 
-// hears reports whether something comes of what the connection asked for. One that asked
-// for nothing does not tell.
+// hears reports whether answers arrive. A connection without requests does not hear.
 func (c *connection) hears(now time.Duration) bool { return len(c.active) > 0 && !c.isSilent(now) }
 
-// startRoom is what the connection can bring in slow start until its next order comes.
+// startRoom is how many bytes the connection can bring in slow start before the server has its
+// next request.
 func (c *connection) startRoom() quantity.Bytes {
 	most := c.link.Shown.Most()
 	if most > 0 {
@@ -188,5 +183,5 @@ func (c *connection) startRoom() quantity.Bytes {
 	return schedule.StartRoom(most, c.link.Growth.Connections(), c.delay())
 }
 
-// broken says that the connection failed. A further one is gone then.
+// broken notes that the connection failed. A further one of the link is removed then.
 func (c *connection) broken() { c.suspect = c.suspect || !c.isFirst() }

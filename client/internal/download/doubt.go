@@ -13,14 +13,14 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// believedAfter is how many answers must agree where the first is not believed, and
-// longestDoubt for how long they wait for links that have not answered.
+// believedAfter is how many answers must agree before the client believes a doubtful one.
+// longestDoubt is for how long it waits for links that have not answered.
 const (
 	believedAfter = 2
 	longestDoubt  = 10 * time.Second
 )
 
-// claim is an answer that was not believed.
+// claim is an answer that the client does not believe yet.
 type claim struct {
 	resource transport.Resource
 	times    int
@@ -34,8 +34,7 @@ func (c claim) says(r transport.Resource) bool {
 // doubtError says why an answer is not believed yet.
 type doubtError struct{ error }
 
-// isDoubtful reports whether an answer may not be the server's, but a captive
-// portal's.
+// isDoubtful reports whether an answer may be that of a captive portal.
 func isDoubtful(err error) bool {
 	return errors.As(err, new(doubtError)) || errors.As(err, new(*transport.PortalError))
 }
@@ -43,14 +42,14 @@ func isDoubtful(err error) bool {
 // pageEndings are the ends of names that web pages have.
 var pageEndings = []string{"", ".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ".cgi"}
 
-// NamesPage reports whether a URL may be that of a web page.
+// NamesPage reports whether a URL may be of a web page.
 func NamesPage(u *url.URL) bool {
 	return slices.Contains(pageEndings, strings.ToLower(path.Ext(u.Path)))
 }
 
-// wantsFile reports whether a web page would be somebody else's answer: ranges of
-// something else have come, or nothing but a name tells, and no TLS proves who
-// answers or the bytes of an earlier call are at stake.
+// wantsFile reports whether a web page cannot be the server's answer: ranges of another type have
+// come, or the URL names no page and a false answer could do harm. That is so without TLS, or
+// where an earlier call left bytes.
 func (a *asker) wantsFile() bool {
 	switch {
 	case a.d.resource.IsPage:
@@ -61,9 +60,9 @@ func (a *asker) wantsFile() bool {
 	return !NamesPage(a.d.URL) && (a.d.URL.Scheme == "http" || a.earlier != nil)
 }
 
-// believe returns an error unless what a link says of the resource is to be taken
-// for true. What does not fit the bytes of an earlier call, or is a web page under
-// the name of a file, must be said by all links that answer, and twice.
+// believe returns an error unless the client can believe a link's answer about the resource. If
+// the answer does not fit the bytes of an earlier call, or is a web page under the name of a
+// file, all links that answer must give it, at least twice in all.
 func (a *asker) believe(l *linkState, r transport.Resource) error {
 	if !a.d.Rescue || a.d.Resource != nil {
 		return nil
@@ -99,14 +98,14 @@ func (a *asker) believe(l *linkState, r transport.Resource) error {
 	return doubtError{errors.New(printable.Message(why))}
 }
 
-// mayAnswer reports whether the link may soon say what the URL stands for.
+// mayAnswer reports whether the link may soon have an answer about the resource.
 func (l *linkState) mayAnswer() bool {
 	c := l.first()
 	return c.out == nil && !l.down && !l.portal && (c.alive() || c.session == nil && c.failures < hopeless)
 }
 
-// doubt leaves a link for later whose answer is not believed. A new connection,
-// to the URL that the user gave, may lead to the server itself.
+// doubt backs off from a link with a doubtful answer. A new connection to the URL that the user
+// gave may reach the server itself.
 func (rf *refusals) doubt(c *connection, s *session, err error, now time.Duration) {
 	c.link.portal = errors.As(err, new(*transport.PortalError))
 	rf.d.Log.Info("link is left for later", "link", c.link.Name, "error", err)
@@ -126,7 +125,7 @@ func (rf *refusals) doubt(c *connection, s *session, err error, now time.Duratio
 	rf.d.cancel(rf.d.watchdog.problems())
 }
 
-// goBack lets the link ask for the URL that the user gave.
+// goBack makes the connection ask for the URL that the user gave.
 func (rf *refusals) goBack(c *connection) {
 	if c.url != rf.d.URL {
 		c.url, c.hops = rf.d.URL, 0

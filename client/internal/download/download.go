@@ -37,57 +37,57 @@ type Options struct {
 	Overlap float64
 	// Window is the time over which throughput is averaged.
 	Window time.Duration
-	// Rescue makes up for links that fail or fall behind; else all is done as
-	// published (see policy).
+	// Rescue lets other links take over from a link that fails or falls behind. Without it
+	// the engine works as published (see policy).
 	Rescue bool
 	// GiveUp is how long no new byte may arrive on any link before the download
 	// fails; 0 waits for ever.
 	GiveUp time.Duration
-	// Balance, if set, is the account of what the caller has already received of the file.
+	// Balance, if set, counts what the caller has already received of the file.
 	Balance *transfer.Balance
-	// LowestRate is what must arrive on all links together, over GiveUp; 0 is nothing.
+	// LowestRate is the least total rate of all links, averaged over GiveUp. A download below
+	// it fails; 0 is no limit.
 	LowestRate quantity.Rate
 	// Connections lets links have several connections, with Rescue; nil is one each.
 	Connections *transfer.Connections
 	// Output opens what the bytes are written to, before anything else.
 	Output func() (Sink, error)
-	// Verified says that Commit compares the whole with a checksum, so that
-	// no validator is needed.
+	// Verified says that Commit compares the whole file with a checksum. Then the server need
+	// not give a validator.
 	Verified bool
-	// Header is sent with every request. To where a redirect leads beyond the origin
-	// of URL (RFC 6454), none of Private goes, nor Authorization, Cookie and Host.
+	// Header is sent with every request. After a redirect to another origin (RFC 6454) the
+	// client leaves out the fields of Private, Authorization, Cookie and Host.
 	Header  http.Header
 	Private []string
-	// Redirects is how many are followed in a row; 0 is usualRedirects, NoRedirects
-	// is none.
+	// Redirects is how many redirects the client follows in a row: 0 for usualRedirects,
+	// NoRedirects for none.
 	Redirects int
-	// Resource is what the URL stands for, if that is known; else a link
-	// asks first.
+	// Resource is what the URL stands for, if the caller knows it. Else a link asks the server.
 	Resource *transport.Resource
-	// Part is the part of the resource to download; if it is empty, all. Slice, if
-	// set, says so of one whose size is not known.
+	// Part is the part of the resource to download; an empty one is all of it. Slice replaces
+	// Part where the size of the resource is not known.
 	Part  ranges.Range
 	Slice *Slice
-	// IsSlowToAnswer says that the server is known to take long for each answer.
+	// IsSlowToAnswer says that the caller knows the server to take long for each answer.
 	IsSlowToAnswer bool
-	// Pool, if set, has connections of earlier downloads, and keeps those of
-	// this one. With Lanes a download has one of its own else.
+	// Pool, if set, has connections of earlier downloads, and keeps those of this one. With
+	// Connections and no Pool, a download makes a pool of its own.
 	Pool *Pool
 	TLS  *tls.Config
 	// Hellos may be shared with other transfers. nil remembers nothing from connection to connection.
 	Hellos *transport.Hellos
 	Log    *slog.Logger
-	// Recorders are told of every event, one event at a time. Links are
-	// sampled only if there is one.
+	// Recorders receive every event, one event at a time. The engine samples the links only
+	// if there is a recorder.
 	Recorders []transfer.Recorder
 }
 
-// writeSize is how many bytes of a request's body are worth a write to the sink.
+// writeSize is how many bytes of a body the engine collects for one write to the sink.
 const writeSize = 64 << 10
 
-// Run downloads into the sink. The summary is also valid if there is an error;
-// it lacks what only the program knows (version, algorithm). When ctx ends,
-// Run ends with its cause and the outcome is interrupted.
+// Run downloads into the sink. The summary is valid in case of an error, too; the caller
+// adds the version and the algorithm. When ctx ends, Run ends with its cause, and the
+// outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	d := newDownload(o)
 	for i, of := range o.Links {
@@ -138,8 +138,8 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	return summary, err
 }
 
-// download is one that goes on: what all its parts share. The parts are types of their
-// own, each of which does one thing.
+// download is the state of one download, which all parts of the engine share. Each part is a
+// type of its own.
 type download struct {
 	Options
 	policy    policy
@@ -158,15 +158,14 @@ type download struct {
 	end    time.Duration
 	sink   Sink
 	window Window // sink, if it is one
-	// waits is for how many seconds a reader can do without the next bytes, as far as
-	// a plan knows.
+	// waits is for how many seconds the reader has enough bytes, as far as a plan knows.
 	waits float64
 	// ctx is that of the transfer, which cancel ends.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
-	// mu orders everything below: decisions, accounts and events.
+	// mu guards everything below: decisions, counts and events happen one at a time.
 	mu    sync.Mutex
 	links []*linkState
 	// connections are those of all links, in the order in which they were added.
@@ -177,30 +176,30 @@ type download struct {
 	// resumed is how many bytes the sink held from the beginning.
 	resumed  quantity.Bytes
 	requests int
-	// ranged says that the server answered a range as such.
+	// ranged says that the server has answered a request for a range with that range.
 	ranged bool
-	// repeats says that the server answered a second request: the URL works again.
+	// repeats says that the server answered a second request: the URL works more than once.
 	repeats bool
-	// isSerial says that the server may serve one request after the other.
+	// isSerial says that the server seems to serve one request after the other.
 	isSerial bool
-	// unranged counts how often links were told that they cannot, since bytes came.
+	// unranged counts the answers without a range since new bytes arrived.
 	unranged int
-	// race is set if the server can only send the resource as a whole.
+	// race is set if the server sends the resource only as a whole.
 	race *race
 	// fetches are the requests for ranges that are being written.
 	fetches sync.WaitGroup
-	// origin is where the download began.
+	// origin is the server and URL of the first answer.
 	origin origin
-	// balance is the account of what arrived, and sessions are those that are open.
+	// balance counts the bytes that arrived, and sessions are the open ones.
 	balance  *transfer.Balance
 	sessions []*session
-	// warning is what is doubtful of a complete download.
+	// warning says why a complete download may be wrong.
 	warning string
-	// known is memory of decisions, which the next one overwrites: they are many.
+	// known is memory that decisions use again, so that they allocate nothing.
 	known []schedule.Link
 }
 
-// newDownload returns a download that knows no link yet.
+// newDownload returns a download without links.
 func newDownload(o Options) *download {
 	d := &download{Options: o, start: time.Now(), balance: o.Balance}
 	if d.balance == nil {
@@ -268,7 +267,7 @@ func (d *download) transfer(ctx context.Context) error {
 	return nil
 }
 
-// target is what link c requests.
+// target is what a connection requests.
 func (d *download) target(c *connection) transport.Target {
 	header := d.Header
 	if header != nil && !transport.IsSameOrigin(c.url, d.URL) {
@@ -280,7 +279,8 @@ func (d *download) target(c *connection) transport.Target {
 	return transport.Target{URL: c.url, Header: header, Bare: d.policy.isMinimal(), IsFile: d.asker.wantsFile()}
 }
 
-// mostPause is longestPause, or what leaves as much time to others.
+// mostPause is how long an only answer may pause: longestPause, or half of GiveUp, so that
+// other requests have the other half.
 func (d *download) mostPause() time.Duration {
 	if d.GiveUp > 0 {
 		return min(longestPause, d.GiveUp/2)
@@ -288,7 +288,7 @@ func (d *download) mostPause() time.Duration {
 	return longestPause
 }
 
-// limit is the offset before which bytes may be requested.
+// limit is the offset from which the sink has no room: nothing behind it is requested.
 func (d *download) limit() quantity.Bytes {
 	if d.window == nil {
 		return math.MaxInt64
@@ -296,7 +296,7 @@ func (d *download) limit() quantity.Bytes {
 	return d.window.Limit()
 }
 
-// follow asks links that had nothing to do again when the sink has room.
+// follow gives idle connections work when the sink has more room.
 func (d *download) follow(ctx context.Context) {
 	var failed <-chan error
 	if sink, ok := d.sink.(Failer); ok {
@@ -321,7 +321,7 @@ func (d *download) follow(ctx context.Context) {
 	}
 }
 
-// assign gives links that wait for work some, if there is any.
+// assign gives idle connections work, if there is any.
 func (d *download) assign() {
 	if d.payload == nil || d.ctx.Err() != nil {
 		return
@@ -333,8 +333,8 @@ func (d *download) assign() {
 	}
 }
 
-// nextSize asks the scheduler, with all that is known at now. A connection of
-// several decides for itself alone.
+// nextSize asks the scheduler how many bytes a connection should request. A scheduler of
+// links with several connections is told only of that connection.
 func (d *download) nextSize(c *connection, now time.Duration) quantity.Bytes {
 	known := schedule.Known{Payload: d.part.Length, Links: d.known[:0]}
 	if d.window != nil {
@@ -401,7 +401,7 @@ func (d *download) sampleLink(l *linkState, now time.Duration) {
 	})
 }
 
-// fail ends the transfer; the first failure is the one that is reported.
+// fail ends the transfer. Run reports the first failure.
 func (d *download) fail(c *connection, err error) {
 	d.cancel(fmt.Errorf("link %s: %w", c.link.Name, err))
 }

@@ -17,28 +17,28 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// sinkError is a failure on this side, which no link can make up for.
+// sinkError is a failure of the sink, which no link can repair.
 type sinkError struct{ error }
 
 func (e sinkError) Unwrap() error { return e.error }
 
-// usualRedirects is how many redirects are followed in a row, and NoRedirects is
-// Options.Redirects for none.
+// usualRedirects is how many redirects in a row the client follows by default. NoRedirects is
+// the value of Options.Redirects for none.
 const (
 	usualRedirects = 10
 	NoRedirects    = -1
 )
 
-// maxHops is how many redirects are followed in a row.
+// maxHops is how many redirects in a row the client follows.
 func (d *download) maxHops() int { return max(0, cmp.Or(d.Redirects, usualRedirects)) }
 
-// delaySamples is how many requests tell how soon a server answers.
+// delaySamples is the number of requests by which a connection knows how soon the server answers.
 const delaySamples = 4
 
-// fetcher requests ranges, and receives them.
+// fetcher sends requests for ranges and receives the answers.
 type fetcher struct{ d *download }
 
-// fetch receives one request to its end.
+// fetch receives the answer to one request.
 func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *opening) {
 	r.written = sync.OnceFunc(f.d.fetches.Done)
 	defer r.written()
@@ -84,8 +84,7 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 	f.d.policy.freed()
 }
 
-// trouble decides what follows from the failure of a request on a session of
-// a link.
+// trouble decides what follows from the failure of a request on a session.
 func (f *fetcher) trouble(c *connection, s *session, err error) {
 	redirect := new(transport.RedirectError)
 	if !errors.As(err, &redirect) {
@@ -115,7 +114,7 @@ func (f *fetcher) trouble(c *connection, s *session, err error) {
 	}
 }
 
-// redirect lets the link go on where the server sends it.
+// redirect lets the connection go on at the URL to which the server redirects it.
 func (f *fetcher) redirect(c *connection, s *session, to *transport.RedirectError) {
 	if c.hops++; c.hops > f.d.maxHops() {
 		f.d.policy.exclude(c, fmt.Errorf("the server redirects more than %d times, at last to %s", f.d.maxHops(), printable.Text(to.Location.String())))
@@ -136,8 +135,8 @@ func (f *fetcher) redirect(c *connection, s *session, to *transport.RedirectErro
 	f.d.connector.proceed(c)
 }
 
-// receive copies the body of a request to the sink. Each byte counts as
-// arrived when it was read, and the last ones when they are written.
+// receive copies the body of an answer to the sink. Bytes count as arrived when they are
+// read; the last ones when they are written.
 func (f *fetcher) receive(ctx context.Context, c *connection, r *request, opened *opening) error {
 	body, err := f.body(ctx, c, r, opened)
 	if err != nil {
@@ -157,8 +156,8 @@ func (f *fetcher) receive(ctx context.Context, c *connection, r *request, opened
 	filled, offset := 0, r.Offset
 	for {
 		if memory == nil {
-			// With HTTP/2 this waits until there is something: of many requests
-			// in flight few need memory at a time.
+			// With HTTP/2 this waits until bytes are there. So only few of many requests in
+			// flight need memory at a time.
 			_, _ = body.Read(nil)
 			memory = block.Get()
 		}
@@ -184,7 +183,7 @@ func (f *fetcher) receive(ctx context.Context, c *connection, r *request, opened
 			f.progress(c, r, quantity.Bytes(kept))
 		}
 		if last {
-			r.written() // A server may tell the end late, or never.
+			r.written() // A server may send the end of the stream late, or never.
 		}
 		switch {
 		case readErr == io.EOF && !last:
@@ -199,7 +198,7 @@ func (f *fetcher) receive(ctx context.Context, c *connection, r *request, opened
 	}
 }
 
-// body is that of the answer to the request.
+// body returns the body of the answer.
 func (f *fetcher) body(ctx context.Context, c *connection, r *request, opened *opening) (io.ReadCloser, error) {
 	f.d.mu.Lock()
 	target, resource := f.d.target(c), f.d.resource
@@ -210,8 +209,8 @@ func (f *fetcher) body(ctx context.Context, c *connection, r *request, opened *o
 	return r.session.Get(ctx, target, resource, r.Range)
 }
 
-// countRead decides how many of n bytes that arrived are wanted, and whether they
-// are the last.
+// countRead decides how many of n bytes that arrived are wanted, and whether the last wanted
+// one is among them.
 func (f *fetcher) countRead(c *connection, r *request, n int) (kept int, last bool) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
@@ -226,7 +225,7 @@ func (f *fetcher) countRead(c *connection, r *request, n int) (kept int, last bo
 	return kept, r.left() == 0
 }
 
-// unwritten takes bytes back that were counted and could not be written.
+// unwritten subtracts bytes that were counted and could not be written.
 func (f *fetcher) unwritten(r *request, bytes int, err error) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
@@ -234,8 +233,8 @@ func (f *fetcher) unwritten(r *request, bytes int, err error) error {
 	return sinkError{err}
 }
 
-// progress takes account of bytes that arrived, and issues the link's next
-// request when enough of its newest has.
+// progress counts bytes that arrived, and sends the connection's next request when enough of
+// its newest one has arrived.
 func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
@@ -264,8 +263,8 @@ func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 	f.await(c)
 }
 
-// arrived counts bytes of a body. Only new ones are progress: where a server cuts each whole answer
-// at the same place, its failures count on.
+// arrived counts bytes of a body. Only new bytes are progress: if a server cuts each whole
+// answer at the same place, the count of failures goes on.
 func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now time.Duration) {
 	if r.received == bytes {
 		r.first = now
@@ -306,7 +305,7 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 	}
 }
 
-// worksAgain takes note of the first bytes of a request. After a second one the URL works again.
+// worksAgain notes that a second request was answered: the URL works more than once.
 func (f *fetcher) worksAgain(c *connection, r *request) {
 	if r.isWhole || f.d.repeats || c.url.String() != f.d.origin.url.String() {
 		return
@@ -316,7 +315,8 @@ func (f *fetcher) worksAgain(c *connection, r *request) {
 	f.hurry()
 }
 
-// hurry has the answer to the request for the whole file end or go on, if it is held.
+// hurry makes the answer to the request for the whole file decide whether it goes on, if the
+// engine holds its last byte.
 func (f *fetcher) hurry() {
 	for _, c := range f.d.connections {
 		if r := c.whole(); r != nil {
@@ -325,8 +325,8 @@ func (f *fetcher) hurry() {
 	}
 }
 
-// answered takes note of the time that the server took for what was sent then. A slow
-// link takes as long, but brings something meanwhile, on whatever connection.
+// answered notes the time from a request to its answer. A server is slow to answer if the link
+// brought nothing else meanwhile; else the link itself was busy.
 func (f *fetcher) answered(c *connection, s *session, sent, now time.Duration) {
 	brings := c.link.Last > sent && c.link.Last < now
 	c.link.isSlowToAnswer = now-sent >= firstSilence && !brings && (c.link.isSlowToAnswer || s.wait.since > 0)

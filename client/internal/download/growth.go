@@ -23,8 +23,8 @@ func (p withConnections) maintain(now time.Duration) { p.grower.maintain(now) }
 
 func (p withConnections) opensWithRange() bool { return p.view.isNew() }
 
-// next is as with Rescue, but a connection gets a share of what its link gets. Where nothing
-// is left, it may hedge what another one owes.
+// next is as with Rescue, but a connection gets a share of its link's bytes. If no bytes are free,
+// it may duplicate an unfinished request of another connection.
 func (p withConnections) next(c *connection, now time.Duration) order {
 	if !c.usable(now) || c.leaving {
 		return order{}
@@ -62,13 +62,13 @@ func (p withConnections) next(c *connection, now time.Duration) order {
 	return p.view.take(size)
 }
 
-// grower makes links have as many connections as they should.
+// grower adds connections to links, and removes them.
 type grower struct {
 	d    *download
 	most int
 }
 
-// start races the connections that a link begins with.
+// start adds the connections with which a link begins.
 func (g *grower) start() {
 	g.d.mu.Lock()
 	defer g.d.mu.Unlock()
@@ -82,7 +82,7 @@ func (g *grower) start() {
 	}
 }
 
-// maintain makes each link have as many connections as it should.
+// maintain makes each link have the right number of connections.
 func (g *grower) maintain(now time.Duration) {
 	if g.d.payload == nil {
 		return
@@ -115,7 +115,7 @@ func (g *grower) maintainLink(l *linkState, now time.Duration) {
 			if came := c.session.hole.look(c.session.Received(), c.rtt.OutOfOrder, now, c.rtt.Last); came > 0 {
 				c.delivered(came, now)
 			}
-			// It was chosen before what is behind a lost packet counted as it comes.
+			// The averaging time was chosen before bytes behind a lost packet were counted.
 			c.pace.Average(transfer.Averaged(c.rtt.Last))
 			flow.Add(c.rtt.Last, c.rtt.Min, c.pace.Rate(now), c.isFirst())
 		}
@@ -138,8 +138,8 @@ func (g *grower) maintainLink(l *linkState, now time.Duration) {
 		return
 	}
 	count := l.Growth.Count(now, flow)
-	// While a reader pauses, who is idle is closed by the server, again and again; and
-	// a link that is silent would only silence them, too.
+	// While the reader pauses, the server would close idle connections again and again. On a
+	// silent link new connections would be silent, too.
 	for len(l.connections) < count && (hears || begins) && (flow.Busy || g.d.window == nil) {
 		g.add(l)
 	}
@@ -148,7 +148,7 @@ func (g *grower) maintainLink(l *linkState, now time.Duration) {
 	}
 }
 
-// add gives the link another connection.
+// add adds a connection to the link.
 func (g *grower) add(l *linkState) {
 	c := l.newConnection()
 	c.index = len(g.d.connections)

@@ -9,13 +9,12 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// hedger has ranges requested twice.
+// hedger requests ranges twice (hedged requests: Dean and Barroso, The Tail at Scale, 2013).
 type hedger struct{ view requestView }
 
-// late has a link that nothing is left for request again what another one
-// still owes, if that may well come later: the last bytes of a link that has
-// just gone silent would cost more than any that come twice. Whichever request
-// is complete first ends the other.
+// late makes an idle connection duplicate the unfinished request that would end last, if the
+// duplicate may well end sooner. To wait for the last bytes of a link that went silent costs more
+// than to receive some bytes twice. The request that is complete first ends the other one.
 func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) order {
 	stealer := works[c.link.index]
 	if stealer.Rate == 0 || len(c.active) > 0 {
@@ -28,7 +27,7 @@ func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) o
 			continue
 		}
 		for _, r := range other.active {
-			// What is complete is only being written, and an only answer goes on beyond what it is wanted for.
+			// A complete request is only being written. An only answer goes on beyond its wanted bytes.
 			if r.left() == 0 || h.view.mayBeOnly(r) || r.left() > most || !h.mayDuplicate(r, other, c) {
 				continue
 			}
@@ -45,26 +44,25 @@ func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) o
 	return repeat(late.of, late.r, false)
 }
 
-// owed returns what the rules for free connections may know of a request of c, whose link has
-// that work.
+// owed describes a request of c for the rules of idle connections. link is the work of c's link.
 func owed(c *connection, r *request, link schedule.Work, now time.Duration) transfer.Owed {
 	age := now - r.issued
 	isDue := r.received > 0 || age < 2*max(c.delay(), c.rtt.Last)
 	return transfer.Owed{
 		Work: link, Left: r.left(), Age: age, Comes: isDue && !c.isSilent(now),
-		// Where no rate is known, there is none by which slow start could be judged.
+		// Without a known rate nothing shows how far slow start is.
 		IsFirst: r.received == 0 && link.Arrived == 0 && link.Rate > 0,
 		Least:   r.session.hole.filled(now, c.rtt.Last),
 	}
 }
 
-// repeat orders what a connection's request still owes from another connection, too. A hedge asks again for what
-// the first one waits for: the first answer ends the other request.
+// repeat is an order for the unfinished bytes of another connection's request. With isHedge the first byte of one of
+// both ends the other one.
 func repeat(of *connection, r *request, isHedge bool) order {
 	return order{Range: ranges.Range{Offset: r.next(), Length: r.left()}, from: of.link.Name, of: r, isHedge: isHedge}
 }
 
-// endDuplicate gives up a request that duplicates another one in vain.
+// endDuplicate gives up a duplicate that was of no use.
 func (h *hedger) endDuplicate(r *request, now time.Duration) {
 	r.detach()
 	h.view.drop(h.of(r), r, now)
@@ -80,9 +78,8 @@ func (h *hedger) mayDuplicate(r *request, of, c *connection) bool {
 	return !r.isDuplicate && r.duplicate.received == 0 && by != nil && by.link == of.link && c.link != of.link
 }
 
-// detach ends the hedging of a request: its duplicate no longer counts for it. Where both
-// have the same bytes, those of the request count if it is complete, else those of the
-// duplicate.
+// detach ends the hedging of a request: its duplicate no longer counts for it. Bytes that both
+// have count for the request if it is complete, else for the duplicate.
 func (r *request) detach() (duplicate *request) {
 	duplicate = r.duplicate
 	if duplicate == nil {
@@ -114,7 +111,7 @@ func (h *hedger) endOther(r *request, now time.Duration) {
 	}
 }
 
-// of is whose request it is; nil if that is not in flight any more.
+// of returns the connection that has the request in flight; nil if there is none.
 func (h *hedger) of(r *request) *connection {
 	for _, c := range h.view.all() {
 		if slices.Contains(c.active, r) {
@@ -124,7 +121,7 @@ func (h *hedger) of(r *request) *connection {
 	return nil
 }
 
-// counted is what counts of what a request received, and the rest is wasted.
+// counted moves the received bytes beyond request.needed to the wasted ones.
 func (l *linkState) counted(r *request) {
 	if !r.surplus || r.received <= r.needed {
 		return
@@ -134,7 +131,7 @@ func (l *linkState) counted(r *request) {
 	r.received = r.needed
 }
 
-// endHedge ends the duplicate of a hedged request of which the first bytes have come.
+// endHedge gives up the duplicate of a hedged request whose first bytes arrived.
 func (h *hedger) endHedge(r *request, now time.Duration) {
 	duplicate := r.duplicate
 	r.hedged = false
@@ -147,6 +144,6 @@ func (h *hedger) endHedge(r *request, now time.Duration) {
 	}
 }
 
-// isHedgeable reports whether a request waits for a server that takes long, so that to
-// give it up would be too early.
+// isHedgeable reports whether a request waits for a server that is late but there: it is too early
+// to give the request up.
 func (r *request) isHedgeable() bool { return r.received == 0 && r.session.lives() }

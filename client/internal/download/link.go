@@ -12,51 +12,48 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// linkState is a link in a download, with all that its connections share.
+// linkState is a link in a download: what its connections share.
 type linkState struct {
 	transfer.Link
 	// index is the link's place among the links.
 	index int
-	// connections are those of the link. The first one is there always, and connects
-	// again. A further one that fails is removed.
+	// connections are the link's. The first one always exists, and connects again when it
+	// fails. A further one that fails is removed.
 	connections []*connection
 	transfer.Account
 	transfer.Growing
 	absence
 	failovers int
-	// raced is the part of the wasted bytes that the meter has counted.
+	// raced is how many of the wasted bytes the meter has counted.
 	raced quantity.Bytes
-	// isSlowToAnswer says that the server took long to answer the link last, so that to ask
-	// for little at a time would cost as long again and again.
+	// isSlowToAnswer says that the server took long for its last answer. Many small requests
+	// would each take as long.
 	isSlowToAnswer bool
-	// shortQueue keeps what is ordered ahead on the link small: somebody reads in order
-	// what that would hold up, or the link may soon do without its radio.
+	// shortQueue keeps few bytes in flight on the link. A program reads the file in order, which
+	// a long queue would delay, or a plan may soon let the link's radio sleep.
 	shortQueue bool
-	// claim is what the link said of the resource and was not believed, and portal
-	// says that a captive portal answered.
+	// claim is the link's answer about the resource that the client does not believe yet.
+	// portal says that a captive portal answered.
 	claim  claim
 	portal bool
-	// refused is why the link gets no ranges. It is used again where only a plain GET is
-	// left.
+	// refused is why the link gets no ranges. A plain GET may use the link again.
 	refused error
-	// isSpent says that the server refuses further requests of the link, as of a URL that works once, while an
-	// earlier answer goes on.
+	// isSpent says that the server refuses the link's further requests, as for a URL that works
+	// once, while an earlier answer goes on.
 	isSpent bool
-	// down says that the device has no carrier or is gone, and downSince since
-	// when.
+	// down says that the device has no carrier or is gone, since downSince.
 	down      bool
 	downSince time.Duration
 	// spared says that a plan does not use the link now.
 	spared bool
 }
 
-// absence is whether a link with several connections can be used.
+// absence says whether a link with several connections can be used.
 type absence struct {
-	// away is since when it cannot be used; 0 if it can.
+	// away is since when the link cannot be used; 0 if it can be.
 	away time.Duration
-	// answers says that the link, which was away, has its carrier again, or that
-	// somebody answers who did not at first; isBack that it was given new connections
-	// since, though it may not be usable yet.
+	// answers says that the link has its carrier again, or that the server answers again.
+	// isBack says that the link got new connections since, though it may not be usable yet.
 	answers, isBack bool
 }
 
@@ -70,18 +67,18 @@ func newLink(index int, of transfer.Link, window time.Duration) *linkState {
 // first is the link's first connection.
 func (l *linkState) first() *connection { return l.connections[0] }
 
-// hasOnly reports whether no connection of the link is connected but this one.
+// hasOnly reports whether no other connection of the link is connected.
 func (l *linkState) hasOnly(c *connection) bool {
 	return !slices.ContainsFunc(l.connections, func(other *connection) bool { return other != c && other.session != nil })
 }
 
-// isBusy reports whether a connection of the link has something to deliver.
+// isBusy reports whether a connection of the link has requests in flight.
 func (l *linkState) isBusy() bool {
 	return slices.ContainsFunc(l.connections, func(c *connection) bool { return len(c.active) > 0 })
 }
 
-// isQueued reports whether packets wait at the link, as its connections see it to
-// which something comes.
+// isQueued reports whether packets queue at the link, by the round trips of its connections that
+// hear answers.
 func (l *linkState) isQueued(now time.Duration) bool {
 	var flow schedule.Flow
 	for _, c := range l.connections {
@@ -92,21 +89,20 @@ func (l *linkState) isQueued(now time.Duration) bool {
 	return flow.IsQueued()
 }
 
-// isFresh reports whether no connection does anything by which the link's rate could
-// be known.
+// isFresh reports whether no connection brings bytes by which the client could know the link's
+// rate.
 func (l *linkState) isFresh() bool {
 	return !slices.ContainsFunc(l.connections, func(c *connection) bool { return !c.isFresh() })
 }
 
-// surplus is which connections are too many for the count.
+// surplus returns the connections beyond the count.
 func (l *linkState) surplus(count int, now time.Duration) []*connection {
 	return transfer.Surplus(l.connections, count,
 		func(c *connection) bool { return c.leaving },
 		func(c *connection) *throughput.Pace { return c.pace }, now)
 }
 
-// roundTrip is that of the first connection, or of a further one if that was never
-// there.
+// roundTrip is that of the first connection that was ever connected.
 func (l *linkState) roundTrip() (rtt link.RoundTrip) {
 	for _, c := range l.connections {
 		if rtt = c.rtt; rtt.Min > 0 {

@@ -15,22 +15,22 @@ import (
 
 var errGoodbye = errors.New("the server says goodbye before it has answered")
 
-// monitor looks after the health of links.
+// monitor finds out which connections still work.
 type monitor struct{ d *download }
 
-// watch follows what happens to the link's device, until ctx ends.
+// watch follows the changes of the link's device until ctx ends.
 func (m *monitor) watch(ctx context.Context, l *linkState) {
 	if l.Watch != nil {
 		m.d.wg.Go(func() { l.Watch(ctx, func(change link.Change) { m.changed(l, change) }) })
 	}
 }
 
-// supervise looks after the links, until ctx ends.
+// supervise looks at all connections at regular times until ctx ends.
 func (m *monitor) supervise(ctx context.Context) {
 	m.d.wg.Go(func() { m.look(ctx) })
 }
 
-// look looks at all links at regular times.
+// look is the loop of supervise.
 func (m *monitor) look(ctx context.Context) {
 	regularly.Do(ctx, transfer.CheckInterval, func() {
 		m.d.mu.Lock()
@@ -56,8 +56,8 @@ func (m *monitor) look(ctx context.Context) {
 	})
 }
 
-// askAgain has links ask what the URL stands for while none of them does on the session
-// that it has now: an older one may never tell.
+// askAgain makes connections ask what the URL stands for, unless one asks on its present session:
+// an older session may never answer.
 func (m *monitor) askAgain(now time.Duration) {
 	if m.d.payload != nil || m.d.race != nil {
 		return
@@ -74,7 +74,7 @@ func (m *monitor) askAgain(now time.Duration) {
 	}
 }
 
-// check finds out whether the link's sessions still work.
+// check finds out whether the connection's sessions still work.
 func (m *monitor) check(c *connection, now time.Duration) {
 	for _, s := range slices.Clone(c.completing) {
 		if m.listen(c, s, now); m.isDead(c, s, now) && !m.d.fetcher.hasOnly(c, s) {
@@ -85,7 +85,7 @@ func (m *monitor) check(c *connection, now time.Duration) {
 	if s == nil || c.out != nil {
 		return
 	}
-	// Without requests it is what others were cancelled for.
+	// Without requests, the bytes may be of a cancelled one.
 	if m.listen(c, s, now) && c.suspect && !c.link.down && len(c.on(s)) > 0 {
 		c.suspect = false
 		c.abandonAttempt()
@@ -113,8 +113,8 @@ func (m *monitor) check(c *connection, now time.Duration) {
 	}
 }
 
-// listen takes note of what a session received. It is not silent while nothing
-// is awaited of it, or it is not read.
+// listen notes how many bytes a session received, and reports whether there are new ones. A
+// session is not silent while nothing is expected of it, or while the engine does not read it.
 func (m *monitor) listen(c *connection, s *session, now time.Duration) (heard bool) {
 	received := s.Received()
 	heard = received != s.heard
@@ -123,11 +123,11 @@ func (m *monitor) listen(c *connection, s *session, now time.Duration) (heard bo
 	case heard:
 		s.lateAt = now
 	case !awaited && now-s.lateAt > c.silence(s):
-		s.stale = s.Unread() // The server had not sent the rest yet.
+		s.stale = s.Unread() // The server stopped before it sent the rest.
 	}
 	switch {
 	case heard && s.wait.since > 0:
-		// The answer of the other end, or the beginning of the server's.
+		// The other end's TCP or HTTP/2 answered, or the server's answer begins.
 		s.heard, s.wait.there = received, now
 	case heard || !awaited || s.Held() || m.d.race.waits(c):
 		s.heard, s.heardAt, s.wait = received, now, wait{}
@@ -135,7 +135,7 @@ func (m *monitor) listen(c *connection, s *session, now time.Duration) (heard bo
 	return heard
 }
 
-// rate finds out which links are slow.
+// rate finds out which connections are slow.
 func (m *monitor) rate(now time.Duration) {
 	works := m.d.estimates.merged(m.d.estimates.measured(now), now)
 	for _, c := range m.d.connections {
@@ -148,7 +148,7 @@ func (m *monitor) rate(now time.Duration) {
 	}
 }
 
-// changed takes note of what the link's device reports.
+// changed reacts to a change of the link's device.
 func (m *monitor) changed(l *linkState, change link.Change) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
@@ -156,8 +156,8 @@ func (m *monitor) changed(l *linkState, change link.Change) {
 	c := l.first()
 	switch change {
 	case link.Down:
-		// Its work is not taken away before it was silent for long: that would
-		// be wasted at every handover.
+		// The link keeps its work until it was silent for long. Else each handover would
+		// waste bytes.
 		l.down, l.downSince = true, time.Since(m.d.start)
 		c.problem = errors.New("the device has no carrier")
 	case link.Up:

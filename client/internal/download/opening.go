@@ -14,9 +14,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// opening is a request for a range of a resource of which nothing is known (see
-// open). A server that serves ranges tells with it what a HEAD would, and a
-// round trip earlier.
+// opening is a request for a range of a resource that the client does not know yet. The answer of
+// a server with ranges tells what HEAD would tell, a round trip earlier.
 type opening struct {
 	part   ranges.Range
 	link   *connection
@@ -33,13 +32,13 @@ type opening struct {
 	proof    *transport.Proof
 }
 
-// isNew reports whether all bytes are missing: where most may be there already,
-// the first ones are not worth asking for before that is known.
+// isNew reports whether all bytes are missing. A call that resumes a download does not request the
+// first bytes before it knows which ones are missing.
 func (a *asker) isNew() bool { return a.d.Slice == nil && a.earlier == nil }
 
-// open asks on a connected link for the next bytes that nobody has asked for. With Rescue the first one that is
-// connected asks for the whole file, of which others take their part later: the URL may work once. They ask at once
-// where no answer comes soon: a server of one connection at a time may serve another one.
+// open sends an opening on a connection. With Rescue, the first connection that is ready asks for the whole file, since
+// the URL may work only once. The others take their parts of it later. They send openings, too, if no answer comes soon:
+// a server that serves one connection at a time may serve another one first.
 func (a *asker) open(c *connection) {
 	isAwaited, isLate := a.awaited()
 	switch {
@@ -50,7 +49,7 @@ func (a *asker) open(c *connection) {
 	}
 }
 
-// awaited reports whether an opening may be answered, and whether one should have been.
+// awaited reports whether an opening may still get an answer, and whether such an answer is late.
 func (a *asker) awaited() (isAwaited, isLate bool) {
 	now := time.Since(a.d.start)
 	for _, o := range a.openings {
@@ -62,7 +61,7 @@ func (a *asker) awaited() (isAwaited, isLate bool) {
 	return isAwaited, isLate
 }
 
-// awaitsWhole reports whether a request for the whole file may be answered, on a session or, if that is nil, on any.
+// awaitsWhole reports whether an opening for the whole file may still get an answer on session s; with nil, on any.
 func (a *asker) awaitsWhole(s *session) bool {
 	return slices.ContainsFunc(a.openings, func(o *opening) bool {
 		isLate := time.Since(a.d.start)-o.sent > a.d.mostPause()
@@ -70,7 +69,7 @@ func (a *asker) awaitsWhole(s *session) bool {
 	})
 }
 
-// openFor asks for so many.
+// openFor sends an opening for so many bytes.
 func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
 	if len(a.openings) == 0 || bytes == ranges.ToEnd {
 		a.opened = 0
@@ -93,11 +92,11 @@ func (a *asker) openFor(c *connection, bytes quantity.Bytes) {
 		c.session.heardAt = o.sent
 	}
 	a.asks(c, c.session)
-	target, part := a.d.target(c), o.part // Which adopt may shorten meanwhile.
+	target, part := a.d.target(c), o.part // adopt may shorten o.part meanwhile.
 	a.d.wg.Go(func() { a.answer(o, target, part, ctx) })
 }
 
-// answer awaits the answer. The first one begins the download.
+// answer waits for the answer to an opening. The first answer begins the download.
 func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, ctx context.Context) {
 	o.resource, o.body, o.err = o.on.Begin(ctx, target, part)
 	close(o.answered)
@@ -109,9 +108,9 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 	a.d.fetcher.answered(c, o.on, o.sent, time.Since(a.d.start))
 	switch {
 	case ctx.Err() != nil:
-		o.drop() // Again, if it was dropped while the answer came.
+		o.drop() // Once more: its body may have come after the first time.
 	case a.d.payload != nil:
-		// Whose request it is looks after it.
+		// Its request reads the body.
 	case a.d.race != nil:
 		o.drop()
 	case o.err != nil:
@@ -138,9 +137,9 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 	}
 }
 
-// fill orders what slow start has room for beyond the openings. A record of TLS is
-// longer than the first window, so that the first bytes can only be read a round
-// trip after they have come: to order then would be too late.
+// fill requests as many bytes beyond the openings as slow start has room for. A record of TLS is
+// longer than TCP's first window. So the client reads the first bytes a round trip after they
+// arrive, which would be too late for the next request.
 func (a *asker) fill() {
 	for _, c := range a.d.connections {
 		isOpening := c.newest != nil && len(c.active) == 1
@@ -150,8 +149,8 @@ func (a *asker) fill() {
 	}
 }
 
-// unopened decides what follows from an opening that failed: another question
-// may do better, but not where the server asks to wait or leads elsewhere.
+// unopened decides what follows from an opening that failed. A HEAD may still succeed, unless the
+// server asks to wait or redirects.
 func (a *asker) unopened(c *connection, o *opening) {
 	if a.d.refusals.isUsedUp(c, o.err) {
 		a.d.refusals.spend(c, o.err)
@@ -167,19 +166,18 @@ func (a *asker) unopened(c *connection, o *opening) {
 	case c.isFirst() && c.session == o.on && !a.isAsked():
 		a.startAsking(c, o.on)
 	case c.session == o.on:
-		// Another connection asks, or this is no first one.
+		// Another connection asks, or this is not the link's first one.
 		c.failures++
 		c.notBefore = time.Since(a.d.start) + transfer.Backoff(c.failures)
 	}
 }
 
-// adopt makes openings requests of their links, as far as their bytes are
-// missing.
+// adopt makes openings requests for ranges, as far as their bytes are missing.
 func (a *asker) adopt() {
 	now := time.Since(a.d.start)
 	for _, o := range a.openings {
 		if o == a.whole && a.d.race != nil {
-			continue // It takes part in the race.
+			continue // The race reads its body.
 		}
 		o.part.Length = min(o.part.Length, a.d.part.End()-o.part.Offset)
 		if o.isWhole {
@@ -198,8 +196,8 @@ func (a *asker) adopt() {
 	a.openings = nil
 }
 
-// lead has all links ask where the file was found, without the redirects that led there: whether that URL works again is
-// known then. What the first answer took, another one will take.
+// lead makes all links request from the URL of the first answer, without the redirects before it. So the client learns
+// whether that URL works more than once. It expects other answers to take as long as the first one.
 func (a *asker) lead(o *opening) {
 	if !a.d.Rescue || a.d.payload == nil {
 		return
@@ -229,7 +227,7 @@ func (o *opening) isAnswered() bool {
 	}
 }
 
-// result awaits the answer, which must be of that resource.
+// result waits for the answer, which must be of that resource, and returns its body.
 func (o *opening) result(ctx context.Context, of transport.Resource) (io.ReadCloser, error) {
 	select {
 	case <-o.answered:
@@ -251,7 +249,7 @@ func (o *opening) result(ctx context.Context, of transport.Resource) (io.ReadClo
 	return o.body, nil
 }
 
-// drop gives the opening up.
+// drop gives the opening up and closes its body.
 func (o *opening) drop() {
 	o.cancel()
 	if o.isAnswered() && o.body != nil {
@@ -259,7 +257,7 @@ func (o *opening) drop() {
 	}
 }
 
-// isOpening reports whether the link's connection awaits its first answer.
+// isOpening reports whether the connection waits for the answer to its opening.
 func (a *asker) isOpening(c *connection) bool {
 	return a.d.policy.opensWithRange() && c.asking == c.session
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// order is what a connection requests next; the zero order is nothing.
+// order is a connection's next request. The zero order is none.
 type order struct {
 	ranges.Range
 	// from is the link that the range was taken from, if any.
 	from string
-	// of is the request of another connection whose rest this is, if both are to bring it. isHedge says that
-	// the first bytes of one of both end the other one; else its last ones do.
+	// of is the request of another connection that this order duplicates, if any. With isHedge the first byte
+	// of one of both ends the other one, else the last byte.
 	of      *request
 	isHedge bool
 }
 
-// request issues the link's next request, if there is one for it.
+// request sends the connection's next request, if the policy has one for it.
 func (f *fetcher) request(c *connection) {
 	if !c.isFirst() && !f.d.balance.CanPay(0, f.d.watchdog.open()) {
-		return // A server that wastes so much is asked for little at a time.
+		return // A server that sends so many unwanted bytes gets few requests at a time.
 	}
 	now := time.Since(f.d.start)
 	next := f.d.policy.next(c, now)
@@ -46,7 +46,7 @@ func (f *fetcher) request(c *connection) {
 	f.issue(c, next, nil, now)
 }
 
-// extend has the answer to the request for the whole file go on for so many bytes.
+// extend makes the answer to the request for the whole file go on for so many bytes.
 func (f *fetcher) extend(c *connection, r *request, bytes quantity.Bytes) {
 	f.shrink(c, r, -bytes)
 	c.newest = r
@@ -54,7 +54,7 @@ func (f *fetcher) extend(c *connection, r *request, bytes quantity.Bytes) {
 	notify(r.more)
 }
 
-// goOn has the answer to the request for the whole file bring what other links of the URL are refused.
+// goOn makes the only answer of the URL bring the bytes that the server refuses to other requests.
 func (f *fetcher) goOn() {
 	for _, c := range f.d.connections {
 		if r := c.whole(); r != nil && c.link.isSpent && f.isOnly(r) {
@@ -63,7 +63,8 @@ func (f *fetcher) goOn() {
 	}
 }
 
-// extendFree has the answer to the request for the whole file go on with what is free. It reports whether there is any.
+// extendFree makes the answer to the request for the whole file go on with the free bytes behind it. It reports
+// whether there are any.
 func (f *fetcher) extendFree(c *connection, r *request) bool {
 	next := ranges.Range{Offset: r.limit, Length: min(r.End(), f.d.limit()) - r.limit}
 	free := f.d.payload.TakeBeginning(next)
@@ -73,9 +74,9 @@ func (f *fetcher) extendFree(c *connection, r *request) bool {
 	return free > 0
 }
 
-// hold returns how many bytes of the answer to the request for the whole file may be read now. The last one that is
-// wanted waits until another request tells whether the URL works again, or the answer goes on: then the rest may be read.
-// A server may serve one request after the other, so that it does not wait for long.
+// hold returns how many bytes of the answer to the request for the whole file the engine may read now. It keeps the
+// last wanted byte back until another request shows whether the URL works more than once, or until the answer is to go
+// on. It does not wait for long: a server may serve one request after the other.
 func (f *fetcher) hold(ctx context.Context, c *connection, r *request) int {
 	for {
 		f.d.mu.Lock()
@@ -111,8 +112,8 @@ func (f *fetcher) hold(ctx context.Context, c *connection, r *request) int {
 	}
 }
 
-// takeBack has the answer to the request for the whole file bring what another request is for that has no answer, or what
-// is free. It reports whether there is any.
+// takeBack makes the answer to the request for the whole file bring the bytes of a request that has no answer, or the
+// free bytes. It reports whether there are any.
 func (f *fetcher) takeBack(c *connection, r *request) bool {
 	if !f.isProbed(r) {
 		return false
@@ -127,23 +128,23 @@ func (f *fetcher) takeBack(c *connection, r *request) bool {
 			}
 		}
 	}
-	return f.extendFree(c, r) // Requests for it may fail again and again.
+	return f.extendFree(c, r) // Requests for these bytes may fail again and again.
 }
 
-// isProbed reports whether other requests may tell that the answer to this one has to go on.
+// isProbed reports whether another request may still show that the answer to this one has to go on.
 func (f *fetcher) isProbed(r *request) bool {
 	return !f.d.repeats && !r.dropped && f.d.payload.Lacks(r.limit)
 }
 
-// mayBeOnly reports whether the URL may have no other answer than the one to this request: no other one was answered.
+// mayBeOnly reports whether this request may have the URL's only answer: no other request was answered.
 func (f *fetcher) mayBeOnly(r *request) bool { return r.isWhole && !f.d.repeats }
 
-// isOnly reports whether such an answer goes on. One that is silent for long is given up.
+// isOnly reports whether such an answer goes on. The engine gives up one that is silent for long (mostPause).
 func (f *fetcher) isOnly(r *request) bool {
 	return f.mayBeOnly(r) && !r.dropped && r.left() > 0 && time.Since(f.d.start)-r.session.present() < f.d.mostPause()
 }
 
-// hasOnly reports whether that comes on a session.
+// hasOnly reports whether such an answer comes on a session.
 func (f *fetcher) hasOnly(c *connection, s *session) bool {
 	return slices.ContainsFunc(c.on(s), f.isOnly) || f.d.asker.awaitsWhole(s)
 }
@@ -158,7 +159,7 @@ func (c *connection) whole() *request {
 	return nil
 }
 
-// issue sends a request, or goes on with the one that opened is about.
+// issue sends a request, or takes over the request of an opening.
 func (f *fetcher) issue(c *connection, next order, opened *opening, now time.Duration) {
 	f.d.requests++
 	s := c.session
@@ -210,7 +211,7 @@ func (f *fetcher) issue(c *connection, next order, opened *opening, now time.Dur
 	f.d.wg.Go(func() { f.fetch(ctx, c, r, opened) })
 }
 
-// drop gives a request up, and returns what it has not delivered.
+// drop gives a request up, and returns the range that it has not brought.
 func (f *fetcher) drop(c *connection, r *request, now time.Duration) ranges.Range {
 	left := ranges.Range{Offset: r.next(), Length: r.left()}
 	f.shrink(c, r, left.Length)
@@ -220,8 +221,8 @@ func (f *fetcher) drop(c *connection, r *request, now time.Duration) ranges.Rang
 	return left
 }
 
-// failedOver records that a link lost work; to is nil if it is not known yet
-// who does it.
+// failedOver records that a connection lost work to another one; to is nil if no connection has
+// the work yet.
 func (f *fetcher) failedOver(c, to *connection, bytes quantity.Bytes, reason string, now time.Duration) {
 	c.link.failovers++
 	event := &rundir.Failover{Link: c.link.Name, Bytes: int64(bytes), Reason: reason}
@@ -231,8 +232,7 @@ func (f *fetcher) failedOver(c, to *connection, bytes quantity.Bytes, reason str
 	f.d.record(now, event)
 }
 
-// release makes bytes free that were assigned to a request, unless its duplicate
-// brings them.
+// release makes a request's bytes free, unless its duplicate brings them.
 func (f *fetcher) release(r *request, left ranges.Range) {
 	if r.detach() != nil || f.d.payload == nil {
 		return
@@ -240,13 +240,13 @@ func (f *fetcher) release(r *request, left ranges.Range) {
 	f.d.payload.Release(left)
 }
 
-// shrink takes the last bytes off what is wanted of a request.
+// shrink makes a request want so many bytes less at its end.
 func (f *fetcher) shrink(c *connection, r *request, bytes quantity.Bytes) {
 	r.limit -= bytes
 	c.expected -= bytes
 }
 
-// ended takes a request off those in flight.
+// ended removes a request from those in flight.
 func (f *fetcher) ended(c *connection, r *request, now time.Duration) {
 	c.active = slices.DeleteFunc(c.active, func(other *request) bool { return other == r })
 	c.link.isSpent = false
@@ -261,7 +261,7 @@ func (f *fetcher) ended(c *connection, r *request, now time.Duration) {
 			return
 		}
 	}
-	// What is in flight still waits for the server.
+	// The other requests in flight still wait for the server.
 	c.pace.End(now)
 	if all := c.link.Together; all != nil && !c.link.isBusy() {
 		all.End(now)
@@ -269,15 +269,14 @@ func (f *fetcher) ended(c *connection, r *request, now time.Duration) {
 	if len(c.active) > 0 {
 		delay := c.delay()
 		if c.link.shortQueue && !c.link.HasSeveral() {
-			delay = c.idle() // The last bytes were in its way, which the link brought.
+			delay = c.idle() // The first byte was behind the last bytes of this request.
 		}
 		c.begun(max(0, c.active[0].issued+delay-now), now)
 	}
 }
 
-// await tells the socket how many bytes must arrive until the link's next
-// decision, which takes the part overlap of its newest request, and until all
-// its requests have ended.
+// await tells the socket how many bytes must arrive until the connection's next decision (the
+// part Options.Overlap of its newest request) and until all its requests have ended.
 func (f *fetcher) await(c *connection) {
 	if c.session == nil {
 		return
@@ -291,8 +290,7 @@ func (f *fetcher) await(c *connection) {
 	c.session.Socket.Owes(c.session.active > 0)
 }
 
-// overlapped reports whether so much of the link's newest request arrived,
-// which is r or another one, that the next may be issued.
+// overlapped reports whether r is the newest request, and enough of it arrived for the next one.
 func (f *fetcher) overlapped(c *connection, r *request) bool {
 	return r == c.newest && float64(r.received) >= f.d.Overlap*float64(r.wanted())
 }

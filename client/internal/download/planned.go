@@ -13,9 +13,9 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// planned is another policy with a plan over it: links that the plan spares
-// are left alone, and if it divides segments, links get what it gives them.
-// With rescue the plan is overruled while no link that it uses works.
+// planned is a policy with a plan above it. The plan chooses the links that are used. A plan that
+// divides segments also chooses what each link requests. With rescue, all links are used while
+// none that the plan chose works.
 type planned struct {
 	policy
 	view      planView
@@ -28,18 +28,18 @@ type planned struct {
 	waiter    schedule.Waiter
 	opens     bool
 	scene     schedule.Scene
-	// use is what the plan uses, and work what it knows of the links.
+	// use says which links the plan uses, and work is what it knows of each.
 	use  []bool
 	work []subsegment
-	// overruledUntil is when rescue leaves the choice of links to the plan again.
+	// overruledUntil is until when rescue uses all links.
 	overruledUntil time.Duration
-	// dividing says that a link is about to request its part: the others get
-	// theirs, and nothing else.
+	// dividing says that a segment was just divided: links request their shares of it, and
+	// nothing else.
 	dividing bool
 }
 
-// overruling is for how long rescue uses all links after none worked that the
-// plan uses: one that works at times is not worth connecting others each time.
+// overruling is for how long rescue uses all links after none of the plan's links worked. It
+// avoids connecting the others again for each short failure.
 const overruling = 2 * time.Second
 
 func newPlanned(v planView, under policy, plan schedule.Plan, rescues bool, log *slog.Logger) policy {
@@ -70,7 +70,7 @@ func (p *planned) supervise(ctx context.Context) {
 	p.view.every(ctx, p.plan.Every(), p.look)
 }
 
-// look lets the plan think again, and gives links work that have none.
+// look lets the plan choose again, and gives idle links work.
 func (p *planned) look(now time.Duration) {
 	if p.view.isOver() {
 		return
@@ -81,8 +81,8 @@ func (p *planned) look(now time.Duration) {
 	p.view.assign()
 }
 
-// disconnect closes the connections of links that are spared and have nothing
-// to deliver. An open one would wake the link's radio with each keep-alive.
+// disconnect closes the idle connections of spared links. With each keep-alive an open one would
+// wake the link's radio.
 func (p *planned) disconnect() {
 	for _, c := range p.view.all() {
 		if s := c.session; c.link.spared && s != nil && s.active == 0 && c.asking == nil {
@@ -91,7 +91,7 @@ func (p *planned) disconnect() {
 	}
 }
 
-// choose asks the plan which links to use.
+// choose asks the plan which links it uses.
 func (p *planned) choose(now time.Duration) {
 	p.observe(now)
 	p.plan.Use(&p.scene, p.use)
@@ -118,13 +118,13 @@ func (p *planned) choose(now time.Duration) {
 	}
 }
 
-// isTroubled reports whether something is wrong with the link. One that is
-// about to be connected is not troubled.
+// isTroubled reports whether the link does not work. A link that is being connected for the first
+// time works.
 func (p *planned) isTroubled(c *connection, now time.Duration) bool {
 	return c.out != nil || c.link.refused != nil || c.link.down || c.suspect || now < c.notBefore || c.failures > 0 && !c.alive()
 }
 
-// unreserve lets others have what the link was to get.
+// unreserve makes the link's reserved ranges free.
 func (p *planned) unreserve(x int) {
 	for _, r := range p.work[x].reserved {
 		p.view.release(r)
@@ -132,7 +132,7 @@ func (p *planned) unreserve(x int) {
 	p.work[x].reserved = nil
 }
 
-// forsake gives links up that the plan gives up.
+// forsake stops using the links that the plan gives up.
 func (p *planned) forsake(now time.Duration) {
 	if p.forsaking == nil {
 		return
@@ -147,7 +147,7 @@ func (p *planned) forsake(now time.Duration) {
 	}
 }
 
-// observe brings the scene up to date.
+// observe updates what the plan sees.
 func (p *planned) observe(now time.Duration) {
 	s := &p.scene
 	s.Now = now
@@ -168,7 +168,7 @@ func (p *planned) observe(now time.Duration) {
 			progress.Unfinished += r.Length
 		}
 		if w.first == 0 && len(c.active) > 0 {
-			w.first = c.active[0].issued // An opening, which nobody planned.
+			w.first = c.active[0].issued // An opening, which is not the plan's.
 		}
 		if c.link.Requests > 0 {
 			progress.Age, progress.Silence = now-w.first, now-max(w.first, w.heard)
@@ -184,7 +184,7 @@ func (p *planned) observe(now time.Duration) {
 	}
 	s.Payload, s.Start, s.Free = part.Length, part.Offset, free
 	s.Left = left + assigned
-	// A request that was given up a moment ago is not accounted for yet.
+	// The payload does not know yet of a request that was just given up.
 	s.InOrder = max(s.InOrder, missing)
 	if s.Left == 0 {
 		s.InOrder = part.End()
@@ -216,8 +216,8 @@ func (p *planned) ahead(c *connection) quantity.Bytes {
 	return p.pipeline.Ahead(c.pipe(p.view.now()))
 }
 
-// unreachable ends the download, as published, also where all bytes have been
-// given to links but the link has not asked for its own yet.
+// unreachable ends the download as published. That is so even if all bytes are assigned, as long
+// as the link has not requested those that are reserved for it.
 func (p *planned) unreachable(c *connection, err error) (time.Duration, bool) {
 	if len(p.work[c.index].reserved) > 0 {
 		p.view.fail(c, err)
@@ -242,9 +242,8 @@ func (p *planned) next(c *connection, now time.Duration) (next order) {
 	return next
 }
 
-// segment is the link's subsegment: the one that it got when another link asked
-// for a segment, else one of what it recovers of another link, else one of a
-// new segment.
+// segment is the link's next subsegment: of the last divided segment, else of the bytes that it
+// recovers from another link, else of a new segment.
 func (p *planned) segment(c *connection, now time.Duration) (next order) {
 	x := c.index
 	if c.session == nil {
@@ -271,8 +270,8 @@ func (p *planned) segment(c *connection, now time.Duration) (next order) {
 	return next
 }
 
-// divide reserves a range for the links, as the plan shares it for link x: what
-// comes first for the fastest.
+// divide reserves the parts of a range for the links, as the plan shares it on behalf of link x.
+// The fastest link gets the first part.
 func (p *planned) divide(whole ranges.Range, x int) {
 	shares := make([]quantity.Bytes, len(p.work))
 	p.segments.Share(x, whole.Length, &p.scene, shares)
@@ -300,10 +299,9 @@ func (p *planned) divide(whole ranges.Range, x int) {
 	}
 }
 
-// recover takes over, if the plan wants it, what the link that the bytes in
-// order wait for has still to deliver: it is divided anew, and that link begins
-// with a new connection, which is how HTTP/1.1 ends an answer. It returns the
-// name of that link.
+// recover takes the unfinished bytes from the link that the reader waits for, if the plan wants
+// that, and divides them again. That link gets a new connection, since only that ends an answer
+// in HTTP/1.1. recover returns the name of that link.
 func (p *planned) recover(c *connection, now time.Duration) (from string) {
 	for _, other := range p.view.all() {
 		if other == c || other.link.spared || p.isAwaited(other, now) {
@@ -336,9 +334,8 @@ func (p *planned) recover(c *connection, now time.Duration) (from string) {
 	return ""
 }
 
-// isAwaited reports whether the link has a request so new that nothing could
-// have come of it. Links that took it from each other would never get an answer
-// of a server that thinks for long.
+// isAwaited reports whether all requests of the link are too new for an answer. Without this,
+// links would take the bytes from each other for ever if a server answers late.
 func (p *planned) isAwaited(c *connection, now time.Duration) bool {
 	var patience time.Duration
 	for _, one := range p.view.all() {
@@ -349,8 +346,7 @@ func (p *planned) isAwaited(c *connection, now time.Duration) bool {
 	}) && !slices.ContainsFunc(c.active, func(r *request) bool { return r.received > 0 })
 }
 
-// holds is what a link has still to deliver of the range with the byte at
-// offset in it.
+// holds returns the link's unfinished range that begins at an offset, in flight or reserved.
 func (p *planned) holds(c *connection, offset quantity.Bytes) (ranges.Range, bool) {
 	for _, r := range c.active {
 		if left := (ranges.Range{Offset: r.next(), Length: r.left()}); left.Length > 0 && left.Offset == offset {

@@ -11,52 +11,50 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// A policy decides what the engine leaves open: as published (asPublished), or
-// with rescue (withRescue). All but offer are called with the download locked,
-// supervise before there is anybody to share it with.
+// A policy makes the engine's decisions: as published (asPublished), or with rescue (withRescue).
+// The engine calls its methods with the download locked, except offer and supervise, which it
+// calls before other goroutines run.
 type policy interface {
 	// offer is what connections offer to servers.
 	offer(*tls.Config) *tls.Config
-	// isMinimal says that requests leave out what no server needs (transport.Target.Bare).
+	// isMinimal says that requests have only the header fields that a server needs
+	// (transport.Target.Bare).
 	isMinimal() bool
-	// accept says whether the resource is to come as a whole, by one link,
-	// or why it is not taken.
+	// accept says whether one link downloads the whole resource, or why the download fails.
 	accept(transport.Resource) (whole bool, err error)
-	// watch begins to follow what happens to the link's device, until ctx ends.
+	// watch begins to follow the changes of the link's device, until ctx ends.
 	watch(ctx context.Context, l *linkState)
-	// supervise begins to look after the links, until ctx ends.
+	// supervise begins to look at the links at regular times, until ctx ends.
 	supervise(ctx context.Context)
 
-	// timed says that an attempt to connect is given up in time.
+	// timed says that attempts to connect have a time limit.
 	timed() bool
-	// unreachable takes note of an attempt to connect that failed, and
-	// returns after which time there is to be another one, if any.
+	// unreachable notes an attempt to connect that failed. It returns the pause until the next
+	// attempt, and whether there is one.
 	unreachable(c *connection, err error) (pause time.Duration, again bool)
 
-	// opensWithRange says that the first question is for the first bytes already.
+	// opensWithRange says that the first request is a GET for bytes, not a HEAD.
 	opensWithRange() bool
 	// start is called when the links begin to connect.
 	start()
-	// maintain is called at regular times, to keep the number of connections right.
+	// maintain is called at regular times. It adds and removes connections.
 	maintain(now time.Duration)
 
-	// next is what the connection should request next.
+	// next is the connection's next request.
 	next(c *connection, now time.Duration) order
-	// due reports whether the link's next request is, when bytes of r have
-	// arrived.
+	// due reports whether the connection should send its next request, after bytes of r arrived.
 	due(c *connection, r *request, now time.Duration) bool
-	// ahead is how many bytes the link should always have to wait for.
+	// ahead is how many bytes the connection should always have in flight.
 	ahead(c *connection) quantity.Bytes
 
-	// lost takes note of bytes that a failed request of the link did not
-	// deliver.
+	// lost notes the bytes that a failed request did not bring.
 	lost(c *connection, bytes quantity.Bytes, now time.Duration)
-	// freed is called when a request ended early, and its bytes are free.
+	// freed is called when the bytes of a failed request are free.
 	freed()
 	// failed decides what follows from the failure of a request on a session
 	// of the link.
 	failed(c *connection, s *session, err error)
-	// exclude uses the link no more.
+	// exclude stops using the connection's link.
 	exclude(c *connection, err error)
 }
 
@@ -76,9 +74,9 @@ func newPolicy(d *download) policy {
 	return p
 }
 
-// asPublished is the engine of the thesis: HTTP/2 alone, nobody but the
-// scheduler decides who delivers what, and the first failure of a link that
-// is still needed ends the download, as does silence (Options.GiveUp).
+// asPublished is the policy of the thesis. It uses HTTP/2 alone, and only the scheduler decides
+// which link brings which bytes. The first failure of a link that is still needed ends the
+// download, as does silence (Options.GiveUp).
 type asPublished struct{ view view }
 
 func (asPublished) offer(c *tls.Config) *tls.Config {

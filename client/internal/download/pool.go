@@ -9,19 +9,19 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// keepTime is how long a connection is kept where there may be no next download.
+// keepTime is how long the pool keeps a connection for a next download.
 const keepTime = 30 * time.Second
 
 // forever is longer than any download takes.
 const forever = math.MaxInt64
 
-// mostKeptStale is how many bytes that nobody wants may still arrive on a
-// connection that is kept: about what comes while another one would be made.
+// mostKeptStale is how many unwanted bytes may still arrive on a connection in the pool: about
+// what arrives while a new one is made.
 const mostKeptStale = 512 << 10
 
-// Pool keeps connections of links that nobody needs now, in a download or from one
-// to the next one from the same server: connecting takes three round trips, and slow
-// start some more, which is much of what a small part of a film takes. Close it.
+// Pool keeps idle connections, within a download or from one download to the next one from the same
+// server. To connect takes three round trips, and slow start some more: that is much of the time
+// for a short part of a film. The owner closes the pool.
 type Pool struct {
 	mu       sync.Mutex
 	kept     map[place][]*keptConn
@@ -29,7 +29,7 @@ type Pool struct {
 	closed   bool
 }
 
-// place is a server as a link reaches it.
+// place is a link and a server.
 type place struct{ link, scheme, authority string }
 
 type keptConn struct {
@@ -44,7 +44,7 @@ func newPool(keepTime time.Duration) *Pool {
 	return &Pool{kept: map[place][]*keptConn{}, keepTime: keepTime}
 }
 
-// Close closes all connections, and those that downloads leave from now on.
+// Close closes all connections, and all that downloads put into the pool from now on.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *Pool) Close() {
 	}
 }
 
-// take returns a connection of the link to the server of u, the newest first;
-// nil if there is none. It is nil for a nil pool, too.
+// take returns the newest connection of the link to the server of u, or nil if there is none. A nil
+// pool has none.
 func (p *Pool) take(link string, u *url.URL) *transport.Conn {
 	if p == nil {
 		return nil
@@ -92,7 +92,7 @@ func (p *Pool) put(link string, u *url.URL, conn *transport.Conn) {
 	p.kept[at] = append(p.kept[at], &keptConn{conn, time.AfterFunc(p.keepTime, func() { p.expire(at, conn) })})
 }
 
-// expire closes a connection that nobody took.
+// expire closes a connection that no download took.
 func (p *Pool) expire(at place, conn *transport.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

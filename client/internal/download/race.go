@@ -15,34 +15,33 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// raceLength is how many bytes decide which link is the fastest.
+// raceLength is how many bytes a link must receive first to win a race.
 const raceLength = 4 << 20
 
-// unprovenEnd is said of a file that looks whole, and may not be.
+// unprovenEnd is the warning for a file that may be cut.
 const unprovenEnd = "the file may be cut short: the server told no length, and the connection ended without a goodbye (TLS close_notify)"
 
-// race is the download of a resource that comes only as a whole: all links
-// request it, and the first that has raceLength bytes or all goes on alone.
-// If it fails, there is another race, from the beginning.
+// race is the download of a resource that the server sends only as a whole. All links request it,
+// and the first that has raceLength bytes, or all, goes on alone. If that link fails, another race
+// begins.
 type race struct {
 	d *download
 	// runners are the requests that take part.
 	runners map[*connection]*request
 	winner  *connection
-	// dethroned says that the winner was told to end.
+	// dethroned says that the winner's request was cancelled.
 	dethroned bool
-	// have is what the sink has.
+	// have are the bytes that the sink has.
 	have *ranges.Set
-	// keeps says that it began with bytes that came as ranges. Restarts says that the
-	// sink is to begin again, and restarted that it did.
+	// keeps says that the race keeps bytes of earlier ranges. restarts says that the sink must
+	// begin again, and restarted that it did.
 	keeps, restarts, restarted bool
-	// full says that the winner waits for the sink, and grown receives when
-	// that has more room.
+	// full says that the winner waits for room in the sink. grown receives when there is more.
 	full  bool
 	grown chan struct{}
 }
 
-// by reports whether the link takes part.
+// by reports whether the connection takes part.
 func (rc *race) by(c *connection) bool {
 	if rc == nil {
 		return false
@@ -51,25 +50,24 @@ func (rc *race) by(c *connection) bool {
 	return runs
 }
 
-// on reports whether the link takes part on the session.
+// on reports whether the connection takes part on the session.
 func (rc *race) on(c *connection, s *session) bool { return rc.by(c) && rc.runners[c].session == s }
 
-// waits reports whether the link waits for the sink.
+// waits reports whether the connection waits for room in the sink.
 func (rc *race) waits(c *connection) bool { return rc != nil && rc.full && rc.winner == c }
 
-// proceed says that the sink has more room.
+// proceed notes that the sink has more room.
 func (rc *race) proceed() { notify(rc.grown) }
 
-// keep says that the sink has bytes that came as a range.
+// keep notes that the sink has bytes of an earlier range.
 func (rc *race) keep(part ranges.Range) {
 	if rc != nil && rc.keeps {
 		rc.have.Add(part)
 	}
 }
 
-// startRace begins to request the resource as a whole. No range that was
-// requested is wanted any more, on whatever session. What was written stays if its
-// validator, or a checksum, will prove that it is the same.
+// startRace begins to download the resource as a whole. It gives up all requests for ranges.
+// Written bytes stay if a validator or a checksum proves that the whole is of the same file.
 func (d *download) startRace(why error) {
 	d.race = &race{d: d, runners: map[*connection]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
 	d.balance.Expect(d.resource.Size)
@@ -98,10 +96,10 @@ func (d *download) startRace(why error) {
 	}
 }
 
-// isProven reports whether bytes that come later are known to be of the same file.
+// isProven reports whether a validator or a checksum proves that later bytes are of the same file.
 func (d *download) isProven() bool { return d.resource.HasValidator() || d.Verified }
 
-// enter lets a link take part.
+// enter makes a connection take part, if it may.
 func (rc *race) enter(c *connection) {
 	runs := slices.ContainsFunc(c.link.connections, rc.by)
 	if c.isFirst() && rc.winner == nil && !runs && !c.session.draining && rc.canPayFor(len(rc.runners)+1) {
@@ -109,7 +107,7 @@ func (rc *race) enter(c *connection) {
 	}
 }
 
-// begin requests the resource on a session, unless an opening has its answer.
+// begin requests the resource on a session, or takes the answer of an opening.
 func (rc *race) begin(c *connection, s *session, opened *opening) {
 	rc.d.requests++
 	r := &request{Range: ranges.Range{Length: max(0, rc.d.resource.Size)}, id: rc.d.requests, session: s, proof: new(transport.Proof)}
@@ -130,7 +128,7 @@ func (rc *race) begin(c *connection, s *session, opened *opening) {
 	c.link.Meter.Start(now)
 	c.pace.Begin(now, c.rtt.Min)
 	rc.d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
-	target, resource := rc.d.target(c), rc.d.resource // Whose size may be learnt meanwhile.
+	target, resource := rc.d.target(c), rc.d.resource // The resource's size may become known meanwhile.
 	rc.d.wg.Go(func() {
 		defer r.cancel()
 		err := rc.receiveWhole(ctx, c, r, resource.Size, func() (*transport.WholeBody, error) {
@@ -143,7 +141,8 @@ func (rc *race) begin(c *connection, s *session, opened *opening) {
 	})
 }
 
-// canPayFor reports whether so many links may send the beginning. The first one always may.
+// canPayFor reports whether the balance allows so many links to receive the beginning. One always
+// may.
 func (rc *race) canPayFor(runners int) bool {
 	lead := quantity.Bytes(raceLength)
 	if size := rc.d.resource.Size; size >= 0 {
@@ -190,7 +189,7 @@ func (rc *race) ended(ctx context.Context, c *connection, r *request, err error)
 	}
 }
 
-// receiveWhole receives the resource; it writes once the link has won.
+// receiveWhole receives the resource. It writes to the sink once the connection has won.
 func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, size quantity.Bytes, answer func() (*transport.WholeBody, error)) error {
 	body, err := answer()
 	if err != nil {
@@ -203,7 +202,7 @@ func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, siz
 	won := false
 	for {
 		n, err := body.Read(memory[:])
-		// A connection may break between the last byte and the end that HTTP/2 tells.
+		// A session may break between the last byte and HTTP/2's END_STREAM.
 		ended := err == io.EOF || err != nil && size >= 0 && r.received+quantity.Bytes(n) == size
 		if err != nil && !ended {
 			return err
@@ -242,7 +241,7 @@ func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, siz
 	}
 }
 
-// warn warns of a file that may have been cut, unless a checksum will tell.
+// warn warns of a file that may be cut, unless a checksum will show it.
 func (rc *race) warn(c *connection, bytes quantity.Bytes) {
 	if rc.d.Verified || rc.d.resource.SHA256 != nil {
 		return
@@ -253,7 +252,7 @@ func (rc *race) warn(c *connection, bytes quantity.Bytes) {
 	rc.d.Log.Warn(unprovenEnd, "link", c.link.Name, "bytes", bytes)
 }
 
-// win reports whether the link has won: nobody else has, and it has enough.
+// win reports whether the connection has won: no other one has, and it has enough bytes.
 func (rc *race) win(c *connection, ended bool, bytes int) bool {
 	alone := len(rc.d.connections) == 1
 	if rc.winner != nil || !ended && !alone && bytes < raceLength {
@@ -268,9 +267,8 @@ func (rc *race) win(c *connection, ended bool, bytes int) bool {
 	return true
 }
 
-// dethrone lets the others begin again where the winner went silent. It goes
-// on waiting where nobody else could, or where what was read cannot be sent
-// again.
+// dethrone starts another race if the winner went silent. It goes on waiting if no other link is
+// usable, or if a program has read bytes that another answer may not repeat.
 func (rc *race) dethrone(now time.Duration) {
 	winner := rc.winner
 	if winner == nil || !winner.suspect || rc.dethroned || rc.d.window != nil && !rc.d.isProven() && rc.have.Bytes() > 0 {
@@ -286,7 +284,7 @@ func (rc *race) dethrone(now time.Duration) {
 	}
 }
 
-// deliver writes the part of the data that is wanted, as the sink has room.
+// deliver writes the wanted part of the data when the sink has room.
 func (rc *race) deliver(ctx context.Context, r *request, data []byte, offset quantity.Bytes) error {
 	if err := rc.restart(); err != nil {
 		return err
@@ -316,8 +314,7 @@ func (rc *race) deliver(ctx context.Context, r *request, data []byte, offset qua
 	return nil
 }
 
-// restart waits until no range is written any more, and lets the sink begin again if
-// it has to.
+// restart waits until no range is being written, and lets the sink begin again if it must.
 func (rc *race) restart() error {
 	rc.d.fetches.Wait()
 	rc.d.mu.Lock()
@@ -332,8 +329,8 @@ func (rc *race) restart() error {
 	return nil
 }
 
-// missing are the bytes of those that are wanted. Where nothing proves that what the
-// sink has is the same, these are all.
+// missing returns the wanted bytes from offset to end. If nothing proves that the sink's bytes are
+// of the same file, these are all.
 func (rc *race) missing(offset, end quantity.Bytes) []ranges.Range {
 	rc.d.mu.Lock()
 	defer rc.d.mu.Unlock()
@@ -354,8 +351,7 @@ func (rc *race) missing(offset, end quantity.Bytes) []ranges.Range {
 	return wanted.Ranges()
 }
 
-// hasAll reports whether nothing is missing, though the answer goes on: the sink had
-// the rest.
+// hasAll reports whether the sink has all bytes, though the answer goes on.
 func (rc *race) hasAll() bool {
 	rc.d.mu.Lock()
 	defer rc.d.mu.Unlock()
@@ -380,7 +376,7 @@ func (rc *race) setFull(full bool) {
 	rc.full = full
 }
 
-// resize tells the sink a size that was unknown.
+// resize tells the sink the size, if it was unknown.
 func (rc *race) resize(size quantity.Bytes) error {
 	if rc.d.resource.Size >= 0 {
 		return nil

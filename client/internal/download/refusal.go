@@ -11,20 +11,20 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// refusals decides what follows from answers that bring nothing.
+// refusals decides what follows from failures and refusals.
 type refusals struct{ d *download }
 
-// hasOthers reports whether the link asks for something else meanwhile, on any of its
-// connections, or, before the size is known, may get it there.
+// hasOthers reports whether other requests of the link are in flight. With mayOpen, questions about
+// the file count, too.
 func (rf *refusals) hasOthers(c *connection, mayOpen bool) bool {
 	return slices.ContainsFunc(c.link.connections, func(one *connection) bool {
 		return len(one.active) > 0 || mayOpen && one.asking != nil
 	})
 }
 
-// oneTooMany takes a refusal for one of so many requests at a time, and not of
-// the file: others of the link are still served. The last one is believed, and left
-// alone for at least so long.
+// oneTooMany reacts to a refusal while the server still serves other requests of the link: the
+// server may refuse so many at a time. It removes a further connection. The link's first one backs
+// off, at least for the time least.
 func (rf *refusals) oneTooMany(c *connection, err error, least, now time.Duration) {
 	if c.isFirst() || len(c.active) > 0 {
 		rf.backOff(c, err, least, now)
@@ -34,21 +34,19 @@ func (rf *refusals) oneTooMany(c *connection, err error, least, now time.Duratio
 	rf.d.closer.remove(c, now)
 }
 
-// backOff leaves the link alone for as long as its failures tell, and at least
-// for so long.
+// backOff makes the connection wait: longer with each failure, and at least for the time least.
 func (rf *refusals) backOff(c *connection, err error, least, now time.Duration) {
 	c.failures++
 	rf.pause(c, err, max(least, transfer.Backoff(c.failures)), now)
 }
 
-// pause leaves the link alone for so long.
+// pause makes the connection wait for so long.
 func (rf *refusals) pause(c *connection, err error, pause, now time.Duration) {
 	c.notBefore = now + pause
 	rf.d.record(now, &rundir.Ban{Link: c.link.Name, Error: err.Error(), Retry: pause.Nanoseconds()})
 }
 
-// unreachable takes note of an attempt to connect that failed, and returns
-// for how long it backs off.
+// unreachable notes an attempt to connect that failed, and returns the pause until the next one.
 func (rf *refusals) unreachable(c *connection, err error) (pause time.Duration, again bool) {
 	c.problem = err
 	if transfer.IsPermanent(err) {
@@ -58,7 +56,7 @@ func (rf *refusals) unreachable(c *connection, err error) (pause time.Duration, 
 	c.failures++
 	if transfer.IsRefusal(err) {
 		c.failures = max(c.failures, hopeless)
-		rf.goBack(c) // A captive portal may have led it there.
+		rf.goBack(c) // A captive portal may have redirected it there.
 	}
 	pause = transfer.Backoff(c.failures)
 	now := time.Since(rf.d.start)
@@ -75,7 +73,7 @@ func (rf *refusals) unreachable(c *connection, err error) (pause time.Duration, 
 	return pause, true
 }
 
-// exclude uses the link no more.
+// exclude stops using the connection's link.
 func (rf *refusals) exclude(c *connection, err error) {
 	now := time.Since(rf.d.start)
 	c = c.link.first()
@@ -106,8 +104,8 @@ func (rf *refusals) exclude(c *connection, err error) {
 	rf.d.cancel(rf.d.watchdog.problems())
 }
 
-// isUsedUp reports whether a URL may work once: the first answer goes on or is awaited, no second request was answered,
-// and this one leads elsewhere or is refused.
+// isUsedUp reports whether an error may mean that the URL works only once: the first answer goes on or may still come,
+// no second request was answered, and the server refused or redirected this one.
 func (rf *refusals) isUsedUp(c *connection, err error) bool {
 	goesOn, awaited := rf.onlyAnswer()
 	if !goesOn && !awaited {
@@ -126,7 +124,7 @@ func (rf *refusals) isUsedUp(c *connection, err error) bool {
 	return isDoubtful(err) || errors.Is(err, transport.ErrNoRanges)
 }
 
-// onlyAnswer reports whether the answer to the request for the whole file may be the only one, and goes on or is awaited.
+// onlyAnswer reports whether an answer that may be the URL's only one goes on, or may still come.
 func (rf *refusals) onlyAnswer() (goesOn, isAwaited bool) {
 	goesOn = slices.ContainsFunc(rf.d.connections, func(c *connection) bool {
 		return slices.ContainsFunc(c.active, rf.d.fetcher.isOnly)
@@ -134,7 +132,7 @@ func (rf *refusals) onlyAnswer() (goesOn, isAwaited bool) {
 	return goesOn, rf.d.payload == nil && rf.d.race == nil && !rf.d.repeats && rf.d.asker.awaitsWhole(nil)
 }
 
-// restore has links ask again that were refused, if there is no such answer any more.
+// restore lets refused links ask again when there is no such answer any more.
 func (rf *refusals) restore() {
 	if goesOn, isAwaited := rf.onlyAnswer(); goesOn || isAwaited {
 		return
@@ -144,7 +142,7 @@ func (rf *refusals) restore() {
 	}
 }
 
-// spend has the link ask for nothing while the first answer goes on.
+// spend makes the link request nothing while the only answer goes on.
 func (rf *refusals) spend(c *connection, err error) {
 	c.problem, c.link.isSpent = err, true
 	if !c.isFirst() && c.whole() == nil && (c.session == nil || !rf.d.asker.awaitsWhole(c.session)) {
@@ -153,8 +151,8 @@ func (rf *refusals) spend(c *connection, err error) {
 	rf.d.fetcher.goOn()
 }
 
-// failed leaves the link alone, connects it again, or excludes it, as the
-// failure of the request deserves.
+// failed decides by the failure of a request: the connection backs off or connects again, or the
+// link is excluded.
 func (rf *refusals) failed(c *connection, s *session, err error) {
 	now := time.Since(rf.d.start)
 	status, mismatch := new(transport.StatusError), new(transport.MismatchError)
@@ -169,7 +167,7 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 	case errors.Is(err, transport.ErrNoRanges) && (!rf.d.ranged || c.failures >= mostWhole-1):
 		rf.d.startRace(err)
 	case errors.Is(err, transport.ErrNoRanges):
-		// One of several servers behind the name, most likely.
+		// Most likely it is one of several servers behind the name.
 		rf.oneTooMany(c, err, 0, now)
 		rf.countUnranged(err, 0, now)
 	case errors.As(err, &mismatch) && mismatch.SameSize:
@@ -182,9 +180,9 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 			rf.countUnranged(err, unrangedPatience, now)
 		}
 	case isStatus && !waits && (s != c.session || s.draining):
-		// An earlier one has told.
+		// An earlier failure of this session has decided.
 	case isStatus && !waits && c.url != rf.d.URL && c.hops < rf.d.maxHops():
-		// What a redirect led to may have expired.
+		// The target of the redirect may have expired.
 		c.url = rf.d.URL
 		c.hops++
 		rf.d.closer.lose(c, s)
@@ -197,7 +195,7 @@ func (rf *refusals) failed(c *connection, s *session, err error) {
 	case isStatus:
 		rf.exclude(c, err)
 	default:
-		// The requests of one session fail together.
+		// All requests of a session fail together: the first one decides.
 		if s != c.session || s.draining {
 			return
 		}

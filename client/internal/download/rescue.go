@@ -11,39 +11,36 @@ import (
 )
 
 const (
-	// maxStale is how much of a cancelled body still arrives at most: the
-	// server's send queue.
+	// maxStale is how many bytes of a cancelled body still arrive at most: the server's send
+	// queue.
 	maxStale = 1 << 20
 
-	// A link is suspect when nothing arrived for transfer.LeastSilence, or for
-	// firstSilence if nothing of the present requests has come yet, and not
-	// for transfer.SilentTrips round trips.
+	// A connection is silent when nothing arrived for transfer.SilentTrips round trips, and not
+	// for transfer.LeastSilence, or for firstSilence if no present request has an answer yet.
 	firstSilence = time.Second
 	mostSilence  = 10 * time.Second
 
-	// An attempt to connect may take transfer.AttemptTrips round trips, not less than
-	// leastAttempt, or firstAttempt while none is known, and more each time.
+	// An attempt to connect may take transfer.AttemptTrips round trips and at least
+	// leastAttempt, or firstAttempt while no round trip is known. Each next one may take longer.
 	leastAttempt = 500 * time.Millisecond
 	firstAttempt = 5 * time.Second
 	mostAttempt  = 20 * time.Second
-	// shortLife is how soon a server that says goodbye without having sent
-	// anything has failed. Later it found the connection idle.
+	// shortLife is the age up to which a session that the server closes without an answer has
+	// failed. An older one was idle.
 	shortLife = time.Second
-	// longestPause is how long the only answer of a URL is awaited while nothing of it comes.
+	// longestPause is how long the client waits for bytes of the only answer of a URL.
 	longestPause = 20 * time.Second
-	// hopeless is how often every link must have failed to connect at the
-	// beginning until the download fails.
+	// hopeless is how often every link must fail to connect at the beginning before the
+	// download fails.
 	hopeless = 3
-	// mostWhole is how often a server that served ranges may answer with the
-	// whole until it is taken for one that does not.
+	// mostWhole is how often a server that served ranges may answer with the whole file before
+	// the client requests no more ranges.
 	mostWhole = 4
 
-	// trial is the most that a link which failed before takes until bytes
-	// came again.
+	// trial is the largest request of a link that failed, until bytes arrive again.
 	trial = 4 * schedule.MinimumRequest
 
-	// A link is slow when it was for slowTrips round trips, not less than
-	// leastSlow.
+	// A connection counts as slow when it was slow for slowTrips round trips and for leastSlow.
 	slowTrips = 4
 	leastSlow = 500 * time.Millisecond
 )
@@ -56,10 +53,10 @@ const (
 	slow     = "slow"
 )
 
-// withRescue is the engine with Rescue: any server that sends files will do, and
-// what one link fails to bring another one does. No link that could help is idle
-// while bytes are missing: it gets what the scheduler gives it, else what others
-// have not begun, else a part of what the slowest one has still to deliver.
+// withRescue is the policy with Rescue. It works with any server that sends files, and other links
+// bring the bytes that one fails to bring. While bytes are missing, no link that could help is
+// idle: it gets what the scheduler gives it, else free bytes, else bytes of the request that would
+// end last.
 type withRescue struct {
 	view      view
 	stealer   *stealer
@@ -72,7 +69,8 @@ func (p withRescue) offer(c *tls.Config) *tls.Config { return c }
 
 func (p withRescue) isMinimal() bool { return false }
 
-// accept refuses nothing. Ranges need a proof that they are of one file.
+// accept refuses nothing. Ranges need a validator or a checksum, which proves that they are of one
+// file.
 func (p withRescue) accept(r transport.Resource) (whole bool, err error) {
 	return r.NoRanges || r.Size < 0 || !r.HasValidator() && !p.view.isVerified(), nil
 }
@@ -91,7 +89,7 @@ func (p withRescue) exclude(c *connection, err error) { p.refusals.exclude(c, er
 
 func (p withRescue) timed() bool { return true }
 
-// due keeps the link at work, and lets one that had nothing to do ask again.
+// due keeps enough bytes in flight, and lets a connection without a newest request ask again.
 func (p withRescue) due(c *connection, r *request, now time.Duration) bool {
 	if c.newest == nil {
 		return r.complete()
@@ -113,9 +111,8 @@ func (p withRescue) lost(c *connection, bytes quantity.Bytes, now time.Duration)
 
 func (p withRescue) freed() { p.view.assign() }
 
-// next is what a sink waits for, else what the scheduler gives the link of
-// what nobody has begun, at most its share, else a part of what another link
-// has to deliver.
+// next is what the reader waits for, else what the scheduler gives the link of the free bytes, at
+// most its share, else bytes of another connection's request.
 func (p withRescue) next(c *connection, now time.Duration) order {
 	if !c.usable(now) {
 		return order{}

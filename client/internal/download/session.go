@@ -17,13 +17,12 @@ import (
 // time to answer it.
 const mostCompleting = 2
 
-// mostSessions is how many sessions a link with one connection has at a time: those, the
-// present one, and one that is made. Each is one TCP connection, or http1Connections of
-// the transport.
+// mostSessions is how many sessions a link with one connection has at a time: mostCompleting
+// older ones, the present one, and one that is being made. Each is one TCP connection, or
+// http1Connections of the transport.
 const mostSessions = mostCompleting + 2
 
-// sessions is how many sessions a link has at a time. Only its first connection has older
-// ones.
+// sessions is the most sessions of a link at a time. Only its first connection has older ones.
 func (o Options) sessions() int {
 	if o.Connections == nil {
 		return mostSessions
@@ -31,42 +30,39 @@ func (o Options) sessions() int {
 	return mostSessions + o.Connections.Most - 1
 }
 
-// session is a connection of a link.
+// session is one transport connection of a connection.
 type session struct {
 	*transport.Conn
 	authority string
-	// requests is how many were issued, and active how many are in flight.
+	// requests is how many requests were sent on it, and active how many are in flight.
 	requests, active int
-	// delivered says that bytes of a body came since a request failed last.
+	// delivered says that new bytes arrived since the last failure of a request.
 	delivered bool
-	// draining says that it takes no new requests.
+	// draining says that the session takes no new requests.
 	draining bool
 	closed   bool
-	// since is when it was made.
+	// since is when the session was made.
 	since time.Duration
-	// heard is how much it had received at heardAt.
+	// heard is how many bytes the session had received at heardAt.
 	heard   quantity.Bytes
 	heardAt time.Duration
 	wait    wait
-	// unread is what Unread was at the beginning.
-	unread quantity.Bytes
-	// bodies is what Bodies was at the beginning.
-	bodies quantity.Bytes
-	// stale is what Unread will come to when the rest of the bodies that were
-	// not wanted to their ends has arrived, if it is still to come; lateAt is when it
-	// grew, or anything came, last.
+	// unread and bodies are what Unread and Bodies were when the download got the session.
+	unread, bodies quantity.Bytes
+	// stale is the value that Unread will have when the unwanted ends of bodies have arrived.
+	// lateAt is when stale grew, or bytes arrived, last.
 	stale  quantity.Bytes
 	lateAt time.Duration
 	hole   hole
 }
 
-// isIdle reports whether nothing is to come any more, be it for nothing.
+// isIdle reports whether no more bytes will arrive, wanted or not.
 func (s *session) isIdle() bool { return s.active == 0 && s.stale <= s.Unread() }
 
-// closer ends the use of sessions, or keeps them for later.
+// closer closes sessions, or keeps them for later.
 type closer struct{ d *download }
 
-// close closes a session, if it is completing requests when they have ended.
+// close closes a session: at once, or when the requests that it completes have ended.
 func (k *closer) close(c *connection, s *session, completing bool) {
 	s.closed = true
 	if !completing {
@@ -75,9 +71,9 @@ func (k *closer) close(c *connection, s *session, completing bool) {
 	k.settle(c, s)
 }
 
-// leave ends the use of a session at the end of a download. It is kept if it
-// works, and if little that nobody wants is still on its way; not by a plan, which may have
-// to let the radio sleep, and keep-alives would wake it.
+// leave closes a session at the end of a download, or keeps it in the pool. It closes a session
+// that has many unwanted bytes to come. It closes all sessions of a download with a plan:
+// keep-alives would wake a radio that the plan lets sleep.
 func (k *closer) leave(c *connection, s *session, complete bool) {
 	_, planned := k.d.Scheduler.(schedule.Planner)
 	if planned || !complete || !k.spare(c, s) {
@@ -85,7 +81,7 @@ func (k *closer) leave(c *connection, s *session, complete bool) {
 	}
 }
 
-// spare keeps a session that nobody needs now, if that works.
+// spare keeps an idle session in the pool, if the session works.
 func (k *closer) spare(c *connection, s *session) bool {
 	if k.d.Pool == nil || s != c.session || !c.usable(time.Since(k.d.start)) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
 		return false
@@ -96,7 +92,7 @@ func (k *closer) spare(c *connection, s *session) bool {
 	return true
 }
 
-// settle counts the wasted bytes of a closed session.
+// settle counts the wasted bytes of a session that was closed and has no requests left.
 func (k *closer) settle(c *connection, s *session) {
 	if !s.closed || s.active > 0 || k.d.asker.awaitsWhole(s) {
 		return
@@ -107,14 +103,14 @@ func (k *closer) settle(c *connection, s *session) {
 	k.d.watchdog.close(s)
 }
 
-// giveUpOn ends a session that completes requests; others will.
+// giveUpOn closes a session that completes requests. Their bytes are free again.
 func (k *closer) giveUpOn(c *connection, s *session, reason string, now time.Duration) {
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
 	k.abandon(c, c.on(s), reason, now)
 	k.close(c, s, false)
 }
 
-// wasted counts what a session received and nobody read, since it was told last.
+// wasted counts the bytes that a session received and nothing read since the last call.
 func (k *closer) wasted(c *connection, s *session) {
 	if late := s.Unread() - s.unread; late > 0 {
 		s.unread += late
@@ -123,8 +119,8 @@ func (k *closer) wasted(c *connection, s *session) {
 	}
 }
 
-// lose gives up a session that takes no more requests. What it has still to
-// deliver may yet come. Nobody connects a further connection again.
+// lose sends no more requests on a session. Its requests in flight may still complete. A link's
+// first connection connects again; a further one leaves.
 func (k *closer) lose(c *connection, s *session) {
 	if s != c.session {
 		return
@@ -139,8 +135,7 @@ func (k *closer) lose(c *connection, s *session) {
 	c.wake()
 }
 
-// abandon gives up requests of a link; what they have not delivered is free
-// again.
+// abandon gives up requests. The bytes that they have not brought are free again.
 func (k *closer) abandon(c *connection, requests []*request, reason string, now time.Duration) {
 	var bytes quantity.Bytes
 	for _, r := range requests {
@@ -153,8 +148,8 @@ func (k *closer) abandon(c *connection, requests []*request, reason string, now 
 	}
 }
 
-// clear gives up what a session owes. Of what may be the only answer the last byte stays: it goes on if the
-// others get no other one.
+// clear gives up the requests of a session, except one that may have the URL's only answer. That one
+// keeps its last byte, so that it can go on if no other request is answered.
 func (k *closer) clear(c *connection, s *session, reason string, now time.Duration) {
 	others := slices.DeleteFunc(c.on(s), k.d.fetcher.isOnly)
 	if r := c.whole(); r != nil && r.session == s && k.d.fetcher.isOnly(r) {
@@ -165,9 +160,9 @@ func (k *closer) clear(c *connection, s *session, reason string, now time.Durati
 	k.abandon(c, others, reason, now)
 }
 
-// remove gives a further connection up. What it owed is free again. The connection of one
-// that was only not needed is kept: an outage does it no harm, while TCP waits ever
-// longer on those to which something was under way.
+// remove takes a further connection off its link. Its unfinished bytes are free again. The
+// session of an idle one goes to the pool: an outage does not harm it, while TCP backs off on
+// sessions with bytes in flight.
 func (k *closer) remove(c *connection, now time.Duration) {
 	if c.out != nil {
 		return

@@ -8,11 +8,11 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 )
 
-// Slice is a part of a resource whose size is not known yet: from First to Last, or
-// to the end if Last is negative. A negative First counts from the end.
+// Slice is a part of a resource whose size is not known yet, from First to Last. A negative Last
+// stands for the end. A negative First counts from the end.
 type Slice struct{ First, Last quantity.Bytes }
 
-// of is what the slice is of a resource of that size, -1 if that is not known.
+// of returns the slice's range of a resource of that size; -1 is an unknown size.
 func (s Slice) of(size quantity.Bytes) (ranges.Range, error) {
 	first, last := s.First, s.Last
 	switch {

@@ -9,20 +9,20 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// stealer takes work over from a connection that would end later.
+// stealer takes bytes from the request that would end last.
 type stealer struct {
 	view      requestView
 	estimates *estimates
 	victims   transfer.Victims[victim]
 }
 
-// victim is a request of which others may take a part.
+// victim is a request from which other connections may take bytes.
 type victim struct {
 	of *connection
 	r  *request
 }
 
-// steal takes over a part of what the link that ends last has to deliver.
+// steal takes unfinished bytes from the link that would end last.
 func (t *stealer) steal(c *connection, works []schedule.Work, now time.Duration) order {
 	t.victims.Reset(len(works))
 	for _, other := range t.view.all() {
@@ -35,7 +35,7 @@ func (t *stealer) steal(c *connection, works []schedule.Work, now time.Duration)
 }
 
 // balance is as steal, between the connections of a link; each is the work of every connection.
-// Where packets wait at the link, each brings what the others do not.
+// With a queue at the link, to move bytes between its connections gains nothing.
 func (t *stealer) balance(c *connection, each []schedule.Work, now time.Duration) order {
 	if c.link.isQueued(now) {
 		return order{}
@@ -53,11 +53,11 @@ func (t *stealer) balance(c *connection, each []schedule.Work, now time.Duration
 	return t.takeOver(c, c.index, each, now)
 }
 
-// offer offers so many bytes of a request of x, which has that work, unless another
-// connection duplicates the request.
+// offer offers so many bytes of a request to takeOver, unless another connection duplicates the
+// request. work is that of x, the link or connection of the request.
 func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Work, now time.Duration) {
-	// A request that is just sent is not taken over because nothing came yet: it
-	// would be taken back for the same reason.
+	// A new request without an answer stays where it is: else connections would take its bytes
+	// from each other for the same reason.
 	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
 	isYoung := v.r.received == 0 && (v.r.isWhole || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
@@ -69,8 +69,7 @@ func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Wor
 	}
 }
 
-// takeOver gives the connection, which is x, a part of what the one that ends last has
-// to deliver.
+// takeOver gives the connection, which is x in works, bytes of the victim that would end last.
 func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time.Duration) order {
 	chosen, y, bytes := t.victims.Choose(x, works)
 	if bytes == 0 {
@@ -81,7 +80,7 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 	}
 	other, r := chosen.of, chosen.r
 	if c.link.isSlowToAnswer && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {
-		// It would be taken back before it came, or how fast the other one is, is not
+		// The other connection would take the bytes back before they arrive, or its rate is not
 		// known yet.
 		return order{}
 	}
@@ -98,7 +97,7 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 	case !works[y].Usable || works[y].Rate == 0:
 		t.view.failedOver(other, c, bytes, stalled, now)
 		if len(other.active) == 0 && other.session != nil && !other.suspect {
-			// It has nothing any more by which it could prove itself.
+			// The connection has no request left that could show that it works.
 			other.suspect = true
 			other.failures++
 			other.wake()
@@ -109,7 +108,7 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 	return stolen
 }
 
-// urgent takes what a sink needs next from a link that keeps it waiting.
+// urgent takes the next bytes of a reader in order from a connection that delays them.
 func (t *stealer) urgent(c *connection, now time.Duration) order {
 	first, isRead := t.view.awaited()
 	if !isRead {
@@ -131,8 +130,7 @@ func (t *stealer) urgent(c *connection, now time.Duration) order {
 			if t.view.mayBeOnly(r) {
 				continue
 			}
-			// Two slow links would take it from each other for ever, and none
-			// of it would come.
+			// Two slow links would take the bytes from each other for ever.
 			young := reason == slow && now-r.issued < other.patience()
 			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.duplicate == nil &&
 				(reason != slow || t.isSooner(c, r, now)) {
@@ -148,9 +146,9 @@ func (t *stealer) urgent(c *connection, now time.Duration) order {
 	return order{}
 }
 
-// isSooner reports whether a connection brings the rest of another one's request
-// sooner than that one does, by what has come there since it was sent, and sooner than
-// a reader would miss it.
+// isSooner reports whether a connection would bring the rest of another one's request sooner than
+// that one, by the rate of that request so far. If the reader has enough bytes until then, it
+// reports false.
 func (t *stealer) isSooner(c *connection, r *request, now time.Duration) bool {
 	came, due := r.coming()
 	late := transfer.Owed{Work: schedule.Work{Rate: came.Per(now - r.issued), Left: due}, Comes: true}

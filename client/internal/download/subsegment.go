@@ -10,33 +10,31 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// subsegment is what a link does for a plan.
+// subsegment is what a plan knows of a link.
 type subsegment struct {
 	// kind is what the link is.
 	kind energy.Kind
-	// reserved is what the link gets next.
+	// reserved are the ranges that the link requests next.
 	reserved []ranges.Range
-	// current is what arrives now; since when, and how much had come over the link
-	// then: the next one may already be on its way, beside it. Before least has
-	// passed its rate says nothing.
+	// current is the request whose bytes arrive now. It is measured since that time, when the
+	// link had received had bytes. Its rate means nothing before the time least has passed.
 	current *request
 	since   time.Duration
 	had     quantity.Bytes
 	least   time.Duration
-	// goodput is the rate of the last one that was complete and long enough to
-	// tell, and finished how many there were.
+	// goodput is the rate of the last complete request that was long enough to measure, and
+	// finished how many such requests there were.
 	goodput  quantity.Rate
 	finished int
 	// first is when the first request of the link was sent.
 	first time.Duration
-	// forsaken says that the link is not used any more, but where no other one works.
+	// forsaken says that the plan gave the link up.
 	forsaken bool
 	wire
 }
 
-// wire is what the network has brought for a link, TLS included. Bytes of
-// bodies come a record of TLS at a time, which over a slow link is seldom, and
-// behind a lost packet none come: the kernel knows what has arrived.
+// wire counts what the network brought for a link, TLS included. The kernel knows it: bodies arrive
+// a record of TLS at a time, which is seldom on a slow link, and not at all behind a lost packet.
 type wire struct {
 	of       *session
 	seen     quantity.Bytes // of that session
@@ -44,7 +42,7 @@ type wire struct {
 	heard    time.Duration
 }
 
-// look takes note of what the link's session has received by now.
+// look updates the count by the link's session.
 func (w *wire) look(s *session, now time.Duration) {
 	if s == nil {
 		return
@@ -62,13 +60,13 @@ func (w *wire) look(s *session, now time.Duration) {
 	}
 }
 
-// leastMeasured is how long a subsegment must have arrived for its rate to
-// mean something: that, and two round trips as they are with the queue. Behind
-// a lost packet nothing comes for one, and then all at once.
+// leastMeasured is how long a subsegment must arrive at least until its rate is meaningful; so are
+// two round trips, queue included. Behind a lost packet nothing arrives for a round trip, and then
+// all at once.
 const leastMeasured = transfer.LeastSilence
 
-// rate is the mean over the present subsegment, or the last one while the
-// present one is young. total is what has come over the link.
+// rate is the mean over the present subsegment, or over the last one while the present one is
+// young. total is how many bytes the link has received.
 func (w *subsegment) rate(now time.Duration, total quantity.Bytes) quantity.Rate {
 	if took := now - w.since; w.current != nil && !w.current.complete() && !w.current.dropped && took >= w.least {
 		return (total - w.had).Per(took)
@@ -76,18 +74,17 @@ func (w *subsegment) rate(now time.Duration, total quantity.Bytes) quantity.Rate
 	return w.goodput
 }
 
-// follow takes note of bytes that arrived for a request of the link.
+// follow notes bytes that arrived for a request.
 func (w *subsegment) follow(c *connection, r *request, now time.Duration) {
 	if w.current == nil || w.current != r && (w.current.complete() || w.current.dropped) {
-		// What came with the first bytes took a time that is not known, or
-		// belongs to the wait for them.
+		// How long the first bytes took to arrive is not known.
 		w.measureFrom(c, r, now)
 	}
 	if w.current != r || !r.complete() {
 		return
 	}
 	rest, took, pace := c.link.Meter.Total()-w.had, now-w.since, c.pace.Rate(now)
-	// A small one may be there with its first bytes: the rest says nothing.
+	// Most of a small request may arrive with its first bytes: then its rate means nothing.
 	measured := took >= w.least && 2*rest >= r.received
 	switch {
 	case measured:
@@ -97,9 +94,8 @@ func (w *subsegment) follow(c *connection, r *request, now time.Duration) {
 		w.goodput = pace
 		w.finished++
 	}
-	// The next one was asked for in time: the link has gone on with it, also
-	// while its bytes wait for one that was lost. One that took too short is
-	// measured with it.
+	// If the next request was sent in time, the link goes on with it, even while its bytes wait
+	// behind a lost packet. A request that was too short is measured together with it.
 	if next := c.newest; next != nil && next != r && now-next.issued >= c.rtt.Min {
 		if measured {
 			w.measureFrom(c, next, now)
@@ -108,7 +104,7 @@ func (w *subsegment) follow(c *connection, r *request, now time.Duration) {
 	}
 }
 
-// measureFrom measures from now on how fast a request arrives.
+// measureFrom begins to measure the rate of a request.
 func (w *subsegment) measureFrom(c *connection, r *request, now time.Duration) {
 	c.measure()
 	w.current, w.since, w.had, w.least = r, now, c.link.Meter.Total(), max(leastMeasured, 2*c.rtt.Last)

@@ -5,34 +5,33 @@ import (
 	"time"
 )
 
-// wait is one for a server that takes long to answer: it makes the page, or fetches the
-// file from elsewhere. Nothing arrives, as on a link that is dead. So the other end is
-// asked whether it is there, once its kernel has the requests: of a dead link TCP still
-// has something to repeat, which tells as much.
+// wait is the wait for a server that answers late, since it makes the page or fetches the file from
+// another server. Nothing arrives, as on a dead link. So the client asks the other end for a sign
+// of life (an HTTP/2 PING, or TCP's keep-alive) once TCP has acknowledged the requests. On a dead
+// link TCP has unacknowledged bytes, which tells as much.
 type wait struct {
-	// since is when the other end was asked first, and asked when last; there is when it
-	// was there last, as it has answered since.
+	// since is when the client asked the other end first, and asked when last. there is when the
+	// other end was known to be there last.
 	since, asked, there time.Duration
 }
 
 const (
-	// askedEarly is the part of the time until a session is silent after which the other
-	// end is asked.
+	// askedEarly is when the client asks, as a part of the time until the session counts as
+	// silent.
 	askedEarly = 0.5
-	// askedByTCP is how much longer that time is where only TCP can ask, which does not
-	// before a second has passed.
+	// askedByTCP is the factor by which that time is longer if only TCP can ask: it takes a
+	// second.
 	askedByTCP = 1.5
-	// askedLess is the part of a long wait for which nobody is asked again.
+	// askedLess is the pause until the client asks again, as a part of a long wait.
 	askedLess = 0.25
 )
 
 var errUnanswered = errors.New("the server is there, and has not answered")
 
-// lives reports whether the other end of the session is there, while its server takes
-// long to answer.
+// lives reports whether the other end of the session is there while the server is late.
 func (s *session) lives() bool { return s.wait.there > 0 }
 
-// awaitsFirst reports whether nothing has come of what the session was asked for.
+// awaitsFirst reports whether no request of the session has an answer yet.
 func (m *monitor) awaitsFirst(c *connection, s *session) bool {
 	for _, r := range c.active {
 		if r.session == s && r.received > 0 {
@@ -42,8 +41,7 @@ func (m *monitor) awaitsFirst(c *connection, s *session) bool {
 	return s == c.session || !m.d.race.on(c, s) || m.d.race.runners[c].received == 0
 }
 
-// isDead reports whether nothing comes on a session for too long, and nobody there says
-// that something will.
+// isDead reports whether a session brought nothing for too long, and gave no sign of life.
 func (m *monitor) isDead(c *connection, s *session, now time.Duration) bool {
 	limit := c.silence(s)
 	if !m.awaitsFirst(c, s) {
@@ -76,5 +74,5 @@ func (m *monitor) isDead(c *connection, s *session, now time.Duration) bool {
 	return now-s.present() > limit
 }
 
-// present is when something came last, or the other end was there.
+// present is when the session last received something, or last gave a sign of life.
 func (s *session) present() time.Duration { return max(s.heardAt, s.wait.there) }

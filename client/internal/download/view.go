@@ -11,53 +11,52 @@ import (
 	"github.com/linklab/linklab/client/internal/regularly"
 )
 
-// A view is what every policy may ask of the download, and have it do. All but every is
-// called with the download locked.
+// A view is what a policy may read of the download, and make it do. Policies call it with the
+// download locked, except every.
 type view interface {
 	// now is the time since the download began.
 	now() time.Duration
-	// every has something done at regular times until ctx ends, with the download locked.
+	// every calls do at regular times until ctx ends, with the download locked.
 	every(ctx context.Context, period time.Duration, do func(now time.Duration))
 	// isNew reports whether all bytes are missing.
 	isNew() bool
 	// isVerified reports whether a checksum will prove the whole.
 	isVerified() bool
-	// free is how many bytes may be requested now and have not been, and isAllAssigned
-	// reports whether there are none, whatever the sink has room for.
+	// free is how many bytes the sink has room for and no request is for. isAllAssigned reports
+	// whether there are none in the whole file.
 	free() quantity.Bytes
 	isAllAssigned() bool
 	// take orders the next free bytes, at most so many.
 	take(size quantity.Bytes) order
-	// nextSize is how much the scheduler gives the connection.
+	// nextSize is how many bytes the scheduler gives the connection.
 	nextSize(c *connection, now time.Duration) quantity.Bytes
-	// overlapped reports whether enough of the newest request has arrived for the next one.
+	// overlapped reports whether enough of the newest request arrived for the next one.
 	overlapped(c *connection, r *request) bool
-	// assign gives connections work that have none.
+	// assign gives idle connections work.
 	assign()
-	// failedOver records that a link lost work to another one, nil if it is not known yet.
+	// failedOver records that a connection lost work to another one; nil if none has it yet.
 	failedOver(from, to *connection, bytes quantity.Bytes, reason string, now time.Duration)
-	// giveUp ends the download if nothing has arrived for too long, and fail in any case.
+	// giveUp ends the download if no new bytes arrived for too long, and fail ends it at once.
 	giveUp(now time.Duration)
 	fail(c *connection, err error)
 }
 
-// A planView is what a plan may do besides: it decides which links work at all.
+// A planView is what a plan may do besides: it chooses the links that are used.
 type planView interface {
 	view
 	// all are the connections; each link has one.
 	all() []*connection
-	// isOver reports whether no ranges are requested any more.
+	// isOver reports whether no more ranges are requested.
 	isOver() bool
-	// progress is what is known of the whole, if it is known: the part that is to be
-	// downloaded, what of it nobody has been asked for, now and at all, and the first
-	// byte that is missing.
+	// progress is the part of the file to download, how many of its bytes are free within the
+	// sink's room and in all, and the first missing byte. isKnown says whether these are known.
 	progress() (part ranges.Range, free, left, missing quantity.Bytes, isKnown bool)
-	// setWaits says for how many seconds a reader can do without the next bytes.
+	// setWaits sets for how many seconds the reader has enough bytes.
 	setWaits(seconds float64)
-	// request has the connection request its next range.
+	// request makes the connection send its next request.
 	request(c *connection)
-	// release makes a range free that was assigned, drop takes back what a request has
-	// still to deliver, and forsake has that released of all requests.
+	// release makes an assigned range free. drop gives a request up and returns its unfinished
+	// range. forsake gives up all requests of a connection.
 	release(r ranges.Range)
 	drop(c *connection, r *request, now time.Duration) ranges.Range
 	forsake(c *connection, now time.Duration)
@@ -65,29 +64,29 @@ type planView interface {
 	disconnect(c *connection)
 }
 
-// A requestView is what stealing and hedging may ask besides, and have it do with requests.
+// A requestView is what stealing and hedging may read, and do with requests.
 type requestView interface {
 	// all are the connections.
 	all() []*connection
-	// awaited is the first byte that is missing, if somebody reads in order. waits is for
-	// how many seconds the reader can do without it.
+	// awaited is the first missing byte, if a program reads in order. waits is for how many
+	// seconds that program has enough bytes.
 	awaited() (offset quantity.Bytes, isRead bool)
 	waits() float64
 	// mayBeOnly reports whether the URL may have no other answer than the one to a request.
 	mayBeOnly(r *request) bool
-	// request has a connection request its next range.
+	// request makes a connection send its next request.
 	request(c *connection)
-	// drop takes back what a request has still to deliver, and shrink its last bytes.
+	// drop gives a request up and returns its unfinished range. shrink takes its last bytes off.
 	drop(c *connection, r *request, now time.Duration) ranges.Range
 	shrink(c *connection, r *request, bytes quantity.Bytes)
-	// failedOver records that a link lost work to another one.
+	// failedOver records that a connection lost work to another one.
 	failedOver(from, to *connection, bytes quantity.Bytes, reason string, now time.Duration)
 }
 
-// fullView is view and planView, of a download.
+// fullView implements view and planView.
 type fullView struct{ d *download }
 
-// fullRequestView is a requestView of a download.
+// fullRequestView implements requestView.
 type fullRequestView struct{ fullView }
 
 func (v fullRequestView) awaited() (offset quantity.Bytes, isRead bool) {

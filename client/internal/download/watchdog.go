@@ -11,14 +11,14 @@ import (
 	"github.com/linklab/linklab/client/internal/throughput"
 )
 
-// watchdog ends a download in which nothing arrives.
+// watchdog ends a download in which no new bytes arrive, or too few, or too many unwanted ones.
 type watchdog struct {
 	d *download
-	// floor is the least rate of all links.
+	// floor is the least total rate of the links.
 	floor throughput.Floor
 }
 
-// giveUp ends the download if nothing new has arrived for too long.
+// giveUp ends the download if no new bytes arrived for too long.
 func (w *watchdog) giveUp(now time.Duration) {
 	waiting := w.d.payload == nil || w.d.window == nil || w.d.payload.Free(w.d.limit()) > 0
 	if w.d.race != nil {
@@ -28,7 +28,7 @@ func (w *watchdog) giveUp(now time.Duration) {
 		waiting = waiting || slices.ContainsFunc(c.active, (*request).isAwaited)
 	}
 	if !waiting {
-		w.d.balance.Moved = now // the sink takes no more
+		w.d.balance.Moved = now // The sink has no room.
 		w.floor.Restart(now, w.received())
 	}
 	var err error
@@ -46,7 +46,7 @@ func (w *watchdog) giveUp(now time.Duration) {
 	}
 }
 
-// kind says which bytes are missed where others arrive.
+// kind says that old bytes arrive, and no new ones.
 func (w *watchdog) kind() string {
 	for _, l := range w.d.links {
 		if l.Last > w.d.balance.Moved {
@@ -56,8 +56,8 @@ func (w *watchdog) kind() string {
 	return ""
 }
 
-// pay ends the download if its bytes arrive again and again. It is called where bytes are repeated
-// or a request fails: what is new may always come.
+// pay ends the download if the same bytes arrive again and again. The engine calls it when bytes
+// repeat or a request fails, not when new bytes arrive.
 func (w *watchdog) pay() {
 	if !w.d.balance.MayEnd() {
 		return
@@ -71,8 +71,8 @@ func (w *watchdog) pay() {
 	}
 }
 
-// turn asks for the whole file if ranges have become too dear: an answer to a small range may bring much
-// more, and what fails is asked for again.
+// turn requests the whole file if ranges cost too much: an answer to a small range may bring many
+// unwanted bytes, and the engine repeats requests that fail.
 func (w *watchdog) turn(err error) {
 	d := w.d
 	canTurn := d.payload != nil && d.race == nil && d.ctx.Err() == nil && (d.window == nil || d.isProven())
@@ -81,7 +81,7 @@ func (w *watchdog) turn(err error) {
 	}
 }
 
-// open returns what open sessions have brought.
+// open returns how many bytes of bodies the open sessions have brought.
 func (w *watchdog) open() (sum quantity.Bytes) {
 	for _, s := range w.d.sessions {
 		sum += s.Bodies() - s.bodies
@@ -89,7 +89,7 @@ func (w *watchdog) open() (sum quantity.Bytes) {
 	return sum
 }
 
-// close adds a session that has ended to the account.
+// close adds the bytes of a closed session to the balance.
 func (w *watchdog) close(s *session) {
 	if i := slices.Index(w.d.sessions, s); i >= 0 {
 		w.d.sessions = slices.Delete(w.d.sessions, i, i+1)
@@ -97,7 +97,7 @@ func (w *watchdog) close(s *session) {
 	}
 }
 
-// received is what has arrived on all links.
+// received is how many bytes have arrived on all links.
 func (w *watchdog) received() (sum quantity.Bytes) {
 	for _, c := range w.d.connections {
 		if c.isFirst() {
@@ -107,8 +107,8 @@ func (w *watchdog) received() (sum quantity.Bytes) {
 	return sum
 }
 
-// problems says what is wrong with the links; once, if it is the same. It is nil
-// if nothing is known of.
+// problems says what is wrong with the links, once if it is the same for all. It is nil if no
+// problem is known.
 func (w *watchdog) problems() error {
 	var errs []error
 	texts := map[string]bool{}

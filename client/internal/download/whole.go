@@ -10,33 +10,32 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// What is done where a server does not serve ranges as it should, or servers behind
-// one name say different things of one file. In the end the file comes as a whole by one
-// link (race.go), which is what all servers serve.
+// This file decides what to do if a server does not serve ranges as it should, or if servers
+// behind one name have different versions of a file. As a last resort one link downloads the
+// whole file (race.go), which every server serves.
 
-// mostDiffering is how many answers in a row a link may get of another file until it
-// is believed that the file changed.
+// mostDiffering is how many answers in a row with another validator show that the file changed.
 const mostDiffering = 8
 
-// origin is where the download began.
+// origin is the link, URL and server of the first answer.
 type origin struct {
 	link *linkState
 	url  *url.URL
-	// server is the address that answered; empty if it is not known.
+	// server is the address of the server; empty if it is not known.
 	server string
-	// isPinned says that all links ask there.
+	// isPinned says that all links request from that server.
 	isPinned bool
 }
 
-// differs decides what follows from an answer of the right size with another
-// validator. All links go to the server that the download began with; if that itself
-// says different things, the file comes as a whole.
+// differs decides what follows from an answer of the right size with another validator. All links
+// go to the origin's server. If that server itself gives different validators, one link downloads
+// the whole file.
 func (rf *refusals) differs(c *connection, s *session, err *transport.MismatchError, now time.Duration) {
 	elsewhere := err.Server != rf.d.origin.server || c.url.String() != rf.d.origin.url.String()
 	known := err.Server != "" && rf.d.origin.server != ""
 	switch {
 	case rf.d.race != nil && c.failures < mostDiffering:
-		// The next one to answer may be the right one.
+		// The next server to answer may have the right file.
 		c.failures++
 		rf.pause(c, err, transfer.LeastBackoff, now)
 	case rf.d.race != nil:
@@ -49,15 +48,15 @@ func (rf *refusals) differs(c *connection, s *session, err *transport.MismatchEr
 		c.url = rf.d.origin.url
 		rf.d.closer.lose(c, s)
 	case c.link != rf.d.origin.link && rf.d.origin.link.first().out == nil:
-		// The same address, and somebody else there.
+		// The link reaches another server at the same address.
 		rf.refuse(c.link, err)
 	default:
 		rf.startAnew(err)
 	}
 }
 
-// startAnew requests the file as a whole, from whatever server. What was written is
-// worth nothing then. Where it cannot be taken back, only the same validator will do.
+// startAnew downloads the whole file from any server. The bytes that were written are worth
+// nothing then. If the sink cannot take them back, only an answer with the same validator fits.
 func (rf *refusals) startAnew(why error) {
 	rf.d.origin.isPinned = false
 	_, restarts := rf.d.sink.(Restarter)
@@ -72,8 +71,7 @@ func (rf *refusals) startAnew(why error) {
 	rf.d.race.restarts = restarts
 }
 
-// refuse leaves a link alone that gets no ranges. If none gets any, a plain GET is
-// tried.
+// refuse requests no more ranges over a link. If no link gets ranges, one sends a plain GET.
 func (rf *refusals) refuse(l *linkState, err error) {
 	now := time.Since(rf.d.start)
 	first := l.first()
@@ -94,9 +92,8 @@ func (d *download) hasRanges() bool {
 	return slices.ContainsFunc(d.connections, func(c *connection) bool { return c.out == nil && c.link.refused == nil })
 }
 
-// countUnranged counts an answer that brings no range, and tries a plain GET where links get
-// such again and again, over whatever connection and whatever else goes wrong between,
-// and for so long nothing has come.
+// countUnranged counts an answer without a range. After mostWhole of these for each link, a link
+// sends a plain GET, if no new bytes arrived for the time least.
 func (rf *refusals) countUnranged(err error, least, now time.Duration) {
 	rf.d.unranged++
 	links := 0
@@ -110,18 +107,18 @@ func (rf *refusals) countUnranged(err error, least, now time.Duration) {
 	}
 }
 
-// isNoRange reports whether a refusal may be one of ranges. Many of a link's connections
-// may get one of a server that is busy, which says 503 where it served ranges before.
+// isNoRange reports whether a refusal may be because of the range. A busy server may refuse many
+// of a link's connections: it answers 503 after it has served ranges.
 func (rf *refusals) isNoRange(c *connection, status *transport.StatusError) bool {
 	isBusy := rf.d.ranged && status.Code == http.StatusServiceUnavailable
 	return c.isFirst() && status.RetryAfter == 0 && transport.RefusesRanges(status.Code) && !isBusy
 }
 
-// unrangedPatience is how long nothing must have come where servers answer with errors, which
-// may pass, until a plain GET is tried.
+// unrangedPatience is how long no new bytes may arrive before temporary errors of the server make
+// a link send a plain GET.
 const unrangedPatience = time.Second
 
-// dialed is the address to connect to for a URL.
+// dialed is the address to which a connection for a URL is made.
 func (o *origin) dialed(u *url.URL) string {
 	if o.isPinned && u == o.url {
 		return o.server
@@ -129,7 +126,7 @@ func (o *origin) dialed(u *url.URL) string {
 	return transport.Address(u)
 }
 
-// reaches reports whether a connection that was kept leads where the download goes.
+// reaches reports whether a connection of the pool leads to the server that dialed names.
 func (o *origin) reaches(u *url.URL, conn *transport.Conn) bool {
 	return !o.isPinned || u != o.url || conn.Socket.RemoteAddr().String() == o.server
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// estimates says what work is outstanding, and how fast it is done.
+// estimates says how many bytes each connection has still to bring, and at which rate.
 type estimates struct {
 	d *download
-	// of and merge are memory of decisions, which the next one overwrites: they are many.
+	// of and merge are memory that decisions use again, so that they allocate nothing.
 	of, merge []schedule.Work
 }
 
-// measured is what the links have to do, and how fast they have been.
+// measured returns the outstanding work of each connection, with its measured rate.
 func (e *estimates) measured(now time.Duration) []schedule.Work {
 	works := transfer.Cleared(&e.of, len(e.d.connections))
 	for x, c := range e.d.connections {
@@ -33,13 +33,13 @@ func (e *estimates) measured(now time.Duration) []schedule.Work {
 		}
 		w.Left += max(0, c.session.stale-c.session.Unread())
 		for _, r := range c.active {
-			// The server sends one after the other, or so it may.
+			// The server may send one answer after the other.
 			w.Left += w.Tail
 			w.Tail = c.tail(r, now)
 		}
 		w.Rate = c.pace.Rate(now)
 		if e.d.window != nil && len(c.active) == 0 && now-c.session.lateAt > firstSilence {
-			w.Rate = 0 // What it was when it was left to others does not keep them from it for ever.
+			w.Rate = 0 // A rate of long ago must not keep work from the connection for ever.
 		}
 		if kept := c.session.hole.kept; kept > 0 {
 			w.Left = max(min(w.Left, schedule.SegmentSize), w.Left-kept)
@@ -75,7 +75,7 @@ func (e *estimates) merged(each []schedule.Work, now time.Duration) []schedule.W
 	return works
 }
 
-// works is what the links have to do, as far as it is known.
+// works is as measured, with a guess for each rate that is not known.
 func (e *estimates) works(now time.Duration) []schedule.Work {
 	works := e.measured(now)
 	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
@@ -88,6 +88,5 @@ func (e *estimates) works(now time.Duration) []schedule.Work {
 	return works
 }
 
-// isFresh reports whether the link does nothing by which its rate could be
-// known.
+// isFresh reports whether the connection brings nothing by which the client could know its rate.
 func (c *connection) isFresh() bool { return len(c.active) == 0 || c.pace.Total() == 0 }

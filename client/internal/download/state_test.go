@@ -1,0 +1,43 @@
+package download
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/transfer"
+)
+
+// A connection is in the first state that fits it, whatever else is true of it.
+func TestAConnectionIsInTheFirstStateThatFits(t *testing.T) {
+	const now = time.Second
+	c := newLink(0, transfer.Link{}, time.Second).first()
+	c.session = new(session)
+	worse := []struct {
+		is   state
+		make func()
+	}{
+		{ready, func() {}},
+		{refused, func() { c.link.isSpent = true }},
+		{refused, func() { c.link.isSpent, c.link.refused = false, errors.New("416") }},
+		{backingOff, func() { c.notBefore = now + 1 }},
+		{silent, func() { c.suspect = true }},
+		{connecting, func() { c.session.draining = true }},
+		{connecting, func() { c.session = nil }},
+		{spared, func() { c.link.spared = true }},
+		{down, func() { c.link.down = true }},
+		{gone, func() { c.out = errors.New("gone") }},
+	}
+	for _, one := range worse {
+		one.make()
+		if got := c.state(now); got != one.is {
+			t.Errorf("the connection is %v, want %v", got, one.is)
+		}
+		if got := c.usable(now); got != (one.is == ready) {
+			t.Errorf("a connection that is %v is usable: %v", one.is, got)
+		}
+		if got := c.needsSession(); got != (one.is == connecting || one.is == silent) {
+			t.Errorf("a connection that is %v needs a session: %v", one.is, got)
+		}
+	}
+}
