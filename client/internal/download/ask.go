@@ -162,6 +162,14 @@ func (a *asker) asks(c *connection, s *session) {
 		c.asking, c.questions = s, 0
 	}
 	c.questions++
+	c.askedAt = time.Since(a.d.start)
+}
+
+// isUnanswered reports whether the server leaves the questions of a link's first connection without an answer for
+// long. Another one may get one.
+func (a *asker) isUnanswered(c *connection, now time.Duration) bool {
+	isAsking := c.isFirst() && c.asking != nil && c.asking == c.session && c.questions < mostUnanswered
+	return isAsking && now-c.askedAt >= leastUnanswered<<(c.questions-1)
 }
 
 // hasAnswer counts the answer to such a question.

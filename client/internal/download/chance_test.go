@@ -70,3 +70,33 @@ func TestAnswersByChance(t *testing.T) {
 		})
 	}
 }
+
+// A server that never answers some of its requests holds up none of the bytes that others bring.
+func TestRequestsWithoutAnAnswerAreDuplicated(t *testing.T) {
+	for seed := range servers("LINKLAB_CHANCE_SERVERS", racedetector.Part(40)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			draw := drawing(seed, 62)
+			whole := file
+			defer func() { file = whole }()
+			file = file[:1+draw([]int{1000, 200_000, len(file)}[draw(3)])]
+			hangs := 1 + draw(3)
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				if draw(20) < hangs {
+					isAwaited(r, time.Hour)
+					panic(http.ErrAbortHandler)
+				}
+				content(w, r)
+			}
+			summary, _, err := try(t, http.HandlerFunc(handler), func(o *Options, _ *simNet) {
+				o.Rescue, o.GiveUp, o.Scheduler = true, 3*time.Minute, rescuers["adaptive"]
+				o.Connections = &transfer.Connections{Most: 1 + draw(4)}
+				if draw(2) == 0 {
+					overHTTP1(o)
+				}
+			})
+			if took := seconds(summary.Download); err != nil || took > 60 {
+				t.Errorf("%d bytes took %v s, %d of 20 requests without an answer: %v", len(file), took, hangs, err)
+			}
+		})
+	}
+}

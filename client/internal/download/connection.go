@@ -42,9 +42,10 @@ type connection struct {
 	delays                []time.Duration
 	idleDelay, leastDelay time.Duration
 	// asking is the session on which it asks what the URL stands for, if it does. questions is
-	// how many of these requests have no answer yet.
+	// how many of these requests have no answer yet, and askedAt is when it sent the last one.
 	asking    *session
 	questions int
+	askedAt   time.Duration
 	// head is the session on which it asks by HEAD, if it does.
 	head *session
 	// leaving says that it takes no more requests and closes after its last one.

@@ -326,8 +326,10 @@ func (d *download) assign() {
 	if d.payload == nil || d.ctx.Err() != nil {
 		return
 	}
+	now := time.Since(d.start)
 	for _, c := range d.connections {
-		if c.session != nil && (c.newest == nil || c.newest.isHeld) && !d.asker.isOpening(c) {
+		isFree := c.newest == nil || c.newest.isHeld || c.isUnanswered(now)
+		if c.session != nil && isFree && !d.asker.isOpening(c) {
 			d.fetcher.request(c)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 type withConnections struct {
 	withRescue
 	grower *grower
-	hedger *hedger
 }
 
 func (p withConnections) start() { p.grower.start() }
@@ -42,9 +41,12 @@ func (p withConnections) next(c *connection, now time.Duration) order {
 		if balanced := p.stealer.balance(c, each, now); balanced.Length > 0 || !p.view.isAllAssigned() {
 			return balanced
 		}
-		return p.hedger.late(c, works, now)
+		if late := p.hedger.late(c, works, now); late.Length > 0 {
+			return late
+		}
+		return p.hedger.unanswered(c, now)
 	}
-	link := works[c.link.index]
+	link := p.estimates.exceptLate(c.link, works)[c.link.index]
 	size := max(p.view.nextSize(c, now), c.pipe(now))
 	if c.link.isSlowToAnswer {
 		size = free
@@ -54,7 +56,7 @@ func (p withConnections) next(c *connection, now time.Duration) order {
 		size = min(size, trial)
 	}
 	if size < schedule.MinimumRequest {
-		if len(c.active) > 0 || !schedule.Largest(c.link.index, works, free) {
+		if len(c.active) > 0 && !c.isUnanswered(now) || !schedule.Largest(c.link.index, works, free) {
 			return order{}
 		}
 		size = schedule.MinimumRequest

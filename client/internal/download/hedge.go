@@ -44,6 +44,49 @@ func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) o
 	return repeat(late.of, late.r, false)
 }
 
+// leastUnanswered is how long a connection waits for an answer before it sends another request, each time twice as
+// long. mostUnanswered is how many it sends.
+const (
+	leastUnanswered = 5 * time.Second
+	mostUnanswered  = 6
+)
+
+// isUnanswered reports whether the server, which is there, leaves all requests of the connection without an answer
+// for long. Another request may get one.
+func (c *connection) isUnanswered(now time.Duration) bool {
+	n := len(c.active)
+	if n == 0 || n >= mostUnanswered || slices.ContainsFunc(c.active, func(r *request) bool { return !r.isHedgeable() }) {
+		return false
+	}
+	return now-c.active[n-1].issued >= leastUnanswered<<(n-1)
+}
+
+// unanswered makes a connection without answers duplicate the oldest request that the server leaves without an answer, whatever
+// the rates are: the server may never answer it. If the server does not answer the duplicate either, another one takes
+// its place, each time after twice the time.
+func (h *hedger) unanswered(c *connection, now time.Duration) order {
+	if len(c.active) > 0 && !c.isUnanswered(now) {
+		return order{}
+	}
+	var oldest victim
+	for _, other := range h.view.all() {
+		for _, r := range other.active {
+			d := r.duplicate
+			isTried := r.isDuplicate || d != nil && (h.of(d) == nil || !d.isHedgeable() || now-d.issued < d.issued-r.issued)
+			if r.isHedgeable() && !isTried && (oldest.r == nil || r.issued < oldest.r.issued) {
+				oldest = victim{other, r}
+			}
+		}
+	}
+	switch {
+	case oldest.r == nil:
+		return order{}
+	case oldest.r.duplicate != nil:
+		h.endDuplicate(oldest.r.duplicate, now)
+	}
+	return repeat(oldest.of, oldest.r, true)
+}
+
 // owed describes a request of c for the rules of idle connections. link is the work of c's link.
 func owed(c *connection, r *request, link schedule.Work, now time.Duration) transfer.Owed {
 	age := now - r.issued
@@ -69,7 +112,7 @@ func (h *hedger) endDuplicate(r *request, now time.Duration) {
 }
 
 // mayDuplicate reports whether c may duplicate a request of another connection: if
-// none does, or, in vain so far, only one of the same link.
+// none does, or only one of the same link, which has no answer yet.
 func (h *hedger) mayDuplicate(r *request, of, c *connection) bool {
 	if r.duplicate == nil {
 		return true

@@ -68,7 +68,11 @@ func (m *monitor) askAgain(now time.Duration) {
 		}
 	}
 	for _, c := range m.d.connections {
-		if c.usable(now) && !m.d.asker.isAsked() {
+		switch {
+		case !c.usable(now) || m.d.asker.isAsked():
+		case m.d.asker.isUnanswered(c, now):
+			m.d.asker.startAsking(c, c.session)
+		default:
 			m.d.connector.proceed(c)
 		}
 	}
@@ -102,7 +106,7 @@ func (m *monitor) check(c *connection, now time.Duration) {
 			c.broken()
 		}
 		m.d.closer.lose(c, s)
-	case !c.suspect && m.isDead(c, s, now):
+	case !c.suspect && (m.isDead(c, s, now) || s.IsFull(len(c.on(s))) && c.isUnanswered(now)):
 		c.suspect = true
 		c.failures++
 		c.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))

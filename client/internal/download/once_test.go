@@ -93,3 +93,26 @@ func TestOnlyAnswersThatPause(t *testing.T) {
 		})
 	}
 }
+
+// An only answer that stays silent is given up after longestPause. Links that the server refused ask
+// again then.
+func TestRefusedLinksAskAgainWhereTheOnlyAnswerStaysSilent(t *testing.T) {
+	for _, sent := range []int{0, 1, 100_000} {
+		var used atomic.Bool
+		begin := time.Now()
+		handler := func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodGet && used.CompareAndSwap(false, true):
+				content(&halting{ResponseWriter: w, pauses: map[int]time.Duration{sent: time.Hour}, of: r}, r)
+			case time.Since(begin) < longestPause/2:
+				w.WriteHeader(http.StatusForbidden)
+			default:
+				content(w, r)
+			}
+		}
+		summary, _ := rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, _ *network) {
+			o.GiveUp, begin = 4*longestPause, time.Now()
+		})
+		within(t, "download time", seconds(summary.Download), longestPause.Seconds(), longestPause.Seconds()+5)
+	}
+}

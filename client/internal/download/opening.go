@@ -129,6 +129,8 @@ func (a *asker) answer(o *opening, target transport.Target, part ranges.Range, c
 			a.d.fetcher.trouble(c, o.on, err)
 			return
 		}
+		// The server has answered a second request, if the first one asks for the whole file.
+		a.d.repeats = a.d.repeats || !o.isWhole
 		a.adopt()
 		a.lead(o)
 		a.d.fetcher.goOn()
@@ -257,7 +259,7 @@ func (o *opening) drop() {
 	}
 }
 
-// isOpening reports whether the connection waits for the answer to its opening.
+// isOpening reports whether the connection waits for the answer to its opening, which is no request yet.
 func (a *asker) isOpening(c *connection) bool {
-	return a.d.policy.opensWithRange() && c.asking == c.session
+	return a.d.policy.opensWithRange() && c.asking == c.session && len(c.active) == 0
 }

@@ -39,11 +39,19 @@ func (f *fetcher) request(c *connection) {
 		f.d.fail(c, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
 		return
 	}
-	if r := c.whole(); r != nil && r.duplicate == nil && next.of == nil && r.session == c.session && r.limit == next.Offset && (!f.d.repeats || !c.session.AsksAtOnce()) {
+	if r := c.whole(); r != nil && f.mayExtend(c, r, next) {
 		f.extend(c, r, next.Length)
 		return
 	}
 	f.issue(c, next, nil, now)
+}
+
+// mayExtend reports whether the answer to the request for the whole file may go on with an order. Its bytes behind
+// a duplicated rest would not count, and HTTP/2 requests a range at once.
+func (f *fetcher) mayExtend(c *connection, r *request, next order) bool {
+	isDuplicated := r.duplicate != nil || next.of != nil
+	follows := r.session == c.session && r.limit == next.Offset
+	return follows && !isDuplicated && (!f.d.repeats || !c.session.AsksAtOnce())
 }
 
 // extend makes the answer to the request for the whole file go on for so many bytes.
@@ -66,6 +74,9 @@ func (f *fetcher) goOn() {
 // extendFree makes the answer to the request for the whole file go on with the free bytes behind it. It reports
 // whether there are any.
 func (f *fetcher) extendFree(c *connection, r *request) bool {
+	if r.duplicate != nil {
+		return false
+	}
 	next := ranges.Range{Offset: r.limit, Length: min(r.End(), f.d.limit()) - r.limit}
 	free := f.d.payload.TakeBeginning(next)
 	if free > 0 {
@@ -115,7 +126,7 @@ func (f *fetcher) hold(ctx context.Context, c *connection, r *request) int {
 // takeBack makes the answer to the request for the whole file bring the bytes of a request that has no answer, or the
 // free bytes. It reports whether there are any.
 func (f *fetcher) takeBack(c *connection, r *request) bool {
-	if !f.isProbed(r) {
+	if !f.isProbed(r) || r.duplicate != nil {
 		return false
 	}
 	for _, other := range f.d.connections {
@@ -141,7 +152,7 @@ func (f *fetcher) mayBeOnly(r *request) bool { return r.isWhole && !f.d.repeats 
 
 // isOnly reports whether such an answer goes on. The engine gives up one that is silent for long (mostPause).
 func (f *fetcher) isOnly(r *request) bool {
-	return f.mayBeOnly(r) && !r.dropped && r.left() > 0 && time.Since(f.d.start)-r.session.present() < f.d.mostPause()
+	return f.mayBeOnly(r) && !r.dropped && r.left() > 0 && time.Since(f.d.start)-r.session.heardAt < f.d.mostPause()
 }
 
 // hasOnly reports whether such an answer comes on a session.

@@ -62,9 +62,9 @@ func newPolicy(d *download) policy {
 	v := fullView{d}
 	var p policy = asPublished{v}
 	if d.Rescue {
-		rescue := withRescue{v, &d.stealer, &d.estimates, &d.monitor, &d.refusals}
+		rescue := withRescue{v, &d.stealer, &d.hedger, &d.estimates, &d.monitor, &d.refusals}
 		if d.Connections != nil {
-			return withConnections{rescue, &grower{d, d.Connections.Most}, &d.hedger}
+			return withConnections{rescue, &grower{d, d.Connections.Most}}
 		}
 		p = rescue
 	}

@@ -60,6 +60,7 @@ const (
 type withRescue struct {
 	view      view
 	stealer   *stealer
+	hedger    *hedger
 	estimates *estimates
 	monitor   *monitor
 	refusals  *refusals
@@ -123,10 +124,13 @@ func (p withRescue) next(c *connection, now time.Duration) order {
 	works := p.estimates.works(now)
 	free := p.view.free()
 	if free == 0 {
-		return p.stealer.steal(c, works, now)
+		if stolen := p.stealer.steal(c, works, now); stolen.Length > 0 {
+			return stolen
+		}
+		return p.hedger.unanswered(c, now)
 	}
 	size := p.view.nextSize(c, now)
-	share := schedule.Share(c.index, works, free)
+	share := schedule.Share(c.index, p.estimates.exceptLate(c.link, works), free)
 	if size <= 0 || c.link.isSlowToAnswer {
 		size = share
 	}

@@ -60,7 +60,7 @@ func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Wor
 	// from each other for the same reason.
 	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
-	isYoung := v.r.received == 0 && (v.r.isWhole || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
+	isYoung := v.r.received == 0 && (t.view.mayBeOnly(v.r) || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
 	if t.view.mayBeOnly(v.r) {
 		bytes = min(bytes, v.r.left()-1)
 	}

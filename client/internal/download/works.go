@@ -88,5 +88,16 @@ func (e *estimates) works(now time.Duration) []schedule.Work {
 	return works
 }
 
+// exceptLate makes the works of other links unusable whose server is late: these take no free bytes
+// before it answers.
+func (e *estimates) exceptLate(of *linkState, works []schedule.Work) []schedule.Work {
+	for _, l := range e.d.links {
+		if l != of && l.isLate() {
+			works[l.index].Usable = false
+		}
+	}
+	return works
+}
+
 // isFresh reports whether the connection brings nothing by which the client could know its rate.
 func (c *connection) isFresh() bool { return len(c.active) == 0 || c.pace.Total() == 0 }

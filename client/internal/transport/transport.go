@@ -250,6 +250,9 @@ func (c *Conn) Ask() error {
 // AsksAtOnce reports whether Ask sends a PING.
 func (c *Conn) AsksAtOnce() bool { return c.saver != nil }
 
+// IsFull reports whether so many requests without an answer leave none of the connections of HTTP/1.1 free.
+func (c *Conn) IsFull(requests int) bool { return !c.AsksAtOnce() && requests >= http1Connections }
+
 // Held reports whether the connection is not read because the readers of bodies are slower.
 func (c *Conn) Held() bool { return c.backlog != nil && c.backlog.isHeld() }
 
