@@ -501,31 +501,16 @@ def test_further_clients_have_their_algorithm_or_the_tested_one(
     ("named", "first", "error"),
     [
         (("tested", "alg9"), "alg3", "small: clients[1]: no algorithm is called 'alg9'"),
-        (
-            ("tested", "freeze"),
-            "alg3",
-            "small: clients[1]: freeze changes the lab for itself; allowed: clients that leave it as "
-            "it is",
-        ),
+        (("tested", "freeze"), "alg3", "small: clients[1]: …allowed: clients that leave it as it"),
         (("tested", "alg3"), "emptcp-kernel", "small: clients[0]: emptcp-kernel changes the lab"),
-        (
-            ("tested", "mptcp"),
-            "mptcp-2016",
-            "small: clients[0]: mptcp-2016 sets net.mptcp.scheduler=lowest-rtt, "
-            "net.ipv4.tcp_congestion_control=lia on the server, for the other clients too; allowed: "
-            "clients that all set the same",
-        ),
-        (
-            ("tested", "mptcp-2016-lte"),
-            "alg3",
-            "small: clients[1]: mptcp-2016-lte sets net.mptcp.scheduler",
-        ),
+        (("tested", "mptcp"), "mptcp-2016", "small: clients[0]: …allowed: clients that all set"),
+        (("tested", "mptcp-2016-lte"), "alg3", "small: clients[1]: mptcp-2016-lte sets"),
     ],
 )
 def test_a_client_that_cannot_be_one_of_several_is_said(
     named: tuple[str, ...], first: str, error: str, small: Scenario
 ) -> None:
-    with pytest.raises(ValueError, match="^" + re.escape(error)):
+    with pytest.raises(ValueError, match="^" + ".*".join(map(re.escape, error.split("…")))):
         clients.further(replace(small, clients=tuple(map(Downloader, named))), first)
 
 
