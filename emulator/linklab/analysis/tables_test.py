@@ -14,7 +14,8 @@ from linklab.analysis.tables import TABLES, write_csv, write_parquet
 from linklab.core import records
 from linklab.core.link_state import LinkState
 from linklab.core.paths import REPOSITORY
-from linklab.core.records import EventRecord, LinkRecord, ProcessRecord, QueueRecord
+from linklab.core.records import EventRecord, LinkRecord, ProcessRecord
+from linklab.core.records_test import sampled
 from linklab.energy import library
 from linklab.energy.model import to_yaml as to_yaml_of_model
 from linklab.runs import job, outcome
@@ -88,15 +89,7 @@ def made(
     }
     (directory / "client.json").write_text(json.dumps(client))
     (directory / "client.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
-    queue = QueueRecord(
-        t_s=0.5,
-        link="wifi",
-        direction="down",
-        sent_bytes=1,
-        queue_bytes=2,
-        dropped_packets=3,
-        lost_packets=4,
-    )
+    queue = sampled(0.5, "wifi", 1, queue_bytes=2, dropped_packets=3, lost_packets=4)
     (directory / "queues.jsonl").write_bytes(records.line(queue))
     (directory / "events.jsonl").write_bytes(records.line(EventRecord(0.1, "lte", "carriers", "2")))
     return directory

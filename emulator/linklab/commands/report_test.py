@@ -267,12 +267,6 @@ def test_only_what_has_an_efficiency_is_in_its_table(tmp_path: Path, small: Scen
     assert ("alg3" in heat, "naive" in heat) == (True, False)
 
 
-def test_one_run_each_is_no_proof(tmp_path: Path, small: Scenario) -> None:
-    made(tmp_path / "runs", "alg3", 1, small, 2.0)
-    made(tmp_path / "runs", "naive", 1, small, 3.0)
-    assert "one run: no telling" in words(page(tmp_path / "runs"))
-
-
 def test_from_five_runs_on_noise_is_judged(tmp_path: Path, small: Scenario) -> None:
     for seed in range(1, 6):
         made(tmp_path / "runs", "alg3", seed, small, 2 + seed / 50)

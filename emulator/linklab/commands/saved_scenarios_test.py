@@ -17,6 +17,7 @@ from linklab.core import units
 from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS, LinkState
 from linklab.core.records import FILES, EventRecord, QueueRecord, line
+from linklab.core.records_test import sampled
 from linklab.lab.player import control
 from linklab.lab.player.control import Command
 from linklab.links import stack
@@ -187,15 +188,7 @@ def _changes(states: dict[int, LinkState]) -> list[tuple[int, LinkState]]:
 def _sampled(run_dir: Path, first_traffic: int) -> None:
     """Writes samples of an idle lab, and of traffic from one sample on."""
     records = [
-        QueueRecord(
-            t_s=0.5 * number,
-            link=link,
-            direction=direction,
-            sent_bytes=42 + max(0, number - first_traffic) * 100_000,
-            queue_bytes=0,
-            dropped_packets=0,
-            lost_packets=0,
-        )
+        sampled(0.5 * number, link, 42 + max(0, number - first_traffic) * 100_000, direction)
         for number in range(1, 300)
         for link in ("wifi", "lte")
         for direction in DIRECTIONS

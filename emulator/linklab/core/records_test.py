@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from linklab.core import records
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
 from linklab.core.records import (
     FILES,
     ClientRecord,
@@ -63,6 +64,14 @@ def test_what_is_no_record_is_named_by_file_and_line(tmp_path: Path) -> None:
         Tail(tmp_path, EventRecord).read()
 
 
+def sampled(
+    t_s: float, link: str, sent_bytes: int, direction: Direction = "down", **changed: Any
+) -> QueueRecord:
+    """Returns a sample of a queue in which no packet waits or is lost."""
+    counters = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0} | changed
+    return QueueRecord(t_s=t_s, link=link, direction=direction, sent_bytes=sent_bytes, **counters)
+
+
 NEW = {
     LinkRecord.of(
         LinkState(
@@ -81,15 +90,8 @@ NEW = {
     b'"up_rate_bps":8000000,"delay_s":0.01,"jitter_s":0.0,"loss_ratio":0.001,'
     b'"loss_burst_packets":1.0,"blackout":false,"hold_down":false,"hold_up":false,'
     b'"access_point":"","lease":0,"signal_dbm":-61.5,"carriers":1,"rrc":"connected"}',
-    QueueRecord(
-        t_s=0.5,
-        late_s=0.0,
-        link="lte",
-        direction="up",
-        sent_bytes=66,
-        queue_bytes=1,
-        dropped_packets=2,
-        lost_packets=3,
+    sampled(
+        0.5, "lte", 66, "up", queue_bytes=1, dropped_packets=2, lost_packets=3
     ): b'{"t_s":0.5,"late_s":0.0,"link":"lte","direction":"up","sent_bytes":66,"queue_bytes":1,'
     b'"dropped_packets":2,"lost_packets":3}',
     EventRecord(2.0, "wifi", "handover", "ap2"): b'{"t_s":2.0,"link":"wifi","kind":"handover",'
