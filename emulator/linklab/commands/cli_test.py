@@ -1,18 +1,21 @@
 import argparse
 import importlib.util
+import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from linklab import scenario
-from linklab.api import environment, requests
+from linklab.api import environment, functions, requests
+from linklab.api.settings import RunOptions, Settings
 from linklab.commands import cli, compare, doctor, exec, reproduce, run, running
 from linklab.core import extras, scratch
 from linklab.core.paths import PYTHON_PATH
@@ -83,6 +86,22 @@ def test_defaults(called: Called) -> None:
         assert read.json is False
     assert several.runs == 1
     assert several.parallel is None
+
+
+@pytest.mark.parametrize(
+    ("command", "function"),
+    [("run", functions.run), ("compare", functions.compare), ("exec", functions.execute)],
+)
+def test_a_function_has_the_options_of_its_command(
+    command: str, function: Callable[..., object]
+) -> None:
+    """Both say what the fields of RunOptions and Settings say, with the same defaults."""
+    defaults = {one.name: one.default for kind in (RunOptions, Settings) for one in fields(kind)}
+    parameters = inspect.signature(function).parameters
+    said = {name: one.default for name, one in parameters.items() if name in defaults}
+    assert said == {name: defaults[name] for name in said}
+    actions = cli.commands_of(cli.parser(whole=True))[command]._actions
+    assert said.keys() == {action.dest for action in actions} & defaults.keys()
 
 
 def test_a_publication_is_reproduced_with_as_many_runs_as_the_thesis_made(
