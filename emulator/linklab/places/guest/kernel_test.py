@@ -126,7 +126,7 @@ def offered(
     request: pytest.FixtureRequest, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """A release or a wheel with a kernel that the lock names, on a machine that cannot build it."""
-    directory = tmp_path / request.param
+    directory = tmp_path / str(request.param)
     directory.mkdir()
     made = directory / kernel.name()
     made.write_text("the kernel")
