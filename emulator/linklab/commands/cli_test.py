@@ -323,20 +323,28 @@ def test_help_fits_a_terminal(
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
-def test_only_the_called_command_is_loaded() -> None:
-    """Else every command would wait for Dask, rich and the whole lab."""
-    loaded = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from linklab.commands import cli\n"
-            "try: cli.main(['--help'])\n"
-            "except SystemExit: print(*sys.modules, file=sys.stderr)",
-        ],
+def python(script: str) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a Python of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
         check=True,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+    )
+
+
+def words_of(script: str) -> set[str]:
+    """The words that a script prints."""
+    return set(python(script).stdout.split())
+
+
+def test_only_the_called_command_is_loaded() -> None:
+    """Else every command would wait for Dask, rich and the whole lab."""
+    loaded = python(
+        "import sys; from linklab.commands import cli\n"
+        "try: cli.main(['--help'])\n"
+        "except SystemExit: print(*sys.modules, file=sys.stderr)"
     ).stderr.split()
     slow = {"rich", "yaml", "msgspec", "distributed", "pyroute2", "http.client"}
     assert slow.isdisjoint(loaded)
@@ -362,27 +370,8 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-        check=False,
-    )
+    done = python(script)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
-
-
-def words_of(script: str) -> set[str]:
-    """The words that a Python of its own prints, which runs the script."""
-    return set(
-        subprocess.run(
-            [sys.executable, "-c", script],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-        ).stdout.split()
-    )
 
 
 @pytest.mark.parametrize(

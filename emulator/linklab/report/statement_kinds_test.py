@@ -231,27 +231,6 @@ def test_a_kind_is_never_outcome_where_all_figures_were_fitted() -> None:
             assert not (fitted and one.kind == "outcome")
 
 
-def test_no_outcome_accepts_another_algorithm_of_its_table() -> None:
-    """Computed the other way round: each published value against all limits of its row."""
-    values = [
-        (name, one) for name, one in SHIPPED if one.form == "value" and one.expected.published
-    ]
-    for name, one in values:
-        row = {
-            other.of[0].client
-            for where, other in values
-            if (where, other.metric, other.link, other.source, other.of[0].scenario)
-            == (name, one.metric, one.link, one.source, one.of[0].scenario)
-            and other.expected.published
-            and one.expected.low <= other.expected.published[1]
-            and other.expected.published[0] <= one.expected.high
-        } - {one.of[0].client}
-        if one.of[0].client.startswith("emptcp"):
-            row -= {"emptcp-http", "emptcp-kernel-2016"}
-        row -= {"mptcp-2016-lte", "mptcp-2016"} if name == "mptcp" else set()
-        assert bool(row) == bool(one.also_accepts), one.words
-
-
 @pytest.mark.parametrize("name", library.names())
 def test_energy_models_were_fitted_to_figures_that_are_stated(name: str) -> None:
     for figures in library.get(name).fitted_to:
