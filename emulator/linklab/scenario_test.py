@@ -81,10 +81,7 @@ def test_a_small_scenario_and_its_defaults() -> None:
                 bandwidth_bps=52_000_000,
             ),
         },
-        events=(
-            Event("wifi", 2.0, down_rate_bps=10_000),
-            Event("wifi", 5.0, carrier="down"),
-        ),
+        events=(Event("wifi", 2.0, down_rate_bps=10_000), Event("wifi", 5.0, carrier="down")),
         tcp=TcpSettings(Ends(), "passive", 16 << 20, 16 << 20, False, False),
         client=ClientSettings(1_200_000, 0.1, 0.6, 1.0, 1_000_000),
     )

@@ -316,9 +316,7 @@ def test_no_error_names_a_field_of_the_program(
                 assert field not in said
 
 
-def test_what_a_lab_refuses_names_the_field(
-    answering: Callable[[bytes], tuple[str, int]],
-) -> None:
+def test_what_a_lab_refuses_names_the_field(answering: Callable[[bytes], tuple[str, int]]) -> None:
     refused = b'{"error": "\'1\' has no unit", "field": "down", "allowed": "a rate"}'
     with pytest.raises(RuntimeError, match="^down: '1' has no unit; allowed: a rate$"):
         send(answering(refused), Command(link="wifi", carrier="up"))

@@ -119,10 +119,7 @@ def test_how_a_link_is_impaired_now() -> None:
     for words in ("impair_up.loss 1 %, impair_up.in_order false", "impair_up.loss 2 %"):
         seen.take(1.0, EventRecord(1.0, "wifi", "live", words))
     now = seen.view.now()["links"]["wifi"]
-    assert now["impaired"] == {
-        "impair_down": {},
-        "impair_up": {"loss": "2 %", "in_order": "false"},
-    }
+    assert now["impaired"] == {"impair_down": {}, "impair_up": {"loss": "2 %", "in_order": "false"}}
     assert now["by_hand"] == ["impair_up.in_order false", "impair_up.loss 2 %"]
 
 

@@ -168,11 +168,7 @@ def test_a_comparison_that_no_difference_meets_cannot_discriminate(
 def test_ratios_of_a_table_are_told_apart_like_its_values() -> None:
     of = "metric: download, source: b, each: [ts], of: {}, to: [naive], ratio: {} %, within: 10 %"
     alg2, alg3, alg1 = read(of.format("alg2", 50), of.format("alg3", 59), of.format("alg1", 70))
-    assert [one.also_accepts for one in (alg2, alg3, alg1)] == [
-        ("alg3",),
-        ("alg2",),
-        (),
-    ]
+    assert [one.also_accepts for one in (alg2, alg3, alg1)] == [("alg3",), ("alg2",), ()]
 
 
 # --- What ships

@@ -273,13 +273,7 @@ def test_at_most_so_many_run_at_a_time_in_order(
         if request.seed not in started:
             started.append(request.seed)
 
-    running = runner.run_all(
-        requests(small, 4),
-        HOST,
-        tmp_path,
-        parallel=2,
-        tell=tell,
-    )
+    running = runner.run_all(requests(small, 4), HOST, tmp_path, parallel=2, tell=tell)
 
     def next_seed() -> int:
         return next(running).request.seed

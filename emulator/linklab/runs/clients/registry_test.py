@@ -68,13 +68,7 @@ def multilink(name: str, *links: list[str], saved: list[str], plain: bool = Fals
 ON_ALL = [one.name for one in TABLE if not one.one_link]
 PUBLISHED = [one.name for one in TABLE if not one.one_link and not one.rescue]
 
-CHANGES_TCP = (
-    "offloading-ack",
-    "aggregating-ack",
-    "freeze",
-    "loss-fetching",
-    "super-aggregation",
-)
+CHANGES_TCP = ("offloading-ack", "aggregating-ack", "freeze", "loss-fetching", "super-aggregation")
 COMMANDS = {
     "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
     "single-lte": [*GET, "--algorithm", "single", *LTE, *TASK],
@@ -216,10 +210,7 @@ def test_a_player_s_requests_take_the_client_s_way(task: Task, name: str, way: l
 
 
 PUT = ["/build/multilink", "put", "/payload.bin", GET[2]]
-SENDS = [
-    *split("--silent --show-error --fail --http1.1 --cacert /ca.pem --upload-file"),
-    *PUT[2:],
-]
+SENDS = [*split("--silent --show-error --fail --http1.1 --cacert /ca.pem --upload-file"), *PUT[2:]]
 CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
 
 
@@ -233,10 +224,7 @@ CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
                 *[*split("--wireless-file /wireless"), *clients.TLS, *CHECKS],
             ],
         ),
-        (
-            "single-lte",
-            [*PUT, "--algorithm", "single", *LTE, *clients.TLS, *CHECKS],
-        ),
+        ("single-lte", [*PUT, "--algorithm", "single", *LTE, *clients.TLS, *CHECKS]),
         ("curl-wifi", ["curl", *SENDS, "--interface", "wlan0"]),
         ("mptcp", ["mptcpize", "run", "curl", *SENDS]),
     ],
