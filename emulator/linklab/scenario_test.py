@@ -120,9 +120,7 @@ def test_events_name_any_link() -> None:
     text = _with_links(f"b: {{{LINK}, kind: lte}}", f"a: {{{LINK}, kind: lte}}")
     event = "events: [{at: 1 s, link: %s, carrier: down}]\n"
     assert scenario.parse(text + event % "a").events[0].link == "a"
-    with pytest.raises(
-        ScenarioError, match=r"events\[0\].link: unknown value 'lte'; allowed: b, a$"
-    ):
+    with pytest.raises(ScenarioError, match=r"events\[0\].link: unknown value 'lte'; allowed: b,"):
         scenario.parse(text + event % "lte")
 
 

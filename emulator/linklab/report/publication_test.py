@@ -83,9 +83,7 @@ def test_of_the_first_seconds_alone() -> None:
         RunGroup("ts", "naive", 250.0),
     ]
     assert both.cells == [RunGroup("ts", "alg3"), RunGroup("ts", "naive")]
-    with pytest.raises(
-        ScenarioError, match="first: download is of whole runs; allowed: with goodput"
-    ):
+    with pytest.raises(ScenarioError, match="first: download is of whole runs; allowed: with"):
         one(f"metric: download, source: s, first: 250 s, {PAIR}, is: less")
 
 

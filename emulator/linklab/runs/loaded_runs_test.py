@@ -133,9 +133,7 @@ def test_directories_are_found_in_given_ones(tmp_path: Path, small: Scenario) ->
 def test_half_a_directory_and_another_format_are_refused(tmp_path: Path, small: Scenario) -> None:
     run_dir = made(tmp_path, "a", small)
     (run_dir / job.SCENARIO_FILE).unlink()
-    with pytest.raises(
-        RunDirectoryError, match=r"/a: is half a run directory: scenario.yaml is missing"
-    ):
+    with pytest.raises(RunDirectoryError, match=r"/a: is half a run directory: scenario.yaml is"):
         loaded_runs.Reader().read(run_dir)
     run_dir = made(tmp_path, "b", small)
     written = json.loads((run_dir / job.FILE).read_bytes())
@@ -144,9 +142,7 @@ def test_half_a_directory_and_another_format_are_refused(tmp_path: Path, small: 
         loaded_runs.Reader().read(run_dir)
     (run_dir / job.FILE).unlink()
     made(tmp_path, "c", small)
-    with pytest.raises(
-        RunDirectoryError, match=r"/b: is half a run directory: run.json is missing"
-    ):
+    with pytest.raises(RunDirectoryError, match=r"/b: is half a run directory: run.json is"):
         loaded_runs.found_in([tmp_path])
 
 

@@ -267,9 +267,7 @@ def test_no_room_is_said_beforehand(
 ) -> None:
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(kernel.GUEST.work_bytes - 1))
-    with pytest.raises(
-        KernelError, match=r"no room to build the guest kernel: .*kernel needs 600 MB; LINKLAB_C"
-    ):
+    with pytest.raises(KernelError, match=r"no room to build the guest kernel: .*kernel needs 600"):
         kernel.ensure()
     assert {path.name for path in (cache / "kernel").iterdir()} == {"lock"}
 

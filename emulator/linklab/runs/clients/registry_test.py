@@ -246,10 +246,7 @@ def test_who_can_do_a_workload(small: Scenario) -> None:
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
     assert clients.chosen("peers", player) == ["direct-wifi", "direct-lte", "mptcp"]
     assert "direct-wifi" not in clients.chosen("peers", small)
-    with pytest.raises(
-        ValueError,
-        match="^curl-wifi cannot do the workload of small, player; these can: single-wifi",
-    ):
+    with pytest.raises(ValueError, match="^curl-wifi cannot do the workload of small, player;"):
         clients.chosen("alg3,curl-wifi", player)
     with pytest.raises(ValueError, match="^direct-lte cannot do the workload of small, file; "):
         clients.named("direct-lte", small)
@@ -354,9 +351,7 @@ def test_names_and_aliases(small: Scenario) -> None:
     assert named("to-the-rescue", "to-the-rescue") == "to-the-rescue"
     assert not set(clients.ALIASES) & set(names(LINKS))
     assert set(clients.ALIASES.values()) <= set(names(LINKS))
-    with pytest.raises(
-        ValueError, match=r"'statc-limit' \(did you mean 'static-limit'\?\); for small there are"
-    ):
+    with pytest.raises(ValueError, match=r"'statc-limit' \(did you mean 'static-limit'\?\); for"):
         named("statc-limit")
 
 
