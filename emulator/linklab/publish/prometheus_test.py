@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linklab.core.records import line
+from linklab.core.records_test import sampled
 from linklab.publish.prometheus import (
     LEAST_AGE_S,
     LEDGER,
@@ -74,16 +76,7 @@ def run_dir(path: Path, **changed: object) -> Path:
     (path / "outcome.json").write_text(
         json.dumps({"exit_code": 0, "elapsed_ns": 1, "received_bytes": {}, "output_bytes": 1})
     )
-    queue = {
-        "t_s": 2.3,
-        "link": "wifi",
-        "direction": "down",
-        "sent_bytes": 7,
-        "queue_bytes": 0,
-        "dropped_packets": 0,
-        "lost_packets": 0,
-    }
-    (path / "queues.jsonl").write_text(json.dumps(queue) + "\n")
+    (path / "queues.jsonl").write_bytes(line(sampled(2.3, "wifi", 7)))
     return path
 
 

@@ -1,13 +1,14 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from linklab.core import records
+from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import QueueRecord
+from linklab.core.records_test import sampled
 from linklab.energy import library
 from linklab.energy.model import EnergyModel
 from linklab.models.trace import Trace
@@ -35,15 +36,11 @@ def made(parent: Path, name: str, scenario: Scenario) -> Path:
     job.write(JOB, run_dir)
     (run_dir / job.SCENARIO_FILE).write_text(to_yaml(scenario))
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(FIGURES))
-    counters: dict[str, Any] = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0}
     with (run_dir / records.FILES[QueueRecord]).open("wb") as file:
         for t_s, sent in ((1.0, 400_000), (2.0, 1_000_000)):
-            for direction in ("down", "up"):
+            for direction in DIRECTIONS:
                 count = sent if direction == scenario.workload.direction else sent // 20
-                one = QueueRecord(
-                    t_s=t_s, link="wifi", direction=direction, sent_bytes=count, **counters
-                )
-                file.write(records.line(one))
+                file.write(records.line(sampled(t_s, "wifi", count, direction)))
     return run_dir
 
 
