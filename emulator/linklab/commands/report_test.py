@@ -24,9 +24,10 @@ from linklab.regression import baseline, fingerprint, history
 from linklab.regression.baseline import Baseline
 from linklab.regression.figures import Cell
 from linklab.regression.fingerprint import Fingerprint
-from linklab.report import publication, vega
+from linklab.report import publication
 from linklab.report.page import all_charts
 from linklab.runs import job, loaded_runs, loaded_runs_test, summary
+from linklab.runs.job_test import JOB
 from linklab.runs.run_figures import LinkFigures, ProcessFigures, RunFigures
 from linklab.runs.workload_figures import ROUND_TRIP
 from linklab.scenario import Scenario
@@ -35,28 +36,18 @@ from linklab.scenario.workload import Page, Rounds, Upload, Workload
 HOSTILE = "</script><script>alert('1')</script><img src=x onerror=alert(2)>"
 
 
-@pytest.fixture(autouse=True)
-def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library takes seconds to bundle, and is not what is tested."""
-    monkeypatch.setattr(vega, "javascript", lambda: "/* vega */")
+pytestmark = pytest.mark.usefixtures("no_library")
 
 
 def made(
     parent: Path, who: str, seed: int, of: Scenario, download_s: float, **versions: str
 ) -> Path:
     """A run directory."""
+    name = f"{of.name}-{len(who)}{who[:6]}-{seed}".replace("/", "")
+    manifest = {"scenario": of.name, "client": who, "seed": seed}
     run_dir = loaded_runs_test.made(
-        parent, f"{of.name}-{len(who)}{who[:6]}-{seed}".replace("/", ""), of
+        parent, name, of, **manifest, versions={**JOB.versions, **versions}
     )
-    manifest = job.read(run_dir)
-    changed = msgspec.structs.replace(
-        manifest,
-        scenario=of.name,
-        client=who,
-        seed=seed,
-        versions={**manifest.versions, **versions},
-    )
-    job.write(changed, run_dir)
     figures = RunFigures(
         download_s=download_s,
         goodput_bps=8 * of.payload.size_bytes / download_s,

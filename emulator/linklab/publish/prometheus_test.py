@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,8 +30,9 @@ from linklab.publish.prometheus import (
     overviews,
     publish,
 )
-from linklab.runs import beside_baseline
+from linklab.runs import beside_baseline, job
 from linklab.runs.beside_baseline import BesideBaseline, Movement
+from linklab.runs.job_test import JOB
 
 NOW_S = 1_800_000_000.0
 SCENARIO = """name: small
@@ -39,25 +41,7 @@ links:
   wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}
   lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
 """
-MANIFEST = {
-    "format": 1,
-    "scenario": "small",
-    "contestant": "alg3",
-    "command": None,
-    "seed": 1,
-    "place": "guest",
-    "clock": "virtual",
-    "reason": "",
-    "shift_s": 0.0,
-    "started_at": "2026-11-21T06:19:34+00:00",
-    "payload": "",
-    "payload_sha256": "",
-    "multilink": "",
-    "certificate_authority": "",
-    "certificate": "",
-    "key": "",
-    "versions": {},
-}
+MANIFEST = msgspec.structs.replace(JOB, seed=1, started_at="2026-11-21T06:19:34+00:00")
 CLIENT = {
     "algorithm": "alg3",
     "outcome": "complete",
@@ -71,7 +55,7 @@ def run_dir(path: Path, **changed: object) -> Path:
     """A run of 2.3 s that came to its figures."""
     path.mkdir(parents=True)
     (path / "scenario.yaml").write_text(SCENARIO)
-    (path / "run.json").write_text(json.dumps({**MANIFEST, **changed}))
+    job.write(msgspec.structs.replace(MANIFEST, **changed), path)
     (path / "client.json").write_text(json.dumps(CLIENT))
     (path / "outcome.json").write_text(
         json.dumps({"exit_code": 0, "elapsed_ns": 1, "received_bytes": {}, "output_bytes": 1})

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,17 +30,18 @@ FIGURES = RunFigures(
 )
 
 
-def made(parent: Path, name: str, scenario: Scenario) -> Path:
-    """A whole run directory, with twenty times as much on the way of the payload as on the other."""
+def made(parent: Path, name: str, of: Scenario, **changed: Any) -> Path:
+    """A whole run directory, with twenty times as much on the way of the payload as on the other.
+    Its manifest is JOB, changed."""
     run_dir = parent / name
     run_dir.mkdir(parents=True)
-    job.write(JOB, run_dir)
-    (run_dir / job.SCENARIO_FILE).write_text(to_yaml(scenario))
+    job.write(msgspec.structs.replace(JOB, **changed), run_dir)
+    (run_dir / job.SCENARIO_FILE).write_text(to_yaml(of))
     (run_dir / summary.FILE).write_bytes(msgspec.json.encode(FIGURES))
     with (run_dir / records.FILES[QueueRecord]).open("wb") as file:
         for t_s, sent in ((1.0, 400_000), (2.0, 1_000_000)):
             for direction in DIRECTIONS:
-                count = sent if direction == scenario.workload.direction else sent // 20
+                count = sent if direction == of.workload.direction else sent // 20
                 file.write(records.line(sampled(t_s, "wifi", count, direction)))
     return run_dir
 
