@@ -53,7 +53,7 @@ class _Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[Mirror]:
     with Mirror() as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
         server.shutdown()
 
