@@ -248,7 +248,7 @@ def answering() -> Iterator[Callable[[bytes], tuple[str, int]]]:
                     pass
 
             server = started.enter_context(HTTPServer(("127.0.0.1", 0), Handler))
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
             started.callback(server.shutdown)
             return ("127.0.0.1", server.server_port)
 
