@@ -94,8 +94,13 @@ def checked(stated: Publication, runs: list[LoadedRun]) -> list[CheckedStatement
     return reproduction.check(stated, reproduction.by_cell(runs))
 
 
-def test_each_statement_has_its_verdict(stated: Publication) -> None:
-    found = checked(stated, runs())
+@pytest.fixture(scope="module")
+def found(stated: Publication) -> list[CheckedStatement]:
+    """The statements checked by `runs`. Intervals take a second."""
+    return checked(stated, runs())
+
+
+def test_each_statement_has_its_verdict(found: list[CheckedStatement]) -> None:
     assert [(one.verdict, one.measured) for one in found] == [
         ("holds", 21.0),
         ("fails", 11.0),
@@ -253,8 +258,9 @@ def test_clocks_and_places_never_come_together(
     assert checked(stated, [*only_naive, *slow])[3].measured == 1.0, "and not 99 / 51"
 
 
-def test_intervals_are_over_seeds_and_repeat(stated: Publication) -> None:
-    found = checked(stated, runs())
+def test_intervals_are_over_seeds_and_repeat(
+    stated: Publication, found: list[CheckedStatement]
+) -> None:
     assert found == checked(stated, runs())
     download, faster = found[1].interval, found[3].interval
     assert download is not None
@@ -284,8 +290,7 @@ def test_failed_runs_do_not_count_and_the_same_run_not_twice(stated: Publication
         checked(stated, [*all_runs, all_runs[0]])
 
 
-def test_counts_errors_and_what_is_missing(stated: Publication) -> None:
-    found = checked(stated, runs())
+def test_counts_errors_and_what_is_missing(found: list[CheckedStatement]) -> None:
     outcomes = [one for one in found if one.statement.kind == "outcome"]
     counted = reproduction.count(outcomes)
     assert (counted.holds, counted.fails, counted.all) == (5, 2, 7)
@@ -308,8 +313,8 @@ def shown(found: list[CheckedStatement]) -> str:
     return console.file.getvalue()
 
 
-def test_a_table_of_80_columns(stated: Publication) -> None:
-    text = shown(checked(stated, runs()))
+def test_a_table_of_80_columns(found: list[CheckedStatement]) -> None:
+    text = shown(found)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     (alg3,) = (line for line in lines if line.startswith("ts alg3") and "9.5 s" in line)
@@ -430,8 +435,7 @@ def test_one_miss_and_no_doubt() -> None:
     assert not [line for line in lines if "question mark" in line]
 
 
-def test_json_is_whole_and_stable(stated: Publication) -> None:
-    found = checked(stated, runs())
+def test_json_is_whole_and_stable(stated: Publication, found: list[CheckedStatement]) -> None:
     written = json.loads(json.dumps(reproduction_showing.to_json(stated, found), allow_nan=False))
     assert list(written) == ["publication", "counts", "not_there_yet", "statements"]
     assert len(written["statements"]) == len(found)
