@@ -4,8 +4,6 @@ import ast
 import configparser
 from pathlib import Path
 
-import pytest
-
 from linklab.core.paths import REPOSITORY
 
 PACKAGE = Path(__file__).parent
@@ -39,17 +37,3 @@ def higher(path: Path, text: str) -> set[str]:
 def test_no_module_names_one_above_it() -> None:
     found = {path: higher(path.relative_to(PACKAGE), path.read_text()) for path in MODULES}
     assert {path: names for path, names in found.items() if names} == {}
-
-
-@pytest.mark.parametrize(
-    ("folder", "named", "refused"),
-    [
-        ("places", "linklab.runs.guest_session", True),
-        ("places", "linklab.lab.shaping.probe", False),
-        ("lab", "linklab.places.choice", True),
-        ("realtime", "linklab.publish.owner", True),
-        ("lab", "linklab.lab.super_aggregation.loss_fetching", False),
-    ],
-)
-def test_what_stands_above_is_refused(folder: str, named: str, refused: bool) -> None:
-    assert bool(higher(Path(folder, "x.py"), f"start({named!r})")) is refused

@@ -1,28 +1,20 @@
-import math
 import re
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import scenario
-from linklab.core import limits
-from linklab.core.frames import FRAME_BYTES
-from linklab.core.limits import MIN_RATE_BPS
-from linklab.core.link_kinds import KINDS, LTE, WIFI, LinkKind, devices, in_order
+from linklab.core.link_kinds import KINDS, LTE, WIFI
 from linklab.links import stack
-from linklab.models.between_runs import MAX_RELATIVE_SD, BetweenRunsSettings
+from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
 from linklab.models.events import Event
-from linklab.models.on_off import OnOffSettings
-from linklab.models.roaming import HANDOVERS, AccessPoint, RoamingSettings, Waypoint
 from linklab.models.rrc import RrcSettings
-from linklab.models.stations import StationSettings
 from linklab.models.wifi import WifiSettings
-from linklab.queues.registry import DISCIPLINES
 from linklab.scenario import (
     ClientSettings,
     LinkSettings,
@@ -32,7 +24,7 @@ from linklab.scenario import (
     TcpSettings,
 )
 from linklab.scenario.link import keys_of
-from linklab.scenario.tcp import CONGESTION_CONTROLS, ECN, Ends
+from linklab.scenario.tcp import Ends
 
 ALL_KINDS = ", ".join(KINDS)
 
@@ -89,10 +81,7 @@ def test_a_small_scenario_and_its_defaults() -> None:
                 bandwidth_bps=52_000_000,
             ),
         },
-        events=(
-            Event("wifi", 2.0, down_rate_bps=10_000),
-            Event("wifi", 5.0, carrier="down"),
-        ),
+        events=(Event("wifi", 2.0, down_rate_bps=10_000), Event("wifi", 5.0, carrier="down")),
         tcp=TcpSettings(Ends(), "passive", 16 << 20, 16 << 20, False, False),
         client=ClientSettings(1_200_000, 0.1, 0.6, 1.0, 1_000_000),
     )
@@ -131,9 +120,7 @@ def test_events_name_any_link() -> None:
     text = _with_links(f"b: {{{LINK}, kind: lte}}", f"a: {{{LINK}, kind: lte}}")
     event = "events: [{at: 1 s, link: %s, carrier: down}]\n"
     assert scenario.parse(text + event % "a").events[0].link == "a"
-    with pytest.raises(
-        ScenarioError, match=r"events\[0\].link: unknown value 'lte'; allowed: b, a$"
-    ):
+    with pytest.raises(ScenarioError, match=r"events\[0\].link: unknown value 'lte'; allowed: b,"):
         scenario.parse(text + event % "lte")
 
 
@@ -201,230 +188,55 @@ links:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (
-            "down: 40 Mbit/s",
-            "down: 80",
-            "x.yaml:6: links.lte.down: '80' has no unit; allowed: a rate such as '80 Mbit/s'",
-        ),
-        (
-            "down: 40 Mbit/s",
-            "down: 80 ms",
-            "x.yaml:6: links.lte.down: '80 ms' is a duration; allowed: a rate such as '80 Mbit/s'",
-        ),
-        (
-            "down: 40 Mbit/s",
-            "down: 0 Mbit/s",
-            (
-                "x.yaml:6: links.lte.down: '0 Mbit/s' is too little to be a rate; allowed: at least "
-                "1 kbit/s (for an outage write 'carrier: down' in an event)"
-            ),
-        ),
-        (
-            "down: 40 Mbit/s",
-            "down: -1 Mbit/s",
-            (
-                "x.yaml:6: links.lte.down: '-1 Mbit/s' is negative; allowed: "
-                "a rate such as '80 Mbit/s'"
-            ),
-        ),
-        (
-            "down: 40 Mbit/s",
-            "down: 11 Gbit/s",
-            (
-                "x.yaml:6: links.lte.down: '11 Gbit/s' is more than can be shaped; "
-                "allowed: at most 10 Gbit/s"
-            ),
-        ),
-        ("down: 40 Mbit/s", "down: [1]", "x.yaml:6: links.lte.down: must be a single value"),
-        ("down: 40 Mbit/s", "down:", "x.yaml:6: links.lte.down: has no value"),
+        ("down: 40 Mbit/s", "down: 80", "6: links.lte.down: …allowed: a rate such as '80 Mbit/s'"),
+        ("down: 40 Mbit/s", "down: 0 Mbit/s", "6: links.lte.down: …allowed: at least 1 kbit/s"),
+        ("down: 40 Mbit/s", "down: 11 Gbit/s", "6: links.lte.down: …allowed: at most 10 Gbit/s"),
+        ("down: 40 Mbit/s", "down: [1]", "6: links.lte.down: must be a single value"),
+        ("down: 40 Mbit/s", "down:", "6: links.lte.down: has no value"),
         (
             "down: 40 Mbit/s",
             "dwon: 40 Mbit/s",
-            (
-                "x.yaml:6: links.lte: unknown key 'dwon' (did you mean 'down'?); "
-                f"allowed: {', '.join(LTE_KEYS.all)}"
-            ),
+            "6: links.lte: unknown key 'dwon' (did you mean 'down'?)",
         ),
-        (
-            "    rtt: 40 ms\n",
-            "",
-            (
-                "x.yaml:6: links.lte: 'rtt' is missing; needed: down, up, rtt; "
-                f"optional: {', '.join(LTE_KEYS.optional)}"
-            ),
-        ),
-        (
-            "    rtt: 40 ms\n",
-            "    rtt: 40 ms\n    up: 3 Mbit/s\n",
-            "x.yaml:9: links.lte.up: is given twice, first in line 7",
-        ),
-        (
-            "    rtt: 40 ms\n",
-            "    rtt: 40 ms\n    loss: 120 %\n",
-            (
-                "x.yaml:9: links.lte.loss: '120 %' is out of range; allowed: 0 % to 100 %, "
-                "such as '0.3 %'"
-            ),
-        ),
-        (
-            "    rtt: 40 ms\n",
-            "    rtt: 40 ms\n    jitter: 21 ms\n",
-            (
-                "x.yaml:9: links.lte.jitter: a jitter of 21 ms does not fit an rtt of 40 ms; "
-                "allowed: a jitter of at most half the rtt, 20 ms"
-            ),
-        ),
-        (
-            "    rtt: 40 ms\n",
-            "    rtt: 40 ms\n    queue: 1513 B\n",
-            (
-                "x.yaml:9: links.lte.queue: '1513 B' is out of range; allowed: "
-                "1514 B (one packet) to 1 GB"
-            ),
-        ),
-        (
-            "lte:",
-            "nr:",
-            "x.yaml:6: links.nr: 'nr' has no kind; needed: kind, of " + ALL_KINDS,
-        ),
-        (
-            "lte:",
-            "ltr:",
-            "x.yaml:6: links.ltr: 'ltr' (did you mean 'lte'?) has no kind; needed: kind, of "
-            + ALL_KINDS,
-        ),
-        (
-            "lte:",
-            "lte-2:",
-            (
-                "x.yaml:5: links: 'lte-2' is no name of a link; allowed: up to 12 of a-z and 0-9, "
-                "a letter first, such as 'lte2'"
-            ),
-        ),
-        (
-            "    rtt: 40 ms\n",
-            "    rtt: 40 ms\n    kind: wifi\n",
-            "x.yaml:9: links.lte.kind: 'wifi' for a link called lte; allowed: lte, or another name",
-        ),
-        (
-            "    rtt: 40 ms\n",
-            "    rtt: 40 ms\n    kind: nr\n",
-            "x.yaml:9: links.lte.kind: unknown value 'nr'; allowed: " + ALL_KINDS,
-        ),
-        (
-            "size: 1 MB",
-            "size: 0 B",
-            "x.yaml:2: payload.size: '0 B' is out of range; allowed: 1 B to 10 GB",
-        ),
-        (
-            "size: 1 MB",
-            "size: 10001 MB",
-            "x.yaml:2: payload.size: '10001 MB' is out of range; allowed: 1 B to 10 GB",
-        ),
-        (
-            "size: 1 MB",
-            "size: 1 MB, seed: -1",
-            "x.yaml:2: payload.seed: '-1' is not a whole number; allowed: 0 to 9223372036854775807",
-        ),
-        (
-            "size: 1 MB",
-            "size: 1 MB, sha256: abc",
-            "x.yaml:2: payload.sha256: 'abc' is no SHA-256; allowed: 64 digits of 0-9 and a-f",
-        ),
-        (
-            "at: 5 s",
-            "at: -5 s",
-            "x.yaml:11: events[1].at: '-5 s' is negative; allowed: a duration such as '10 ms'",
-        ),
-        (
-            "at: 5 s",
-            "at: 1 s",
-            (
-                "x.yaml:11: events[1].at: 1 s is before the event of wifi above it; "
-                "allowed: at least 2 s"
-            ),
-        ),
-        (
-            "link: wifi, carrier",
-            "link: wlan, carrier",
-            "x.yaml:11: events[1].link: unknown value 'wlan'; allowed: wifi, lte",
-        ),
-        (
-            "carrier: down}",
-            "carrier: off}",
-            "x.yaml:11: events[1].carrier: unknown value 'off'; allowed: up, down",
-        ),
-        (
-            ", carrier: down}",
-            "}",
-            (
-                "x.yaml:11: events[1]: changes nothing; allowed: any of carrier, down, up, rtt, "
-                "jitter, loss, queue, fade, cap, cross, outage, handover, impair_down, impair_up"
-            ),
-        ),
-        (
-            "at: 5 s, ",
-            "",
-            (
-                "x.yaml:11: events[1]: needs a moment; allowed: one of at (a time) and after (bytes "
-                "received)"
-            ),
-        ),
-        (
-            "carrier: down}",
-            "jitter: 6 ms}",
-            (
-                "x.yaml:11: events[1].jitter: a jitter of 6 ms does not fit an rtt of 10 ms; "
-                "allowed: a jitter of at most half the rtt, 5 ms"
-            ),
-        ),
-        ("name: small\n", "name: Small\n", "x.yaml:1: name: 'Small' is no name; allowed: "),
-        ("name: small\n", "- a\n", "x.yaml:2: not valid YAML: "),
-        ("name: small\n", "name: [\n", "x.yaml:3: not valid YAML: "),
-        (
-            "name: small\n",
-            "name: small\ntcp: {congestion_control: cubik}\n",
-            (
-                "x.yaml:2: tcp.congestion_control: unknown value 'cubik' (did you mean 'cubic'?); "
-                "allowed: reno, cubic, bbr, dctcp, vegas, westwood, lia, olia, balia"
-            ),
-        ),
-        (
-            "name: small\n",
-            "name: small\ntcp: {metrics_save: 1}\n",
-            "x.yaml:2: tcp.metrics_save: '1' is neither; allowed: true, false",
-        ),
-        (
-            "name: small\n",
-            "name: small\nclient: {window: 0 s}\n",
-            "x.yaml:2: client.window: '0 s' is out of range; allowed: 1 ms to 3600 s",
-        ),
-        (
-            "name: small\n",
-            "name: small\npublished: []\n",
-            "x.yaml:2: unknown key 'published'; allowed: ",
-        ),
-        (
-            "    rtt: 40 ms\n",
-            "    rtt: 40 ms\n    on_off: {rate: 1 Mbit/s, on: 0 s}\n",
-            "x.yaml:9: links.lte.on_off.on: '0 s' is out of range; allowed: 1 ms to 86400 s",
-        ),
-        (
-            "name: small\n",
-            "name: small\ntcp: &t {<<: *t}\n",
-            "x.yaml:2: *t is named within what it stands for",
-        ),
-        ("name: small\n", "name: small\n? [a]\n: b\n", "x.yaml:2: a key must be a word"),
+        ("    rtt: 40 ms\n", "", "6: links.lte: …needed: down, up, rtt; optional: "),
+        ("rtt: 40 ms\n", "rtt: 40 ms\n    up: 3 Mbit/s\n", "9: links.lte.up: is given twice"),
+        ("rtt: 40 ms\n", "rtt: 40 ms\n    loss: 120 %\n", "9: links.lte.loss: …allowed: 0 % to"),
+        ("rtt: 40 ms\n", "rtt: 40 ms\n    jitter: 21 ms\n", "9: links.lte.jitter: a jitter of 21"),
+        ("rtt: 40 ms\n", "rtt: 40 ms\n    queue: 1513 B\n", "9: links.lte.queue: '1513 B' is out"),
+        ("lte:", "nr:", "6: links.nr: …needed: kind, of "),
+        ("lte:", "ltr:", "6: links.ltr: 'ltr' (did you mean 'lte'?) has no kind; needed: kind, of"),
+        ("lte:", "lte-2:", "5: links: …allowed: up to 12 of a-z and 0-9, a letter first, such as"),
+        ("rtt: 40 ms\n", "rtt: 40 ms\n    kind: wifi\n", "9: links.lte.kind: …allowed: lte, or"),
+        ("rtt: 40 ms\n", "rtt: 40 ms\n    kind: nr\n", "9: links.lte.kind: …allowed: "),
+        ("size: 1 MB", "size: 0 B", "2: payload.size: …allowed: 1 B to 10 GB"),
+        ("size: 1 MB", "size: 1 MB, seed: -1", "2: payload.seed: …allowed: 0 to"),
+        ("size: 1 MB", "size: 1 MB, sha256: abc", "2: payload.sha256: …allowed: 64 digits of 0-9"),
+        ("at: 5 s", "at: 1 s", "11: events[1].at: …allowed: at least 2 s"),
+        ("link: wifi, carrier", "link: wlan, carrier", "11: events[1].link: …allowed: wifi, lte"),
+        ("carrier: down}", "carrier: off}", "11: events[1].carrier: …allowed: up, down"),
+        (", carrier: down}", "}", "11: events[1]: …allowed: any of carrier, down, up, rtt"),
+        ("at: 5 s, ", "", "11: events[1]: …allowed: one of at (a time) and after (bytes received)"),
+        ("carrier: down}", "jitter: 6 ms}", "11: events[1].jitter: …allowed: a jitter of at most"),
+        ("name: small\n", "name: Small\n", "1: name: 'Small' is no name; allowed: "),
+        ("name: small\n", "- a\n", "2: not valid YAML: "),
+        ("name: small\n", "name: [\n", "3: not valid YAML: "),
+        ("size: 1 MB}", "size: 1 MB}\ntcp: {congestion_control: cubik}", "3: …mean 'cubic'"),
+        ("name: small\n", "name: small\ntcp: {metrics_save: 1}\n", "2: tcp.metrics_save: '1' is"),
+        ("name: small\n", "name: small\nclient: {window: 0 s}\n", "2: client.window: '0 s' is"),
+        ("name: small\n", "name: small\npublished: []\n", "2: unknown key 'published'; allowed: "),
+        ("40 ms\n", "40 ms\n    on_off: {rate: 1 Mbit/s, on: 0 s}\n", "9: …on_off.on: …1 ms"),
+        ("name: small\n", "name: small\ntcp: &t {<<: *t}\n", "2: *t is named within what it"),
+        ("name: small\n", "name: small\n? [a]\n: b\n", "2: a key must be a word"),
     ],
 )
 def test_errors_say_where_what_and_what_is_allowed(old: str, new: str, expected: str) -> None:
     assert old in SMALL
     with pytest.raises(ScenarioError) as caught:
         scenario.parse(SMALL.replace(old, new, 1), "x.yaml")
-    assert str(caught.value).startswith(expected)
+    place, *words = expected.split("…")
+    assert str(caught.value).startswith(f"x.yaml:{place}")
+    assert all(one in str(caught.value) for one in words)
     assert "\n" not in str(caught.value)
-    if not expected.endswith(": "):
-        assert str(caught.value) == expected
 
 
 def test_events_may_come_at_the_same_time_and_the_later_one_counts() -> None:
@@ -520,29 +332,6 @@ def test_a_control_character_is_an_error_with_its_line() -> None:
         scenario.parse("name: a\ntitle: \x01\n", "x.yaml")
 
 
-SHIPPED = [
-    "hs-s6",
-    "hs-s7",
-    "ls",
-    "static-7-66",
-    "static-80-50",
-    "wifi-collapse",
-    "wifi-gone",
-    "wifi-outage",
-]
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_scenarios_load_and_say_where_they_come_from(name: str) -> None:
-    shipped = scenario.find(name)
-    assert shipped.title
-    assert shipped.source
-    assert shipped.payload.sha256
-    assert shipped.client == ClientSettings()  # constants are fixed once over all scenarios
-    assert shipped.tcp == TcpSettings()
-    assert scenario.parse(scenario.to_yaml(shipped)) == shipped
-
-
 def test_older_run_directories_have_keys_that_are_not_used_any_more(tmp_path: Path) -> None:
     file = tmp_path / "scenario.yaml"
     now = scenario.to_yaml(scenario.find("hs-s7"))
@@ -552,13 +341,6 @@ def test_older_run_directories_have_keys_that_are_not_used_any_more(tmp_path: Pa
         scenario.parse(file.read_text())
 
 
-# --- The canonical form loads to the same scenario.
-
-RATES = st.integers(MIN_RATE_BPS, limits.MAX_RATE_BPS)
-TIMES = st.floats(0, limits.MAX_TIME_S)
-SHARES = st.floats(0, 1)
-NAMES = st.from_regex(re.compile(r"[a-z0-9][a-z0-9-]{0,20}", re.ASCII), fullmatch=True)
-QUEUES = st.integers(FRAME_BYTES, limits.MAX_QUEUE_BYTES)
 FAMILIES = """\
 name: a
 payload: {size: 1 MB}
@@ -598,216 +380,74 @@ def test_a_family_that_the_server_lacks_is_refused(network: str, words: str) -> 
     assert str(refused.value).startswith(words)
 
 
-SIZES = st.integers(1, limits.MAX_PAYLOAD_BYTES)
-TEXTS = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"], include_characters="\n"),
-    max_size=40,
-).map(str.strip)
-WORDED = TEXTS.filter(bool)
+# --- The canonical form loads to the same scenario.
+
+WHOLE = """\
+name: whole
+title: "One: 'line' # no comment, größer"
+description: "Two\\nlines"
+source: "- [x]"
+payload: {size: 1234567 B, seed: 9223372036854775807, sha256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef}
+step: 21 ms
+sample: 501 ms
+network: {ip: both}
+tcp: {congestion_control: {client: reno, server: bbr}, ecn: accurate, rmem_max: 4097 B,
+      wmem_max: 17 MiB, metrics_save: true, mptcp: true, mptcp_scheduler: blest}
+client: {upper_limit: 1234567 B, padding: 12.3 %, overlap: 45.6 %, window: 1.234567 s,
+         first_request: 7 B, segment: 8 kB}
+energy: galaxy-s7
+clients: [tested, {algorithm: alg1, added_rtt: 7 ms}]
+traffic:
+  - {link: wifi, direction: up, bulk: {connections: 2, congestion_control: reno}, from: 1 s, to: 2 s}
+  - {link: lte, web: {page: 3 B, pause: 4 s, connections: 5, congestion_control: lia}}
+  - {link: lte, call: {rate: 64 kbit/s, packet: 160 B}}
+links:
+  wifi:
+    {down: 12.345678 Mbit/s, up: 1.234567 Mbit/s, rtt: 12.345678 ms, jitter: 1.2345 ms,
+     loss: 0.123456789 %, loss_burst: 1.5, ip: 4, bandwidth: 19.999999999 Gbit/s,
+     between_runs: 1.5 %, on_off: {rate: 1.5 Mbit/s, on: 1 ms, off: 86400 s},
+     queue_down: {discipline: codel, size: 98765 B, target: 5.5 ms, interval: 101 ms, ecn: true},
+     queue_up: 1514 B, stations: {count: 3, begins: 0.026 /s, ends: 0.06 /s},
+     radio: {standard: n, width: 40 MHz, streams: 2, loss: 0.2 %, edge_loss: 1.5 %, edge_snr: 9.5 dB,
+             loss_burst: 2.5, handover: full-scan, hysteresis: 6.5 dB, power: -17.5 dBm,
+             loss_1m: 47.5 dB, exponent: 3.6,
+             access_points: [{name: ap1, x: -1.5 m, y: 2.5 m}, {name: ap2, signal: -60.5 dBm}],
+             path: [{at: 0 s, x: 1 m, y: 0 m}, {at: 1.5 s, x: 2 m, y: -3 m}]}}
+  lte:
+    {down: 7 Gbit/s, up: 1 kbit/s, rtt: 0 s, queue_down: {discipline: red},
+     carriers: {count: 3, first: 41 %, delay: 2.6 s, sigma: 0.31, slow: 11 %, never: 1 %,
+                trigger: 9001 B, trigger_time: 51 ms, idle: 1.29 s, key: connection},
+     rrc: {promotion: 261 ms, inactivity: 101 ms, drx_cycle: 41 ms, tail: 11.3 s}}
+events:
+  - {at: 1.5 s, link: wifi, for: 1 ms, carrier: down, down: 1 kbit/s, up: 2 kbit/s, rtt: 11 ms,
+     loss: 100 %, fade: 50.5 %, cap: 3 kbit/s, cross: 0 bit/s, outage: true}
+  - {after: 12345 B, link: lte, cross: 7 bit/s}
+"""
+"""No key has its default."""
 
 
-ON_OFF = st.builds(OnOffSettings, RATES, st.floats(0.001, 86_400), st.floats(0.001, 86_400))
-CARRIERS = st.builds(
-    CarrierSettings,
-    count=st.integers(1, 32),
-    first_share=st.floats(0.001, 1),
-    delay_median_s=st.floats(0.001, 600),
-    delay_sigma=st.floats(0, 3),
-    slow_probability=SHARES,
-    never_probability=SHARES,
-    trigger_bytes=st.integers(1, 100_000_000),
-    trigger_s=st.floats(0, 10),
-    idle_s=st.floats(0.02, 60),
-    key=st.sampled_from(["device", "connection"]),
-)
-RRC = st.builds(
-    RrcSettings,
-    promotion_s=st.floats(0, 10),
-    inactivity_s=st.floats(0.001, 10),
-    drx_cycle_s=st.floats(0.01, 10.24),
-    tail_s=st.floats(10.5, 600),
-)
-METRES = st.floats(-1000, 1000)
-RADIOS = st.builds(
-    WifiSettings,
-    standard=st.sampled_from(["n", "ac"]),
-    roaming=st.builds(
-        RoamingSettings,
-        access_points=st.lists(
-            st.builds(
-                AccessPoint,
-                st.from_regex(r"x[a-z0-9]{1,6}", fullmatch=True),
-                METRES,
-                METRES,
-                st.none() | st.floats(-120, 0),
-            ),
-            min_size=1,
-            max_size=3,
-            unique_by=lambda point: point.name,
-        ).map(tuple),
-        path=st.lists(
-            st.builds(Waypoint, st.floats(0, 86_400), METRES, METRES),
-            min_size=1,
-            max_size=3,
-            unique_by=lambda point: point.t_s,
-        ).map(lambda points: tuple(sorted(points, key=lambda point: point.t_s))),
-        handover=st.sampled_from(list(HANDOVERS.values())),
-        hysteresis_db=st.floats(0, 30),
-        power_dbm=st.floats(-20, 40),
-        loss_1m_db=st.floats(0, 100),
-        exponent=st.floats(1, 8),
-    ),
-    width_mhz=st.sampled_from([20, 40]),
-    streams=st.integers(1, 2),
-    stations=st.builds(
-        StationSettings, st.integers(0, 100), st.floats(0.0001, 100), st.floats(0.0001, 100)
-    ),
-    access=st.none(),
-    loss_ratio=st.floats(0, 0.5),
-    edge_loss_ratio=st.floats(0, 0.5),
-    edge_snr_db=st.floats(-5, 40),
-    loss_burst_packets=st.floats(1, 1000),
-)
+def is_within(part: Any, whole: Any) -> bool:
+    """Tells whether a document has all that another one says."""
+    if isinstance(part, dict):
+        return all(key in whole and is_within(one, whole[key]) for key, one in part.items())
+    if isinstance(part, list):
+        return len(part) == len(whole) and all(map(is_within, part, whole))
+    return bool(part == whole)
 
 
-BETWEEN_RUNS = st.builds(BetweenRunsSettings, st.floats(0, MAX_RELATIVE_SD, exclude_min=True))
-MODELS_OF = {"wifi": (RADIOS,), "lte": (CARRIERS, RRC)}
-
-
-@st.composite
-def link_settings(draw: st.DrawFn, kind: LinkKind, device: str) -> LinkSettings:
-    rtt_s = draw(st.floats(0, limits.MAX_RTT_S))
-    return LinkSettings(
-        kind=kind,
-        device=device,
-        down_rate_bps=draw(RATES),
-        up_rate_bps=draw(RATES),
-        rtt_s=rtt_s,
-        jitter_s=draw(st.floats(0, rtt_s / 2)),
-        loss_ratio=draw(SHARES),
-        loss_burst_packets=1.0,
-        queue_down_bytes=draw(QUEUES),
-        discipline_down=draw(
-            st.sampled_from([one.facing(one.table.settings(), "down") for one in DISCIPLINES])
-        ),
-        queue_up_bytes=draw(QUEUES),
-        bandwidth_bps=draw(RATES),
-        models=tuple(
-            settings
-            for one in (BETWEEN_RUNS, ON_OFF, *MODELS_OF.get(kind.name, ()))
-            if (settings := draw(st.none() | one)) is not None
-        ),
-    )
-
-
-@st.composite
-def links(draw: st.DrawFn) -> dict[str, LinkSettings]:
-    kinds = draw(
-        st.dictionaries(
-            st.from_regex(re.compile("[a-z][a-z0-9]{0,11}", re.ASCII), fullmatch=True),
-            st.sampled_from(list(KINDS.values())),
-            min_size=1,
-            max_size=4,
-        )
-    )
-    names = in_order({name: KINDS.get(name, kind) for name, kind in kinds.items()})
-    kinds = {name: KINDS.get(name, kinds[name]) for name in names}
-    made = {
-        name: draw(link_settings(kind, device))
-        for (name, kind), device in zip(kinds.items(), devices(kinds.values()), strict=True)
-    }
-    points = [point for link in made.values() for point in link.access_points]
-    assume(len(points) == len(set(points)))
-    return made
-
-
-@st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
-    made = draw(links())
-    times = draw(st.lists(TIMES, unique=True, max_size=4).map(sorted))
-    rate_events = st.builds(
-        Event,
-        st.sampled_from(list(made)),
-        carrier=st.sampled_from([None, "up", "down"]),
-        down_rate_bps=RATES,
-        up_rate_bps=st.none() | RATES,
-        loss_ratio=st.none() | SHARES,
-        duration_s=st.just(math.inf) | st.floats(0.001, 86_400),
-        fade_ratio=st.none() | SHARES,
-        cap_bps=st.none() | RATES,
-        cross_bps=st.none() | RATES,
-        outage=st.booleans(),
-    )
-    events = (
-        *(replace(draw(rate_events), at_s=t) for t in times),
-        *(replace(draw(rate_events), after_bytes=draw(SIZES)) for _ in times[:2]),
-    )
-    sizes = st.integers(4096, (1 << 31) - 1)
-    controls = st.sampled_from(CONGESTION_CONTROLS)
-    return Scenario(
-        name=draw(NAMES),
-        title=draw(TEXTS),
-        description=draw(TEXTS),
-        source=draw(TEXTS),
-        payload=draw(
-            st.builds(
-                Payload,
-                SIZES,
-                st.integers(0, (1 << 63) - 1),
-                st.none() | st.from_regex(re.compile("[0-9a-f]{64}"), fullmatch=True),
-            )
-        ),
-        links=made,
-        events=events,
-        tcp=draw(
-            st.builds(
-                TcpSettings,
-                st.builds(Ends, controls, controls),
-                st.sampled_from(list(ECN)),
-                sizes,
-                sizes,
-                st.booleans(),
-                st.booleans(),
-            )
-        ),
-        client=draw(st.builds(ClientSettings, SIZES, SHARES, SHARES, st.floats(1e-3, 3600), SIZES)),
-    )
-
-
-@given(scenarios())
-def test_the_canonical_form_loads_to_the_same_scenario(one: Scenario) -> None:
-    written = scenario.to_yaml(one)
-    read = scenario.parse(written)
-    assert read == one
-    assert scenario.to_yaml(read) == written
+def test_the_canonical_form_has_every_key_and_loads_to_the_same_scenario() -> None:
+    read = scenario.parse(WHOLE)
+    written = scenario.to_yaml(read)
+    assert is_within(yaml.load(WHOLE, yaml.BaseLoader), yaml.load(written, yaml.BaseLoader))
+    assert scenario.parse(written) == read
+    assert scenario.to_yaml(scenario.parse(written)) == written
 
 
 WORDS = st.sampled_from(
     [
-        "name",
-        "links",
-        "wifi",
-        "lte",
-        "<<",
-        "*a",
-        "&a",
-        "80 Mbit/s",
-        "payload",
-        "",
-        "~",
-        "{",
-        "}",
-        "[",
-        "]",
-        ": ",
-        "\n",
-        "  ",
-        "- ",
-        "'",
-        "!!binary x",
-        "!!python/object:os.system",
-        "\t",
-        "%",
+        *("name", "links", "wifi", "lte", "payload", "80 Mbit/s", "", "~", "<<", "*a", "&a", "'"),
+        *("{", "}", "[", "]", ": ", "\n", "  ", "- ", "\t", "%"),
+        *("!!binary x", "!!python/object:os.system"),
     ]
 )
 
@@ -834,11 +474,6 @@ def test_a_mutated_scenario_is_refused_with_a_place_or_loads(data: st.DataObject
 def test_python_tags_do_nothing() -> None:
     with pytest.raises(ScenarioError):
         scenario.parse("!!python/object/apply:os.system ['true']")
-
-
-def test_shipped_files_are_plain_yaml() -> None:
-    for name in SHIPPED:
-        yaml.safe_load(scenario.file_of(name).read_text())
 
 
 def test_a_directory_may_be_called_with_a_plus(tmp_path: Path) -> None:

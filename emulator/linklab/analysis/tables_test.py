@@ -14,7 +14,8 @@ from linklab.analysis.tables import TABLES, write_csv, write_parquet
 from linklab.core import records
 from linklab.core.link_state import LinkState
 from linklab.core.paths import REPOSITORY
-from linklab.core.records import EventRecord, LinkRecord, ProcessRecord, QueueRecord
+from linklab.core.records import EventRecord, LinkRecord, ProcessRecord
+from linklab.core.records_test import sampled
 from linklab.energy import library
 from linklab.energy.model import to_yaml as to_yaml_of_model
 from linklab.runs import job, outcome
@@ -22,48 +23,17 @@ from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
 from linklab.scenario import Scenario, to_yaml
 
-LINES = [
-    {"t_ns": 0, "event": "start", "algorithm": "alg3"},
-    {
-        "t_ns": 1_000_000,
-        "event": "request",
-        "link": "wifi",
-        "id": 1,
-        "offset": 0,
-        "length": 600_000,
-        "rate_bps": 0,
-    },
-    {"t_ns": 2_000_000, "event": "first_byte", "link": "wifi", "id": 1},
-    {
-        "t_ns": 3_000_000,
-        "event": "sample",
-        "link": "wifi",
-        "received_bytes": 7,
-        "throughput_bps": 8.5,
-        "rtt_ns": 11_000_000,
-        "min_rtt_ns": 10_000_000,
-        "in_flight": 1,
-    },
-    {
-        "t_ns": 4_000_000,
-        "event": "request",
-        "link": "lte",
-        "id": 2,
-        "offset": 5,
-        "length": 9,
-        "rate_bps": 2.5,
-        "from": "wifi",
-    },
-    {
-        "t_ns": 5_000_000,
-        "event": "end",
-        "link": "wifi",
-        "id": 1,
-        "bytes": 600_000,
-        "outcome": "complete",
-        "wasted_bytes": 3,
-    },
-]
+EVENTS = """\
+{"t_ns":0,"event":"start","algorithm":"alg3"}
+{"t_ns":1000000,"event":"request","link":"wifi","id":1,"offset":0,"length":600000,"rate_bps":0}
+{"t_ns":2000000,"event":"first_byte","link":"wifi","id":1}
+{"t_ns":3000000,"event":"sample","link":"wifi","received_bytes":7,"throughput_bps":8.5,\
+"rtt_ns":11000000,"min_rtt_ns":10000000,"in_flight":1}
+{"t_ns":4000000,"event":"request","link":"lte","id":2,"offset":5,"length":9,"rate_bps":2.5,\
+"from":"wifi"}
+{"t_ns":5000000,"event":"end","link":"wifi","id":1,"bytes":600000,"outcome":"complete",\
+"wasted_bytes":3}
+"""
 
 
 def made(
@@ -87,16 +57,8 @@ def made(
         },
     }
     (directory / "client.json").write_text(json.dumps(client))
-    (directory / "client.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
-    queue = QueueRecord(
-        t_s=0.5,
-        link="wifi",
-        direction="down",
-        sent_bytes=1,
-        queue_bytes=2,
-        dropped_packets=3,
-        lost_packets=4,
-    )
+    (directory / "client.jsonl").write_text(EVENTS)
+    queue = sampled(0.5, "wifi", 1, queue_bytes=2, dropped_packets=3, lost_packets=4)
     (directory / "queues.jsonl").write_bytes(records.line(queue))
     (directory / "events.jsonl").write_bytes(records.line(EventRecord(0.1, "lte", "carriers", "2")))
     return directory

@@ -49,14 +49,14 @@ def run(
         seed: the seed of everything random.
         place: `auto`, `guest` or `host`.
         clock: `auto`, `virtual` or `real`.
-        processor: `auto`, `native` or `emulated`, as for `--processor`.
+        processor: `auto`, `native` or `emulated`. None: as LINKLAB_PROCESSOR says.
         out: the parent of run directories.
         timeout: seconds of the lab's time after which the run counts as hung.
         shift: seconds by which the client starts later.
         energy_model: a model of `linklab energy` or a file, in place of the scenario's.
-        server: a server program in place of H2O, as for `linklab exec --server`.
+        server: a server program in place of H2O, as words or as for `linklab exec --server`.
         server_restarts: seconds after which that server is started again when it has ended.
-        port: the port of that server.
+        port: the port of that server. None: 443.
         share: directories of a home that the guest shows to that server.
         pcap: a link whose packets are recorded, or `all`.
         tls_keys: whether the client's TLS keys are written.

@@ -95,12 +95,9 @@ def test_go_knows_no_key_that_events_have_not() -> None:
     ("word", "value", "command"),
     [
         ("down", (), Command(link="wifi", carrier="down")),
-        ("up", (), Command(link="wifi", carrier="up")),
         ("rate", ("2 Mbit/s",), Command(link="wifi", down_rate_bps=2_000_000)),
-        ("uplink", ("2 Mbit/s",), Command(link="wifi", up_rate_bps=2_000_000)),
         ("outage", (), Command(link="wifi", outage=True, duration_s=3.0)),
         ("outage", (False,), Command(link="wifi", outage=False)),
-        ("handover", (), Command(link="wifi", handover="next")),
         ("rtt", ("80 ms",), Command(link="wifi", rtt_s=0.08)),
     ],
 )

@@ -27,19 +27,7 @@ StrPath = str | Path
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What is run. Raises UsageError for a number that is not allowed.
-
-    Attributes:
-        seed: the seed of all random numbers of the first run.
-        shift: seconds by which the client starts later.
-        energy_model: a model's name or file, in place of the scenario's.
-        server: a server program in place of H2O, as words or as a shell would read them.
-        server_restarts: seconds after which that server is started again when it has ended.
-        port: the port of that server; 443 unless given.
-        share: directories of a home that the guest shows to the user's programs.
-        pcap: a link whose packets are recorded, or `all`.
-        tls_keys: whether the client's TLS keys are written.
-    """
+    """What is run, by arguments of `linklab.run`. Raises UsageError for a number that is not allowed."""
 
     seed: int = 1
     shift: float = 0.0
@@ -62,16 +50,8 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Where and for how long runs go on. Raises UsageError for a number that is not allowed.
-
-    Attributes:
-        place: `auto`, `host` or `guest`.
-        clock: `auto`, `virtual` or `real`.
-        processor: `auto`, `native` or `emulated`. None: as LINKLAB_PROCESSOR says.
-        out: the parent of run directories.
-        timeout: seconds of the lab's time after which a run counts as hung.
-        parallel: guests at a time, each on a core of its own. None: as many as there are cores.
-    """
+    """Where and for how long runs go on, by arguments of `linklab.compare`. Raises UsageError for a
+    value that is not allowed."""
 
     place: str = "auto"
     clock: str = "auto"

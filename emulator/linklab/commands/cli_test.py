@@ -1,18 +1,21 @@
 import argparse
 import importlib.util
+import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from linklab import scenario
-from linklab.api import environment, requests
+from linklab.api import environment, functions, requests
+from linklab.api.settings import RunOptions, Settings
 from linklab.commands import cli, compare, doctor, exec, reproduce, run, running
 from linklab.core import extras, scratch
 from linklab.core.paths import PYTHON_PATH
@@ -85,6 +88,22 @@ def test_defaults(called: Called) -> None:
     assert several.parallel is None
 
 
+@pytest.mark.parametrize(
+    ("command", "function"),
+    [("run", functions.run), ("compare", functions.compare), ("exec", functions.execute)],
+)
+def test_a_function_has_the_options_of_its_command(
+    command: str, function: Callable[..., object]
+) -> None:
+    """Both say what the fields of RunOptions and Settings say, with the same defaults."""
+    defaults = {one.name: one.default for kind in (RunOptions, Settings) for one in fields(kind)}
+    parameters = inspect.signature(function).parameters
+    said = {name: one.default for name, one in parameters.items() if name in defaults}
+    assert said == {name: defaults[name] for name in said}
+    actions = cli.commands_of(cli.parser(whole=True))[command]._actions
+    assert said.keys() == {action.dest for action in actions} & defaults.keys()
+
+
 def test_a_publication_is_reproduced_with_as_many_runs_as_the_thesis_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -136,17 +155,12 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
             "no algorithm is called 'alg4' (did you mean 'alg3'?); for ls there are: single-wifi, ",
         ),
         ("run ls -a alg1,alg2", "run takes one algorithm, not alg1, alg2: use compare"),
-        ("run ls -a peers", "run takes one algorithm"),
         ("run ls --seed -1", "'-1' is not a seed; allowed: 0 to 2^63-1"),
         ("run ls --seed 9223372036854775808", "is not a seed"),
-        ("run ls --seed 1.5", "'1.5' is not a seed"),
         ("run ls --shift=-1", "'-1' is no such number of seconds; allowed: 0 to 21600"),
         ("run ls --shift soon", "'soon' is no such number of seconds"),
         ("run ls --timeout nan", "'nan' is no such number of seconds"),
-        ("run ls --timeout inf", "'inf' is no such number of seconds"),
         ("run ls --timeout 1e300", "'1e300' is no such number of seconds; allowed: 0 to 2592000"),
-        ("run ls --shift 1e300", "'1e300' is no such number of seconds; allowed: 0 to 21600"),
-        ("compare ls --runs 99999999999", "'99999999999' is not allowed; allowed: 1 to 10000"),
         ("reproduce thesis --runs 10001", "'10001' is not allowed; allowed: 1 to 10000"),
         ("compare ls --parallel 1025", "'1025' is not allowed; allowed: 1 to 1024"),
         ("regress --jobs 1025", "'1025' is not allowed; allowed: 1 to 1024"),
@@ -156,20 +170,16 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
         ("compare ls --runs 0", "'0' is not allowed; allowed: 1 to 10000"),
         ("compare ls --parallel two", "'two' is not allowed; allowed: 1 to 1024"),
         ("compare ls -a alg1,", "no algorithm is called ''"),
-        ("compare ls -a=", "no algorithm is called ''"),
         ("live ls --page off --open", "it does not go with --page off"),
         ("live ls --record Mine.yaml", "--record: Mine.yaml is no name of a scenario"),
         ("live ls -a=", "no algorithm is called ''"),
-        ("live ls --listen-proxy 8080 -a=", "no algorithm is called ''"),
         (
             "live ls --listen-proxy x:80",
             "'x:80' is no place for a proxy; allowed: a port such as 8080",
         ),
         ("run ls --energy-model=", "no energy model is called ''"),
-        ("compare ls --energy-model=", "no energy model is called ''"),
         ("energy --energy-model=", "no energy model is called ''"),
         ("exec ls", "exec needs a command: linklab exec SCENARIO -- COMMAND"),
-        ("exec ls --", "exec needs a command"),
         ("exec ls curl -- x", "unrecognized arguments: curl"),
         ("exec ls -- curl https://me:secret@h/f", "run.json would keep; allowed: a URL without"),
         ("exec ls -- curl --proxy=HTTP://token@h:1 {url}", "a URL in the command holds a user"),
@@ -304,20 +314,28 @@ def test_help_fits_a_terminal(
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
-def test_only_the_called_command_is_loaded() -> None:
-    """Else every command would wait for Dask, rich and the whole lab."""
-    loaded = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from linklab.commands import cli\n"
-            "try: cli.main(['--help'])\n"
-            "except SystemExit: print(*sys.modules, file=sys.stderr)",
-        ],
+def python(script: str) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a Python of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
         check=True,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
+    )
+
+
+def words_of(script: str) -> set[str]:
+    """The words that a script prints."""
+    return set(python(script).stdout.split())
+
+
+def test_only_the_called_command_is_loaded() -> None:
+    """Else every command would wait for Dask, rich and the whole lab."""
+    loaded = python(
+        "import sys; from linklab.commands import cli\n"
+        "try: cli.main(['--help'])\n"
+        "except SystemExit: print(*sys.modules, file=sys.stderr)"
     ).stderr.split()
     slow = {"rich", "yaml", "msgspec", "distributed", "pyroute2", "http.client"}
     assert slow.isdisjoint(loaded)
@@ -343,27 +361,8 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-        check=False,
-    )
+    done = python(script)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
-
-
-def words_of(script: str) -> set[str]:
-    """The words that a Python of its own prints, which runs the script."""
-    return set(
-        subprocess.run(
-            [sys.executable, "-c", script],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(PYTHON_PATH)},
-        ).stdout.split()
-    )
 
 
 @pytest.mark.parametrize(
@@ -403,23 +402,18 @@ for module in pkgutil.walk_packages(linklab.__path__, "linklab."):
     return words_of(script)
 
 
-def test_without_extras_every_command_can_be_imported() -> None:
-    """The completion of a shell and every --help import all of them."""
-    assert modules_that_need(*(one for extra in extras.MODULES.values() for one in extra)) == {
+def test_without_extras_and_mininet_every_command_can_be_imported() -> None:
+    """The completion of a shell and every --help import all of them. Mininet is in the guest's
+    image. Outside it, the host place alone needs Mininet."""
+    packages = (one for extra in extras.MODULES.values() for one in extra)
+    need_them = modules_that_need("mininet", *packages)
+    assert "linklab.lab.network.nodes" in need_them
+    assert {name for name in need_them if not name.startswith("linklab.lab.")} == {
         "linklab.campaign.cluster",
         "linklab.commands.report_page",
         "linklab.report.html",
         "linklab.report.plot_picture",
         "linklab.report.vega",
-    }
-
-
-def test_without_mininet_all_but_the_lab_is_there() -> None:
-    """It is in the guest's image; the host place alone needs it on this machine."""
-    need_it = modules_that_need("mininet")
-    assert "linklab.lab.network.nodes" in need_it
-    others = {name for name in need_it if not name.startswith("linklab.lab.")}
-    assert others == {
         "linklab.runs.execution",
         "linklab.runs.execution_programs",
         "linklab.runs.guest_session",

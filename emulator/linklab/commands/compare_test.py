@@ -6,15 +6,10 @@ import pytest
 from linklab.commands import compare, run
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
-from linklab.report import vega
 from linklab.runs import clients
 from linklab.runs.runner import RunError
 
-
-@pytest.fixture(autouse=True)
-def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library takes seconds to bundle, and is not what is tested."""
-    monkeypatch.setattr(vega, "javascript", lambda: "/* vega */")
+pytestmark = pytest.mark.usefixtures("no_library")
 
 
 def test_a_comparison_runs_every_algorithm_with_every_seed(

@@ -11,6 +11,7 @@ import pytest
 
 from linklab.places import choice
 from linklab.places.choice import Environment
+from linklab.report import vega
 from linklab.runs import clients, job, runner
 from linklab.runs.job_test import JOB
 from linklab.runs.outcome import Outcome
@@ -110,3 +111,9 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
 def printed(capsys: pytest.CaptureFixture[str]) -> Any:
     """What a command printed for machines."""
     return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library takes seconds to bundle, and is seldom what is tested."""
+    monkeypatch.setattr(vega, "javascript", lambda: "/* vega */")

@@ -106,57 +106,24 @@ def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            "none --scenario x.yaml",
-            "none: is not there; needed: run directories of downloads, or files",
-        ),
-        (
-            "bare --scenario x.yaml",
-            "bare: has no client.jsonl; needed: what `multilink get --run-dir`",
-        ),
-        (
-            "empty.pcap --scenario x.yaml",
-            "empty.pcap: is empty; allowed: run directories of downloads",
-        ),
-        (
-            "begun.pcap --scenario x.yaml",
-            "begun.pcap: no handshake of TCP is in it; needed: what tcpdump",
-        ),
-        (
-            "late.pcap --scenario x.yaml",
-            "late.pcap: no handshake of TCP is in it; needed: what tcpdump",
-        ),
-        (
-            "w.pcap d/w.pcap --scenario x.yaml",
-            "d/w.pcap: of the same time as w.pcap, and called the same",
-        ),
-        (
-            "late.pcap",
-            "late.pcap: no handshake tells which end is the client; allowed: --only client=",
-        ),
+        ("none --scenario x.yaml", "none: …needed: run directories of downloads, or files"),
+        ("bare --scenario x.yaml", "bare: …needed: what `multilink get --run-dir`"),
+        ("empty.pcap --scenario x.yaml", "empty.pcap: …allowed: run directories of downloads"),
+        ("begun.pcap --scenario x.yaml", "begun.pcap: …needed: what tcpdump"),
+        ("late.pcap --scenario x.yaml", "late.pcap: …needed: what tcpdump"),
+        ("w.pcap d/w.pcap --scenario x.yaml", "d/w.pcap: of the same time as w.pcap, and called"),
+        ("late.pcap", "late.pcap: …allowed: --only client="),
         ("r --scenario x.csv", "--scenario x.csv: is no name of a scenario; allowed: up to 64 of"),
         ("r --scenario X.yaml", "--scenario X.yaml: is no name of a scenario"),
         ("r --scenario there.yaml", "there.yaml: exists; allowed: another name, or --force"),
         ("r --scenario no/x.yaml", "No such file or directory"),
         ("r --scenario x.yaml --bin 1", "--bin: does not go with --scenario; allowed: --kind"),
         ("r --scenario x.yaml --licence CC0-1.0", "--licence: does not go with --scenario"),
-        (
-            "r --scenario x.yaml --kind wifi=6g",
-            "--kind wifi=6g: allowed is LINK=KIND, with " + either(KINDS),
-        ),
-        (
-            "r --scenario x.yaml --kind eth=lte",
-            "--kind eth: no such link was recorded; there are wifi",
-        ),
-        (
-            "r --kind wifi=lte",
-            "r: several files or a directory make no trace; allowed: one file, or",
-        ),
+        ("r --scenario x.yaml --kind wifi=6g", "--kind wifi=6g: allowed is LINK=KIND, with "),
+        ("r --scenario x.yaml --kind eth=lte", "--kind eth: no such link was recorded; there are"),
+        ("r --kind wifi=lte", "r: …allowed: one file, or"),
         ("there.yaml --kind wifi=lte", "--kind: a trace has no kind; allowed: with --scenario"),
-        (
-            "named --scenario x.yaml",
-            "link 'Home Wi-Fi': 'Home Wi-Fi' is no name of a link; allowed:",
-        ),
+        ("named --scenario x.yaml", "link 'Home Wi-Fi': 'Home Wi-Fi' is no name of a link"),
     ],
 )
 def test_what_cannot_be_imported_is_said(
@@ -172,7 +139,8 @@ def test_what_cannot_be_imported_is_said(
     Path("empty.pcap").write_bytes(b"")
     Path("begun.pcap").write_bytes(whole[:24])
     capture_test.download(Path("late.pcap"), handshake=False)
-    assert said in refused(capsys, *words.split())
+    shown = refused(capsys, *words.split())
+    assert all(part in shown for part in said.split("…"))
 
 
 def test_what_is_there_is_replaced_if_asked_for() -> None:

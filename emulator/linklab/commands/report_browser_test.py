@@ -18,6 +18,7 @@ from linklab.commands.cli import main
 from linklab.commands.report_test import HOSTILE, made
 from linklab.core import records
 from linklab.core.records import FILES, ClientRecord, QueueRecord
+from linklab.core.records_test import sampled
 from linklab.runs.time_series_test import EVENTS
 from linklab.scenario import Scenario
 
@@ -103,18 +104,7 @@ def runs(parent: Path, small: Scenario) -> None:
         for seed in (1, 2, 3):
             run_dir = made(parent, who, seed, small, 2 + slower + seed / 10)
             (run_dir / FILES[ClientRecord]).write_text(EVENTS)
-            sent = [
-                QueueRecord(
-                    t_s=step / 2,
-                    link="wifi",
-                    direction="down",
-                    sent_bytes=step * 250_000,
-                    queue_bytes=0,
-                    dropped_packets=0,
-                    lost_packets=0,
-                )
-                for step in range(1, 6)
-            ]
+            sent = [sampled(step / 2, "wifi", step * 250_000) for step in range(1, 6)]
             (run_dir / FILES[QueueRecord]).write_bytes(b"".join(map(records.line, sent)))
 
 

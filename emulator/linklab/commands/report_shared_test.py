@@ -3,35 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from linklab.commands.report_test import HOSTILE, made, page, words
-from linklab.report import vega
-from linklab.runs import summary
+from linklab.commands.report_test import HOSTILE, change, made, page, words
+from linklab.report.tables_shared_test import CALL
 from linklab.runs.shares import ClientFigures, ShareFigures
-from linklab.runs.traffic_figures import TrafficFigures
 from linklab.scenario import Scenario
 
-
-@pytest.fixture(autouse=True)
-def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library takes seconds to bundle, and is not what is tested."""
-    monkeypatch.setattr(vega, "javascript", lambda: "/* vega */")
-
-
-CALL = TrafficFigures(
-    flow=1,
-    link="wifi",
-    direction="up",
-    kind="call",
-    flowed_s=2.0,
-    goodput_bps=1e6,
-    lost_ratio=0.015,
-    delay_p50_s=0.01,
-    delay_p95_s=0.02,
-    delay_p99_s=0.03,
-)
+pytestmark = pytest.mark.usefixtures("no_library")
 
 
 def shared(
@@ -41,13 +20,10 @@ def shared(
     first = ClientFigures(1, "alg3", 2.0, 4e6, {"wifi": 1_000_000})
     second = ClientFigures(2, who, 5.0, rival_bps, {"wifi": 1_000_000})
     rates = {first.title: 4e6, second.title: rival_bps}
-    figures = replace(
-        summary.read(run_dir),
-        traffic=[CALL],
-        clients=[first, second],
-        shares={"wifi": ShareFigures(rates, 0.9)},
+    traffic = [replace(CALL, flow=1, link="wifi", lost_ratio=0.015)]
+    change(
+        run_dir, traffic=traffic, clients=[first, second], shares={"wifi": ShareFigures(rates, 0.9)}
     )
-    (run_dir / summary.FILE).write_bytes(msgspec.json.encode(figures))
 
 
 def test_others_on_the_links_are_shown_as_medians(tmp_path: Path, small: Scenario) -> None:

@@ -3,7 +3,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from linklab import scenario
@@ -13,7 +12,8 @@ from linklab.commands.conftest import printed
 from linklab.core import statistics
 from linklab.report import publication
 from linklab.report.publication import find as find_shipped
-from linklab.runs import job, loaded_runs_test
+from linklab.runs import loaded_runs_test
+from linklab.runs.job_test import JOB
 from linklab.runs.matrix import Campaign
 from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario
@@ -41,19 +41,11 @@ def ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def made(parent: Path, who: str, seed: int, of: Scenario, **versions: str) -> Path:
     """A run directory, of 2 s."""
-    run_dir = loaded_runs_test.made(parent, f"{of.name}-{who}-seed{seed}", of)
-    manifest = job.read(run_dir)
-    job.write(
-        msgspec.structs.replace(
-            manifest,
-            scenario=of.name,
-            client=who,
-            seed=seed,
-            versions={**manifest.versions, **versions},
-        ),
-        run_dir,
+    manifest = {"scenario": of.name, "client": who, "seed": seed}
+    name = f"{of.name}-{who}-seed{seed}"
+    return loaded_runs_test.made(
+        parent, name, of, **manifest, versions={**JOB.versions, **versions}
     )
-    return run_dir
 
 
 def verdicts(said: dict[str, Any]) -> list[tuple[str, int]]:

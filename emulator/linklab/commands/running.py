@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +27,18 @@ from linklab.runs.runner import Finished, RunRequest
 
 def settings(options: argparse.Namespace) -> Settings:
     """Returns what the options of `options.add_run` and `--parallel` say."""
-    return Settings(
-        place=options.place,
-        clock=options.clock,
-        out=options.out,
-        timeout=options.timeout,
-        parallel=getattr(options, "parallel", None),
-    )
+    return Settings(**_given(options, Settings))
 
 
 def run_options(options: argparse.Namespace) -> RunOptions:
     """Returns what the options of `add_run`, `add_server`, `add_energy_model` and `add_pcap` say."""
-    return RunOptions(
-        seed=options.seed,
-        shift=getattr(options, "shift", 0.0),
-        energy_model=getattr(options, "energy_model", None),
-        server=options.server,
-        server_restarts=options.server_restarts,
-        port=options.port,
-        share=options.share,
-        pcap=getattr(options, "pcap", None),
-        tls_keys=getattr(options, "tls_keys", False),
-    )
+    return RunOptions(**_given(options, RunOptions))
+
+
+def _given(options: argparse.Namespace, kind: type[Settings | RunOptions]) -> dict[str, Any]:
+    """Returns the options of a command that are fields of `kind`, which has their defaults."""
+    names = {one.name for one in fields(kind)}
+    return {name: value for name, value in vars(options).items() if name in names}
 
 
 class _Shown:

@@ -1,6 +1,5 @@
 """Tests locks.py."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,13 +42,3 @@ def test_a_lock_is_taken_once_and_again_when_it_is_closed(tmp_path: Path) -> Non
         assert not locks.try_to_take(second)
         first.close()
         assert locks.try_to_take(second)
-
-
-def test_no_other_module_locks_by_itself() -> None:
-    package = Path(locks.__file__).parents[1]
-    users = {
-        path.name
-        for path in package.rglob("*.py")
-        if re.search(r"\bfcntl\.flock\(", path.read_text())
-    }
-    assert users == {"locks.py"}

@@ -5,14 +5,6 @@ import pytest
 from linklab.core import paths
 
 
-def test_the_repository_is_where_it_should_be() -> None:
-    assert (paths.REPOSITORY / "emulator" / "linklab" / "core" / "paths.py").samefile(
-        paths.__file__
-    )
-    assert paths.PROFILES.is_dir()
-    assert paths.SERVER_CONFIGURATION.is_file()
-
-
 def test_the_most_special_setting_names_the_cache(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from linklab.core import records
-from linklab.core.link_state import LinkState
+from linklab.core.link_state import Direction, LinkState
 from linklab.core.records import (
     FILES,
     ClientRecord,
@@ -63,6 +64,19 @@ def test_what_is_no_record_is_named_by_file_and_line(tmp_path: Path) -> None:
         Tail(tmp_path, EventRecord).read()
 
 
+def sampled(
+    t_s: float, link: str, sent_bytes: int, direction: Direction = "down", **changed: Any
+) -> QueueRecord:
+    """Returns a sample of a queue in which no packet waits or is lost."""
+    counters = {"queue_bytes": 0, "dropped_packets": 0, "lost_packets": 0} | changed
+    return QueueRecord(t_s=t_s, link=link, direction=direction, sent_bytes=sent_bytes, **counters)
+
+
+def applied(t_s: float, late_s: float = 0.0) -> LinkRecord:
+    """Returns the state of a link that is applied late."""
+    return LinkRecord.of(LinkState(True, 1, 1, 0.0, 0.0, 0.0), t_s=t_s, late_s=late_s, link="wifi")
+
+
 NEW = {
     LinkRecord.of(
         LinkState(
@@ -81,15 +95,8 @@ NEW = {
     b'"up_rate_bps":8000000,"delay_s":0.01,"jitter_s":0.0,"loss_ratio":0.001,'
     b'"loss_burst_packets":1.0,"blackout":false,"hold_down":false,"hold_up":false,'
     b'"access_point":"","lease":0,"signal_dbm":-61.5,"carriers":1,"rrc":"connected"}',
-    QueueRecord(
-        t_s=0.5,
-        late_s=0.0,
-        link="lte",
-        direction="up",
-        sent_bytes=66,
-        queue_bytes=1,
-        dropped_packets=2,
-        lost_packets=3,
+    sampled(
+        0.5, "lte", 66, "up", queue_bytes=1, dropped_packets=2, lost_packets=3
     ): b'{"t_s":0.5,"late_s":0.0,"link":"lte","direction":"up","sent_bytes":66,"queue_bytes":1,'
     b'"dropped_packets":2,"lost_packets":3}',
     EventRecord(2.0, "wifi", "handover", "ap2"): b'{"t_s":2.0,"link":"wifi","kind":"handover",'
@@ -135,34 +142,10 @@ def test_lines_of_older_runs_are_read(kind: type[Record], written: str, tmp_path
 
 
 def test_a_run_directorys_files_come_in_the_order_of_time(tmp_path: Path) -> None:
-    link = {
-        "t_s": 0.0,
-        "late_s": 0.0,
-        "link": "wifi",
-        "up": True,
-        "down_rate_bps": 1,
-        "up_rate_bps": 1,
-        "delay_s": 0.0,
-        "loss_ratio": 0.0,
-        "jitter_s": 0.0,
-        "lease": 0,
-    }
-    queue = {
-        "t_s": 1.5,
-        "link": "wifi",
-        "direction": "down",
-        "sent_bytes": 1,
-        "queue_bytes": 0,
-        "dropped_packets": 0,
-        "lost_packets": 0,
-    }
-    for name, written in (
-        ("links.jsonl", link),
-        ("queues.jsonl", queue),
-        ("events.jsonl", EVENT),
-        ("client.jsonl", {"t_ns": 10**9, "event": "start", "links": []}),
-    ):
-        append(tmp_path / name, json.dumps(written) + "\n")
+    append(tmp_path / "links.jsonl", line(applied(0.0)))
+    append(tmp_path / "queues.jsonl", line(sampled(1.5, "wifi", 1)))
+    append(tmp_path / "events.jsonl", json.dumps(EVENT) + "\n")
+    append(tmp_path / "client.jsonl", '{"t_ns": 1000000000, "event": "start", "links": []}\n')
     found = list(read_all(tmp_path, shift_s=1.0))
     assert [type(record) for _, record in found] == [
         LinkRecord,
@@ -180,18 +163,8 @@ def test_a_run_directorys_files_come_in_the_order_of_time(tmp_path: Path) -> Non
 def test_a_links_state_counts_from_when_it_was_applied_and_what_was_noted_comes_first(
     tmp_path: Path,
 ) -> None:
-    link = {
-        "t_s": 2.0,
-        "link": "wifi",
-        "up": True,
-        "down_rate_bps": 1,
-        "up_rate_bps": 1,
-        "delay_s": 0.0,
-        "loss_ratio": 0.0,
-        "jitter_s": 0.0,
-    }
     for late_s in (0.0, 0.1):
-        append(tmp_path / "links.jsonl", json.dumps({**link, "late_s": late_s}) + "\n")
+        append(tmp_path / "links.jsonl", line(applied(2.0, late_s)))
     append(tmp_path / "events.jsonl", json.dumps({**EVENT, "t_s": 2.0}) + "\n")
     found = list(read_all(tmp_path))
     assert [type(record) for _, record in found] == [EventRecord, LinkRecord, LinkRecord]

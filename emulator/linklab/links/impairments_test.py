@@ -83,60 +83,31 @@ def test_every_key_is_written_with_its_unit() -> None:
 @pytest.mark.parametrize(
     ("wifi", "said"),
     [
-        ("impair_up: {loss: 101 %}", "x.yaml:4: links.wifi.impair_up.loss: '101 %' is out of"),
-        ("impair_up: {loss: 2}", "x.yaml:4: links.wifi.impair_up.loss: '2' "),
-        ("impair_up: {delay: 11 s}", "x.yaml:4: links.wifi.impair_up.delay: '11 s' is out of "),
-        ("impair_down: {}", "x.yaml:4: links.wifi.impair_down: impairs nothing; allowed: any of"),
-        ("impair_down: 3 %", "x.yaml:4: links.wifi.impair_down: must be a mapping"),
-        ("impair: {}", "x.yaml:4: links.wifi: unknown key 'impair'"),
-        (
-            "impair_up: {loss: 90 %, loss_burst: 2}",
-            "x.yaml:4: links.wifi.impair_up.loss: a loss of 0.9 with bursts of 2 packets; allowed",
-        ),
-        (
-            "impair_up: {reorder: 1 %}",
-            "x.yaml:4: links.wifi.impair_up.reorder: needs a delay, which the packets skip",
-        ),
-        (
-            "impair_up: {jitter: 1 ms}",
-            "x.yaml:4: links.wifi.impair_up.jitter: a jitter of 1 ms around no delay; needed",
-        ),
-        (
-            "impair_up: {delay: 1 s, jitter: 0.3 s}",
-            "x.yaml:4: links.wifi.impair_up.jitter: '0.3 s' is out of range; allowed: 0 s to 250",
-        ),
-        (
-            "impair_up: {delay: 1 s, jitter: 1 ms, distribution: paretto}",
-            "x.yaml:4: links.wifi.impair_up.distribution: no distribution is called 'paretto' "
-            "(did you mean 'pareto'?); allowed: normal, pareto, uniform, or another",
-        ),
-        (
-            "impair_down: {nat_udp: 30 s}",
-            "x.yaml:4: links.wifi.impair_down.nat_udp: a NAT belongs to the uplink; allowed: in im",
-        ),
-        ("impair_up: {mtu: 575 B}", "x.yaml:4: links.wifi.impair_up.mtu: '575 B' is out of range"),
-        (
-            "impair_up: {black_hole: true}",
-            "x.yaml:4: links.wifi.impair_up.black_hole: needs a size above which packets vanish",
-        ),
-        (
-            "impair_up: {police: 1 Mbit/s}",
-            "x.yaml:4: links.wifi.impair_up.police: needs the size of its bucket; needed: police_b",
-        ),
-        (
-            "impair_up: {police: 0 Mbit/s, police_burst: 1 MB}",
-            "x.yaml:4: links.wifi.impair_up.police: '0 Mbit/s' is too little to be a rate",
-        ),
-        (
-            "impair_up: {police: 100 kbit/s, police_burst: 7 MB}",
-            "x.yaml:4: links.wifi.impair_up.police_burst: 7 MB take too long at 100 kbit/s; allow",
-        ),
+        ("impair_up: {loss: 101 %}", ".impair_up.loss: '101 %' is out of"),
+        ("impair_up: {loss: 2}", ".impair_up.loss: '2' "),
+        ("impair_up: {delay: 11 s}", ".impair_up.delay: '11 s' is out of "),
+        ("impair_down: {}", ".impair_down: impairs nothing; allowed: any of"),
+        ("impair_down: 3 %", ".impair_down: must be a mapping"),
+        ("impair: {}", ": unknown key 'impair'"),
+        ("impair_up: {loss: 90 %, loss_burst: 2}", ".impair_up.loss: a loss of 0.9 with bursts"),
+        ("impair_up: {reorder: 1 %}", ".impair_up.reorder: needs a delay, which the packets skip"),
+        ("impair_up: {jitter: 1 ms}", ".impair_up.jitter: a jitter of 1 ms around no delay"),
+        ("impair_up: {delay: 1 s, jitter: 0.3 s}", ".impair_up.jitter: …allowed: 0 s to 250"),
+        ("impair_up: {delay: 1 s, jitter: 1 ms, distribution: paretto}", ".impair_up.distribution"),
+        ("impair_down: {nat_udp: 30 s}", ".impair_down.nat_udp: …allowed: in im"),
+        ("impair_up: {mtu: 575 B}", ".impair_up.mtu: '575 B' is out of range"),
+        ("impair_up: {black_hole: true}", ".impair_up.black_hole: needs a size above which"),
+        ("impair_up: {police: 1 Mbit/s}", ".impair_up.police: …needed: police_b"),
+        ("impair_up: {police: 0 Mbit/s, police_burst: 1 MB}", ".impair_up.police: '0 Mbit/s' is"),
+        ("impair_up: {police: 100 kbit/s, police_burst: 7 MB}", ".impair_up.police_burst: 7 MB"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_line_and_field(wifi: str, said: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario.parse(with_wifi(wifi), "x.yaml")
-    assert str(caught.value).startswith(said)
+    place, _, allowed = said.partition("…")
+    assert str(caught.value).startswith(f"x.yaml:4: links.wifi{place}")
+    assert allowed in str(caught.value)
 
 
 def test_an_event_is_checked_with_what_is_in_force() -> None:

@@ -44,7 +44,6 @@ def _flaws(about: About) -> Readings:
 
 INFO = Metric(
     "linklab_run_info",
-    "gauge",
     "Where the run happens and of what revision, and which way its payload goes.",
     _info,
     ("place", "revision", "direction"),
@@ -52,7 +51,6 @@ INFO = Metric(
 
 FLAWED = Metric(
     "linklab_run_flawed",
-    "gauge",
     "Whether the run's figures are not the scenario's, and why.",
     _flaws,
     ("why",),
@@ -60,21 +58,18 @@ FLAWED = Metric(
 
 ORDER = Metric[About](
     "linklab_run_algorithm_order",
-    "gauge",
     "The algorithm's place in lists of all.",
     lambda about: single(about.setting.order),
 )
 
 BEGAN = Metric[About](
     "linklab_run_began_timestamp_seconds",
-    "gauge",
     "When the run's scenario began, by the clock of Prometheus.",
     lambda about: single(about.setting.began_s),
 )
 
 ENDED = Metric[About](
     "linklab_run_ended_timestamp_seconds",
-    "gauge",
     "When the run ended, by the clock of Prometheus.",
     lambda about: single(about.ended_s),
 )

@@ -87,16 +87,21 @@ class Client:
         return min(1.0, (self._resumed_bytes + useful) / self._size_bytes)
 
 
-def _per_link(
+def _of_links(
+    name: str,
+    about: str,
     value: Callable[[ClientLinkMetrics], float | Distribution | None],
-) -> Callable[[Client], Readings]:
+    buckets: tuple[float, ...] = (),
+) -> Metric[Client]:
+    """Defines a metric of each link."""
+
     def read(client: Client) -> Readings:
-        for name, link in client.links.items() if client.has_begun else ():
+        for link_name, link in client.links.items() if client.has_begun else ():
             found = value(link)
             if found is not None:
-                yield (name,), found
+                yield (link_name,), found
 
-    return read
+    return Metric(name, about, read, ("link",), buckets)
 
 
 def _progress(client: Client) -> Readings:
@@ -104,60 +109,45 @@ def _progress(client: Client) -> Readings:
         yield (), client.progress_ratio
 
 
-_LINK = ("link",)
-
-RECEIVED = Metric(
+RECEIVED = _of_links(
     "multilink_received_bytes_total",
-    "counter",
     "Bytes of bodies that went over the link.",
-    _per_link(lambda link: link.arrived_bytes + link.late_bytes),
-    _LINK,
+    lambda link: link.arrived_bytes + link.late_bytes,
 )
 
-WASTED = Metric(
+WASTED = _of_links(
     "multilink_wasted_bytes_total",
-    "counter",
     "Bytes of bodies that came to no use.",
-    _per_link(lambda link: link.wasted_bytes + link.late_bytes),
-    _LINK,
+    lambda link: link.wasted_bytes + link.late_bytes,
 )
 
-REQUEST_SIZE = Metric(
+REQUEST_SIZE = _of_links(
     "multilink_request_size_bytes",
-    "histogram",
     "Sizes of range requests.",
-    _per_link(lambda link: Distribution(link.requests, link.requested_bytes)),
-    _LINK,
+    lambda link: Distribution(link.requests, link.requested_bytes),
     buckets=tuple(float((16 << 10) * 4**n) for n in range(9)),
 )
 
-IN_FLIGHT = Metric(
+IN_FLIGHT = _of_links(
     "multilink_requests_in_flight",
-    "gauge",
     "Range requests sent and not ended.",
-    _per_link(lambda link: link.in_flight),
-    _LINK,
+    lambda link: link.in_flight,
 )
 
-RTT = Metric(
+RTT = _of_links(
     "multilink_rtt_seconds",
-    "gauge",
     "Current round trip time of the link, queues included.",
-    _per_link(lambda link: link.rtt_s),
-    _LINK,
+    lambda link: link.rtt_s,
 )
 
-FAILOVERS = Metric(
+FAILOVERS = _of_links(
     "multilink_failovers_total",
-    "counter",
     "Times that the link lost its work to others.",
-    _per_link(lambda link: link.failovers),
-    _LINK,
+    lambda link: link.failovers,
 )
 
 PROGRESS = Metric(
     "multilink_download_progress_ratio",
-    "gauge",
     "Part of the download, or upload, that has arrived.",
     _progress,
 )

@@ -63,7 +63,6 @@ class Download:
 
 GOODPUT = Metric[Download](
     "linklab_download_goodput_bytes_per_second",
-    "gauge",
     "Payload that came over the link in the last second: by multilink's word, or of other programs "
     "by the link's counters, what was sent twice included.",
     Download.goodput_bytes_per_s,
@@ -72,7 +71,6 @@ GOODPUT = Metric[Download](
 
 PROGRESS = Metric[Download](
     "linklab_download_progress_ratio",
-    "gauge",
     "Part of the file that has arrived, by multilink's word or else by the links' counters.",
     lambda download: single(download.progress_ratio),
 )

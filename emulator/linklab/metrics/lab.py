@@ -85,7 +85,6 @@ def _events(lab: LabMetrics) -> Readings:
 
 EVENTS = Metric(
     "linklab_events_total",
-    "counter",
     "What happened to the links, by kind.",
     _events,
     ("link", "kind"),
@@ -93,14 +92,12 @@ EVENTS = Metric(
 
 LATENESS = Metric[LabMetrics](
     "linklab_lateness_seconds",
-    "gauge",
     "By how much the emulator came late at the worst in the last 5 seconds.",
     lambda lab: single(lab.lateness_s),
 )
 
 BUSY = Metric[LabMetrics](
     "linklab_busy_ratio",
-    "gauge",
     "Busy share of the emulator's core in the last second; 0 in virtual time.",
     lambda lab: single(lab.busy_ratio),
 )

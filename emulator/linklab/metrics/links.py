@@ -78,177 +78,152 @@ class AllLinkMetrics:
         return self.links.setdefault(name, LinkMetrics())
 
 
-def _per_link(value: Callable[[LinkMetrics], float | None]) -> Callable[[AllLinkMetrics], Readings]:
+def _of_links(
+    name: str, about: str, value: Callable[[LinkMetrics], float | None]
+) -> Metric[AllLinkMetrics]:
+    """Defines a metric of each link. Links without a value have no series."""
+
     def read(known: AllLinkMetrics) -> Readings:
-        for name, link in known.links.items():
+        for link_name, link in known.links.items():
             found = value(link)
             if found is not None:
-                yield (name,), found
+                yield (link_name,), found
 
-    return read
+    return Metric(name, about, read, ("link",))
 
 
-def _per_direction(
-    value: Callable[[LinkMetrics, str], float | None],
-) -> Callable[[AllLinkMetrics], Readings]:
+def _of_directions(
+    name: str, about: str, value: Callable[[LinkMetrics, str], float | None]
+) -> Metric[AllLinkMetrics]:
+    """Defines a metric of both directions of each link."""
+
     def read(known: AllLinkMetrics) -> Readings:
-        for name, link in known.links.items():
+        for link_name, link in known.links.items():
             for direction in DIRECTIONS:
                 found = value(link, direction)
                 if found is not None:
-                    yield (name, direction), found
+                    yield (link_name, direction), found
 
-    return read
-
-
-def _applied(value: Callable[[LinkRecord], float]) -> Callable[[AllLinkMetrics], Readings]:
-    """Returns the series of links whose state is known."""
-    return _per_link(lambda link: None if link.state is None else value(link.state))
+    return Metric(name, about, read, ("link", "direction"))
 
 
-def _counted(value: Callable[[QueueRecord], int]) -> Callable[[AllLinkMetrics], Readings]:
-    """Returns the series of a queue's counter, 0 before its first sample."""
+def _of_states(
+    name: str, about: str, value: Callable[[LinkRecord], float]
+) -> Metric[AllLinkMetrics]:
+    """Defines a metric of links whose state is known."""
+    return _of_links(name, about, lambda link: None if link.state is None else value(link.state))
+
+
+def _of_queues(
+    name: str, about: str, value: Callable[[QueueRecord], int]
+) -> Metric[AllLinkMetrics]:
+    """Defines a metric of a queue's counter, 0 before its first sample."""
 
     def of(link: LinkMetrics, direction: str) -> float:
         queue = link.directions[direction].queue
         return 0 if queue is None else value(queue)
 
-    return _per_direction(of)
+    return _of_directions(name, about, of)
 
 
 def _rate_bytes_per_s(link: LinkMetrics, direction: str) -> float | None:
     return None if link.state is None else link.state.rate_bps(direction) / 8
 
 
-_LINK = ("link",)
-_DIRECTION = ("link", "direction")
-
-RATE = Metric(
+RATE = _of_directions(
     "linklab_link_rate_bytes_per_second",
-    "gauge",
     "Rate of a direction of the link as emulated, headers included; 0 in an outage.",
-    _per_direction(_rate_bytes_per_s),
-    _DIRECTION,
+    _rate_bytes_per_s,
 )
 
-CAPACITY = Metric(
+CAPACITY = _of_directions(
     "linklab_link_capacity_bytes_per_second",
-    "gauge",
     "What a direction of the link could carry in the last second, headers included.",
-    _per_direction(lambda link, name: link.directions[name].last_second.per_second()[0]),
-    _DIRECTION,
+    lambda link, name: link.directions[name].last_second.per_second()[0],
 )
 
-USE = Metric(
+USE = _of_directions(
     "linklab_link_use_bytes_per_second",
-    "gauge",
     "What left a direction's queue in the same second, headers included.",
-    _per_direction(lambda link, name: link.directions[name].last_second.per_second()[1]),
-    _DIRECTION,
+    lambda link, name: link.directions[name].last_second.per_second()[1],
 )
 
-DELAY = Metric(
+DELAY = _of_states(
     "linklab_link_delay_seconds",
-    "gauge",
     "One-way delay of the link, queues excluded.",
-    _applied(lambda state: state.delay_s),
-    _LINK,
+    lambda state: state.delay_s,
 )
 
-LOSS = Metric(
+LOSS = _of_states(
     "linklab_link_loss_ratio",
-    "gauge",
     "Mean share of downlink packets that are lost.",
-    _applied(lambda state: state.lost_ratio("down")),
-    _LINK,
+    lambda state: state.lost_ratio("down"),
 )
 
-UP = Metric(
+UP = _of_states(
     "linklab_link_up",
-    "gauge",
     "Whether the link has a carrier.",
-    _applied(lambda state: float(state.up)),
-    _LINK,
+    lambda state: float(state.up),
 )
 
-CARRIERS = Metric(
+CARRIERS = _of_states(
     "linklab_link_carriers",
-    "gauge",
     "Aggregated carriers of an LTE link.",
-    _applied(lambda state: state.carriers),
-    _LINK,
+    lambda state: state.carriers,
 )
 
-QUEUE = Metric(
+QUEUE = _of_queues(
     "linklab_link_queue_bytes",
-    "gauge",
     "Bytes that wait in a direction of the link.",
-    _counted(lambda queue: queue.queue_bytes),
-    _DIRECTION,
+    lambda queue: queue.queue_bytes,
 )
 
-SENT = Metric(
+SENT = _of_queues(
     "linklab_link_sent_bytes_total",
-    "counter",
     "Bytes that left a direction's queue, headers included.",
-    _counted(lambda queue: queue.sent_bytes),
-    _DIRECTION,
+    lambda queue: queue.sent_bytes,
 )
 
-DROPPED = Metric(
+DROPPED = _of_queues(
     "linklab_link_dropped_packets_total",
-    "counter",
     "Packets that a direction's queue dropped.",
-    _counted(lambda queue: queue.dropped_packets),
-    _DIRECTION,
+    lambda queue: queue.dropped_packets,
 )
 
-MARKED = Metric(
+MARKED = _of_queues(
     "linklab_link_marked_packets_total",
-    "counter",
     "Packets that a direction's queue discipline marked as congested (ECN CE).",
-    _counted(lambda queue: (queue.discipline or {}).get(discipline.MARKED, 0)),
-    _DIRECTION,
+    lambda queue: (queue.discipline or {}).get(discipline.MARKED, 0),
 )
 
-DROPPED_EARLY = Metric(
+DROPPED_EARLY = _of_queues(
     "linklab_link_early_dropped_packets_total",
-    "counter",
     "Packets that a direction's queue discipline dropped before its queue was full.",
-    _counted(lambda queue: (queue.discipline or {}).get(discipline.DROPPED_EARLY, 0)),
-    _DIRECTION,
+    lambda queue: (queue.discipline or {}).get(discipline.DROPPED_EARLY, 0),
 )
 
-LOST = Metric(
+LOST = _of_queues(
     "linklab_link_lost_packets_total",
-    "counter",
     "Packets of a direction lost on the way, outages included.",
-    _counted(lambda queue: queue.lost_packets),
-    _DIRECTION,
+    lambda queue: queue.lost_packets,
 )
 
-HANDOVERS = Metric(
+HANDOVERS = _of_links(
     "linklab_link_handovers_total",
-    "counter",
     "Times that the link left an access point.",
-    _per_link(lambda link: link.handovers),
-    _LINK,
+    lambda link: link.handovers,
 )
 
-OUTAGE = Metric(
+OUTAGE = _of_links(
     "linklab_link_outage_seconds_total",
-    "counter",
     "Time in which nothing could pass, noticed by the client or not.",
-    _per_link(lambda link: link.outage_s),
-    _LINK,
+    lambda link: link.outage_s,
 )
 
-OUT = Metric(
+OUT = _of_links(
     "linklab_link_outage_ratio",
-    "gauge",
     "Share of the last second in which nothing could pass, noticed by the client or not.",
-    _per_link(lambda link: link.directions["down"].last_second.per_second()[2]),
-    _LINK,
+    lambda link: link.directions["down"].last_second.per_second()[2],
 )
 
 METRICS = declared(globals())

@@ -9,6 +9,7 @@ from linklab import scenario
 from linklab.core.frames import goodput_ratio
 from linklab.core.link_state import Direction
 from linklab.core.records import ClientRecord, QueueRecord, Record
+from linklab.core.records_test import sampled
 from linklab.lab.programs.terminal import Terminal, Window
 from linklab.metrics.manifest import new_metrics
 from linklab.runs.job import NOBODY, Job
@@ -32,15 +33,7 @@ def job(client: str | None, name: str | None = None) -> Job:
 
 
 def wifi(direction: Direction, sent_bytes: int) -> QueueRecord:
-    return QueueRecord(
-        t_s=1.0,
-        link="wifi",
-        direction=direction,
-        sent_bytes=sent_bytes,
-        queue_bytes=0,
-        dropped_packets=0,
-        lost_packets=0,
-    )
+    return sampled(1.0, "wifi", sent_bytes, direction)
 
 
 def told(made: Job, workload: str, *records: Record) -> dict[str, float]:

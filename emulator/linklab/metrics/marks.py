@@ -100,7 +100,6 @@ def _lasts(words: str) -> bool:
 
 OUT = Metric[Marks](
     "linklab_link_out",
-    "gauge",
     "Whether nothing can pass over the link, and what is the matter with it.",
     Marks.out,
     ("link", "what"),
@@ -108,7 +107,6 @@ OUT = Metric[Marks](
 
 CHANGED = Metric[Marks](
     "linklab_link_by_hand",
-    "gauge",
     "Whether a user has set a value of the link that the scenario does not have.",
     Marks.by_hand,
     ("link", "what"),

@@ -37,17 +37,23 @@ Readings = Iterable[tuple[tuple[str, ...], float | Distribution]]
 class Metric(Generic[S]):
     """Defines one metric.
 
-    `name` ends in the unit, by Prometheus' conventions. A counter's unit is followed by `_total`.
-    `labels` are those besides `RUN_LABELS`. `buckets` are the upper bounds of a histogram. `read`
+    `name` ends in the unit, by Prometheus' conventions. Of a counter, and of no other metric, it
+    ends in `_total`. `labels` are those besides `RUN_LABELS`. `buckets` are the upper bounds of a histogram. `read`
     yields the series from what is known of a run.
     """
 
     name: str
-    type: Literal["gauge", "counter", "histogram"]
     help: str
     read: Callable[[S], Readings]
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+
+    @property
+    def type(self) -> Literal["gauge", "counter", "histogram"]:
+        """The type in Prometheus' terms."""
+        if self.buckets:
+            return "histogram"
+        return "counter" if self.name.endswith("_total") else "gauge"
 
     @property
     def series(self) -> tuple[str, ...]:

@@ -26,7 +26,6 @@ def _changed(verdict: Verdict) -> Readings:
 
 MOVED = Metric[Verdict](
     "linklab_regression_moved_ratio",
-    "gauge",
     "How far a figure moved from its baseline, by the suite's bound: above 1 is worse, below -1 "
     "better.",
     _moved,
@@ -35,7 +34,6 @@ MOVED = Metric[Verdict](
 
 CHANGED = Metric[Verdict](
     "linklab_regression_changed_ratio",
-    "gauge",
     "A figure by its baseline, less 1.",
     _changed,
     ("suite", "figure"),

@@ -22,7 +22,7 @@ def _of_run(figure: RunFigure, gauge: Gauge) -> Metric[Results]:
         value = None if results is None else figure.of(results)
         return single(None if value is None else value / gauge.base)
 
-    return Metric(gauge.name, "gauge", gauge.help, read)
+    return Metric(gauge.name, gauge.help, read)
 
 
 def _received(results: Results) -> Readings:
@@ -32,7 +32,6 @@ def _received(results: Results) -> Readings:
 
 FAILED = Metric[Results](
     "linklab_run_failed",
-    "gauge",
     "Whether the run ended without figures.",
     lambda results: single(float(results is None)),
 )
@@ -59,7 +58,6 @@ def _sojourns(results: Results) -> Readings:
 
 SOJOURN = Metric(
     "linklab_run_link_sojourn_seconds",
-    "gauge",
     "Time that this share of the packets waited at most in a direction's queue.",
     _sojourns,
     ("link", "direction", "quantile"),
@@ -67,7 +65,6 @@ SOJOURN = Metric(
 
 RECEIVED = Metric(
     "linklab_run_link_received_bytes",
-    "gauge",
     "Payload that came over the link.",
     _received,
     ("link",),
@@ -87,7 +84,6 @@ def _of_workload(unit: str) -> Callable[[Results], Readings]:
 
 WORKLOAD = Metric(
     "linklab_run_workload_seconds",
-    "gauge",
     "A time of the run's player, page or other workload.",
     _of_workload("s"),
     ("figure",),
@@ -95,7 +91,6 @@ WORKLOAD = Metric(
 
 WORKLOAD_OCCURRENCES = Metric(
     "linklab_run_workload_occurrences",
-    "gauge",
     "What was counted of the run's player or other workload.",
     _of_workload(""),
     ("figure",),

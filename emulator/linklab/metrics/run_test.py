@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from linklab.core.frames import goodput_ratio
 from linklab.core.records import ClientRecord, EventRecord, LinkRecord, MachineRecord, QueueRecord
+from linklab.core.records_test import sampled
 from linklab.metrics import about
 from linklab.metrics.about import Setting
 from linklab.metrics.run import CATALOGUE, RunLabels, RunMetrics, families
@@ -53,15 +54,7 @@ STATE = LinkRecord(
 )
 
 
-QUEUE = QueueRecord(
-    t_s=0.5,
-    link="lte",
-    direction="down",
-    sent_bytes=100,
-    queue_bytes=20,
-    dropped_packets=3,
-    lost_packets=4,
-)
+QUEUE = sampled(0.5, "lte", 100, queue_bytes=20, dropped_packets=3, lost_packets=4)
 
 
 def state(t_s: float, **changed: Any) -> LinkRecord:

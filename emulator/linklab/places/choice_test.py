@@ -152,9 +152,7 @@ def test_what_an_emulated_processor_cannot_do(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(PlaceError, match="^the guest place .*: qemu-system-x86_64 is missing$"):
         choice.choose("guest", "auto")
     monkeypatch.setenv(choice.PROCESSOR, "arm64")
-    with pytest.raises(
-        PlaceError, match="^LINKLAB_PROCESSOR=arm64; allowed: auto, native, emulated"
-    ):
+    with pytest.raises(PlaceError, match="^LINKLAB_PROCESSOR=arm64; allowed: auto, native,"):
         choice.choose("guest", "auto")
     monkeypatch.setenv(choice.PROCESSOR, "native")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")

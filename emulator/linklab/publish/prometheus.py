@@ -357,7 +357,9 @@ def publish(
         )
         new: dict[str, Slot] = {}
         for run, start_s in zip(fresh, starts, strict=True):
-            label = _unused(run.label, {slot.run for slot in (*given, *new.values())})
+            taken = {slot.run for slot in (*given, *new.values())}
+            candidates = (run.label, *(f"{run.label}-{n}" for n in range(2, len(taken) + 3)))
+            label = next(one for one in candidates if one not in taken)
             new[run.digest] = Slot(label, run.digest, start_s, start_s + _seconds(run))
         slots = known | new
         if output is not None:
@@ -432,11 +434,6 @@ def _url(grafana: str, uid: str, slots: Sequence[Slot], **variables: str) -> str
     asked["from"] = f"{min(slot.start_s for slot in slots)}000"
     asked["to"] = f"{max(slot.end_s for slot in slots) + 1}000"
     return f"{grafana.rstrip('/')}/d/{uid}?{urllib.parse.urlencode(asked)}"
-
-
-def _unused(label: str, taken: set[str]) -> str:
-    candidates = (label, *(f"{label}-{n}" for n in range(2, len(taken) + 3)))
-    return next(one for one in candidates if one not in taken)
 
 
 def _text_of(runs: Iterable[FinishedRun], slots: Mapping[str, Slot]) -> bytes:

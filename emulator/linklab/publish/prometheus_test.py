@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linklab.core.records import line
+from linklab.core.records_test import sampled
 from linklab.publish.prometheus import (
     LEAST_AGE_S,
     LEDGER,
@@ -27,8 +30,9 @@ from linklab.publish.prometheus import (
     overviews,
     publish,
 )
-from linklab.runs import beside_baseline
+from linklab.runs import beside_baseline, job
 from linklab.runs.beside_baseline import BesideBaseline, Movement
+from linklab.runs.job_test import JOB
 
 NOW_S = 1_800_000_000.0
 SCENARIO = """name: small
@@ -37,25 +41,7 @@ links:
   wifi: {down: 60 Mbit/s, up: 20 Mbit/s, rtt: 10 ms}
   lte: {down: 40 Mbit/s, up: 10 Mbit/s, rtt: 40 ms}
 """
-MANIFEST = {
-    "format": 1,
-    "scenario": "small",
-    "contestant": "alg3",
-    "command": None,
-    "seed": 1,
-    "place": "guest",
-    "clock": "virtual",
-    "reason": "",
-    "shift_s": 0.0,
-    "started_at": "2026-11-21T06:19:34+00:00",
-    "payload": "",
-    "payload_sha256": "",
-    "multilink": "",
-    "certificate_authority": "",
-    "certificate": "",
-    "key": "",
-    "versions": {},
-}
+MANIFEST = msgspec.structs.replace(JOB, seed=1, started_at="2026-11-21T06:19:34+00:00")
 CLIENT = {
     "algorithm": "alg3",
     "outcome": "complete",
@@ -69,21 +55,12 @@ def run_dir(path: Path, **changed: object) -> Path:
     """A run of 2.3 s that came to its figures."""
     path.mkdir(parents=True)
     (path / "scenario.yaml").write_text(SCENARIO)
-    (path / "run.json").write_text(json.dumps({**MANIFEST, **changed}))
+    job.write(msgspec.structs.replace(MANIFEST, **changed), path)
     (path / "client.json").write_text(json.dumps(CLIENT))
     (path / "outcome.json").write_text(
         json.dumps({"exit_code": 0, "elapsed_ns": 1, "received_bytes": {}, "output_bytes": 1})
     )
-    queue = {
-        "t_s": 2.3,
-        "link": "wifi",
-        "direction": "down",
-        "sent_bytes": 7,
-        "queue_bytes": 0,
-        "dropped_packets": 0,
-        "lost_packets": 0,
-    }
-    (path / "queues.jsonl").write_text(json.dumps(queue) + "\n")
+    (path / "queues.jsonl").write_bytes(line(sampled(2.3, "wifi", 7)))
     return path
 
 

@@ -33,7 +33,3 @@ def test_a_file_has_no_inline_code_and_writes_no_markup(path: str) -> None:
     if path == "/":
         assert not re.search(r"\son\w+=|\sstyle=|<script>|javascript:", text)
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
-
-
-def test_the_whole_page_is_small() -> None:
-    assert sum(len(one.content) for one in files().values()) < 100_000

@@ -298,7 +298,9 @@ class LiveLab:
                 f"next after {time.monotonic() - began - figures.download_s:.1f} s",
                 file=sys.stderr,
             )
-        self._keep(run_dir)
+        self._kept.append(run_dir)
+        if len(self._kept) > KEPT_RUNS:
+            shutil.rmtree(self._kept.popleft(), ignore_errors=True)
         return error
 
     def _record(self, request: RunRequest, run_dir: Path) -> None:
@@ -346,11 +348,6 @@ class LiveLab:
         elif self._behind and not behind:
             print("linklab: the machine keeps up again", file=sys.stderr)
         self._behind = behind
-
-    def _keep(self, run_dir: Path) -> None:
-        self._kept.append(run_dir)
-        if len(self._kept) > KEPT_RUNS:
-            shutil.rmtree(self._kept.popleft(), ignore_errors=True)
 
 
 def _figures(run_dir: Path, error: str | None) -> tuple[RunFigures | None, str | None]:

@@ -16,6 +16,7 @@ import pytest
 
 from linklab import scenario
 from linklab.core.records import FILES, EventRecord, MachineRecord, QueueRecord, line
+from linklab.core.records_test import sampled
 from linklab.lab.network.services import Origin, Outside
 from linklab.lab.player import control
 from linklab.lab.player.control import FILE, Command
@@ -342,17 +343,7 @@ def test_it_says_loudly_when_the_machine_cannot_keep_up_and_not_before_a_figure_
         return capsys.readouterr().err
 
     def late(t_s: float, late_s: float) -> str:
-        sampled = QueueRecord(
-            t_s=t_s,
-            late_s=late_s,
-            link="wifi",
-            direction="down",
-            sent_bytes=0,
-            queue_bytes=0,
-            dropped_packets=0,
-            lost_packets=0,
-        )
-        return happens(queues, sampled)
+        return happens(queues, sampled(t_s, "wifi", 0, late_s=late_s))
 
     assert late(1.0, 0.1) == ""  # An idle core, and 100 ms of a whole download.
     said = late(2.0, 0.3)

@@ -10,7 +10,8 @@ import msgspec
 from linklab import scenario
 from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS
-from linklab.core.records import ClientRecord, EventRecord, LinkRecord, QueueRecord, Record
+from linklab.core.records import ClientRecord, EventRecord, LinkRecord, Record
+from linklab.core.records_test import sampled
 from linklab.metrics.manifest import new_metrics
 from linklab.models.events import Event, in_words
 from linklab.realtime.plan import AHEAD_S, LinkPlan
@@ -58,18 +59,8 @@ class Seen:
     def queues(self, t_s: float, sent_bytes: int, queue_bytes: int = 0, lost: int = 0) -> None:
         for link in self.scenario.links:
             for direction in DIRECTIONS:
-                self.take(
-                    t_s,
-                    QueueRecord(
-                        t_s=t_s,
-                        link=link,
-                        direction=direction,
-                        sent_bytes=sent_bytes,
-                        queue_bytes=queue_bytes,
-                        dropped_packets=0,
-                        lost_packets=lost,
-                    ),
-                )
+                counters = {"queue_bytes": queue_bytes, "lost_packets": lost}
+                self.take(t_s, sampled(t_s, link, sent_bytes, direction, **counters))
 
 
 def test_a_reader_gets_all_once_and_then_what_is_new() -> None:
@@ -128,10 +119,7 @@ def test_how_a_link_is_impaired_now() -> None:
     for words in ("impair_up.loss 1 %, impair_up.in_order false", "impair_up.loss 2 %"):
         seen.take(1.0, EventRecord(1.0, "wifi", "live", words))
     now = seen.view.now()["links"]["wifi"]
-    assert now["impaired"] == {
-        "impair_down": {},
-        "impair_up": {"loss": "2 %", "in_order": "false"},
-    }
+    assert now["impaired"] == {"impair_down": {}, "impair_up": {"loss": "2 %", "in_order": "false"}}
     assert now["by_hand"] == ["impair_up.in_order false", "impair_up.loss 2 %"]
 
 

@@ -157,9 +157,7 @@ def test_what_a_link_of_ipv6_alone_cannot_reach_is_said_at_the_start(
     small: Scenario, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mixed, both = (with_families(small, (4, 6), lte) for lte in ((6,), (4, 6)))
-    with pytest.raises(
-        ValueError, match=r"--outside: lte has IPv6 only, .* by IPv4 only; needed: "
-    ):
+    with pytest.raises(ValueError, match=r"--outside: lte has IPv6 only, .* by IPv4 only; needed:"):
         wanted([], True, None, mixed, "guest")
     assert wanted([], True, None, both, "guest").resolver is not None
     monkeypatch.setattr(way_outside, "_require_answer", lambda *_: None)

@@ -73,12 +73,9 @@ def _entry(checked: Sequence[CheckedCell], scenario: str, algorithm: str) -> Tex
     cells = [one for one in checked if one.cell[:2] == (scenario, algorithm)]
     if not cells:
         return Text("")
-    worst = max(cells, key=lambda one: (_rank(one.status), change(one) or 0.0))
+    ranks = (Status.SAME, Status.BETTER, Status.ERROR, Status.WORSE)
+    worst = max(cells, key=lambda one: (ranks.index(one.status), change(one) or 0.0))
     return Text(f"{_percent(worst)}{_MARKS[worst.status] or ' '}", _STYLES[worst.status])
-
-
-def _rank(status: Status) -> int:
-    return (Status.SAME, Status.BETTER, Status.ERROR, Status.WORSE).index(status)
 
 
 def change(one: CheckedCell) -> float | None:

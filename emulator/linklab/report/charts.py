@@ -50,6 +50,19 @@ def _n(field: str, title: str | None = None, **more: Any) -> dict[str, Any]:
     return {"field": field, "type": "nominal", "title": title, **more}
 
 
+def _layer(field: str, mark: Mapping[str, Any], **encoding: Any) -> Spec:
+    """Returns a layer of the values that have `field`."""
+    return {
+        "transform": [{"filter": f"isValid(datum.{field})"}],
+        "mark": mark,
+        "encoding": encoding,
+    }
+
+
+def _point(size: int, opacity: float) -> dict[str, Any]:
+    return {"type": "point", "filled": True, "size": size, "opacity": opacity}
+
+
 def times(
     runs: Mapping[str, Sequence[tuple[int, float]]], intervals: Mapping[str, Interval | None]
 ) -> Spec:
@@ -67,29 +80,26 @@ def times(
     seconds = [s for found in runs.values() for _, s in found]
     scale = _scale(seconds)
     tooltip = [_n("client", "client"), _q("median", "median, s")]
-    bars = {
-        "transform": [{"filter": "isValid(datum.low)"}],
-        "mark": {"type": "bar", "height": 16, "opacity": 0.25, "color": "#7a7a8c"},
-        "encoding": {
-            "x": _q("low", "download, s", scale=scale),
-            "x2": {"field": "high"},
-            "tooltip": [*tooltip, _q("low", "from"), _q("high", "to")],
-        },
-    }
-    points = {
-        "transform": [{"filter": "isValid(datum.s)"}],
-        "mark": {"type": "point", "filled": True, "size": 36, "opacity": 0.65},
-        "encoding": {
-            "x": _q("s", "download, s", scale=scale),
-            "color": {"value": "#3b82c4"},
-            "tooltip": [_n("client", "client"), _q("seed", "seed"), _q("s", "download, s")],
-        },
-    }
-    medians = {
-        "transform": [{"filter": "isValid(datum.median)"}],
-        "mark": {"type": "tick", "thickness": 3, "size": 18, "color": "#d4483b"},
-        "encoding": {"x": _q("median", "download, s", scale=scale), "tooltip": tooltip},
-    }
+    bars = _layer(
+        "low",
+        {"type": "bar", "height": 16, "opacity": 0.25, "color": "#7a7a8c"},
+        x=_q("low", "download, s", scale=scale),
+        x2={"field": "high"},
+        tooltip=[*tooltip, _q("low", "from"), _q("high", "to")],
+    )
+    points = _layer(
+        "s",
+        _point(36, 0.65),
+        x=_q("s", "download, s", scale=scale),
+        color={"value": "#3b82c4"},
+        tooltip=[_n("client", "client"), _q("seed", "seed"), _q("s", "download, s")],
+    )
+    medians = _layer(
+        "median",
+        {"type": "tick", "thickness": 3, "size": 18, "color": "#d4483b"},
+        x=_q("median", "download, s", scale=scale),
+        tooltip=tooltip,
+    )
     y = _n("client", sort=list(runs), axis={"labelLimit": 130, "ticks": False, "domain": False})
     is_known = any(one is not None for one in intervals.values())
     return _spec(
@@ -125,44 +135,34 @@ def energies(runs: Mapping[str, Sequence[tuple[int, float, float]]]) -> Spec:
     drawn = [joules for found in runs.values() for _, _, joules in found]
     upward = _scale(drawn)
     color = {**_n("client", sort=list(runs)), "legend": {**_LEGEND, "columns": 3}}
-    tooltip = [_n("client", "client"), _q("ms", "median, s"), _q("mj", "median, J")]
+    of_run = [_n("client", "client"), _q("seed", "seed"), _q("s", "download, s"), _q("j", "J")]
+    of_client = [_n("client", "client"), _q("ms", "median, s"), _q("mj", "median, J")]
     return _spec(
         values,
         _SERIES + 60,
         layer=[
-            {
-                "transform": [{"filter": "isValid(datum.fs)"}],
-                "mark": {"type": "line", "color": "#8a8f99", "strokeDash": [4, 3]},
-                "encoding": {
-                    "x": _q("fs", "download, s", scale=scale),
-                    "y": _q("fj", "J", scale=upward),
-                },
-            },
-            {
-                "transform": [{"filter": "isValid(datum.s)"}],
-                "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.45},
-                "encoding": {
-                    "x": _q("s", "download, s"),
-                    "y": _q("j", "J"),
-                    "color": color,
-                    "tooltip": [
-                        _n("client", "client"),
-                        _q("seed", "seed"),
-                        _q("s", "download, s"),
-                        _q("j", "J"),
-                    ],
-                },
-            },
-            {
-                "transform": [{"filter": "isValid(datum.ms)"}],
-                "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
-                "encoding": {
-                    "x": _q("ms", "download, s"),
-                    "y": _q("mj", "J"),
-                    "color": color,
-                    "tooltip": tooltip,
-                },
-            },
+            _layer(
+                "fs",
+                {"type": "line", "color": "#8a8f99", "strokeDash": [4, 3]},
+                x=_q("fs", "download, s", scale=scale),
+                y=_q("fj", "J", scale=upward),
+            ),
+            _layer(
+                "s",
+                _point(22, 0.45),
+                x=_q("s", "download, s"),
+                y=_q("j", "J"),
+                color=color,
+                tooltip=of_run,
+            ),
+            _layer(
+                "ms",
+                _point(130, 1),
+                x=_q("ms", "download, s"),
+                y=_q("mj", "J"),
+                color=color,
+                tooltip=of_client,
+            ),
         ],
     )
 
@@ -236,7 +236,6 @@ def loads(clients: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> Spec
     y = _n("client", sort=list(clients), axis={"labelLimit": 130, "ticks": False, "domain": False})
     beside = {"field": "p", "sort": list(PROCESSES)}
     color = {**_n("p"), "scale": _of_processes(PROCESSES), "legend": _LEGEND}
-    middles = [{"filter": "isValid(datum.median)"}]
     tooltip = [
         _n("client", "client"),
         _n("p", "process"),
@@ -249,28 +248,25 @@ def loads(clients: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> Spec
         2 * _ROW * len(clients) + 70,
         encoding={"y": y, "yOffset": beside, "color": color},
         layer=[
-            {
-                "transform": middles,
-                "mark": {"type": "bar", "opacity": 0.3},
-                "encoding": {
-                    "x": _q("low", "% of a core"),
-                    "x2": {"field": "high"},
-                    "tooltip": tooltip,
-                },
-            },
-            {
-                "transform": [{"filter": "isValid(datum.v)"}],
-                "mark": {"type": "point", "filled": True, "size": 30, "opacity": 0.65},
-                "encoding": {
-                    "x": _q("v", "% of a core"),
-                    "tooltip": [_q("v", "median of a run, %")],
-                },
-            },
-            {
-                "transform": middles,
-                "mark": {"type": "tick", "thickness": 3, "size": 18},
-                "encoding": {"x": _q("median", "% of a core"), "tooltip": tooltip},
-            },
+            _layer(
+                "median",
+                {"type": "bar", "opacity": 0.3},
+                x=_q("low", "% of a core"),
+                x2={"field": "high"},
+                tooltip=tooltip,
+            ),
+            _layer(
+                "v",
+                _point(30, 0.65),
+                x=_q("v", "% of a core"),
+                tooltip=[_q("v", "median of a run, %")],
+            ),
+            _layer(
+                "median",
+                {"type": "tick", "thickness": 3, "size": 18},
+                x=_q("median", "% of a core"),
+                tooltip=tooltip,
+            ),
         ],
     )
 
@@ -382,11 +378,8 @@ def _of_links(scenario: Scenario, used: Collection[str]) -> dict[str, Any]:
 
 def _rates(field: str, color: Mapping[str, Any], **mark: Any) -> dict[str, Any]:
     """Returns a layer with a line of rates over time."""
-    return {
-        "transform": [{"filter": f"isValid(datum.{field})"}],
-        "mark": {"type": "line", "interpolate": "step-after", "clip": True, **mark},
-        "encoding": {"x": _q("t", "s"), "y": _q(field, "Mbit/s"), "color": color},
-    }
+    line = {"type": "line", "interpolate": "step-after", "clip": True, **mark}
+    return _layer(field, line, x=_q("t", "s"), y=_q(field, "Mbit/s"), color=color)
 
 
 def _median(several: Sequence[TimeSeries], step_s: float) -> TimeSeries:
@@ -429,11 +422,7 @@ def requests(scenario: Scenario, ranges: Sequence[Range]) -> Spec:
             "x2": {"field": "e"},
             "y": _q("a", "place in the file, MB"),
             "y2": {"field": "b"},
-            "color": {
-                **_n("l"),
-                "scale": _links(scenario, {one.link for one in ranges}),
-                "legend": _LEGEND,
-            },
+            "color": _of_links(scenario, {one.link for one in ranges}),
             "strokeDash": {
                 **_n("o"),
                 "scale": {

@@ -28,7 +28,7 @@ from linklab.runs.one_window import in_one_window
 from linklab.runs.process_figures import ONCE_A_SECOND, Usage
 from linklab.runs.run_figures import ProcessFigures, RunFigures
 from linklab.runs.time_series import Range, TimeSeries
-from linklab.runs.workload_figures import WorkloadFigure, of_workload
+from linklab.runs.workload_figures import of_workload
 from linklab.scenario import Scenario
 
 _COLUMNS = figures_in(lambda one: one.page)
@@ -382,38 +382,38 @@ def _process_rows(group: Group) -> list[dict[str, Any]]:
 
 def _queue_rows(group: Group) -> list[dict[str, Any]]:
     """Returns the figures of the queues that had packets, medians over runs."""
-    found: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    found: dict[tuple[str, ...], list[dict[str, float]]] = {}
     for client, runs in group.runs.items():
         for run in runs:
             for link, queues in ((run.figures and run.figures.queues) or {}).items():
                 for direction, one in queues.items():
                     if one.sojourn is not None:
                         found.setdefault((client, link, direction), []).append(one.flat())
-    return [
-        {
-            "client": client,
-            "link": link,
-            "direction": direction,
-            **{name: _median(one.get(name) for one in known) for name in queue_figures.NAMES},
-        }
-        for (client, link, direction), known in found.items()
-    ]
+    return _medians(("client", "link", "direction"), queue_figures.NAMES, found)
 
 
 def _traffic_rows(group: Group) -> list[dict[str, Any]]:
     """Returns the figures of the flows of other hosts, medians over runs."""
-    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    found: dict[tuple[str, ...], list[dict[str, float]]] = {}
     for client, runs in group.runs.items():
         for run in runs:
             for one in (run.figures and run.figures.traffic) or []:
                 found.setdefault((client, one.title), []).append(one.flat())
+    return _medians(("client", "flow"), traffic_figures.NAMES, found)
+
+
+def _medians(
+    titles: tuple[str, ...],
+    names: Iterable[str],
+    found: Mapping[tuple[str, ...], Sequence[Mapping[str, float]]],
+) -> list[dict[str, Any]]:
+    """Returns a row for each key of `found`: its parts by title, and the median of each figure."""
     return [
         {
-            "client": client,
-            "flow": flow,
-            **{name: _median(one.get(name) for one in known) for name in traffic_figures.NAMES},
+            **dict(zip(titles, key, strict=True)),
+            **{name: _median(one.get(name) for one in known) for name in names},
         }
-        for (client, flow), known in found.items()
+        for key, known in found.items()
     ]
 
 
@@ -520,16 +520,11 @@ def _row(group: Group, client: str, interval: Interval | None) -> dict[str, Any]
         "figures": [_cell(figure, column, figures) for figure, column in _COLUMNS],
         "energy": _median(energies if len(_models(group)) == 1 else []),
         "own": [
-            _own_cell(figure, [one.workload.get(key) for one in figures if one.workload])
+            "-" if median is None else figure.text(median)
             for key, figure in of_workload(group.scenario.workload.name).items()
+            for median in [_median(one.workload.get(key) for one in figures if one.workload)]
         ],
     }
-
-
-def _own_cell(figure: WorkloadFigure, values: Iterable[float | None]) -> str:
-    """Returns the median of a workload's own figure as text, "-" if no run has it."""
-    median = _median(values)
-    return "-" if median is None else figure.text(median)
 
 
 def _cell(figure: RunFigure, column: Column, runs: Sequence[RunFigures]) -> tuple[str, str]:

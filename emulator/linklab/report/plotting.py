@@ -225,13 +225,11 @@ def _plot(
         styles=link_styles({link: kinds[link] for link in link_series}),
         panels=_panels(link_series.values(), down, up),
         outages=[outage for one in link_series.values() for outage in one.outages],
-        marks=sorted((mark for one in link_series.values() for mark in one.marks), key=_when),
+        marks=sorted(
+            (mark for one in link_series.values() for mark in one.marks), key=lambda mark: mark.t_s
+        ),
         finishes_s={what: t_s for what, t_s in finishes_s.items() if math.isfinite(t_s)},
     )
-
-
-def _when(mark: Mark) -> float:
-    return mark.t_s
 
 
 def envelope(series: Series, end_s: float, columns: int) -> tuple[list[float], list[float]]:

@@ -1,6 +1,6 @@
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import correlation
@@ -45,6 +45,13 @@ statements:
 """
 
 
+def paper(*statements: str) -> Publication:
+    """A publication of these statements, which it calls its source."""
+    lines = "".join(f"  - {{source: s, {one}}}\n" for one in statements)
+    head = "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
+    return publication.parse(head + lines, "x.yaml")
+
+
 @pytest.fixture(scope="module")
 def stated() -> Publication:
     return publication.parse(TEXT, "x.yaml")
@@ -87,8 +94,13 @@ def checked(stated: Publication, runs: list[LoadedRun]) -> list[CheckedStatement
     return reproduction.check(stated, reproduction.by_cell(runs))
 
 
-def test_each_statement_has_its_verdict(stated: Publication) -> None:
-    found = checked(stated, runs())
+@pytest.fixture(scope="module")
+def found(stated: Publication) -> list[CheckedStatement]:
+    """The statements checked by `runs`. Intervals take a second."""
+    return checked(stated, runs())
+
+
+def test_each_statement_has_its_verdict(found: list[CheckedStatement]) -> None:
     assert [(one.verdict, one.measured) for one in found] == [
         ("holds", 21.0),
         ("fails", 11.0),
@@ -107,14 +119,11 @@ def test_each_statement_has_its_verdict(stated: Publication) -> None:
 def test_a_sum_is_of_all_its_parts() -> None:
     """The rates are 100, 20 and 50 Mbit/s."""
     parts = "each: [ts], of: alg3, to_sum: [naive, single-lte]"
-    stated = publication.parse(
-        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
-        f"  - {{metric: goodput, source: s, {parts}, is: more}}\n"
-        f"  - {{metric: goodput, source: s, {parts}, difference: 30 Mbit/s, within: 1 kbit/s}}\n"
-        f"  - {{metric: download, source: s, {parts}, ratio: 15 %, within: 1 %}}\n"
-        "  - {metric: goodput, source: s, each: [ts], of: single-lte, to_sum: [naive, alg3],\n"
-        "     is: more}\n",
-        "x.yaml",
+    stated = paper(
+        f"metric: goodput, {parts}, is: more",
+        f"metric: goodput, {parts}, difference: 30 Mbit/s, within: 1 kbit/s",
+        f"metric: download, {parts}, ratio: 15 %, within: 1 %",
+        "metric: goodput, each: [ts], of: single-lte, to_sum: [naive, alg3], is: more",
     )
     found = checked(
         stated, [run("alg3", 1, 10.0), run("naive", 1, 50.0), run("single-lte", 1, 20.0)]
@@ -137,12 +146,10 @@ def costing(run: LoadedRun, radios_j: float, window_s: float) -> LoadedRun:
 
 def test_compared_clients_pay_the_phone_for_the_same_time() -> None:
     """alg3's radios draw 2 J and sleep after 5 s; the others' draw more, and sleep later."""
-    stated = publication.parse(
-        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
-        "  - {metric: energy, source: s, each: [ts], of: alg3, to: [naive], is: less}\n"
-        "  - {metric: energy, source: s, each: [ts], of: alg3, to: [naive, single-lte], is: less}\n"
-        "  - {metric: energy, source: s, within: 1 %, values: {ts: {alg3: 7 J}}}\n",
-        "x.yaml",
+    stated = paper(
+        "metric: energy, each: [ts], of: alg3, to: [naive], is: less",
+        "metric: energy, each: [ts], of: alg3, to: [naive, single-lte], is: less",
+        "metric: energy, within: 1 %, values: {ts: {alg3: 7 J}}",
     )
     paid = [
         costing(run("alg3", 1, 4.0), 2.0, 5.0),
@@ -161,12 +168,8 @@ def test_compared_clients_pay_the_phone_for_the_same_time() -> None:
 
 
 def test_the_goodput_of_bursts_is_the_payload_by_their_length() -> None:
-    stated = publication.parse(
-        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
-        "  - {metric: burst-goodput, source: s, each: [ts], of: alg3, to: [naive], ratio: 50 %,"
-        " within: 1 %}\n",
-        "x.yaml",
-    )
+    pair = "each: [ts], of: alg3, to: [naive]"
+    stated = paper(f"metric: burst-goodput, {pair}, ratio: 50 %, within: 1 %")
     both = [costing(run("alg3", 1, 4.0), 2.0, 5.0), costing(run("naive", 1, 5.0), 2.0, 5.0)]
     assert [one.verdict for one in checked(stated, both)] == ["no runs"], "no times of packets"
     known = [
@@ -180,27 +183,15 @@ def test_the_goodput_of_bursts_is_the_payload_by_their_length() -> None:
 
 
 def test_a_difference_is_of_the_best_of_the_others() -> None:
-    (found,) = checked(
-        publication.parse(
-            "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
-            "  - {metric: download, source: s, each: [ts], of: naive, to: [alg3, single-lte],"
-            " difference: 41 s, within: 2 s}\n",
-            "x.yaml",
-        ),
-        runs(),
-    )
+    others = "each: [ts], of: naive, to: [alg3, single-lte]"
+    stated = paper(f"metric: download, {others}, difference: 41 s, within: 2 s")
+    (found,) = checked(stated, runs())
     assert (found.verdict, found.measured, found.error) == ("holds", 51 - 11, -1)
 
 
 def test_of_a_range_there_is_no_error() -> None:
-    (found,) = checked(
-        publication.parse(
-            "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
-            "  - {metric: efficiency, source: s, values: {ts: {alg3: 80 % to 90 %}}}\n",
-            "x.yaml",
-        ),
-        runs(),
-    )
+    stated = paper("metric: efficiency, values: {ts: {alg3: 80 % to 90 %}}")
+    (found,) = checked(stated, runs())
     assert (found.verdict, found.error) == ("holds", None)
     assert found.measured == pytest.approx(9 / 11)
     assert "  efficiency: 1 of 1 values" in shown([found]).splitlines()
@@ -213,12 +204,9 @@ def looked_at(load: float) -> dict[str, dict[str, ProcessFigures]]:
 
 
 def test_processor_load_is_of_the_real_clock_alone() -> None:
-    stated = publication.parse(
-        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
-        "  - {metric: cpu-median, source: s, each: [ts], of: alg3, to: [naive], ratio: 50 %,"
-        " within: 10 %}\n"
-        "  - {metric: memory, source: s, values: {ts: {alg3: 15000 kB}}, within: 1 %}\n",
-        "x.yaml",
+    stated = paper(
+        "metric: cpu-median, each: [ts], of: alg3, to: [naive], ratio: 50 %, within: 10 %",
+        "metric: memory, values: {ts: {alg3: 15000 kB}}, within: 1 %",
     )
     assert stated.cells == [], "nothing to be run in virtual time"
     virtual = [run("alg3", 1, 10.0), run("naive", 1, 40.0)]
@@ -246,37 +234,33 @@ def on_the_real_clock(run: LoadedRun) -> LoadedRun:
     return replace(run, job=msgspec.structs.replace(run.job, clock="real"))
 
 
-def test_the_clocks_never_come_together(stated: Publication) -> None:
-    virtual = checked(stated, runs())
+def on_the_host(run: LoadedRun) -> LoadedRun:
+    return replace(run, job=msgspec.structs.replace(run.job, place="host", clock="real"))
+
+
+@pytest.mark.parametrize(
+    ("kept", "other"),
+    [(lambda run: run, on_the_real_clock), (on_the_real_clock, on_the_host)],
+    ids=["clocks", "places"],
+)
+def test_clocks_and_places_never_come_together(
+    stated: Publication,
+    kept: Callable[[LoadedRun], LoadedRun],
+    other: Callable[[LoadedRun], LoadedRun],
+) -> None:
+    first = list(map(kept, runs()))
     slow = [
-        on_the_real_clock(run(who, seed, 99.0))
-        for who in ("alg3", "naive", "single-lte")
-        for seed in (1, 7)
+        other(run(who, seed, 99.0)) for who in ("alg3", "naive", "single-lte") for seed in (1, 7)
     ]
-    assert checked(stated, [*runs(), *slow]) == virtual
+    assert checked(stated, [*first, *slow]) == checked(stated, first)
     assert checked(stated, slow)[1].measured == 99.0
-    only_naive = [one for one in runs() if one.client_name == "naive"]
+    only_naive = [one for one in first if one.client_name == "naive"]
     assert checked(stated, [*only_naive, *slow])[3].measured == 1.0, "and not 99 / 51"
 
 
-def test_the_places_never_come_together_either(stated: Publication) -> None:
-    def host(run: LoadedRun) -> LoadedRun:
-        return replace(run, job=msgspec.structs.replace(run.job, place="host"))
-
-    guest = [on_the_real_clock(one) for one in runs()]
-    slow = [
-        host(on_the_real_clock(run(who, seed, 99.0)))
-        for who in ("alg3", "naive", "single-lte")
-        for seed in (1, 7)
-    ]
-    assert checked(stated, [*slow, *guest]) == checked(stated, guest)
-    assert checked(stated, slow)[1].measured == 99.0
-    only_naive = [one for one in guest if one.client_name == "naive"]
-    assert checked(stated, [*only_naive, *slow])[3].measured == 1.0, "and not 99 / 51"
-
-
-def test_intervals_are_over_seeds_and_repeat(stated: Publication) -> None:
-    found = checked(stated, runs())
+def test_intervals_are_over_seeds_and_repeat(
+    stated: Publication, found: list[CheckedStatement]
+) -> None:
     assert found == checked(stated, runs())
     download, faster = found[1].interval, found[3].interval
     assert download is not None
@@ -306,8 +290,7 @@ def test_failed_runs_do_not_count_and_the_same_run_not_twice(stated: Publication
         checked(stated, [*all_runs, all_runs[0]])
 
 
-def test_counts_errors_and_what_is_missing(stated: Publication) -> None:
-    found = checked(stated, runs())
+def test_counts_errors_and_what_is_missing(found: list[CheckedStatement]) -> None:
     outcomes = [one for one in found if one.statement.kind == "outcome"]
     counted = reproduction.count(outcomes)
     assert (counted.holds, counted.fails, counted.all) == (5, 2, 7)
@@ -330,8 +313,8 @@ def shown(found: list[CheckedStatement]) -> str:
     return console.file.getvalue()
 
 
-def test_a_table_of_80_columns(stated: Publication) -> None:
-    text = shown(checked(stated, runs()))
+def test_a_table_of_80_columns(found: list[CheckedStatement]) -> None:
+    text = shown(found)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     (alg3,) = (line for line in lines if line.startswith("ts alg3") and "9.5 s" in line)
@@ -435,11 +418,9 @@ def test_the_four_kinds_are_counted_apart_and_never_together() -> None:
 
 
 def test_a_long_name_is_broken_before_its_workload() -> None:
-    (said,) = publication.parse(
-        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
-        "  - {metric: playback, source: s, workload: greenbag-40s, each: [greenbag-segments-1-1],\n"
-        "     of: gb-100kb, to: [gb-p], is: more}\n",
-        "x.yaml",
+    (said,) = paper(
+        "metric: playback, workload: greenbag-40s, each: [greenbag-segments-1-1], "
+        "of: gb-100kb, to: [gb-p], is: more"
     ).statements
     lines = shown([CheckedStatement(said, "holds", 1.5)]).splitlines()
     begin = lines.index("ratio of time until all is played: gb-100kb to gb-p (s)") + 2
@@ -448,16 +429,13 @@ def test_a_long_name_is_broken_before_its_workload() -> None:
 
 
 def test_one_miss_and_no_doubt() -> None:
-    stated = EXPLAINED[: EXPLAINED.index("  - {")] + (
-        "  - {metric: download, source: s, each: [ts], of: alg3, to: [naive], is: more, why: one}\n"
-    )
-    lines = shown(checked(publication.parse(stated, "x.yaml"), runs())).splitlines()
+    stated = paper("metric: download, each: [ts], of: alg3, to: [naive], is: more, why: one")
+    lines = shown(checked(stated, runs())).splitlines()
     assert "outcome: 0 of 1 hold; 1 verdicts are clear; the miss is explained" in lines
     assert not [line for line in lines if "question mark" in line]
 
 
-def test_json_is_whole_and_stable(stated: Publication) -> None:
-    found = checked(stated, runs())
+def test_json_is_whole_and_stable(stated: Publication, found: list[CheckedStatement]) -> None:
     written = json.loads(json.dumps(reproduction_showing.to_json(stated, found), allow_nan=False))
     assert list(written) == ["publication", "counts", "not_there_yet", "statements"]
     assert len(written["statements"]) == len(found)
@@ -485,12 +463,9 @@ def test_the_thesis_asks_for_its_35_cells_and_for_a_few_of_what_it_describes() -
 
 
 def test_the_table_names_a_sum_in_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    stated = publication.parse(
-        "name: x\ntitle: A paper\nsource: thesis\nstatements:\n"
-        "  - {metric: goodput, source: s, each: [ts], of: alg3, to_sum: [naive, single-lte],\n"
-        "     is: more}\n"
-        "  - {metric: goodput, source: s, each: [ts], of: alg3, to: [naive], is: more}\n",
-        "x.yaml",
+    stated = paper(
+        "metric: goodput, each: [ts], of: alg3, to_sum: [naive, single-lte], is: more",
+        "metric: goodput, each: [ts], of: alg3, to: [naive], is: more",
     )
     written = io.StringIO()
     reproduction_showing.show(checked(stated, runs()), Console(file=written, width=120))

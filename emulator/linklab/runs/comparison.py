@@ -201,15 +201,12 @@ def _row(
         published_link_delta_s=published.link_delta_s if published else None,
         error_ratio=error,
         energy=_energy_row([run.energy for run in runs if run.energy is not None]),
-        workload=_workload_row([run.workload for run in runs if run.workload is not None]),
+        workload=_spreads([run.workload for run in runs if run.workload is not None]),
         queues=_queue_rows([run.queues for run in runs if run.queues is not None]),
         traffic=_by_title((one.title, one.flat()) for run in runs for one in run.traffic or []),
         clients=_by_title((one.title, one.flat()) for run in runs for one in run.clients or []),
         shares=_by_title((name, one.shares) for name, one in shared),
-        jain={
-            name: spread(one.jain for own, one in shared if own == name)
-            for name in dict.fromkeys(name for name, _ in shared)
-        },
+        jain=_spreads([{name: one.jain} for name, one in shared]),
     )
 
 
@@ -226,19 +223,16 @@ def _queue_rows(
 
 def _by_title(found: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, Spread]]:
     """Returns the spread of each figure, by title and name."""
-    values: dict[str, dict[str, list[float]]] = {}
+    by_title: dict[str, list[Mapping[str, float]]] = {}
     for title, figures in found:
-        own = values.setdefault(title, {})
-        for name, value in figures.items():
-            own.setdefault(name, []).append(value)
-    return {
-        title: {name: spread(every) for name, every in own.items()} for title, own in values.items()
-    }
+        by_title.setdefault(title, []).append(figures)
+    return {title: _spreads(every) for title, every in by_title.items()}
 
 
-def _workload_row(runs: list[dict[str, float]]) -> dict[str, Spread]:
-    keys = dict.fromkeys(key for run in runs for key in run)
-    return {key: spread(run[key] for run in runs if key in run) for key in keys}
+def _spreads(found: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
+    """Returns the spread of each figure, by name."""
+    names = dict.fromkeys(name for one in found for name in one)
+    return {name: spread(one[name] for one in found if name in one) for name in names}
 
 
 def _energy_row(runs: list[EnergyFigures]) -> EnergyRow | None:

@@ -1,19 +1,5 @@
-import ast
-from pathlib import Path
-
-from linklab.runs.figures import ENERGY_FIGURES, RUN_FIGURES, Column, RunFigure, figures_in
+from linklab.runs.figures import RUN_FIGURES, Column, RunFigure, figures_in
 from linklab.runs.run_figures import LinkFigures, RunFigures
-
-PACKAGE = Path(__file__).parents[1]
-
-OTHER_MEANINGS = {
-    "commands/import_recordings.py": {"download_s"},  # How long a recording lasted.
-    "energy/calibration.py": {"download_s", "tail_j"},  # Columns of rows that a user measured.
-    "report/listing.py": {"oracle_s"},  # Of a scenario that nobody ran.
-    "report/measures.py": {"efficiency"},  # A measure's name in files of publications.
-    "runs/requests.py": {"wasted_bytes"},  # Of one request.
-}
-"""Modules that use a figure's key for something else."""
 
 
 def test_each_figure_is_read_from_a_run() -> None:
@@ -60,26 +46,3 @@ def test_keys_and_names_are_not_used_twice() -> None:
         [one.bounds.key for one in RUN_FIGURES if one.bounds],
     ):
         assert len(names) == len(set(names))
-
-
-def test_no_other_module_spells_the_key_of_a_figure() -> None:
-    names = {one.key for one in RUN_FIGURES} | {one.key for one in ENERGY_FIGURES}
-    names |= {one.gauge.name for one in RUN_FIGURES if one.gauge}
-    found = {}
-    for path in PACKAGE.rglob("*.py"):
-        where = path.relative_to(PACKAGE).as_posix()
-        if path.stem.endswith("_test") or where == "runs/figures.py":
-            continue
-        if spelled := names & strings(path):
-            found[where] = spelled
-    assert found == OTHER_MEANINGS
-
-
-def strings(path: Path) -> set[str]:
-    """Every string of a module that is not part of a longer one."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    return {
-        node.value
-        for node in nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }

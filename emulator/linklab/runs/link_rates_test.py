@@ -2,21 +2,14 @@ import pytest
 
 from linklab.core.link_state import Direction
 from linklab.core.records import QueueRecord
+from linklab.core.records_test import sampled
 from linklab.runs import link_rates
 
 
 def samples(link: str, megabytes: list[float], direction: Direction = "down") -> list[QueueRecord]:
     """Counters every half second."""
     return [
-        QueueRecord(
-            t_s=(index + 1) / 2,
-            link=link,
-            direction=direction,
-            sent_bytes=round(total * 1e6),
-            queue_bytes=0,
-            dropped_packets=0,
-            lost_packets=0,
-        )
+        sampled((index + 1) / 2, link, round(total * 1e6), direction)
         for index, total in enumerate(megabytes)
     ]
 

@@ -47,7 +47,10 @@ def found_in(paths: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         entries = [] if _is_run(path) else sorted(_entries(path))
-        for half in (one for one in entries if _is_half(one)):
+        halves = (
+            one for one in entries if not _is_run(one) and (one / job.SCENARIO_FILE).is_file()
+        )
+        for half in halves:
             raise RunDirectoryError(f"{half}: is half a run directory: {job.FILE} is missing")
         inside = [path] if _is_run(path) else [one for one in entries if _is_run(one)]
         if not inside:
@@ -67,10 +70,6 @@ def _entries(path: Path) -> list[Path]:
 
 def _is_run(path: Path) -> bool:
     return (path / job.FILE).is_file()
-
-
-def _is_half(path: Path) -> bool:
-    return not _is_run(path) and (path / job.SCENARIO_FILE).is_file()
 
 
 class Reader:

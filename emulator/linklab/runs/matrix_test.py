@@ -75,10 +75,12 @@ def test_a_program_of_the_users_takes_part(path: Path) -> None:
     assert one.label == "hs-s7-mine-seed1"
 
 
+CELL = "name: sweep\nmatrices:\n  - "
 VARIANT = (
-    "name: sweep\nmatrices:\n  - scenarios: [./small.yaml]\n    algorithms: [alg3]\n"
+    f"{CELL}scenarios: [./small.yaml]\n    algorithms: [alg3]\n"
     "    variants:\n      - name: one\n        set:\n          "
 )
+SET = ":8: matrices[0].variants[0].set"
 
 
 @pytest.mark.parametrize(
@@ -88,32 +90,14 @@ VARIANT = (
         ("name: other\nmatrices: []", ":1: name: 'other' must be the file's name"),
         ("name: sweep\nmatrices: []", ":2: matrices: there is nothing to run"),
         ("name: sweep\nmatrix: []", ":2: unknown key 'matrix' (did you mean 'matrices'?)"),
+        (CELL + "{scenarios: [hs-s7]}", ":3: matrices[0]: 'algorithms' is missing"),
+        (CELL + "{scenarios: [hs-s77], algorithms: [alg3]}", ":3: matrices[0].scenarios[0]: no"),
+        (CELL + "scenarios: [hs-s7]\n    algorithms: [alg4]", ":4: matrices[0].algorithms[0]: no"),
+        (CELL + "{scenarios: [hs-s7], algorithms: []}", ":3: matrices[0].algorithms: there is"),
+        (CELL + "{scenarios: [hs-s7], algorithms: [alg3], runs: 0}", ":3: matrices[0].runs: '0' "),
+        (CELL + "{scenarios: [ls], algorithms: [alg3], runs: 2, seeds: [1]}", "seeds: goes"),
         (
-            "name: sweep\nmatrices:\n  - {scenarios: [hs-s7]}",
-            ":3: matrices[0]: 'algorithms' is missing",
-        ),
-        (
-            "name: sweep\nmatrices:\n  - {scenarios: [hs-s77], algorithms: [alg3]}",
-            ":3: matrices[0].scenarios[0]: no scenario is called 'hs-s77' (did you mean 'hs-s7'?)",
-        ),
-        (
-            "name: sweep\nmatrices:\n  - scenarios: [hs-s7]\n    algorithms: [alg4]",
-            ":4: matrices[0].algorithms[0]: no algorithm is called 'alg4'",
-        ),
-        (
-            "name: sweep\nmatrices:\n  - {scenarios: [hs-s7], algorithms: []}",
-            ":3: matrices[0].algorithms: there is none",
-        ),
-        (
-            "name: sweep\nmatrices:\n  - {scenarios: [hs-s7], algorithms: [alg3], runs: 0}",
-            ":3: matrices[0].runs: '0' ",
-        ),
-        (
-            "name: sweep\nmatrices:\n  - {scenarios: [ls], algorithms: [alg3], runs: 2, seeds: [1]}",
-            ":3: matrices[0].seeds: goes without 'runs'",
-        ),
-        (
-            "name: sweep\nmatrices:\n  - {scenarios: [ls], algorithms: [alg3]}\n"
+            CELL + "{scenarios: [ls], algorithms: [alg3]}\n"
             "  - {scenarios: [ls], algorithms: [alg3], seeds: [1]}",
             ":4: matrices[1]: ls-alg3-seed1 is in the campaign already",
         ),
@@ -122,45 +106,24 @@ VARIANT = (
             "matrices: [{scenarios: [ls], algorithms: [alg3]}]",
             ":3: exec[0].name: 'alg3' is taken",
         ),
-        (
-            VARIANT + "links.wifi.loss: 2",
-            ":8: matrices[0].variants[0].set.links.wifi.loss: in small: links.wifi.loss: '2'",
-        ),
-        (
-            VARIANT + "links.wi.loss: 2 %",
-            ":8: matrices[0].variants[0].set.links.wi.loss: in small: links.wi: 'wi' (did you mean 'wifi'?) has no kind",
-        ),
-        (
-            "name: sweep\nmatrices:\n  - scenarios: [./small.yaml]\n    algorithms: [alg3, mptcp-mdp]",
-            ":4: matrices[0].algorithms[1]: small: mptcp-mdp needs an energy model to decide by",
-        ),
+        (VARIANT + "links.wifi.loss: 2", SET + ".links.wifi.loss: in small: links.wifi.loss: '2'"),
+        (VARIANT + "links.wi.loss: 2 %", SET + ".links.wi.loss: in small: links.wi: 'wi' (did"),
+        (CELL + "scenarios: [./small.yaml]\n    algorithms: [alg3, mptcp-mdp]", "needs an energy"),
         (VARIANT + "name.x: 2 %", "in small: there is no 'x' in a single value"),
-        (VARIANT + "{[a, b]: 30 MB}", ":8: matrices[0].variants[0].set: a key must be a word"),
-        (
-            VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}",
-            ":8: matrices[0].variants[0].set: a key must be a word",
-        ),
+        (VARIANT + "{[a, b]: 30 MB}", SET + ": a key must be a word"),
+        (VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}", SET + ": a key must be a word"),
         (VARIANT + "{payload: {[a]: 1}}", "set.payload: in small: payload: a key must be a word"),
-        (
-            VARIANT + "payload.size: 1 MB\n          payload.size: 3 MB",
-            ":9: matrices[0].variants[0].set.payload.size: is given twice, first in line 8",
-        ),
-        (
-            VARIANT + "name: foo",
-            ":8: matrices[0].variants[0].set: a variant is called SCENARIO-NAME; allowed: the",
-        ),
-        (
-            VARIANT + "energy: nonsense",
-            ":8: matrices[0].variants[0].set.energy: in small: energy: no energy model is called 'nonsense'",
-        ),
-        (VARIANT + "[a]", ":8: matrices[0].variants[0].set: must be a mapping"),
-        (VARIANT + "{}", ":8: matrices[0].variants[0].set: must be a mapping such as"),
+        (VARIANT + "payload.size: 1 MB\n          payload.size: 3 MB", ":9: …given twice"),
+        (VARIANT + "name: foo", SET + ": a variant is called SCENARIO-NAME; allowed: the"),
+        (VARIANT + "energy: nonsense", SET + ".energy: in small: energy: no energy model is"),
+        (VARIANT + "[a]", SET + ": must be a mapping"),
+        (VARIANT + "{}", SET + ": must be a mapping such as"),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(path: Path, text: str, said: str) -> None:
     with pytest.raises(ScenarioError) as error:
         matrix.expand(text, path)
-    assert said in str(error.value)
+    assert all(part in str(error.value) for part in said.split("…"))
     assert str(error.value).startswith(str(path))
 
 

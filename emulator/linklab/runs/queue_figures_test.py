@@ -3,22 +3,14 @@ from typing import Any
 import pytest
 
 from linklab.core.records import QueueRecord, SojournRecord
+from linklab.core.records_test import sampled
 from linklab.runs import queue_figures
 from linklab.runs.queue_figures import NAMES
 
 
 def sample(t_s: float, dropped: int, **own: int) -> QueueRecord:
     more: dict[str, Any] = {"discipline": own} if own else {}
-    return QueueRecord(
-        t_s=t_s,
-        link="lte",
-        direction="down",
-        sent_bytes=0,
-        queue_bytes=0,
-        dropped_packets=dropped,
-        lost_packets=2,
-        **more,
-    )
+    return sampled(t_s, "lte", 0, dropped_packets=dropped, lost_packets=2, **more)
 
 
 def waits(buckets: list[int], *, scalable: bool) -> SojournRecord:

@@ -18,35 +18,23 @@ def hs() -> Scenario:
 
 def client(**changes: Any) -> bytes:
     document: dict[str, Any] = {
-        "version": "0.1.0",
-        "go": "go1.26",
         "algorithm": "alg3",
-        "url": "https://10.0.0.1/payload",
         "size_bytes": 250_000_000,
-        "sha256": "",
         "outcome": "complete",
-        "error": "",
-        "started_at_unix_ns": 1,
         "download_ns": 16_000_000_000,
         "links": {
             "lte": {
-                "device": "rmnet0",
                 "bytes": 100_000_000,
                 "finish_ns": 15_500_000_000,
                 "requests": 90,
                 "rtt_min_ns": 50_000_000,
-                "rtt_last_ns": 60_000_000,
-                "peak_bps": 6e7,
                 "wasted_bytes": 0,
             },
             "wifi": {
-                "device": "wlan0",
                 "bytes": 150_000_000,
                 "finish_ns": 16_000_000_000,
                 "requests": 120,
                 "rtt_min_ns": 15_000_000,
-                "rtt_last_ns": 16_000_000,
-                "peak_bps": 8e7,
                 "wasted_bytes": 7,
             },
         },

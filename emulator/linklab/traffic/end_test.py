@@ -95,8 +95,13 @@ def counts(
     return said if pair[0]["sends"] else said[::-1]
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-@pytest.mark.parametrize("direction", ["down", "up"])
+both_ways = pytest.mark.parametrize(
+    ("direction", "address"), [("down", "127.0.0.1"), ("up", "::1")]
+)
+"""Each way and each family once."""
+
+
+@both_ways
 def test_bulk_flows_until_it_is_ended(start: Start, direction: str, address: str) -> None:
     sent, received = counts(start, task("bulk", direction, address=address), 0.5, connected=2)
     assert sent["bytes"] == 0
@@ -117,8 +122,7 @@ def test_a_flow_that_has_not_begun_has_delivered_nothing(start: Start) -> None:
     assert received == {"bytes": 0}
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-@pytest.mark.parametrize("direction", ["down", "up"])
+@both_ways
 def test_a_call_has_a_rate_and_delays(start: Start, direction: str, address: str) -> None:
     """100 packets of 100 bytes in a second. On a busy machine the call may begin, or the last packets
     may come, up to a second late."""

@@ -138,6 +138,7 @@ class EnergyControl:
             received[one.token] += one.tcp.received_bytes
         now_s = max((max(one.tcp.receive_rtt_s, one.tcp.rtt_s) for one in over_wifi), default=0.0)
         is_idle = all(one.tcp.quiet_s > now_s for one in over_wifi)
+        wifi = self._lab.links[self._wifi]
         return Observation(
             wifi_bps=self._rate_bps(self._wifi, due_s),
             lte_bps=self._rate_bps(self._lte, due_s),
@@ -145,11 +146,8 @@ class EnergyControl:
             open_s=due_s - self._opened_s,
             rtt_s=self._periods_s.get(self._wifi, 0.0),
             is_idle=is_idle,
-            has_wifi=not is_idle or self._is_up(self._wifi),
+            has_wifi=not is_idle or self._lab.client.is_up(wifi.path.device),
         )
-
-    def _is_up(self, link: str) -> bool:
-        return self._lab.client.is_up(self._lab.links[link].path.device)
 
     def _switch(self, due_s: float) -> None:
         """Applies the last decision."""

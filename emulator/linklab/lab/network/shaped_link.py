@@ -174,7 +174,8 @@ class ShapedLink:
         if self._impairer is not None:
             self._impairer.apply(state)
         if self._leg is not left:
-            self._route_down()
+            access, core = self._leg.access, self._hosts[self.path.core]
+            add_route(core, access.core, access.up, self.path.client_network)
             set_attached(self._hosts, self._leg.access, attached=True)
         if state.lease != before.lease:
             self._renumber(before.lease, state.lease)
@@ -226,11 +227,6 @@ class ShapedLink:
         for port in (self.path.client, self.path.carrier):
             with inside(self._hosts[port.node].node.namespace):
                 switch_off(port.interface, CHECKSUMS)
-
-    def _route_down(self) -> None:
-        """Routes packets for the client to its access point."""
-        access = self._leg.access
-        add_route(self._hosts[self.path.core], access.core, access.up, self.path.client_network)
 
     def _add_client_neighbour(self, lease: int) -> None:
         access, path = self._leg.access, self.path

@@ -58,7 +58,7 @@ def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.chmod(0o700)
         with locked(directory / ".lock"):
-            if not _is_written(checked, _state(made, ca_key)):
+            if not (checked.is_file() and checked.read_bytes() == _state(made, ca_key)):
                 # cryptography is slow to load, and the guest does not need it.
                 from linklab.lab.programs import certificates
 
@@ -69,10 +69,6 @@ def ensure(directory: Path, names: Iterable[str] = SERVER_NAMES) -> Authority:
             f"certificates cannot be kept in {directory}: {error.strerror or error}"
         ) from error
     return made
-
-
-def _is_written(file: Path, content: bytes) -> bool:
-    return file.is_file() and file.read_bytes() == content
 
 
 def _state(made: Authority, ca_key: Path) -> bytes:

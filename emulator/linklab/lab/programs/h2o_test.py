@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPMessage
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -25,7 +26,14 @@ from linklab.core.limits import MAX_SENT_BYTES
 from linklab.lab.programs.h2o import configuration
 from linklab.regression import loopback
 
+P = Path("/tmp")
 Ask = Callable[[str, str, bytes | None, dict[str, str]], tuple[int, HTTPMessage, bytes]]
+
+
+def configured(*address: Any, **more: Any) -> str:
+    """The configuration of a server at an address, with one path for all its files."""
+    where = address or ("10.0.0.1", 443)
+    return configuration(where, P, P, P, access_log=P, error_log=P, **more)
 
 
 @pytest.mark.parametrize("name", ["plain", "with space: and #, \"quotes\" and 'more' ü"])
@@ -52,24 +60,14 @@ def test_the_configuration_holds_the_paths_as_they_are(name: str) -> None:
     assert "%{usec_frac}t" in read["access-log"]["format"]
 
 
-def test_who_is_not_root_becomes_nobody_else() -> None:
-    path = Path("/tmp")
-    text = configuration(("0.0.0.0", 8443), path, path, path, access_log=path, error_log=path)
+def test_without_more_it_only_sends_its_file_as_who_started_it() -> None:
+    text = configured("0.0.0.0", 8443)
     assert "user" not in yaml.safe_load(text)
+    assert text.endswith('    paths:\n      /:\n        file.dir: "/tmp"\n')
 
 
 def test_a_server_of_both_families_listens_on_each_with_and_without_tls() -> None:
-    path = Path("/tmp")
-    text = configuration(
-        ("10.0.0.1", 443),
-        path / "cert.pem",
-        path,
-        path,
-        access_log=path,
-        error_log=path,
-        plain_port=80,
-        also_on=("2001:db8::1",),
-    )
+    text = configured(plain_port=80, also_on=("2001:db8::1",))
     listeners = re.findall(r"listen:\n +host: (\S+)\n +port: (\d+)\n( +ssl:)?", text)
     assert [(host, port, bool(tls)) for host, port, tls in listeners] == [
         ("10.0.0.1", "443", True),
@@ -77,18 +75,14 @@ def test_a_server_of_both_families_listens_on_each_with_and_without_tls() -> Non
         ("10.0.0.1", "80", False),
         ("2001:db8::1", "80", False),
     ]
-    certificate, key = (
-        set(re.findall(rf"{one}-file: (.*)", text)) for one in ("certificate", "key")
-    )
-    assert (certificate, key) == ({'"/tmp/cert.pem"'}, {'"/tmp"'})
+    assert set(re.findall(r"(certificate|key)-file: (.*)", text)) == {
+        ("certificate", '"/tmp"'),
+        ("key", '"/tmp"'),
+    }
 
 
 def test_who_cannot_use_tls_finds_the_same_files_on_a_port_of_its_own() -> None:
-    path = Path("/tmp")
-    text = configuration(
-        ("10.0.0.1", 443), path, path, path, access_log=path, error_log=path, plain_port=80
-    )
-    read = yaml.safe_load(text)
+    read = yaml.safe_load(configured(plain_port=80))
     assert read["listen"]["port"] == 443
     assert "ssl" in read["listen"]
     assert read["hosts"]["default"]["listen"] == {"host": "10.0.0.1", "port": 80}
@@ -96,20 +90,11 @@ def test_who_cannot_use_tls_finds_the_same_files_on_a_port_of_its_own() -> None:
 
 
 def test_bodies_may_be_as_large_as_what_a_scenario_sends() -> None:
-    path = Path("/tmp")
-    limits = {}
-    for uploads in (None, path):
-        text = configuration(
-            ("10.0.0.1", 443), path, path, path, access_log=path, error_log=path, uploads=uploads
-        )
-        limits[uploads] = yaml.safe_load(text).get("limit-request-body")
-    assert limits == {None: None, path: MAX_SENT_BYTES}
-
-
-def test_without_uploads_the_server_only_sends_its_file(tmp_path: Path) -> None:
-    path = Path("/tmp")
-    text = configuration(("0.0.0.0", 8443), path, path, path, access_log=path, error_log=path)
-    assert text.endswith('    paths:\n      /:\n        file.dir: "/tmp"\n')
+    limits = [
+        yaml.safe_load(configured(uploads=uploads)).get("limit-request-body")
+        for uploads in (None, P)
+    ]
+    assert limits == [None, MAX_SENT_BYTES]
 
 
 @pytest.mark.skipif(shutil.which("h2o") is None, reason="h2o is not installed")

@@ -6,7 +6,8 @@ Filters drop and change packets first. netem then loses, delays and copies what 
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from linklab.core.frames import ETHERNET_BYTES
@@ -143,13 +144,14 @@ def _policing(impairments: Impairments, index: int, priority: int) -> bytes | No
     return filters.police(index, priority, impairments.police_bps, impairments.police_burst_bytes)
 
 
-def _bleaching(impairments: Impairments, index: int, priority: int) -> bytes | None:
-    return filters.bleach_ecn(index, priority, IPV4) if impairments.bleach_ecn else None
+def _bleaching(family: int, impairments: Impairments, index: int, priority: int) -> bytes | None:
+    return filters.bleach_ecn(index, priority, family) if impairments.bleach_ecn else None
 
 
-def _bleaching_6(impairments: Impairments, index: int, priority: int) -> bytes | None:
-    return filters.bleach_ecn(index, priority, IPV6) if impairments.bleach_ecn else None
-
-
-_FILTERS: Final = (_dropping_larger, _policing, _bleaching, _bleaching_6)
+_FILTERS: Final[tuple[Callable[[Impairments, int, int], bytes | None], ...]] = (
+    _dropping_larger,
+    _policing,
+    partial(_bleaching, IPV4),
+    partial(_bleaching, IPV6),
+)
 """In the order of their priorities, from 1. Each returns its filter, None without."""

@@ -219,9 +219,7 @@ def test_a_full_disk_is_said(
 def test_a_guest_that_hangs_is_ended_and_leaves_nothing(guests: Guests, scratch: Path) -> None:
     guest = guests.boot("run", "echo $$ > pid; exec sleep 60")
     with guest:
-        with pytest.raises(
-            GuestError, match=r"still running after 30 s of wall-clock.*console\.log"
-        ):
+        with pytest.raises(GuestError, match=r"still running after 30 s of"):
             guest.exit_code()
         pid = guest._process.pid
     assert not Path(f"/proc/{pid}").exists()

@@ -41,7 +41,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     context.load_cert_chain(made.cert, made.key)
     with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"https://localhost:{server.server_port}"
         server.shutdown()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -15,18 +16,6 @@ from linklab.scenario.workload import UPLOAD, WHOLE_FILE
 PROGRAM: Final = PeerProgram(package="mptcpize", executable="mptcpize")
 
 
-def _download(task: Task) -> list[str]:
-    return ["mptcpize", "run", *curl.download(task)]
-
-
-def _upload(task: Task) -> list[str]:
-    return ["mptcpize", "run", *curl.upload(task)]
-
-
-def _application(task: Task) -> list[str]:
-    return [*multilink.application(task), "--mptcp"]
-
-
 _LOWEST_RTT, _LIA = "lowest-rtt", "lia"
 """The scheduler and the congestion control of the publications' kernels (MPTCP study 2, eMPTCP 4.3)."""
 
@@ -37,8 +26,12 @@ def _of_2016(name: str, use: PathUse) -> ClientUnderTest:
 
 
 def _client(name: str, use: PathUse) -> ClientUnderTest:
-    applications = dict.fromkeys(APPLICATIONS, _application)
-    commands = {WHOLE_FILE: _download, UPLOAD: _upload, **applications}
+    commands: dict[str, Callable[[Task], list[str]]] = {
+        WHOLE_FILE: lambda task: ["mptcpize", "run", *curl.download(task)],
+        UPLOAD: lambda task: ["mptcpize", "run", *curl.upload(task)],
+    }
+    for kind in APPLICATIONS:
+        commands[kind] = lambda task: [*multilink.application(task), "--mptcp"]
     return ClientUnderTest(name, commands, program=PROGRAM, multipath=use)
 
 

@@ -68,13 +68,7 @@ def multilink(name: str, *links: list[str], saved: list[str], plain: bool = Fals
 ON_ALL = [one.name for one in TABLE if not one.one_link]
 PUBLISHED = [one.name for one in TABLE if not one.one_link and not one.rescue]
 
-CHANGES_TCP = (
-    "offloading-ack",
-    "aggregating-ack",
-    "freeze",
-    "loss-fetching",
-    "super-aggregation",
-)
+CHANGES_TCP = ("offloading-ack", "aggregating-ack", "freeze", "loss-fetching", "super-aggregation")
 COMMANDS = {
     "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
     "single-lte": [*GET, "--algorithm", "single", *LTE, *TASK],
@@ -216,10 +210,7 @@ def test_a_player_s_requests_take_the_client_s_way(task: Task, name: str, way: l
 
 
 PUT = ["/build/multilink", "put", "/payload.bin", GET[2]]
-SENDS = [
-    *split("--silent --show-error --fail --http1.1 --cacert /ca.pem --upload-file"),
-    *PUT[2:],
-]
+SENDS = [*split("--silent --show-error --fail --http1.1 --cacert /ca.pem --upload-file"), *PUT[2:]]
 CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
 
 
@@ -233,10 +224,7 @@ CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
                 *[*split("--wireless-file /wireless"), *clients.TLS, *CHECKS],
             ],
         ),
-        (
-            "single-lte",
-            [*PUT, "--algorithm", "single", *LTE, *clients.TLS, *CHECKS],
-        ),
+        ("single-lte", [*PUT, "--algorithm", "single", *LTE, *clients.TLS, *CHECKS]),
         ("curl-wifi", ["curl", *SENDS, "--interface", "wlan0"]),
         ("mptcp", ["mptcpize", "run", "curl", *SENDS]),
     ],
@@ -258,10 +246,7 @@ def test_who_can_do_a_workload(small: Scenario) -> None:
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
     assert clients.chosen("peers", player) == ["direct-wifi", "direct-lte", "mptcp"]
     assert "direct-wifi" not in clients.chosen("peers", small)
-    with pytest.raises(
-        ValueError,
-        match="^curl-wifi cannot do the workload of small, player; these can: single-wifi",
-    ):
+    with pytest.raises(ValueError, match="^curl-wifi cannot do the workload of small, player;"):
         clients.chosen("alg3,curl-wifi", player)
     with pytest.raises(ValueError, match="^direct-lte cannot do the workload of small, file; "):
         clients.named("direct-lte", small)
@@ -366,9 +351,7 @@ def test_names_and_aliases(small: Scenario) -> None:
     assert named("to-the-rescue", "to-the-rescue") == "to-the-rescue"
     assert not set(clients.ALIASES) & set(names(LINKS))
     assert set(clients.ALIASES.values()) <= set(names(LINKS))
-    with pytest.raises(
-        ValueError, match=r"'statc-limit' \(did you mean 'static-limit'\?\); for small there are"
-    ):
+    with pytest.raises(ValueError, match=r"'statc-limit' \(did you mean 'static-limit'\?\); for"):
         named("statc-limit")
 
 
@@ -501,31 +484,16 @@ def test_further_clients_have_their_algorithm_or_the_tested_one(
     ("named", "first", "error"),
     [
         (("tested", "alg9"), "alg3", "small: clients[1]: no algorithm is called 'alg9'"),
-        (
-            ("tested", "freeze"),
-            "alg3",
-            "small: clients[1]: freeze changes the lab for itself; allowed: clients that leave it as "
-            "it is",
-        ),
+        (("tested", "freeze"), "alg3", "small: clients[1]: …allowed: clients that leave it as it"),
         (("tested", "alg3"), "emptcp-kernel", "small: clients[0]: emptcp-kernel changes the lab"),
-        (
-            ("tested", "mptcp"),
-            "mptcp-2016",
-            "small: clients[0]: mptcp-2016 sets net.mptcp.scheduler=lowest-rtt, "
-            "net.ipv4.tcp_congestion_control=lia on the server, for the other clients too; allowed: "
-            "clients that all set the same",
-        ),
-        (
-            ("tested", "mptcp-2016-lte"),
-            "alg3",
-            "small: clients[1]: mptcp-2016-lte sets net.mptcp.scheduler",
-        ),
+        (("tested", "mptcp"), "mptcp-2016", "small: clients[0]: …allowed: clients that all set"),
+        (("tested", "mptcp-2016-lte"), "alg3", "small: clients[1]: mptcp-2016-lte sets"),
     ],
 )
 def test_a_client_that_cannot_be_one_of_several_is_said(
     named: tuple[str, ...], first: str, error: str, small: Scenario
 ) -> None:
-    with pytest.raises(ValueError, match="^" + re.escape(error)):
+    with pytest.raises(ValueError, match="^" + ".*".join(map(re.escape, error.split("…")))):
         clients.further(replace(small, clients=tuple(map(Downloader, named))), first)
 
 
