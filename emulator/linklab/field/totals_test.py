@@ -20,7 +20,6 @@ from linklab.traces import (
     ping,
     rates_test,
     registry,
-    ucc,
     ucc_test,
 )
 from linklab.traces.cellreplay import OPPORTUNITY_BYTES
@@ -256,5 +255,5 @@ def test_every_format_is_here() -> None:
     of_rates = {
         registry.format_of(make().encode(), "x").name for make in rates_test.FORMATS.values()
     }
-    others = {one.FORMAT.name for one in (capture, iperf3, ping, ucc)}
+    others = {one.FORMAT.name for one in (capture, iperf3, ping)}
     assert of_rates | others | {"cellreplay", "irtt"} == set(registry.FORMATS)

@@ -17,7 +17,16 @@ from linklab.traces.tables import RecordedTable
 FRAMES_PER_PAYLOAD: Final = FRAME_BYTES / SEGMENT_BYTES
 """The bytes of frames per byte that a download over TCP counts."""
 
-PAYLOAD_TOLD: Final = f"payload x {FRAMES_PER_PAYLOAD:.4f} for whole frames"
+UNITS: Final[dict[str, tuple[int, int, float]]] = {
+    "bit/s": (1, 1, MAX_RATE_BPS),
+    "byte/s": (8, 1, MAX_RATE_BPS),
+    "kbit/s": (1000, 1, MAX_RATE_BPS),
+    "Mbit/s": (10**6, 1, MAX_RATE_BPS),
+    "ms": (1, 1000, MAX_RTT_S),
+    "µs": (1, 10**6, MAX_RTT_S),
+    "%": (1, 100, 1),
+}
+"""By unit: a multiplier and a divisor that give bit/s, seconds or a ratio, and their limit."""
 
 T = TypeVar("T")
 
@@ -95,29 +104,14 @@ class Cells:
         """Returns a cell."""
         return self._fields[self._at[column]].strip()
 
-    def bps(self, column: str, unit_bps: int, frames: float = 1.0) -> int | None:
-        """Returns a rate, of which the file counts units of `unit_bps`; None if it is missing."""
+    def value(self, column: str, unit: str, frames: float = 1.0) -> float | None:
+        """Returns a value in bit/s, seconds or as a ratio, times `frames`; None if it is missing. Raises TraceError."""
         if column not in self._at:
             return None
-        most = int(MAX_RATE_BPS / unit_bps / frames)
-        unit = {1: "bit/s", 8: "byte/s", 1000: "kbit/s", 10**6: "Mbit/s"}[unit_bps]
+        times, per, limit = UNITS[unit]
+        most = int(limit * per / times / frames)
         value = self._table.known(column, self.text(column), 0, most, unit)
-        return None if value is None else round(float(value * unit_bps) * frames)
-
-    def seconds(self, column: str, per_s: int = 1000) -> float | None:
-        """Returns a round-trip time, of which the file counts `per_s` in a second."""
-        if column not in self._at:
-            return None
-        unit = {1000: "ms", 10**6: "µs"}[per_s]
-        value = self._table.known(column, self.text(column), 0, int(MAX_RTT_S * per_s), unit)
-        return None if value is None else float(value / per_s)
-
-    def percent(self, column: str) -> float | None:
-        """Returns a share that the file tells in percent."""
-        if column not in self._at:
-            return None
-        value = self._table.known(column, self.text(column), 0, 100, "%")
-        return None if value is None else float(value / 100)
+        return None if value is None else float(value * times / per) * frames
 
     def count(self, column: str, most: int) -> int:
         """Returns a number of things. Raises TraceError."""

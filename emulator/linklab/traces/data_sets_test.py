@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from linklab.traces import plain
+from linklab.schema.document import ScenarioError
+from linklab.traces import data_sets, plain
 from linklab.traces.cells import FRAMES_PER_PAYLOAD
 from linklab.traces.format import Options
 from linklab.traces.importing import ImportReport, import_file
@@ -219,7 +220,7 @@ def test_mba(tmp_path: Path) -> None:
             "x.csv:1: Throughput: no line has a rate; needed: at least one",
         ),
         ("a,b\n1,2\n", "x.csv", {"format": "5gophers"}, "x.csv:1: the column 'seq_num' is missing"),
-        (DRIVE, "x.csv", {}, "x.csv:1: each operator has a column; needed: one of --only carrier"),
+        (DRIVE, "x.csv", {}, "x.csv:1: each carrier has a column; needed: one of --only carrier"),
         (LUMOS, "x.csv", {}, "x.csv:4: run_num: '2', and '1' in line 2: several recordings are in"),
         (MBA, "curr_httppostmt.csv", {}, "curr_httppostmt.csv: is not of the downlink; allowed"),
         (
@@ -250,3 +251,35 @@ def test_what_is_not_clear_is_refused(
         imported(tmp_path, content, name, **options)
     assert str(caught.value).removeprefix(f"{tmp_path}/").startswith(message)
     assert not (tmp_path / "out.csv").exists()
+
+
+SET = """\
+mine:
+  looks: CSV of mine
+  apart: [run]
+  tables:
+  - time: [when]
+    down: {column: rate, unit: kbit/s}
+"""
+
+
+def test_a_set_is_some_lines_of_yaml() -> None:
+    mine = data_sets.parse(SET, "x.yaml")["mine"]
+    assert mine.tables[0].missing(["when", "rate"]) == 0
+    assert mine.apart_in(["when", "rate", "run", "other"]) == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("looks", "look", "Object contains unknown field `look` - at `$[...]`"),
+        ("unit: kbit/s", "unit: Gbit/s", "Invalid enum value 'Gbit/s' - at `$[...].tables[0].down"),
+        ("time: [when]", "end: till", "Object missing required field `time` - at `$[...].tables"),
+        ("down: {", "down: 1 {", ":6: not valid YAML: "),
+    ],
+)
+def test_a_wrong_set_is_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        data_sets.parse(SET.replace(old, new), "x.yaml")
+    assert str(caught.value).startswith("x.yaml:")
+    assert message in str(caught.value)

@@ -17,22 +17,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linklab.traces import plain, starlink, ucc
+from linklab.traces import plain
 from linklab.traces.cells import FRAMES_PER_PAYLOAD
 from linklab.traces.format import Options
 from linklab.traces.opening import opened
+from linklab.traces.registry import FORMATS
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 START: Final = datetime(2026, 3, 29, 0, 59, 58, tzinfo=UTC)
-
-Read = Callable[[io.BufferedIOBase, str], TraceFile]
 
 
 @dataclass(frozen=True)
 class Kind:
     """A format of tables, with rows of one second each."""
 
-    read: Read
+    format: str
     names: list[str]
     row: Callable[[str, str, str, str], list[str]]
     """Makes a row of its time, the rate in Mbit/s and in kbit/s, and a round-trip time in ms."""
@@ -46,17 +45,17 @@ def _number(value: float) -> str:
 
 KINDS: Final = {
     "csv": Kind(
-        plain.read,  # type: ignore[arg-type]
+        "csv",
         ["t", "down_mbit", "rtt_ms"],
         lambda time, mbit, kbit, rtt: [time, mbit, rtt],
     ),
     "ucc": Kind(
-        ucc.read,  # type: ignore[arg-type]
+        "ucc",
         ["Timestamp", "CellID", "DL_bitrate", "UL_bitrate", "PINGAVG"],
         lambda time, mbit, kbit, rtt: [time, "B 1", kbit, "0", rtt],
     ),
     "starlink": Kind(
-        lambda file, name: starlink.FORMAT.read(file, name, Options(), False),  # type: ignore[arg-type]
+        "starlink",
         ["", "timestamp_start_dl", "download", "ping_avg"],
         lambda time, mbit, kbit, rtt: ["7", time, mbit, rtt],
         FRAMES_PER_PAYLOAD,
@@ -127,9 +126,13 @@ def table(kind: Kind, values: list[tuple[int, int | None]], dress: dict[str, obj
     return gzip.compress(raw) if dress["packed"] else raw
 
 
+def recorded(kind: Kind, file: Path, open_files: ExitStack) -> TraceFile:
+    return FORMATS[kind.format].read(opened(file, open_files), "x.csv", Options(), False)
+
+
 def samples(kind: Kind, file: Path) -> list[TraceSample]:
     with ExitStack() as open_files:
-        return list(kind.read(opened(file, open_files), "x.csv").samples)
+        return list(recorded(kind, file, open_files).samples)
 
 
 REGULAR: Final = {
@@ -206,7 +209,7 @@ def test_damage_is_mended_with_a_note_or_refused_with_its_line(
     file.write_text("\n".join(lines) + ("" if damage == "cut" else "\n"))
     with ExitStack() as open_files:
         try:
-            recording = kind.read(opened(file, open_files), "x.csv")
+            recording = recorded(kind, file, open_files)
             trace = list(recording.samples)
         except TraceError as error:
             assert re.match(r"x\.csv:\d+: ", str(error))

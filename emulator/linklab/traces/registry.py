@@ -9,16 +9,12 @@ from typing import Final
 from linklab.traces import (
     capture,
     cellreplay,
-    five_gophers,
+    data_sets,
     iperf3,
     irtt,
-    lumos5g,
     mahimahi,
-    mba,
     ping,
     plain,
-    starlink,
-    ucc,
 )
 from linklab.traces.format import Format
 from linklab.traces.lines import quoted
@@ -30,11 +26,7 @@ FORMATS: Final[dict[str, Format]] = {
         plain.FORMAT,
         mahimahi.FORMAT,
         cellreplay.FORMAT,
-        ucc.FORMAT,
-        five_gophers.FORMAT,
-        lumos5g.FORMAT,
-        starlink.FORMAT,
-        mba.FORMAT,
+        *data_sets.FORMATS,
         iperf3.FORMAT,
         irtt.FORMAT,
         ping.FORMAT,

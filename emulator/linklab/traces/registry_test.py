@@ -5,6 +5,7 @@ from importlib import import_module
 import pytest
 
 from linklab import traces
+from linklab.traces import data_sets
 from linklab.traces.format import Options
 from linklab.traces.registry import FORMATS, format_of
 from linklab.traces.trace import OPTIONAL, TraceError
@@ -51,6 +52,7 @@ def test_every_file_of_a_format_is_listed() -> None:
         if not one.name.endswith("_test") and one.name != "__main__"
     ]
     formats = [one.FORMAT for one in modules if hasattr(one, "FORMAT")]
+    formats += data_sets.FORMATS
     assert {one.name: one for one in formats} == FORMATS
     assert len(formats) == len(FORMATS)
 

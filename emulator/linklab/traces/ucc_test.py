@@ -2,7 +2,8 @@ import io
 
 import pytest
 
-from linklab.traces import ucc
+from linklab.traces.format import Options
+from linklab.traces.registry import FORMATS
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 # The columns of UCC's 5G set, and rows of the same form.
@@ -28,7 +29,7 @@ def row(clock: str, down: str, up: str = "0", ping: str = "-", state: str = "D")
 
 def recording(content: bytes | str) -> TraceFile:
     raw = content.encode() if isinstance(content, str) else content
-    return ucc.read(io.BytesIO(raw), "x.csv")
+    return FORMATS["ucc"].read(io.BytesIO(raw), "x.csv", Options(), False)
 
 
 def read(content: bytes | str) -> list[TraceSample]:
