@@ -21,7 +21,7 @@ from typing import BinaryIO, Final, NoReturn
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces import encapsulation
 from linklab.traces.bins import Bins
-from linklab.traces.encapsulation import CUT, TCP, InnerPacket, UnreadableError
+from linklab.traces.encapsulation import CUT, InnerPacket, UnreadableError
 from linklab.traces.format import Format, Options
 from linklab.traces.merging import joined
 from linklab.traces.packet_file import MAGIC, CaptureError, Packet, PacketFile
@@ -37,7 +37,6 @@ _MOST: Final = 0.9
 """The share of packets that the client's address is in, if no SYN tells it."""
 
 _ORDER: Final = "packets in order of time (reordercap puts them in order)"
-_SYN, _ACK = 0x02, 0x10
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,9 @@ class _Reading:
         for one in head:
             if one.is_first:
                 return one.source
-        seen = Counter(address for one in head for address in {one.source, one.destination})
+        seen = Counter(
+            address for one in head for address in dict.fromkeys((one.source, one.destination))
+        )
         most = [address for address, count in seen.items() if count >= _MOST * len(head)]
         if len(most) != 1:
             found = most or [address for address, _ in seen.most_common(2)]
@@ -164,9 +165,9 @@ class _Reading:
         try:
             for packet in self._packets:
                 self._is_of_any |= packet.link_type == encapsulation.SLL
-                link = encapsulation.linked(packet.link_type, packet.content)
+                link = encapsulation.linked(packet)
                 if self._is_of_device(packet, link.number):
-                    inner = encapsulation.carried(packet.link_type, packet.content, packet.length)
+                    inner = encapsulation.carried(packet)
                     if inner.source:
                         yield _frame(packet, inner, link.went_out)
                     else:
@@ -195,12 +196,8 @@ class _Reading:
 
 
 def _frame(packet: Packet, inner: InnerPacket, went_out: bool | None) -> _Frame:
-    is_first = False
-    if inner.name == TCP:
-        flags = inner.packet[inner.segment_at + 13]
-        is_first = bool(flags & _SYN) and not flags & _ACK
     size = encapsulation.frame_bytes(inner, packet.length)
-    return _Frame(packet.t_ns, size, inner.source, inner.destination, went_out, is_first)
+    return _Frame(packet.t_ns, size, inner.source, inner.destination, went_out, inner.opens)
 
 
 def _address(text: str, name: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import Final
 
 from linklab.core.errors import LinklabError
 from linklab.core.frames import ETHERNET_BYTES, FRAME_BYTES, SEGMENT_BYTES
+from linklab.traces.packet_file import Packet
 
 IP_4, IP_6 = 0x0800, 0x86DD
 _VLANS: Final = (0x8100, 0x88A8, 0x9100)
@@ -28,6 +29,7 @@ _ETHERTYPES: Final = {
 _PPP_TYPES: Final = {0x21: IP_4, 0x57: IP_6}
 
 TCP: Final = "TCP"
+_SYN, _ACK = 0x02, 0x10
 FRAGMENT: Final = "fragments of IP"
 CUT: Final = "packets that were cut off before TCP's header ended"
 
@@ -96,6 +98,20 @@ class InnerPacket:
     destination: bytes = b""
     ip_at: int = 0
 
+    @property
+    def opens(self) -> bool:
+        """Whether it is TCP's first packet of a client."""
+        return self._handshake == _SYN
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is TCP's first packet of a server."""
+        return self._handshake == _SYN | _ACK
+
+    @property
+    def _handshake(self) -> int:
+        return self.packet[self.segment_at + 13] & (_SYN | _ACK) if self.name == TCP else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Linked:
@@ -126,8 +142,9 @@ class UnreadableError(LinklabError, ValueError):
     """The link type is not supported. The message names it."""
 
 
-def linked(link_type: int, content: bytes) -> Linked:
+def linked(packet: Packet) -> Linked:
     """Reads Linux's cooked header; other headers give an empty value."""
+    link_type, content = packet.link_type, packet.content
     if link_type == SLL and len(content) >= 16:
         size = min(_number(content, 4), 8)
         return Linked(0, content[:2] == b"\0\4", content[2:4] + content[6 : 6 + size])
@@ -136,18 +153,15 @@ def linked(link_type: int, content: bytes) -> Linked:
     return Linked()
 
 
-def carried(link_type: int, content: bytes, length: int) -> InnerPacket:
-    """Unwraps a packet of `length` bytes, of which `content` was captured.
-
-    Raises UnreadableError if the link type is not supported.
-    """
-    begin = _LINKS.get(link_type)
+def carried(packet: Packet) -> InnerPacket:
+    """Unwraps a packet. Raises UnreadableError if the link type is not supported."""
+    begin = _LINKS.get(packet.link_type)
     if begin is None:
-        known = _UNREAD.get(link_type, f"link type {link_type}")
+        known = _UNREAD.get(packet.link_type, f"link type {packet.link_type}")
         raise UnreadableError(f"{known} is not read; allowed: {_ALLOWED}")
     try:
-        kind, at = begin(content)
-        return _unwrapped(kind, content, at, length)
+        kind, at = begin(packet.content)
+        return _unwrapped(kind, packet.content, at, packet.length)
     except IndexError:
         return InnerPacket(CUT)
 
