@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import dpkt
 
-from linklab.traces import encapsulation
-from linklab.traces.encapsulation import TCP, InnerPacket
-from linklab.traces.packet_file import CaptureError, Packet, PacketFile
+from linklab.importers import encapsulation
+from linklab.importers.encapsulation import TCP, InnerPacket
+from linklab.importers.packet_file import CaptureError, Packet, PacketFile
 
 Flow = tuple[bytes, int, bytes, int]
 """Address and port of the client, then of the server."""

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from linklab.field import made_captures
-from linklab.traces import (
+from linklab.importers import (
     capture,
     iperf3,
     iperf3_test,
@@ -22,8 +22,8 @@ from linklab.traces import (
     registry,
     ucc_test,
 )
-from linklab.traces.cellreplay import OPPORTUNITY_BYTES
-from linklab.traces.format import Options
+from linklab.importers.cellreplay import OPPORTUNITY_BYTES
+from linklab.importers.format import Options
 from linklab.traces.trace import NS_PER_S, TraceFile, TraceSample
 
 CASES: Final = 4

@@ -41,11 +41,11 @@ from linklab.core.frames import (
     UDP_BYTES,
 )
 from linklab.core.limits import MAX_RATE_BPS
-from linklab.traces import json_feed
-from linklab.traces.cells import FRAMES_PER_PAYLOAD
-from linklab.traces.format import Format, Options
-from linklab.traces.json_feed import Feed
-from linklab.traces.merging import joined
+from linklab.importers import json_feed
+from linklab.importers.cells import FRAMES_PER_PAYLOAD
+from linklab.importers.format import Format, Options
+from linklab.importers.json_feed import Feed
+from linklab.importers.merging import joined
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MAX_LENGTH_S,

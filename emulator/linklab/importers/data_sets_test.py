@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from linklab.importers import data_sets
+from linklab.importers.cells import FRAMES_PER_PAYLOAD
+from linklab.importers.format import Options
+from linklab.importers.importing import ImportReport, import_file
 from linklab.schema.document import ScenarioError
-from linklab.traces import data_sets, plain
-from linklab.traces.cells import FRAMES_PER_PAYLOAD
-from linklab.traces.format import Options
-from linklab.traces.importing import ImportReport, import_file
+from linklab.traces import plain
 from linklab.traces.trace import TraceError, TraceSample
 
 # 5Gophers: All-Carriers/01-Throughput, 03-User-Mobility, mmWave-only/03 and 04.

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
-from linklab.traces.format import Format, Options
+from linklab.importers.format import Format, Options
 from linklab.traces.lines import MAX_LINE_BYTES, TRUNCATED, quoted
 from linklab.traces.trace import MAX_LENGTH_NS, TraceError, TraceFile, TraceSample
 

@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from linklab.traces.format import Options
-from linklab.traces.registry import FORMATS
+from linklab.importers.format import Options
+from linklab.importers.registry import FORMATS
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 # The columns of UCC's 5G set, and rows of the same form.

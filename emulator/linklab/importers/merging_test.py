@@ -4,7 +4,7 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.traces.merging import with_rtts, with_uplink
+from linklab.importers.merging import with_rtts, with_uplink
 from linklab.traces.trace import TraceSample
 
 Series = list[tuple[int, int]]

@@ -13,7 +13,7 @@ from typing import Final
 
 from linklab.core.errors import LinklabError
 from linklab.core.frames import ETHERNET_BYTES, FRAME_BYTES, SEGMENT_BYTES
-from linklab.traces.packet_file import Packet
+from linklab.importers.packet_file import Packet
 
 IP_4, IP_6 = 0x0800, 0x86DD
 _VLANS: Final = (0x8100, 0x88A8, 0x9100)

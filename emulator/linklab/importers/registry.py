@@ -6,24 +6,24 @@ import codecs
 import re
 from typing import Final
 
-from linklab.traces import (
-    capture,
-    cellreplay,
-    data_sets,
-    iperf3,
-    irtt,
-    mahimahi,
-    ping,
-    plain,
-)
-from linklab.traces.format import Format
+from linklab.importers import capture, cellreplay, data_sets, iperf3, irtt, mahimahi, ping
+from linklab.importers.format import Format
+from linklab.traces import plain
 from linklab.traces.lines import quoted
-from linklab.traces.trace import TraceError
+from linklab.traces.trace import OPTIONAL, TraceError
+
+OWN: Final = Format(
+    name="csv",
+    looks="linklab's own: t,down_mbit,up_mbit,rtt_ms,loss",
+    begins=lambda line, where: any(separator in line for separator in ",;\t"),
+    read=lambda file, name, options, only_up: plain.read(file, name),
+    keeps=frozenset(OPTIONAL),
+)
 
 FORMATS: Final[dict[str, Format]] = {
     one.name: one
     for one in (
-        plain.FORMAT,
+        OWN,
         mahimahi.FORMAT,
         cellreplay.FORMAT,
         *data_sets.FORMATS,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from linklab.traces.bins import Bins
+from linklab.importers.bins import Bins
 from linklab.traces.trace import MIN_SAMPLE_NS, NS_PER_S, TraceFile, TraceSample
 
 SAMPLE_S: Final = 1.0

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, NoReturn
 
 from linklab.core.limits import MAX_RATE_BPS
-from linklab.traces import encapsulation
-from linklab.traces.bins import Bins
-from linklab.traces.encapsulation import CUT, InnerPacket, UnreadableError
-from linklab.traces.format import Format, Options
-from linklab.traces.merging import joined
-from linklab.traces.packet_file import MAGIC, CaptureError, Packet, PacketFile
+from linklab.importers import encapsulation
+from linklab.importers.bins import Bins
+from linklab.importers.encapsulation import CUT, InnerPacket, UnreadableError
+from linklab.importers.format import Format, Options
+from linklab.importers.merging import joined
+from linklab.importers.packet_file import MAGIC, CaptureError, Packet, PacketFile
 from linklab.traces.trace import NS_PER_S, TraceError, TraceFile, TraceSample
 
 BIN_S: Final = 0.1

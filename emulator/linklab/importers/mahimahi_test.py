@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from linklab.traces import mahimahi
+from linklab.importers import mahimahi
 from linklab.traces.lines import MAX_LINE_BYTES
 from linklab.traces.trace import TraceError, TraceSample
 

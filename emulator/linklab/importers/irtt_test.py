@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from linklab.traces import irtt
-from linklab.traces.registry import format_of
+from linklab.importers import irtt
+from linklab.importers.registry import format_of
 from linklab.traces.trace import TraceError, TraceFile
 
 

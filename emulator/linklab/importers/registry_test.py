@@ -4,10 +4,10 @@ from importlib import import_module
 
 import pytest
 
-from linklab import traces
-from linklab.traces import data_sets
-from linklab.traces.format import Options
-from linklab.traces.registry import FORMATS, format_of
+from linklab import importers
+from linklab.importers import data_sets
+from linklab.importers.format import Options
+from linklab.importers.registry import FORMATS, OWN, format_of
 from linklab.traces.trace import OPTIONAL, TraceError
 
 
@@ -47,12 +47,12 @@ def test_what_is_no_trace_is_refused(head: bytes, message: str) -> None:
 
 def test_every_file_of_a_format_is_listed() -> None:
     modules = [
-        import_module(f"{traces.__name__}.{one.name}")
-        for one in pkgutil.iter_modules(traces.__path__)
+        import_module(f"{importers.__name__}.{one.name}")
+        for one in pkgutil.iter_modules(importers.__path__)
         if not one.name.endswith("_test") and one.name != "__main__"
     ]
     formats = [one.FORMAT for one in modules if hasattr(one, "FORMAT")]
-    formats += data_sets.FORMATS
+    formats += [OWN, *data_sets.FORMATS]
     assert {one.name: one for one in formats} == FORMATS
     assert len(formats) == len(FORMATS)
 

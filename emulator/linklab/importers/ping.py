@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NoReturn
 
-from linklab.traces import probes
-from linklab.traces.format import Format, Options
+from linklab.importers import probes
+from linklab.importers.format import Format, Options
+from linklab.importers.probes import Probe
 from linklab.traces.lines import Lines
-from linklab.traces.probes import Probe
 from linklab.traces.trace import MAX_LENGTH_NS, MAX_LENGTH_S, NS_PER_S, TraceFile
 
 EVERY_S: Final = 1.0

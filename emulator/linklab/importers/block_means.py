@@ -17,9 +17,9 @@ import numpy as np
 
 from linklab.core.errors import LinklabError
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
+from linklab.importers.opening import opened
 from linklab.traces import plain
 from linklab.traces.lines import MAX_LINE_BYTES, Lines
-from linklab.traces.opening import opened
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MAX_SAMPLES,

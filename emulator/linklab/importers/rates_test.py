@@ -12,9 +12,10 @@ from typing import Final
 
 import pytest
 
-from linklab.traces import iperf3_test, irtt_test, ping_test, plain, ucc_test
-from linklab.traces.cells import FRAMES_PER_PAYLOAD
-from linklab.traces.importing import import_file
+from linklab.importers import iperf3_test, irtt_test, ping_test, ucc_test
+from linklab.importers.cells import FRAMES_PER_PAYLOAD
+from linklab.importers.importing import import_file
+from linklab.traces import plain
 from linklab.traces.trace import TraceError
 
 RATES_MBIT: Final = [8 + (second * 7) % 5 for second in range(60)]

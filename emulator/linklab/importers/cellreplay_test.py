@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from linklab.traces import cellreplay
+from linklab.importers import cellreplay
 from linklab.traces.trace import TraceError
 
 

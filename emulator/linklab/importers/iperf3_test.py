@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from linklab.traces import iperf3
+from linklab.importers import iperf3
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 # Recorded with iperf3 3.12 between two network namespaces; token buckets let 20 Mbit/s of whole

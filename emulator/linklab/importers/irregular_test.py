@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from linklab.importers.cells import FRAMES_PER_PAYLOAD
+from linklab.importers.format import Options
+from linklab.importers.opening import opened
+from linklab.importers.registry import FORMATS
 from linklab.traces import plain
-from linklab.traces.cells import FRAMES_PER_PAYLOAD
-from linklab.traces.format import Options
-from linklab.traces.opening import opened
-from linklab.traces.registry import FORMATS
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 START: Final = datetime(2026, 3, 29, 0, 59, 58, tzinfo=UTC)

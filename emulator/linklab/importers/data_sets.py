@@ -15,14 +15,14 @@ from typing import BinaryIO, Final, Literal
 
 import msgspec
 
+from linklab.importers import intervals, probes
+from linklab.importers.cells import FRAMES_PER_PAYLOAD, Cells
+from linklab.importers.format import Format, Options
+from linklab.importers.intervals import MeasuredLine, Spacing
+from linklab.importers.probes import Probe
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
-from linklab.traces import intervals, probes
-from linklab.traces.cells import FRAMES_PER_PAYLOAD, Cells
-from linklab.traces.format import Format, Options
-from linklab.traces.intervals import MeasuredLine, Spacing
 from linklab.traces.lines import Lines
-from linklab.traces.probes import Probe
 from linklab.traces.tables import RecordedTable, names_of
 from linklab.traces.times import TimeColumn
 from linklab.traces.trace import NS_PER_S, TraceError, TraceFile, TraceSample

@@ -16,11 +16,12 @@ from typing import NoReturn
 import linklab
 from linklab.core import whole_file
 from linklab.core.limits import MAX_RTT_S
-from linklab.traces import cellreplay, plain
-from linklab.traces.format import ENDS, Format, Options
-from linklab.traces.merging import binned, with_rtts, with_uplink
-from linklab.traces.opening import HEAD_BYTES, opened
-from linklab.traces.registry import FORMATS, format_of, that_take
+from linklab.importers import cellreplay
+from linklab.importers.format import ENDS, Format, Options
+from linklab.importers.merging import binned, with_rtts, with_uplink
+from linklab.importers.opening import HEAD_BYTES, opened
+from linklab.importers.registry import FORMATS, OWN, format_of, that_take
+from linklab.traces import plain
 from linklab.traces.statistics import Counting, DelayCounting, Delays, Statistics
 from linklab.traces.trace import (
     NS_PER_S,
@@ -121,9 +122,9 @@ class _Opened:
     def _means(self, source: Path) -> TraceFile | None:
         """Reads long samples of a regular table at once. A pipe cannot be read twice."""
         bin_s = self._options.bin_s
-        if bin_s is None or self.format is not plain.FORMAT or not source.is_file():
+        if bin_s is None or self.format is not OWN or not source.is_file():
             return None
-        from linklab.traces import block_means  # numpy is slow to load.
+        from linklab.importers import block_means  # numpy is slow to load.
 
         return block_means.read(source, round(bin_s * NS_PER_S))
 

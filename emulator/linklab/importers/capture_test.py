@@ -5,9 +5,9 @@ import struct
 
 import pytest
 
-from linklab.traces import capture
-from linklab.traces.format import Options
-from linklab.traces.registry import format_of
+from linklab.importers import capture
+from linklab.importers.format import Options
+from linklab.importers.registry import format_of
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 CLIENT, SERVER, OTHER = "10.0.0.2", "192.0.2.7", "192.0.2.9"

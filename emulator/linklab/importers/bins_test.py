@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.traces.bins import Bins
+from linklab.importers.bins import Bins
 from linklab.traces.trace import NS_PER_S, TraceError
 
 times = st.lists(st.integers(0, NS_PER_S), min_size=1, max_size=50)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linklab.traces import block_means, plain
-from linklab.traces.format import Options
-from linklab.traces.importing import import_file
-from linklab.traces.merging import binned
+from linklab.importers import block_means
+from linklab.importers.format import Options
+from linklab.importers.importing import import_file
+from linklab.importers.merging import binned
+from linklab.traces import plain
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 NS_PER_MS = 10**6

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 from linklab.core.limits import MAX_RTT_S
-from linklab.traces import mahimahi
-from linklab.traces.format import Format, Options
+from linklab.importers import mahimahi
+from linklab.importers.format import Format, Options
 from linklab.traces.lines import TRUNCATED, Lines, quoted
 from linklab.traces.trace import MAX_LENGTH_NS, TraceError, TraceFile
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from linklab.traces import ping
+from linklab.importers import ping
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
 
 LINUX = """\

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from linklab.importers.format import Options
+from linklab.importers.importing import import_file, samples
 from linklab.traces import plain
-from linklab.traces.format import Options
-from linklab.traces.importing import import_file, samples
 from linklab.traces.trace import TraceError, TraceSample
 
 RECORDINGS = Path(__file__).with_name("recordings")
@@ -316,7 +316,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     program = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from linklab.traces.importing import import_file\n"
+        "from linklab.importers.importing import import_file\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "import_file(Path(sys.argv[1]), Path(sys.argv[2]))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"

@@ -13,10 +13,10 @@ from typing import BinaryIO, Final, NoReturn
 import ijson
 import msgspec
 
-from linklab.traces import json_feed, probes
-from linklab.traces.format import Format, Options
-from linklab.traces.json_feed import Feed
-from linklab.traces.probes import Probe
+from linklab.importers import json_feed, probes
+from linklab.importers.format import Format, Options
+from linklab.importers.json_feed import Feed
+from linklab.importers.probes import Probe
 from linklab.traces.trace import TraceFile
 
 _ALLOWED: Final = "the output of irtt client -o FILE"
