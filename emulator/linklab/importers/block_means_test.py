@@ -157,7 +157,7 @@ def test_a_line_without_end_is_left_before_it_fills_the_memory(tmp_path: Path) -
     program = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from linklab.traces import block_means\n"
+        "from linklab.importers import block_means\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert block_means.read(Path(sys.argv[1]), 10**9) is None\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.traces.generator import RateProcess, TraceRecipe, _poisson, generate
-from linklab.traces.statistics import Statistics, of_downlink
+from linklab.traces.statistics import of_downlink
 from linklab.traces.trace import TraceSample
 
 MBIT = 10**6
@@ -22,10 +22,6 @@ def recipe(down: RateProcess, seed: int = 1, duration_s: int = 600) -> TraceReci
     )
 
 
-def of_seeds(down: RateProcess, seeds: range) -> list[Statistics]:
-    return [of_downlink(generate(recipe(down, seed))) for seed in seeds]
-
-
 def test_without_volatility_packets_are_poisson() -> None:
     trace = list(generate(recipe(STILL)))
     packets = [(sample.down_bps or 0) / (10 * 1514 * 8) for sample in trace]
@@ -36,7 +32,7 @@ def test_without_volatility_packets_are_poisson() -> None:
 
 
 def test_a_reflected_brownian_rate_visits_all_rates_equally() -> None:
-    found = of_seeds(SPROUT, range(1, 7))
+    found = [of_downlink(generate(recipe(SPROUT, seed))) for seed in range(1, 4)]
     assert statistics.mean(one.cv or 0 for one in found) == pytest.approx(1 / math.sqrt(3), rel=0.1)
     # The slowest mode of a Brownian motion between two walls dies out by σ²π²/2R² per second.
     slowest = math.exp(-(0.2**2) * math.pi**2 / 2)
@@ -49,7 +45,7 @@ def test_a_rate_that_returns_is_an_ornstein_uhlenbeck_process() -> None:
     reversion, cv = 0.5, 0.15
     volatility = cv * math.sqrt(2 * reversion) / 2
     channel = RateProcess(80 * MBIT, 160 * MBIT, volatility, reversion)
-    trace = [sample for seed in range(1, 4) for sample in generate(recipe(channel, seed))]
+    trace = [sample for seed in range(1, 3) for sample in generate(recipe(channel, seed))]
     rates = [sample.down_bps or 0 for sample in trace]
     mean = statistics.mean(rates)
     assert mean == pytest.approx(80 * MBIT, rel=0.02)
@@ -60,13 +56,13 @@ def test_a_rate_that_returns_is_an_ornstein_uhlenbeck_process() -> None:
 
 def test_outages_strike_both_directions_and_last_a_second_on_average() -> None:
     down = replace(SPROUT, outage_share=0.3, escape_per_s=1.0)
-    trace = list(generate(replace(recipe(down, duration_s=2000), up=STILL)))
+    trace = list(generate(replace(recipe(down, duration_s=1200), up=STILL)))
     dark = "".join("0" if s.up_bps == 0 else "1" for s in trace)
     lengths = [len(run) / 10 for run in dark.split("1") if run]
     assert all(s.down_bps == 0 for s in trace if s.up_bps == 0)
     # Those shorter than the two samples that they begin and end in do not show.
     long = [length - 0.5 for length in lengths if length >= 0.5]
-    assert len(long) > 100
+    assert len(long) > 60
     assert statistics.mean(long) == pytest.approx(1.0, rel=0.2)
 
 

@@ -32,7 +32,8 @@ def find(name_or_path: str, base: Path | None = None, directory: Path = TRACES) 
 def content(shipped: Shipped) -> bytes:
     """Makes the content of a shipped trace's file from its recipe."""
     text = io.StringIO()
-    plain.write(text, generate(shipped.recipe), ["up"], comments(shipped))
+    samples = list(generate(shipped.recipe))
+    plain.write(text, samples, ["up"], comments(shipped, samples))
     return text.getvalue().encode()
 
 
