@@ -99,6 +99,12 @@ def read(*files: Path) -> Recording:
     return found
 
 
+def rate_bps(found: Recording, link: str) -> float:
+    """Returns a link's mean capacity."""
+    (history,) = (one for one in found.histories if one.link == link)
+    return capacity.of_history(history, found.length_s).mean_bps()
+
+
 def test_a_saturated_link_is_what_it_carried(tmp_path: Path) -> None:
     found = read(download(tmp_path / "wlan0.pcap"))
     (history,) = found.histories

@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Final
@@ -27,40 +26,16 @@ from linklab.traces.trace import TraceError, TraceFile, TraceSample
 START: Final = datetime(2026, 3, 29, 0, 59, 58, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A format of tables, with rows of one second each."""
-
-    format: str
-    names: list[str]
-    row: Callable[[str, str, str, str], list[str]]
-    """Makes a row of its time, the rate in Mbit/s and in kbit/s, and a round-trip time in ms."""
-
-    frames: float = 1.0
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}"
-
-
 KINDS: Final = {
-    "csv": Kind(
-        "csv",
-        ["t", "down_mbit", "rtt_ms"],
-        lambda time, mbit, kbit, rtt: [time, mbit, rtt],
-    ),
-    "ucc": Kind(
-        "ucc",
-        ["Timestamp", "CellID", "DL_bitrate", "UL_bitrate", "PINGAVG"],
-        lambda time, mbit, kbit, rtt: [time, "B 1", kbit, "0", rtt],
-    ),
-    "starlink": Kind(
-        "starlink",
+    "csv": (["t", "down_mbit", "rtt_ms"], [], 1.0),
+    "starlink": (
         ["", "timestamp_start_dl", "download", "ping_avg"],
-        lambda time, mbit, kbit, rtt: ["7", time, mbit, rtt],
+        ["B, 7"],
         FRAMES_PER_PAYLOAD,
     ),
 }
+"""By format: names of columns, the cells before the time, rate and round-trip time, and the bytes of
+frames per byte that the rate counts."""
 
 ZONE: Final = timezone(timedelta(hours=5, minutes=30))
 CLOCKS: Final[dict[str, Callable[[datetime], str]]] = {
@@ -96,8 +71,9 @@ rates = st.lists(
 )
 
 
-def table(kind: Kind, values: list[tuple[int, int | None]], dress: dict[str, object]) -> bytes:
+def table(format: str, values: list[tuple[int, int | None]], dress: dict[str, object]) -> bytes:
     """The same recording in any dress. Rates are in kbit/s, round-trip times in tenths of ms."""
+    names, before, _ = KINDS[format]
     with_comma = dress["comma"] and dress["separator"] != ","
 
     def number(value: float) -> str:
@@ -113,26 +89,26 @@ def table(kind: Kind, values: list[tuple[int, int | None]], dress: dict[str, obj
     )
     if dress["comments"]:
         text.write("# of our own\n")
-    writer.writerow(kind.names)
+    writer.writerow(names)
     for second, (kbit, rtt) in enumerate(values):
         clock = CLOCKS[str(dress["clock"])](START + timedelta(seconds=second))
         if with_comma and dress["clock"] == "s":
             clock = clock.replace(".", ",")
         missing = str(dress["missing"])
         delay = missing if rtt is None else number(rtt / 10)
-        writer.writerow(kind.row(clock, number(kbit / 1000), number(kbit), delay))
+        writer.writerow([*before, clock, number(kbit / 1000), delay])
     content = ("\ufeff" if dress["bom"] or dress["utf16"] else "") + text.getvalue()
     raw = content.encode("utf-16-le" if dress["utf16"] else "utf-8")
     return gzip.compress(raw) if dress["packed"] else raw
 
 
-def recorded(kind: Kind, file: Path, open_files: ExitStack) -> TraceFile:
-    return FORMATS[kind.format].read(opened(file, open_files), "x.csv", Options(), False)
+def recorded(format: str, file: Path, open_files: ExitStack) -> TraceFile:
+    return FORMATS[format].read(opened(file, open_files), "x.csv", Options(), False)
 
 
-def samples(kind: Kind, file: Path) -> list[TraceSample]:
+def samples(format: str, file: Path) -> list[TraceSample]:
     with ExitStack() as open_files:
-        return list(recorded(kind, file, open_files).samples)
+        return list(recorded(format, file, open_files).samples)
 
 
 REGULAR: Final = {
@@ -143,20 +119,20 @@ REGULAR: Final = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("format", KINDS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(values=rates, dress=dresses)
 def test_any_dress_gives_the_same_trace(
-    tmp_path: Path, name: str, values: list[tuple[int, int | None]], dress: dict[str, object]
+    tmp_path: Path, format: str, values: list[tuple[int, int | None]], dress: dict[str, object]
 ) -> None:
-    kind, file = KINDS[name], tmp_path / "x.csv"
-    file.write_bytes(table(kind, values, dict(REGULAR)))
-    expected = samples(kind, file)
+    file, frames = tmp_path / "x.csv", KINDS[format][2]
+    file.write_bytes(table(format, values, dict(REGULAR)))
+    expected = samples(format, file)
     assert [sample.down_bps for sample in expected] == [
-        round(kbit * 1000 * kind.frames) for kbit, _ in values
+        round(kbit * 1000 * frames) for kbit, _ in values
     ]
-    file.write_bytes(table(kind, values, dress))
-    assert samples(kind, file) == expected
+    file.write_bytes(table(format, values, dress))
+    assert samples(format, file) == expected
 
 
 damages = st.sampled_from(
@@ -176,16 +152,16 @@ damages = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("format", KINDS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(damage=damages, at=st.integers(2, 57), length=st.integers(1, 15))
 def test_damage_is_mended_with_a_note_or_refused_with_its_line(
-    tmp_path: Path, name: str, damage: str, at: int, length: int
+    tmp_path: Path, format: str, damage: str, at: int, length: int
 ) -> None:
     """60 s at 8 to 12 Mbit/s: what is imported has about the mean rate, and says what it left out."""
-    kind, file = KINDS[name], tmp_path / "x.csv"
+    file, frames = tmp_path / "x.csv", KINDS[format][2]
     values: list[tuple[int, int | None]] = [(8000 + 1000 * (s * 7 % 5), None) for s in range(60)]
-    lines = table(kind, values, dict(REGULAR)).decode().splitlines()
+    lines = table(format, values, dict(REGULAR)).decode().splitlines()
     if damage == "swap":
         lines[at], lines[at + 1] = lines[at + 1], lines[at]
     elif damage == "repeat":
@@ -209,7 +185,7 @@ def test_damage_is_mended_with_a_note_or_refused_with_its_line(
     file.write_text("\n".join(lines) + ("" if damage == "cut" else "\n"))
     with ExitStack() as open_files:
         try:
-            recording = recorded(kind, file, open_files)
+            recording = recorded(format, file, open_files)
             trace = list(recording.samples)
         except TraceError as error:
             assert re.match(r"x\.csv:\d+: ", str(error))
@@ -221,7 +197,7 @@ def test_damage_is_mended_with_a_note_or_refused_with_its_line(
     length_ns = sum(sample.length_ns for sample in trace)
     mean_bps = sum((one.down_bps or 0) * one.length_ns for one in trace) / length_ns
     assert length_ns == pytest.approx(60e9, abs=3.1e9)
-    assert mean_bps == pytest.approx(10e6 * kind.frames, rel=0.05)
+    assert mean_bps == pytest.approx(10e6 * frames, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +216,7 @@ def test_files_that_cannot_be_unpacked_are_refused(
     file = tmp_path / "x.csv"
     file.write_bytes(content)
     with pytest.raises(TraceError) as caught:
-        samples(KINDS["csv"], file)
+        samples("csv", file)
     assert str(caught.value).startswith(f"{file}: {message}")
 
 

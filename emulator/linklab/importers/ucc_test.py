@@ -113,14 +113,20 @@ def test_a_last_line_that_is_cut_off_is_left_out() -> None:
     assert list(opened.samples) == read(whole)
 
 
-def test_fields_may_be_quoted() -> None:
-    text = HEADER + row("13.40.04", '"72"', "20").replace(",B,", ',"B, C",')
-    assert read(text) == [TraceSample(10**9, 72_000, 20_000)]
-
-
-def test_a_byte_order_mark_and_crlf_pass() -> None:
-    text = HEADER + row("13.40.04", "72")
-    assert read(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()) == read(text)
+@pytest.mark.parametrize("dips", [False, True])
+def test_a_logger_that_dips_when_it_pings_is_noted(dips: bool) -> None:
+    low = "400" if dips else "50000"
+    rows = [
+        row(f"13.40.{s}", "60000" if s % 5 else low, ping="-" if s % 5 else "30")
+        for s in range(10, 30)
+    ]
+    opened = recording(HEADER + "".join(rows))
+    assert len(list(opened.samples)) == 20
+    note = (
+        "in 4 lines with a ping the median rate is 0.4 Mbit/s, in others 60 Mbit/s: the logger's dips, "
+        "and hardly the link's"
+    )
+    assert opened.notes == ([note] if dips else [])
 
 
 @pytest.mark.parametrize(
@@ -129,20 +135,11 @@ def test_a_byte_order_mark_and_crlf_pass() -> None:
         ("", "x.csv:1: the file is empty; needed: CSV with Timestamp, DL_bitrate, UL_bitrate"),
         ("Timestamp,DL_bitrate\n", "x.csv:1: the column 'UL_bitrate' is missing; needed: Time"),
         (HEADER, "x.csv:1: DL_bitrate: no line has a rate; needed: at least one"),
-        (HEADER + row("13.40.04", "-"), "x.csv:2: DL_bitrate: no line has a rate"),
-        (HEADER + row("13.40.04", "-1"), "x.csv:2: DL_bitrate: '-1' is negative; allowed: 0 to"),
-        (HEADER + row("13.40.04", "1", "a"), "x.csv:2: UL_bitrate: 'a' is not a number; allowed"),
         (HEADER + row("13.40.04", "nan"), "x.csv:2: DL_bitrate: no line has a rate"),
-        (HEADER + row("13.40.04", "inf"), "x.csv:2: DL_bitrate: 'inf' is not finite"),
         (HEADER + row("13.40.04", "1e9"), "x.csv:2: DL_bitrate: '1e9' is too much; allowed: 0 to"),
         (HEADER + row("13.40.04", "1", ping="x"), "x.csv:2: PINGAVG: 'x' is not a number"),
-        (HEADER + "1,2\n", "x.csv:2: the line has 2 fields; allowed: 26 as in line 1"),
         (HEADER + row("13:40.04", "1"), "x.csv:2: Timestamp: '2019.12.16_13:40.04' is no time"),
         (HEADER + row("25.00.00", "1"), "x.csv:2: Timestamp: '2019.12.16_25.00.00' is no time"),
-        (
-            HEADER + row("13.40.04", "1") + 11 * row("13.40.03", "1"),
-            "x.csv:13: Timestamp: '2019.12.16_13.40.03' and 10 lines before it are not after",
-        ),
         (
             HEADER + "".join(row(f"13.40.{s}", "1") for s in (14, 13, 16, 15, 18, 17)),
             "x.csv:7: Timestamp: 3 of 6 lines are not after a line above them; allowed: up to 10 %",
@@ -163,7 +160,6 @@ def test_a_byte_order_mark_and_crlf_pass() -> None:
             HEADER + row("13.40.04", "1").replace("A4DF", "A\rF"),
             "x.csv:2: is no line of CSV: new-line character seen in unquoted field; allowed: fields",
         ),
-        (HEADER.encode() + b"\xff", "x.csv:2: byte 1 (0xff) is not UTF-8"),
     ],
 )
 def test_errors_say_line_column_reason_and_what_is_allowed(

@@ -1,4 +1,4 @@
-"""Makes captures as other tools write them, from the packets of `capture_test.download`; for tests."""
+"""Makes captures as other tools write them, and wraps packets in every kind of header; for tests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Final
 
 import dpkt
-
-from linklab.field import capacity, capture
-from linklab.field.recording import Recording
 
 Timed = tuple[float, bytes]
 """A time, and a packet that starts with its link's header."""
@@ -199,14 +196,3 @@ OPAQUE: Final[dict[str, tuple[int, Callable[[bytes], bytes]]]] = {
     "link type 300": (300, bytes),
 }
 """Unsupported encapsulations, by the words of their error."""
-
-
-def rate_bps(found: Recording, link: str) -> float:
-    """Returns a link's mean capacity."""
-    (history,) = (one for one in found.histories if one.link == link)
-    return capacity.of_history(history, found.length_s).mean_bps()
-
-
-def read(*files: Path) -> Recording:
-    (found,) = capture.read(files)
-    return found
