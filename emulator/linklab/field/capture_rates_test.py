@@ -106,8 +106,9 @@ def test_devices_of_linux_are_links_of_their_own(tmp_path: Path, packets: list[T
     assert found.notes == ("any.pcap: its devices are read as links of their own: dev3, dev12.",)
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("resolutions", [(NS, US), (US, FINE), (FINE, NS)])
+@pytest.mark.parametrize(
+    ("order", "resolutions"), [("<", (NS, US)), (">", (US, FINE)), ("<", (FINE, NS))]
+)
 def test_devices_of_pcapng_have_names_link_types_and_clocks_of_their_own(
     tmp_path: Path, packets: list[Timed], order: str, resolutions: tuple[int, int]
 ) -> None:

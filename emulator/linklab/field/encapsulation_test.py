@@ -72,7 +72,7 @@ def test_a_rate_that_is_a_part_of_what_came_is_said_or_refused(
     assert capture_test.rate_bps(found, "wlan0") == pytest.approx(RATE_BPS, rel=0.01)
 
 
-@pytest.mark.parametrize("length", range(0, 60, 3))
+@pytest.mark.parametrize("length", range(0, 60, 4))
 def test_packets_may_be_cut_off_anywhere(
     tmp_path: Path, packets: list[made_captures.Timed], length: int
 ) -> None:

@@ -263,10 +263,6 @@ def test_every_break_is_as_long_as_stated(
             assert tries == pytest.approx(round(tries), abs=1e-5)
 
 
-def test_a_beacon_is_100_time_units_of_1024_microseconds() -> None:
-    assert pytest.approx(100 * 1024e-6) == BEACON_S
-
-
 def test_who_was_strongest_when_it_was_forced_keeps_nothing_more_than_the_hysteresis() -> None:
     """On the way back the first one leads by 6 dB where it is 1.484 times as near: at 45.85 s."""
     there_and_back = (Waypoint(0, 0, 1), Waypoint(35, 35, 1), Waypoint(70, 0, 1))
@@ -274,11 +270,6 @@ def test_who_was_strongest_when_it_was_forced_keeps_nothing_more_than_the_hyster
     left_s = next(t_s for t_s, one in found if t_s > 36 and one.access_point != "ap2")
     assert left_s == pytest.approx(45.85, abs=0.1)
     assert next(one.access_point for t_s, one in found if t_s > left_s) == "ap1"
-
-
-def test_places_are_at_the_origin_unless_told() -> None:
-    assert (AccessPoint("ap"), Waypoint(1.0)) == (AccessPoint("ap", 0, 0), Waypoint(1.0, 0, 0))
-    assert RoamingSettings((AccessPoint("ap"),)).path == (Waypoint(0, 0, 0),)
 
 
 @given(walks(), FORCED, st.lists(st.floats(0, 60), max_size=30))
