@@ -22,7 +22,7 @@ from linklab.importers import captures_for_test
 
 DAY_S = 86_400.0
 MEMORY_BYTES = 2 << 30
-DRAWN = 40
+DRAWN = 24
 
 
 @pytest.fixture

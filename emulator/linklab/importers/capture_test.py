@@ -2,10 +2,11 @@ import io
 import random
 import socket
 import struct
+from fractions import Fraction
 
 import pytest
 
-from linklab.importers import capture
+from linklab.importers import capture, captures_for_test
 from linklab.importers.format import Options
 from linklab.importers.registry import format_of
 from linklab.traces.trace import TraceError, TraceFile, TraceSample
@@ -14,21 +15,10 @@ CLIENT, SERVER, OTHER = "10.0.0.2", "192.0.2.7", "192.0.2.9"
 BEGIN_NS = 1_700_000_000 * 10**9 + 123_456_789
 
 
-def ip(source: str, destination: str, size: int, *, syn: bool = False, protocol: int = 6) -> bytes:
-    """An IP packet of `size` bytes with a header of TCP, or of UDP."""
-    head = struct.pack(
-        ">BBHHHBBH4s4s",
-        0x45,
-        0,
-        size,
-        1,
-        0,
-        64,
-        protocol,
-        0,
-        socket.inet_aton(source),
-        socket.inet_aton(destination),
-    )
+def ip(source: str, destination: str, size: int, *, syn: bool = False) -> bytes:
+    """An IP packet of `size` bytes with a header of TCP."""
+    ends = socket.inet_aton(source) + socket.inet_aton(destination)
+    head = struct.pack(">BBHHHBBH8s", 0x45, 0, size, 1, 0, 64, 6, 0, ends)
     tcp = struct.pack(">HHIIBBHHH", 443, 5000, 1, 1, 0x50, 0x02 if syn else 0x10, 99, 0, 0)
     return (head + tcp).ljust(size, b"x")
 
@@ -42,35 +32,13 @@ Timed = tuple[int, bytes, int]
 
 
 def pcap(packets: list[Timed], link_type: int = 1, *, order: str = "<") -> bytes:
-    """A capture with nanoseconds."""
-    made = [struct.pack(f"{order}IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, link_type)]
-    for t_ns, content, _ in packets:
-        seconds, ns = divmod(t_ns, 10**9)
-        made.append(struct.pack(f"{order}IIII", seconds, ns, len(content), len(content)) + content)
-    return b"".join(made)
+    timed = ((Fraction(t_ns, 10**9), content) for t_ns, content, _ in packets)
+    return captures_for_test.pcap_content(timed, link_type, order)
 
 
 def pcapng(packets: list[Timed], names: tuple[str, ...] = ("wlan0",), link_type: int = 1) -> bytes:
-    """A capture with nanoseconds, whose devices have names."""
-
-    def block(kind: int, body: bytes) -> bytes:
-        body += bytes(-len(body) % 4)
-        size = struct.pack("<I", len(body) + 12)
-        return struct.pack("<I", kind) + size + body + size
-
-    def option(code: int, value: bytes) -> bytes:
-        return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
-
-    made = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
-    for name in names:
-        options = option(2, name.encode()) + option(9, b"\x09") + bytes(4)
-        made.append(block(1, struct.pack("<HHI", link_type, 0, 0) + options))
-    for t_ns, content, number in packets:
-        head = struct.pack(
-            "<IIIII", number, t_ns >> 32, t_ns & 0xFFFFFFFF, len(content), len(content)
-        )
-        made.append(block(6, head + content))
-    return b"".join(made)
+    timed = ((Fraction(t_ns, 10**9), number, content) for t_ns, content, number in packets)
+    return captures_for_test.pcapng_content([(one, link_type, 9, 0) for one in names], timed)
 
 
 def download(rate_mbit: float = 12.112, seconds: float = 2.0) -> list[Timed]:

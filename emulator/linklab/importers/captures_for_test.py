@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
@@ -26,12 +27,19 @@ def is_up(packet: bytes) -> bool:
     return packet[12:16] == CLIENT
 
 
-def pcap(file: Path, packets: Iterable[Timed], link_type: int = 1) -> Path:
-    made = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, link_type)]
+def pcap_content(
+    packets: Iterable[tuple[float | Fraction, bytes]], link_type: int = 1, order: str = "<"
+) -> bytes:
+    """Returns a pcap file with nanoseconds."""
+    made = [struct.pack(f"{order}IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, link_type)]
     for t_s, content in packets:
-        seconds, ns = divmod(round(t_s * 1e9), 10**9)
-        made.append(struct.pack("<IIII", seconds, ns, len(content), len(content)) + content)
-    file.write_bytes(b"".join(made))
+        seconds, ns = divmod(round(t_s * 10**9), 10**9)
+        made.append(struct.pack(f"{order}IIII", seconds, ns, len(content), len(content)) + content)
+    return b"".join(made)
+
+
+def pcap(file: Path, packets: Iterable[Timed], link_type: int = 1) -> Path:
+    file.write_bytes(pcap_content(packets, link_type))
     return file
 
 
@@ -41,7 +49,16 @@ def pcapng(
     packets: Iterable[tuple[float, int, bytes]],
     order: str = "<",
 ) -> Path:
-    """Writes a pcapng file.
+    file.write_bytes(pcapng_content(devices, packets, order))
+    return file
+
+
+def pcapng_content(
+    devices: Sequence[tuple[str, int, int, int]],
+    packets: Iterable[tuple[float | Fraction, int, bytes]],
+    order: str = "<",
+) -> bytes:
+    """Returns a pcapng file.
 
     `devices` are tuples of name, link type, if_tsresol and if_tsoffset. `packets` are tuples of
     time, number of the device, and captured bytes.
@@ -71,8 +88,7 @@ def pcapng(
             f"{order}IIIII", number, ticks >> 32, ticks & 0xFFFFFFFF, len(content), len(content)
         )
         made.append(block(6, head + content))
-    file.write_bytes(b"".join(made))
-    return file
+    return b"".join(made)
 
 
 def ethernet(packet: bytes, ethertype: int = 0x0800) -> bytes:
