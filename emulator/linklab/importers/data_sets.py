@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import Annotated, BinaryIO, Final, Literal
 
 import msgspec
 
@@ -39,15 +39,19 @@ _DIP: Final = 0.5
 """The share of the usual rate below which a note says so."""
 
 
+_What = Literal["down", "up", "rtt", "loss"]
+_SOME: Final = msgspec.Meta(min_length=1)
+
+
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping of the file. Unknown keys are refused."""
 
 
-class Column(_Row, frozen=True):
+class ValueColumn(_Row, frozen=True):
     """A column with a value.
 
     Attributes:
-        needed: a table without it is refused. That is always so for what `Table.known_by` lists.
+        needed: a table without it is refused. So is one without `TableLayout.main`.
         on_demand: it is read only if it is named to be kept.
         of_each: there is a column for each value of this name. `column` is how they end, and
             `--only NAME=VALUE` chooses one.
@@ -64,11 +68,12 @@ class Column(_Row, frozen=True):
         return name.endswith(self.column) if self.of_each else name == self.column
 
 
-class Table(_Row, frozen=True):
+class TableLayout(_Row, frozen=True):
     """The columns of a table, which has a line per interval, or per probe.
 
     Attributes:
         time: columns with the beginning. The first one that the file has counts.
+        values: the columns with values. The first one tells a table from others.
         counts_seconds: that is a number of seconds below a million; else what `times` reads.
         end: the column with the end, if the file has it.
         steps: the column that counts lines of `usual_s` from the time on.
@@ -85,17 +90,14 @@ class Table(_Row, frozen=True):
         tells_dips: a note says if rates are low in lines with a round-trip time.
     """
 
-    time: tuple[str, ...]
+    time: Annotated[tuple[str, ...], _SOME]
+    values: Annotated[dict[_What, ValueColumn], _SOME]
     counts_seconds: bool = False
     end: str = ""
     steps: str = ""
     usual_s: int = 1
     silence_s: int = 10
     leaves_silence_out: bool = False
-    down: Column | None = None
-    up: Column | None = None
-    rtt: Column | None = None
-    loss: Column | None = None
     beside: tuple[str, ...] = ()
     of_payload: bool = False
     of_probes: bool = False
@@ -105,15 +107,22 @@ class Table(_Row, frozen=True):
     tells_dips: bool = False
 
     @property
-    def values(self) -> dict[str, Column]:
-        """The columns with values, by what they tell."""
-        found = {"down": self.down, "up": self.up, "rtt": self.rtt, "loss": self.loss}
-        return {key: column for key, column in found.items() if column is not None}
+    def main(self) -> ValueColumn:
+        """The column without which a table is another one."""
+        return next(iter(self.values.values()))
 
     @property
-    def main(self) -> Column:
-        """The value without which a table is another one."""
-        return next(iter(self.values.values()))
+    def needed(self) -> list[str]:
+        """The columns without which a table is refused."""
+        found = [one.column for one in self.values.values() if one.needed or one is self.main]
+        return [self.time[0], *found, *filter(None, [self.steps])]
+
+    @property
+    def optional(self) -> list[str]:
+        """The columns that a table may have."""
+        found = [one.column for one in self.values.values()]
+        ways = ("lost", "uplink", "downlink") if self.of_probes else ()
+        return [*found, *filter(None, (self.end, self.idle)), *self.results, *ways]
 
     def missing(self, names: list[str]) -> int:
         """Returns how many of the columns by which the table is recognised are not there."""
@@ -135,19 +144,19 @@ class DataSet(_Row, frozen=True):
     """
 
     looks: str
-    tables: tuple[Table, ...]
+    tables: Annotated[tuple[TableLayout, ...], _SOME]
     keeps: frozenset[str] = frozenset()
     takes: frozenset[str] = frozenset()
     apart: tuple[str, ...] | Literal["all"] = ()
     delays: dict[str, str] = {}
 
-    def table_of(self, names: list[str], only: Mapping[str, str]) -> Table:
+    def table_of(self, names: list[str], only: Mapping[str, str]) -> TableLayout:
         """Returns the table that has the most of its columns among `names`."""
         tables = self.tables
         if any(
             only.get(key, "").casefold() == value.casefold() for key, value in self.delays.items()
         ):
-            tables = tuple(one for one in tables if one.down is None)
+            tables = tuple(one for one in tables if "down" not in one.values)
         return min(tables, key=lambda one: one.missing(names))
 
     def apart_in(self, names: list[str]) -> list[str]:
@@ -174,39 +183,24 @@ def parse(text: str, shown: str) -> dict[str, DataSet]:
 
 def _read(one: DataSet, file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
     only = dict(options.only or {})
-    first = one.tables[0]
-    needed = [first.time[0], *(column.column for column in _needed(first))]
-    table = RecordedTable.of(Lines(file, name), needed, [])
+    table = RecordedTable.of(Lines(file, name), one.tables[0].needed, [])
     chosen = one.table_of(table.names, only)
     _check_way(chosen, name, only_up)
-    values = {
-        key: msgspec.structs.replace(column, column=_of_one(column, table, only))
-        for key, column in chosen.values.items()
-        if not column.on_demand or key in (options.keep or ())
-    }
-    chosen = msgspec.structs.replace(chosen, **dict.fromkeys(chosen.values) | values)
-    time = next((name for name in chosen.time if name in table.names), chosen.time[0])
-    cells = Cells(
-        table,
-        [time, *(column.column for column in _needed(chosen)), *filter(None, [chosen.steps])],
-        _optional(chosen),
-        one.apart_in(table.names),
-        only,
+    chosen = msgspec.structs.replace(
+        chosen,
+        time=tuple(time for time in chosen.time if time in table.names) or chosen.time,
+        values={
+            key: msgspec.structs.replace(column, column=_of_one(column, table, only))
+            for key, column in chosen.values.items()
+            if not column.on_demand or key in (options.keep or ())
+        },
     )
-    return _Reading(chosen, table, cells, time).trace(options.bin_s)
+    apart = one.apart_in(table.names)
+    cells = Cells(table, chosen.needed, chosen.optional, apart, only)
+    return _Reading(chosen, table, cells).trace(options.bin_s)
 
 
-def _needed(table: Table) -> list[Column]:
-    return [one for one in table.values.values() if one.needed or one is table.main]
-
-
-def _optional(table: Table) -> list[str]:
-    found = [one.column for one in table.values.values() if one not in _needed(table)]
-    ways = ("lost", "uplink", "downlink") if table.of_probes else ()
-    return [*found, *filter(None, (table.end, table.idle)), *table.results, *ways]
-
-
-def _check_way(table: Table, name: str, only_up: bool) -> None:
+def _check_way(table: TableLayout, name: str, only_up: bool) -> None:
     if not table.file_names:
         return
     way, other = ("up", "down") if only_up else ("down", "up")
@@ -217,7 +211,7 @@ def _check_way(table: Table, name: str, only_up: bool) -> None:
         )
 
 
-def _of_one(column: Column, table: RecordedTable, only: dict[str, str]) -> str:
+def _of_one(column: ValueColumn, table: RecordedTable, only: dict[str, str]) -> str:
     """Returns the name of the column, of several the chosen one. Takes the choice out of `only`."""
     names = {
         name.removesuffix(column.column): name
@@ -235,14 +229,15 @@ def _of_one(column: Column, table: RecordedTable, only: dict[str, str]) -> str:
 
 
 class _Reading:
-    """One pass over the lines of a recording, of which `time` is the column with the time."""
+    """One pass over the lines of a recording."""
 
-    def __init__(self, of: Table, table: RecordedTable, cells: Cells, time: str) -> None:
+    def __init__(self, of: TableLayout, table: RecordedTable, cells: Cells) -> None:
         self._of = of
         self._table = table
         self._cells = cells
-        self._time = time
-        self._begins, self._ends = TimeColumn(table, time), TimeColumn(table, of.end)
+        self._time = of.time[0]
+        self._begins, self._ends = TimeColumn(table, self._time), TimeColumn(table, of.end)
+        self._has_rates = "down" in of.values
         self._frames = FRAMES_PER_PAYLOAD if of.of_payload else 1.0
         self._has_loss = bool(of.results) and all(cells.has(one) for one in of.results)
         self._rows = self._idle = self._failed = 0
@@ -255,8 +250,8 @@ class _Reading:
         if of.of_probes:
             found = self._cells.rows(self._probe)
             return probes.trace(found, bin_s, table.lines.fail, table.notes)
-        columns = {key for key, one in of.values.items() if self._cells.has(one.column)}
-        if of.down is None and self._has_loss:
+        columns = {str(key) for key, one in of.values.items() if self._cells.has(one.column)}
+        if self._has_loss and not self._has_rates:
             columns.add("loss")
         told = f"payload x {FRAMES_PER_PAYLOAD:.4f} for whole frames"
         return TraceFile(
@@ -264,30 +259,34 @@ class _Reading:
             frozenset(columns - {"down"}),
             [told] if of.of_payload else [],
             table.notes,
-            has_rates=of.down is not None,
+            has_rates=self._has_rates,
         )
 
     def _samples(self) -> Iterator[TraceSample]:
         of = self._of
         spacing = Spacing(
             self._time,
-            None if of.down is None else of.down.column,
+            of.values["down"].column if self._has_rates else None,
             of.usual_s * NS_PER_S,
             of.silence_s * NS_PER_S,
             of.leaves_silence_out,
         )
-        yield from intervals.samples(self._table, spacing, self._cells.rows(self._line))
+        yield from intervals.samples(self._table, spacing, self._lines())
         self._tell()
+
+    def _lines(self) -> Iterator[MeasuredLine]:
+        yield from self._cells.rows(self._line)
+        if self._failed:
+            self._table.notes.append(f"{self._failed} lines of tests that failed are left out")
 
     def _probe(self) -> Probe | None:
         cells = self._cells
-        assert self._of.rtt is not None
         t_ns = self._begins.ns(cells.text(self._time))
         if self._is_negative("uplink"):
             return None
         is_lost = cells.has("lost") and cells.text("lost").casefold() in ("true", "1", "1.0")
-        is_lost |= self._is_negative("downlink") or self._is_negative(self._of.rtt.column)
-        return Probe(t_ns, None if is_lost else self._value(self._of.rtt))
+        is_lost |= self._is_negative("downlink") or self._is_negative(self._of.main.column)
+        return Probe(t_ns, None if is_lost else self._value("rtt"))
 
     def _is_negative(self, column: str) -> bool:
         return self._cells.has(column) and self._cells.text(column).startswith("-")
@@ -305,23 +304,23 @@ class _Reading:
             end_ns = self._ends.ns(cells.text(of.end))
         failed = bool(of.results) and cells.has(of.results[0]) and self._result(0) == 0
         down, up, rtt_s, loss = (
-            None if failed else self._value(one) for one in (of.down, of.up, of.rtt, of.loss)
+            None if failed else self._value(key) for key in ("down", "up", "rtt", "loss")
         )
-        if of.down is None and self._has_loss:
+        if self._has_loss and not self._has_rates:
             successes, failures = self._result(0), self._result(1)
             loss = failures / (successes + failures) if successes + failures else None
-        if of.down is not None and of.results and down is None:
+        if self._has_rates and of.results and down is None:
             self._failed += 1
             return None
         rates = [None if one is None else round(one) for one in (down, up)]
         self._count(rates[0], has_ping=rtt_s is not None)
         return MeasuredLine(text, t_ns, end_ns, rates[0], rates[1], rtt_s, loss)
 
-    def _value(self, one: Column | None) -> float | None:
+    def _value(self, key: _What) -> float | None:
+        one = self._of.values.get(key)
         if one is None:
             return None
-        is_rate = one in (self._of.down, self._of.up)
-        return self._cells.value(one.column, one.unit, self._frames if is_rate else 1.0)
+        return self._cells.value(one.column, one.unit, self._frames if key in ("down", "up") else 1)
 
     def _result(self, which: int) -> int:
         return self._cells.count(self._of.results[which], _MOST)
@@ -348,8 +347,6 @@ class _Reading:
             notes.append(
                 f"in {self._idle} of {self._rows} lines the phone was idle: the link may carry more"
             )
-        if self._failed:
-            notes.append(f"{self._failed} lines of tests that failed are left out")
 
 
 def _begins(one: DataSet, line: str, where: str) -> bool:

@@ -260,7 +260,7 @@ mine:
   apart: [run]
   tables:
   - time: [when]
-    down: {column: rate, unit: kbit/s}
+    values: {down: {column: rate, unit: kbit/s}}
 """
 
 
@@ -274,9 +274,9 @@ def test_a_set_is_some_lines_of_yaml() -> None:
     ("old", "new", "message"),
     [
         ("looks", "look", "Object contains unknown field `look` - at `$[...]`"),
-        ("unit: kbit/s", "unit: Gbit/s", "Invalid enum value 'Gbit/s' - at `$[...].tables[0].down"),
+        ("unit: kbit/s", "unit: Gbit/s", "Invalid enum value 'Gbit/s' - at `$[...].tables[0]"),
         ("time: [when]", "end: till", "Object missing required field `time` - at `$[...].tables"),
-        ("down: {", "down: 1 {", ":6: not valid YAML: "),
+        ("values: {", "values: 1 {", ":6: not valid YAML: "),
     ],
 )
 def test_a_wrong_set_is_refused(old: str, new: str, message: str) -> None:
