@@ -60,7 +60,7 @@ def test_the_jitter_of_the_link_stays_below_its_delay() -> None:
 
 def test_the_averages_are_those_of_the_link() -> None:
     """Of the rate, a fifteenth of the time lacks 19 %."""
-    until_s = 15 * 20_000.0
+    until_s = 15 * 8_000.0
     changes = history(STILL, 1, until_s)
     full = 1 - 0.19 / 15
     for name, expected in (
@@ -81,7 +81,7 @@ def test_every_slot_has_its_own_rate_and_delay() -> None:
     assert quartiles == pytest.approx([18.3, 21, 23.7], abs=0.4)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_means_and_deviations_of_the_slots_are_those_of_the_keys(seed: int) -> None:
     """Up to the largest ones that the keys allow."""
     random = Random(seed)

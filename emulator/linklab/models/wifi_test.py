@@ -90,8 +90,6 @@ def test_the_cell_of_super_aggregation() -> None:
     ("preset", "carrier", "lease"),
     [
         ("fast-transition", True, 0),
-        ("reassociation", False, 0),
-        ("full-scan", False, 0),
         ("full-scan-dhcp", False, 1),
     ],
 )
@@ -170,7 +168,7 @@ def test_other_stations_take_fair_shares_of_the_air() -> None:
 def test_a_station_that_sends_slowly_has_the_air_for_longer(
     settings: WifiSettings, others_bps: int, slower: float
 ) -> None:
-    others = StationSettings(1, 1e-4, 100.0, others_bps)
+    others = StationSettings(1, 0.01, 100.0, others_bps)
     alone = made(settings).apply(0.0, NO_LOAD, WIRED)
     layer = made(replace(settings, stations=others))
     history: History = [(0.0, layer.apply(0.0, NO_LOAD, WIRED))]
