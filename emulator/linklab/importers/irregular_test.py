@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
@@ -133,71 +132,6 @@ def test_any_dress_gives_the_same_trace(
     ]
     file.write_bytes(table(format, values, dress))
     assert samples(format, file) == expected
-
-
-damages = st.sampled_from(
-    [
-        "swap",
-        "repeat",
-        "drop",
-        "backwards",
-        "cut",
-        "names",
-        "comma",
-        "word",
-        "field",
-        "zone",
-        "hour",
-    ]
-)
-
-
-@pytest.mark.parametrize("format", KINDS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(damage=damages, at=st.integers(2, 57), length=st.integers(1, 15))
-def test_damage_is_mended_with_a_note_or_refused_with_its_line(
-    tmp_path: Path, format: str, damage: str, at: int, length: int
-) -> None:
-    """60 s at 8 to 12 Mbit/s: what is imported has about the mean rate, and says what it left out."""
-    file, frames = tmp_path / "x.csv", KINDS[format][2]
-    values: list[tuple[int, int | None]] = [(8000 + 1000 * (s * 7 % 5), None) for s in range(60)]
-    lines = table(format, values, dict(REGULAR)).decode().splitlines()
-    if damage == "swap":
-        lines[at], lines[at + 1] = lines[at + 1], lines[at]
-    elif damage == "repeat":
-        lines.insert(at, lines[at])
-    elif damage == "drop":
-        del lines[at : at + 3]
-    elif damage == "backwards":
-        lines[1:] = reversed(lines[1:])
-    elif damage == "cut":
-        lines[-1] = lines[-1][:length]
-    elif damage == "names":
-        lines.insert(at, lines[0])
-    elif damage in ("comma", "word"):
-        lines[at] = re.sub(r"\d+\.\d+", '"1,234"' if damage == "comma" else "fast", lines[at])
-    elif damage == "field":
-        lines[at] = lines[at].rpartition(",")[0]
-    else:
-        lines[at] = re.sub(
-            r"(T\d\d)(\S*)Z", r"\1\2+01:00" if damage == "zone" else r"T25\2Z", lines[at]
-        )
-    file.write_text("\n".join(lines) + ("" if damage == "cut" else "\n"))
-    with ExitStack() as open_files:
-        try:
-            recording = recorded(format, file, open_files)
-            trace = list(recording.samples)
-        except TraceError as error:
-            assert re.match(r"x\.csv:\d+: ", str(error))
-            assert "allowed: " in str(error) or "needed: " in str(error)
-            assert damage not in ("swap", "repeat", "drop", "cut", "zone"), str(error)
-            return
-    assert damage in ("swap", "repeat", "drop", "cut", "zone")
-    assert recording.notes or damage == "drop"
-    length_ns = sum(sample.length_ns for sample in trace)
-    mean_bps = sum((one.down_bps or 0) * one.length_ns for one in trace) / length_ns
-    assert length_ns == pytest.approx(60e9, abs=3.1e9)
-    assert mean_bps == pytest.approx(10e6 * frames, rel=0.05)
 
 
 @pytest.mark.parametrize(

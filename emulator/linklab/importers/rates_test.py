@@ -1,5 +1,5 @@
 """Tests damaged recordings of known rates: the rate is right, or the file is refused with line and
-reason."""
+reason. Of the data sets, which share a reader, these are `ucc` and `mba`."""
 
 from __future__ import annotations
 
@@ -58,43 +58,10 @@ def iperf3_events() -> str:
     return iperf3_test.as_events(_iperf3()).decode()
 
 
-def _payload(rate_mbit: float) -> float:
-    """What a download counts on a link of this rate."""
-    return rate_mbit / FRAMES_PER_PAYLOAD
-
-
-def five_gophers() -> str:
-    rows = [f"TCP,8,1,{t},{_payload(rate)}\n" for t, rate in enumerate(RATES_MBIT)]
-    return "protocol,num_tcp_conn,run_num,seq_num,throughput_mbps\n" + "".join(rows)
-
-
-def lumos5g() -> str:
-    rows = [f"1,{t},2,{_payload(rate)},walking,CW\n" for t, rate in enumerate(RATES_MBIT)]
-    head = "run_num,seq_num,abstractSignalStr,Throughput,mobility_mode,trajectory_direction\n"
-    return head + "".join(rows)
-
-
-def motorway() -> str:
-    rows = [
-        f"2024-04-19 16:{20 + t // 60}:{t % 60:02}.001039872,"
-        f"2024-04-19 16:{20 + (t + 1) // 60}:{(t + 1) % 60:02}.001039872,{_payload(rate)}\n"
-        for t, rate in enumerate(RATES_MBIT)
-    ]
-    return "timestamp_start_dl,timestamp_end_dl,download\n" + "".join(rows)
-
-
-def wetlinks() -> str:
-    rows = [
-        f"a,2023-09-01T00:00:{t:02}+00:00,x,TCP,{round(_payload(rate) * 1e6)},\n"
-        for t, rate in enumerate(RATES_MBIT)
-    ]
-    return "site_name,timestamp_start,server,transport_protocol,download,upload\n" + "".join(rows)
-
-
 def mba() -> str:
     steps = [sum(RATES_MBIT[begin : begin + 5]) / 5 for begin in range(0, 60, 5)]
     rows = [
-        f"386,2020-09-01 02:00:00,sp1.example.com,{round(_payload(rate) * 1e6 / 8)},{k},1,0\n"
+        f"386,2020-09-01 02:00:00,sp1.example.com,{round(rate / FRAMES_PER_PAYLOAD * 1e6 / 8)},{k},1,0\n"
         for k, rate in enumerate(steps)
     ]
     return "unit_id,dtime,target,bytes_sec_interval,sequence,successes,failures\n" + "".join(rows)
@@ -102,10 +69,6 @@ def mba() -> str:
 
 FORMATS: Final[dict[str, Callable[[], str]]] = {
     "csv": csv,
-    "5gophers": five_gophers,
-    "lumos5g": lumos5g,
-    "starlink": motorway,
-    "wetlinks": wetlinks,
     "mba": mba,
     "ucc": ucc,
     "mahimahi": mahimahi,
@@ -163,12 +126,10 @@ def interleaved(text: str, draw: random.Random) -> str:
 
 DRAWN: Final = (cut, with_a_line_again, with_two_lines_swapped, shuffled, without_a_line)
 DAMAGES: Final = (twice, twice_without_a_head, with_lines_again, interleaved, *DRAWN)
-OF_DATA_SETS: Final = {"5gophers", "lumos5g", "starlink", "wetlinks"}
-"""These have the reader of `ucc` and `mba`, and no damage of their own. `totals_test` reads them."""
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("format", [one for one in FORMATS if one not in OF_DATA_SETS])
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_damaged_recording_has_its_rate_or_is_refused(
     tmp_path: Path, format: str, damage: Callable[[str, random.Random], str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Tests, for every format, that a file with known totals is read back with those totals."""
+"""Tests, for every reader, that a file with known totals is read back with those totals."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from typing import Final
 
 import pytest
 
+from linklab.importers import captures_for_test as made_captures
 from linklab.importers import (
-    capture,
-    iperf3,
     iperf3_test,
     irtt_test,
     mahimahi,
-    ping,
     rates_test,
     registry,
 )
-from linklab.importers import captures_for_test as made_captures
 from linklab.importers.cellreplay import OPPORTUNITY_BYTES
 from linklab.importers.format import Options
 from linklab.traces.trace import NS_PER_S, TraceFile, TraceSample
@@ -236,11 +233,3 @@ def test_iperf3_with_late_packets(seed: int, streams: int) -> None:
     samples = list(opened(iperf3_test.encoded(made), "x.json").samples)
     assert lost(samples, packets * streams) == pytest.approx(really_lost, abs=1e-6)
     assert sum_bytes(samples) == pytest.approx(seconds * packets * streams * 1042, rel=1e-6)
-
-
-def test_every_format_is_here() -> None:
-    of_rates = {
-        registry.format_of(make().encode(), "x").name for make in rates_test.FORMATS.values()
-    }
-    others = {one.FORMAT.name for one in (capture, iperf3, ping)}
-    assert of_rates | others | {"cellreplay", "irtt"} == set(registry.FORMATS)

@@ -284,18 +284,6 @@ def test_asking_more_or_less_often_changes_nothing(
         assert (attached.access_point, attached.lease) == (expected.access_point, expected.lease)
 
 
-@given(walks(), st.integers(1, 1000))
-def test_later_is_the_same_later(settings: RoamingSettings, beacons: int) -> None:
-    shift_s = beacons * BEACON_S
-    path = tuple(Waypoint(one.t_s + shift_s, one.x_m, one.y_m) for one in settings.path)
-    first = history(made(settings), 60)
-    later = history(made(replace(settings, path=path)), 60 + shift_s)
-    assert names(first) == names(later)
-    for (t_s, _), (shifted_s, _) in zip(first[1:], later[1:], strict=True):
-        # Who is out of reach at the start is so from the start on.
-        assert shifted_s == pytest.approx(t_s + shift_s, abs=1e-6) or t_s == 0
-
-
 @given(walks(), st.floats(0, 40))
 def test_signals_are_those_of_the_distance(settings: RoamingSettings, t_s: float) -> None:
     attached = made(settings).at(t_s)

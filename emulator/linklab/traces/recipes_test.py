@@ -24,12 +24,6 @@ def test_a_shipped_trace_is_as_its_recipe_wants_and_says_so(shipped: Shipped) ->
     assert file.stat().st_size < 250_000
 
 
-def test_driving_is_published_in_every_figure_but_the_mean() -> None:
-    driving = SHIPPED[0]
-    published = {t.figure for t in driving.targets if t.source != "assumption"}
-    assert published == {"cv", "autocorrelation_1s", "autocorrelation_10s", "gaps_per_100s"}
-
-
 def test_figures_that_a_trace_is_too_short_for_hold_nowhere() -> None:
     found = figures([TraceSample(10**9, 1)])
     assert math.isnan(found["cv_30s"])
