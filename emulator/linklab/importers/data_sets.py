@@ -15,10 +15,10 @@ from typing import Annotated, BinaryIO, Final, Literal
 
 import msgspec
 
-from linklab.importers import intervals, probes
+from linklab.importers import probes
 from linklab.importers.cells import FRAMES_PER_PAYLOAD, Cells
 from linklab.importers.format import Format, Options
-from linklab.importers.intervals import MeasuredLine, Spacing
+from linklab.importers.intervals import IntervalSamples, MeasuredLine, Spacing
 from linklab.importers.probes import Probe
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
@@ -271,7 +271,7 @@ class _Reading:
             of.silence_s * NS_PER_S,
             of.leaves_silence_out,
         )
-        yield from intervals.samples(self._table, spacing, self._lines())
+        yield from IntervalSamples(self._table, spacing).of(self._lines())
         self._tell()
 
     def _lines(self) -> Iterator[MeasuredLine]:

@@ -52,8 +52,8 @@ class Spacing:
     leaves_out: bool = False
 
 
-class _Samples:
-    """One pass over the intervals."""
+class IntervalSamples:
+    """One pass over the intervals. The table's notes get what was assumed."""
 
     def __init__(self, table: RecordedTable, spacing: Spacing) -> None:
         self._lines = table.lines
@@ -63,6 +63,7 @@ class _Samples:
         self._longest_ns = self._total_ns = 0
 
     def of(self, intervals: Iterable[MeasuredLine]) -> Iterator[TraceSample]:
+        """Yields the samples. Raises TraceError."""
         in_time = InTime(self._lines, self._spacing.time, self._notes)
         current: MeasuredLine | None = None
         for one in intervals:
@@ -152,10 +153,3 @@ def _filled(one: MeasuredLine, before: MeasuredLine, *, same_time: bool) -> Meas
         rtt_s=before.rtt_s if one.rtt_s is None else one.rtt_s,
         loss_ratio=before.loss_ratio if same_time and one.loss_ratio is None else one.loss_ratio,
     )
-
-
-def samples(
-    table: RecordedTable, spacing: Spacing, intervals: Iterable[MeasuredLine]
-) -> Iterator[TraceSample]:
-    """Yields the samples. The table's notes get what was assumed. Raises TraceError."""
-    yield from _Samples(table, spacing).of(intervals)
