@@ -16,9 +16,9 @@ from typing import BinaryIO, Final
 
 from linklab.core.limits import MAX_RTT_S
 from linklab.importers import mahimahi
-from linklab.importers.format import Format, Options
+from linklab.importers.format import Format
 from linklab.traces.lines import TRUNCATED, Lines, quoted
-from linklab.traces.trace import MAX_LENGTH_NS, TraceError, TraceFile
+from linklab.traces.trace import MAX_LENGTH_NS, TraceError
 
 OPPORTUNITY_BYTES: Final = 1400
 """The bytes of one line of a heavy trace."""
@@ -67,15 +67,13 @@ def _begins(line: str, where: str) -> bool:
     return False
 
 
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
-    return mahimahi.read_by(options, OPPORTUNITY_BYTES, file, name)
-
-
 FORMAT: Final = Format(
     name="cellreplay",
     looks="as mahimahi, 1400 bytes per line",
     begins=_begins,
-    read=_read,
+    read=lambda file, name, options, only_up: mahimahi.read_by(
+        options, OPPORTUNITY_BYTES, file, name
+    ),
     keeps=mahimahi.FORMAT.keeps,
     takes=mahimahi.FORMAT.takes,
 )

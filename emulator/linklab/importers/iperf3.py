@@ -43,7 +43,7 @@ from linklab.core.frames import (
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.importers import json_feed
 from linklab.importers.cells import FRAMES_PER_PAYLOAD
-from linklab.importers.format import Format, Options
+from linklab.importers.format import Format
 from linklab.importers.json_feed import Feed
 from linklab.importers.merging import joined
 from linklab.traces.trace import (
@@ -429,19 +429,13 @@ def _joined(samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
         yield before
 
 
-def _begins(line: str, where: str) -> bool:
-    return line.startswith("{")
-
-
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
-    return read(file, name, options.device or "client", only_up=only_up)
-
-
 FORMAT: Final = Format(
     name="iperf3",
     looks="the output of iperf3 -J or --json-stream",
-    begins=_begins,
-    read=_read,
+    begins=lambda line, where: line.startswith("{"),
+    read=lambda file, name, options, only_up: read(
+        file, name, options.device or "client", only_up=only_up
+    ),
     # iperf3's RTT and loss include the queue of its own load. The lab makes that queue itself.
     keeps=frozenset({"up"}),
     takes=frozenset({"uplink", "device"}),

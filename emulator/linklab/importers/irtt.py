@@ -14,7 +14,7 @@ import ijson
 import msgspec
 
 from linklab.importers import json_feed, probes
-from linklab.importers.format import Format, Options
+from linklab.importers.format import Format
 from linklab.importers.json_feed import Feed
 from linklab.importers.probes import Probe
 from linklab.traces.trace import TraceFile
@@ -102,16 +102,12 @@ def _has_head(head: bytes) -> bool:
     )
 
 
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
-    return read(file, name, options.bin_s)
-
-
 FORMAT: Final = Format(
     name="irtt",
     looks="the JSON of irtt client -o",
     begins=lambda line, where: False,
     has_head=_has_head,
-    read=_read,
+    read=lambda file, name, options, only_up: read(file, name, options.bin_s),
     keeps=frozenset({"rtt", "loss"}),
     takes=frozenset({"bin_s"}),
 )

@@ -172,14 +172,6 @@ def _error(name: str, number: int, reason: str, allowed: str) -> TraceError:
     return TraceError(f"{name}:{number}: {reason}; allowed: {allowed}")
 
 
-def _begins(line: str, where: str) -> bool:
-    return line.isascii() and line.isdigit()
-
-
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
-    return read_by(options, OPPORTUNITY_BYTES, file, name)
-
-
 def read_by(options: Options, opportunity_bytes: int, file: BinaryIO, name: str) -> TraceFile:
     """Reads the trace with the options' bins; `opportunity_bytes` is the default of that option.
 
@@ -196,8 +188,8 @@ def read_by(options: Options, opportunity_bytes: int, file: BinaryIO, name: str)
 FORMAT: Final = Format(
     name="mahimahi",
     looks="a millisecond per line",
-    begins=_begins,
-    read=_read,
+    begins=lambda line, where: line.isascii() and line.isdigit(),
+    read=lambda file, name, options, only_up: read_by(options, OPPORTUNITY_BYTES, file, name),
     keeps=frozenset({"up", "rtt"}),
     takes=frozenset({"uplink", "light", "bin_s", "opportunity_bytes"}),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, TraceSample
@@ -32,16 +33,11 @@ def with_uplink(down: Iterable[TraceSample], uplink: Series) -> Iterator[TraceSa
 
 
 def _endless(series: Series) -> Iterator[tuple[int, int]]:
-    lap = list(_first(series(), 2))
+    lap = list(islice(series(), 2))
     if len(lap) == 1:
         yield MAX_LENGTH_NS + 1, lap[0][1]
     while True:
         yield from series()
-
-
-def _first(values: Iterator[tuple[int, int]], count: int) -> Iterator[tuple[int, int]]:
-    for _, value in zip(range(count), values, strict=False):
-        yield value
 
 
 def with_rtts(

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, NoReturn
 
 from linklab.importers import probes
-from linklab.importers.format import Format, Options
+from linklab.importers.format import Format
 from linklab.importers.probes import Probe
 from linklab.traces.lines import Lines
 from linklab.traces.trace import MAX_LENGTH_NS, MAX_LENGTH_S, NS_PER_S, TraceFile
@@ -252,15 +252,11 @@ def _begins(line: str, where: str) -> bool:
     )
 
 
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
-    return read(file, name, options.bin_s, options.every_s)
-
-
 FORMAT: Final = Format(
     name="ping",
     looks="a log of ping",
     begins=_begins,
-    read=_read,
+    read=lambda file, name, options, only_up: read(file, name, options.bin_s, options.every_s),
     keeps=frozenset({"rtt", "loss"}),
     takes=frozenset({"bin_s", "every_s"}),
 )
