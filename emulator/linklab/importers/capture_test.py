@@ -1,5 +1,4 @@
 import io
-import random
 import socket
 import struct
 from fractions import Fraction
@@ -9,7 +8,7 @@ import pytest
 from linklab.importers import capture, captures_for_test
 from linklab.importers.format import Options
 from linklab.importers.registry import format_of
-from linklab.traces.trace import TraceError, TraceFile, TraceSample
+from linklab.traces.trace import TraceError, TraceFile
 
 CLIENT, SERVER, OTHER = "10.0.0.2", "192.0.2.7", "192.0.2.9"
 BEGIN_NS = 1_700_000_000 * 10**9 + 123_456_789
@@ -194,15 +193,3 @@ def test_a_device_may_be_chosen() -> None:
     )
     rates = [one.down_bps for one in opened.samples]
     assert 0 < max(rate or 0 for rate in rates) < 12_112_000
-
-
-def test_samples_keep_every_byte() -> None:
-    draw = random.Random(3)
-    t_ns, packets = BEGIN_NS, [(BEGIN_NS, ethernet(ip(CLIENT, SERVER, 60, syn=True)), 0)]
-    for _ in range(5000):
-        t_ns += round(draw.expovariate(1 / 400_000))
-        packets.append((t_ns, ethernet(ip(SERVER, CLIENT, draw.randrange(60, 1501))), 0))
-    trace: list[TraceSample] = list(recording(pcap(packets)).samples)
-    assert sum((one.down_bps or 0) * one.length_ns for one in trace) / 8e9 == pytest.approx(
-        sum(len(content) for _, content, _ in packets[1:]), rel=1e-6
-    )

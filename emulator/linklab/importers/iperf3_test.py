@@ -199,12 +199,6 @@ def test_payload_becomes_whole_frames() -> None:
     assert read(encoded(fragments)) == [TraceSample(10**9, (3000 + 8 + 3 * 34) * 8 * 1000)]
 
 
-def test_all_streams_count() -> None:
-    one = read(encoded(document([[stream(2_000_000)]])))
-    two = read(encoded(document([[stream(1_500_000), stream(500_000)]])))
-    assert one == two
-
-
 def test_the_loss_of_a_udp_downlink() -> None:
     lossy = stream(1000, packets=10, lost_packets=3)
     none = stream(1000, packets=0, lost_packets=0)
