@@ -13,7 +13,7 @@ from itertools import accumulate, groupby
 from pathlib import Path
 
 from linklab.core.link_state import Direction
-from linklab.traces.packet_file import PacketFile
+from linklab.importers.packet_file import PacketFile
 
 PORT = 9
 _HEADERS_BYTES = 14 + 20 + 8

@@ -15,8 +15,8 @@ import pytest
 from both_ends import Way, digest, read
 from conftest import PROBES, Linklab, lines
 from linklab.core.link_state import Direction
+from linklab.importers.packet_file import PacketFile
 from linklab.scenario import load
-from linklab.traces.packet_file import PacketFile
 
 Crossed = Callable[..., tuple[Path, dict[Direction, Way]]]
 

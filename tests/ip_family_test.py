@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from conftest import PROBES, Linklab, lines
 from linklab.core.paths import PROFILES
+from linklab.importers.packet_file import PacketFile
 from linklab.regression import suite
-from linklab.traces.packet_file import PacketFile
 
 ETHERTYPES = {"4": 0x0800, "6": 0x86DD}
 PROTOCOL_AT = {0x0800: 14 + 9, 0x86DD: 14 + 6}

@@ -6,8 +6,8 @@ import pytest
 from linklab.commands import compare, report
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
-from linklab.field import simulated
-from linklab.field.simulated import SimulatedLink
+from linklab.field import simulated_for_test as simulated
+from linklab.field.simulated_for_test import SimulatedLink
 from linklab.runs.runner import RunRequest
 
 SIZE = 20_000_000

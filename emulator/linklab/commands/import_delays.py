@@ -12,12 +12,12 @@ from typing import Final
 import linklab
 from linklab.commands.options import UsageError
 from linklab.core import units, whole_file
+from linklab.importers import importing
+from linklab.importers.format import Options
 from linklab.models import delay_tables
 from linklab.models.impairments import DISTRIBUTION_NAME, MAX_JITTER_S
 from linklab.schema import document
 from linklab.schema.document import Limits, ScenarioError
-from linklab.traces import importing
-from linklab.traces.format import Options
 from linklab.traces.trace import TraceError
 
 _FINE_S: Final = 0.001

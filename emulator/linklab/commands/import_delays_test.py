@@ -12,7 +12,7 @@ import pytest
 
 from linklab import scenario
 from linklab.commands.import_trace_test import imported
-from linklab.traces import ping_test
+from linklab.importers import ping_test
 
 MONROE = (
     "# mean 46 ms, deviation 16 ms\n" + " ".join(str(k * 16 - 16000) for k in range(2000)) + "\n"

@@ -5,8 +5,9 @@ import pytest
 
 from linklab.commands import cli
 from linklab.core.link_kinds import KINDS, either
-from linklab.field import capture_test, simulated
-from linklab.field.simulated import SimulatedLink
+from linklab.field import capture_test
+from linklab.field import simulated_for_test as simulated
+from linklab.field.simulated_for_test import SimulatedLink
 from linklab.scenario import load
 
 BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0", rtt_s=0.05))

@@ -11,9 +11,9 @@ from pathlib import Path
 from linklab.commands import import_delays, import_recordings
 from linklab.commands.options import UsageError, add_json, add_kind, given
 from linklab.core.printable import printable
-from linklab.traces.format import ENDS, Options
-from linklab.traces.importing import ImportReport, import_file
-from linklab.traces.registry import FORMATS
+from linklab.importers.format import ENDS, Options
+from linklab.importers.importing import ImportReport, import_file
+from linklab.importers.registry import FORMATS
 from linklab.traces.statistics import Delays, Statistics
 from linklab.traces.trace import OPTIONAL, TraceError
 

@@ -13,12 +13,13 @@ import pytest
 
 from linklab import scenario
 from linklab.commands import cli, import_trace
+from linklab.importers import capture_test, data_sets_test, irtt_test, ping_test
+from linklab.importers.registry import FORMATS, format_of
 from linklab.links import full_load
 from linklab.models.trace import Trace
-from linklab.traces import capture_test, data_sets_test, irtt_test, ping_test, plain
-from linklab.traces.registry import FORMATS, format_of
+from linklab.traces import plain
 
-RECORDINGS = Path(__file__).parents[1] / "traces" / "recordings"
+RECORDINGS = Path(__file__).parents[1] / "importers" / "recordings"
 
 UCC = """\
 Timestamp,DL_bitrate,UL_bitrate,State,PINGAVG

@@ -179,7 +179,12 @@ def account(
         figures = _with_bursts(figures, _Sums(model, radios, end_s, ()), marks, inside)
         if used:
             busy_s, _ = grown(used, inside)
-            figures = _with_processor(figures, model.processor_mw * busy_s * _J_PER_MJ)
+            processor_j = model.processor_mw * busy_s * _J_PER_MJ
+            figures = replace(
+                figures,
+                bursts_j=(figures.bursts_j or 0.0) + processor_j,
+                bursts_processor_j=processor_j,
+            )
     return Account(figures, tuple(power))
 
 
@@ -209,13 +214,6 @@ def _with_bursts(
         figures,
         bursts_j=(common_mj + links_mj) * _J_PER_MJ + bytes_j,
         bursts_s=sum(to_s - from_s for from_s, to_s in bursts),
-    )
-
-
-def _with_processor(figures: EnergyFigures, processor_j: float) -> EnergyFigures:
-    """Adds the processor's energy to that of the bursts."""
-    return replace(
-        figures, bursts_j=(figures.bursts_j or 0.0) + processor_j, bursts_processor_j=processor_j
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from linklab.core.link_kinds import LTE, WIFI, kind_of
+from linklab.core.link_kinds import LTE, WIFI
 from linklab.energy.account import Account, EnergyFigures, account
 from linklab.energy.activity import Activity, Counted, RadioState
 from linklab.energy.model import EnergyModel, LinkEnergy, Promotion, TailState
@@ -276,19 +276,6 @@ def test_what_is_no_download_and_what_the_model_does_not_know_is_refused() -> No
     only_lte = EnergyModel("half", "x", "y", {"lte": LTE_WITH_ALL})
     with pytest.raises(ValueError, match="half does not know Wi-Fi"):
         account(only_lte, {"wifi": wifi}, start_s=0, end_s=1, payload_bytes=1)
-
-
-def test_devices_tell_their_kind() -> None:
-    kinds = {
-        name: kind_of(name, device)
-        for name, device in [
-            ("wifi", "eth7"),
-            ("phone", "rmnet_data0"),
-            ("air", "wlp3s0"),
-            ("cable", "usb0"),
-        ]
-    }
-    assert kinds == {"wifi": WIFI, "phone": LTE, "air": WIFI, "cable": None}
 
 
 def test_the_processor_counts_where_it_was_measured() -> None:

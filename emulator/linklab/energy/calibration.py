@@ -214,20 +214,30 @@ def fit(rows: Sequence[MeasuredEnergy], start: EnergyModel, terms: Sequence[str]
         raise CalibrationError(
             f"{len(rows)} rows for {len(of_download)} terms; needed: at least {len(of_download) + 1}"
         )
-    fixed = _without(start, of_download)
+    fixed = _with(start, dict.fromkeys(of_download, 0.0))
     known_mj = np.array([energy_mj(fixed, row) for row in rows])
     measured_mj = np.array([row.energy_j * 1e3 for row in rows])
     matrix = np.array([[_amount(row, term) for term in of_download] for row in rows])
     if of_download:
         _check_rank(matrix, of_download)
-    solver = _Solver(matrix, measured_mj, known_mj, [term == "both" for term in of_download])
-    values = solver.solved()
+    wanted = (measured_mj - known_mj) / measured_mj
+    low = np.array([-LARGEST if term == "both" else 0.0 for term in of_download])
+
+    def solved(without: int | None = None) -> Numbers:
+        """Returns the terms' values by all rows, or by all rows but `without`."""
+        if not of_download:
+            return np.zeros(0)
+        used = [n for n in range(len(rows)) if n != without]
+        relative = matrix[used] / measured_mj[used, None]
+        return _least_squares(relative, wanted[used], low, LARGEST)
+
+    values = solved()
     residuals = tuple(
         Residual(
             row.label,
             row.energy_j,
             float(matrix[n] @ values + known_mj[n]) / 1e3,
-            float(matrix[n] @ solver.solved(without=n) + known_mj[n]) / 1e3,
+            float(matrix[n] @ solved(without=n) + known_mj[n]) / 1e3,
         )
         for n, row in enumerate(rows)
     )
@@ -267,24 +277,6 @@ def _amount(row: MeasuredEnergy, term: str) -> float:
     return {"active": use.active_s, "down": use.down_mbit, "up": use.up_mbit}[what]
 
 
-class _Solver:
-    """Solves the least squares of the relative errors, with bounds."""
-
-    def __init__(
-        self, matrix: Numbers, measured: Numbers, known: Numbers, signed: Sequence[bool]
-    ) -> None:
-        self._matrix = matrix / measured[:, None]
-        self._wanted = (measured - known) / measured
-        self._low = np.array([-LARGEST if one else 0.0 for one in signed])
-
-    def solved(self, without: int | None = None) -> Numbers:
-        """Returns the terms' values by all rows, or by all rows but `without`."""
-        if not len(self._low):
-            return np.zeros(0)
-        rows = [n for n in range(len(self._wanted)) if n != without]
-        return _least_squares(self._matrix[rows], self._wanted[rows], self._low, LARGEST)
-
-
 def _least_squares(matrix: Numbers, wanted: Numbers, low: Numbers | float, high: float) -> Numbers:
     """Returns the values between two bounds that fit `matrix · values = wanted` best."""
     from scipy import optimize  # Slow to load, and an extra.
@@ -302,10 +294,6 @@ def _check_rank(matrix: Numbers, terms: Sequence[str]) -> None:
         raise CalibrationError(
             f"the rows cannot tell {', '.join(terms)} apart; leave one of them out of the terms"
         )
-
-
-def _without(model: EnergyModel, terms: Sequence[str]) -> EnergyModel:
-    return _with(model, dict.fromkeys(terms, 0.0))
 
 
 def _with(model: EnergyModel, values: Mapping[str, float]) -> EnergyModel:

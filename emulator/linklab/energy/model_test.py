@@ -54,16 +54,6 @@ def test_what_a_model_was_fitted_to_changes_no_run() -> None:
         assert not figures.covers(*other)
 
 
-def test_there_is_one_for_each_publication_s_device() -> None:
-    assert set(library.names()) == {
-        "galaxy-s7",
-        "galaxy-s6",
-        "galaxy-s2-hd-lte",
-        "galaxy-s3",
-        "nexus-5",
-    }
-
-
 def test_all_terms_are_read() -> None:
     one = library.parse(WHOLE)
     assert (one.base_mw, one.shared_mw, one.both_mw, one.processor_mw) == (700, 0, -20, 900)

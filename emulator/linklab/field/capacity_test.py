@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from linklab.field import capacity, link_history, simulated
+from linklab.field import capacity, link_history
+from linklab.field import simulated_for_test as simulated
 from linklab.field.capacity import CARRIER, HELD, LOST, Capacity
-from linklab.field.simulated import SimulatedLink
+from linklab.field.simulated_for_test import SimulatedLink
 
 MBIT = 1e6
 

@@ -28,8 +28,8 @@ from linklab.core.frames import ETHERNET_BYTES, MTU_BYTES, SEGMENT_BYTES
 from linklab.field.link_history import Connection, LinkHistory, LinkProgress, Span, merged
 from linklab.field.recording import Recording, RecordingError, require_length
 from linklab.field.segments import UNNAMED, CapturedSegment, Flow, Segments
+from linklab.importers.packet_file import MAGIC
 from linklab.scenario import ClientSettings
-from linklab.traces.packet_file import MAGIC
 
 _LOOK_S: Final = 0.1
 """The sampling interval."""

@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 from linklab.conftest import TEST_ALL
-from linklab.field import capture, capture_test, made_captures
-from linklab.field.made_captures import (
+from linklab.field import capture, capture_test
+from linklab.field.capture_test import RATE_BPS, rate_bps, read
+from linklab.field.recording import RecordingError
+from linklab.importers import captures_for_test as made_captures
+from linklab.importers.captures_for_test import (
     CLIENT,
     Timed,
     ethernet,
     is_up,
     pcap,
     pcapng,
-    read,
     sll,
     sll_2,
 )
-from linklab.field.recording import RecordingError
 
-RATE_BPS = capture_test.RATE_BPS
 OTHER = b"\x0a\x00\x07\x07"
 NS, US, FINE = 9, 6, 0x80 | 30
 """if_tsresol: 10^-9, 10^-6, 2^-30."""
@@ -69,7 +69,7 @@ def test_packets_that_are_there_twice_count_once(
     found = read(pcap(tmp_path / "a.pcap", ((t_s, ethernet(one)) for t_s, one in both)))
     once = read(pcap(tmp_path / "b.pcap", ((t_s, ethernet(one)) for t_s, one in packets)))
     assert found.histories[0].carried_bytes == once.histories[0].carried_bytes
-    assert right(made_captures.rate_bps(found, "a"))
+    assert right(rate_bps(found, "a"))
     (note,) = found.notes
     assert note.startswith("a.pcap: ")
     assert note.endswith(" packets were in it twice: they count once.")
@@ -101,13 +101,14 @@ def test_devices_of_linux_are_links_of_their_own(tmp_path: Path, packets: list[T
     )
     found = read(pcap(tmp_path / "any.pcap", mixed, 276))
     assert [history.link for history in found.histories] == ["dev3", "dev12"]
-    assert right(made_captures.rate_bps(found, "dev3"))
-    assert right(made_captures.rate_bps(found, "dev12"), RATE_BPS / 2)
+    assert right(rate_bps(found, "dev3"))
+    assert right(rate_bps(found, "dev12"), RATE_BPS / 2)
     assert found.notes == ("any.pcap: its devices are read as links of their own: dev3, dev12.",)
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("resolutions", [(NS, US), (US, FINE), (FINE, NS)])
+@pytest.mark.parametrize(
+    ("order", "resolutions"), [("<", (NS, US)), (">", (US, FINE)), ("<", (FINE, NS))]
+)
 def test_devices_of_pcapng_have_names_link_types_and_clocks_of_their_own(
     tmp_path: Path, packets: list[Timed], order: str, resolutions: tuple[int, int]
 ) -> None:
@@ -120,8 +121,8 @@ def test_devices_of_pcapng_have_names_link_types_and_clocks_of_their_own(
     )
     found = read(pcapng(tmp_path / "a.pcapng", devices, mixed, order))
     assert [history.link for history in found.histories] == ["wlan0", "rmnet0"]
-    assert right(made_captures.rate_bps(found, "wlan0"))
-    assert right(made_captures.rate_bps(found, "rmnet0"), RATE_BPS / 2)
+    assert right(rate_bps(found, "wlan0"))
+    assert right(rate_bps(found, "rmnet0"), RATE_BPS / 2)
 
 
 def test_a_packet_of_a_bridge_is_the_device_s_below_it(
@@ -133,7 +134,7 @@ def test_a_packet_of_a_bridge_is_the_device_s_below_it(
         mixed += [(t_s, sll_2(one, numbers[0])), (t_s + 1e-6, sll_2(one, numbers[1]))]
     found = read(pcap(tmp_path / "wlan0.pcap", mixed, 276))
     assert [history.link for history in found.histories] == ["wlan0"]
-    assert right(made_captures.rate_bps(found, "wlan0"))
+    assert right(rate_bps(found, "wlan0"))
 
 
 def test_what_others_behind_the_machine_download_is_on_one_device(
@@ -148,7 +149,7 @@ def test_what_others_behind_the_machine_download_is_on_one_device(
         mixed += [(t_s, both[0]), (t_s + 1e-6, both[1])]
     found = read(pcap(tmp_path / "wlan0.pcap", mixed, 276))
     assert [history.link for history in found.histories] == ["wlan0"]
-    assert right(made_captures.rate_bps(found, "wlan0"))
+    assert right(rate_bps(found, "wlan0"))
 
 
 @pytest.mark.parametrize("mac", [b"\x02\0\0\0\0\x09", b""])
@@ -185,7 +186,7 @@ def test_a_late_packet_changes_nothing(tmp_path: Path, packets: list[Timed]) -> 
         mixed = list(packets)
         mixed.insert(1000 + by, mixed.pop(1000))
         found = read(pcap(tmp_path / "a.pcap", ((t_s, ethernet(one)) for t_s, one in mixed)))
-        assert right(made_captures.rate_bps(found, "a"))
+        assert right(rate_bps(found, "a"))
         assert found.length_s == pytest.approx(packets[-1][0] - packets[0][0])
         (note,) = found.notes
         assert note.startswith("a.pcap: 1 of ")
@@ -201,7 +202,7 @@ def test_a_clock_that_was_set_back_is_read_on(
         for index, (t_s, one) in enumerate(packets)
     ]
     found = read(pcap(tmp_path / "a.pcap", mixed))
-    assert right(made_captures.rate_bps(found, "a"))
+    assert right(rate_bps(found, "a"))
     (note,) = found.notes
     assert note == f"a.pcap: The clock was set back by {back_s:g} s: time goes on without that."
 
@@ -233,8 +234,8 @@ def test_a_second_section_is_read_too(tmp_path: Path, packets: list[Timed]) -> N
     )
     first.write_bytes(first.read_bytes() + second.read_bytes())
     found = read(first)
-    assert right(made_captures.rate_bps(found, "wlan0"))
-    assert right(made_captures.rate_bps(found, "rmnet0"), RATE_BPS / 2)
+    assert right(rate_bps(found, "wlan0"))
+    assert right(rate_bps(found, "rmnet0"), RATE_BPS / 2)
 
 
 CHANGES = ("twice", "swapped", "again", "cut", "set back", "lost", "others")
@@ -277,5 +278,4 @@ def test_the_rate_is_right_or_the_file_is_refused(
         assert str(error).startswith(f"{file}: ")
         assert "allowed: " in str(error) or "needed: " in str(error)
     else:
-        rate_bps = made_captures.rate_bps(found, "a")
-        assert rate_bps == pytest.approx(RATE_BPS, rel=0.1), changes
+        assert rate_bps(found, "a") == pytest.approx(RATE_BPS, rel=0.1), changes

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import struct
 from pathlib import Path
+from typing import Any
 
 import dpkt
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from linklab.field import capacity, capture
 from linklab.field.capacity import CARRIER, HELD, LOST, Break
 from linklab.field.recording import Recording, RecordingError
+from linklab.importers import captures_for_test
 
 CLIENT, SERVER = b"\x0a\x00\x00\x02", b"\x0a\x00\x00\x01"
 RATE_BPS, RTT_S, FRAME = 24.224e6, 0.03, 1514
@@ -39,10 +42,16 @@ def packet(
     return bytes(12) + b"\x08\x00" + ip + tcp + bytes(payload)
 
 
-def download(
-    file: Path,
-    length_s: float = 4.0,
-    begin_s: float = 1000.0,
+def download(file: Path, length_s: float = 4.0, begin_s: float = 1000.0, **changes: Any) -> Path:
+    """Writes the capture of `downloaded`."""
+    file.write_bytes(downloaded(length_s, begin_s, **changes))
+    return file
+
+
+@functools.lru_cache(maxsize=4)
+def downloaded(
+    length_s: float,
+    begin_s: float,
     *,
     handshake: bool = True,
     silent: tuple[float, float] = (9.0, 9.0),
@@ -53,7 +62,7 @@ def download(
     ends_short: bool = False,
     lost: tuple[int, ...] = (),
     snaplen: int = 65535,
-) -> Path:
+) -> bytes:
     """A link at its rate from the third round trip on, with a queue of 50 ms; the segments numbered
     in `lost` come half a second late; the one before the silence `ends_short`.
     What comes after it `waited` or was sent anew; the client asks for it, or
@@ -87,16 +96,19 @@ def download(
             (begun_s + RTT_S, packet(False, syn | ack, 0, sent_ms=1, echo_ms=7, port=40001))
         )
         made.append((begun_s + RTT_S, packet(True, ack, 1, 100, sent_ms=8, port=40001)))
-    with file.open("wb") as opened:
-        writer = dpkt.pcap.Writer(opened, snaplen=snaplen, nano=True)
-        for at_s, content in sorted(made):
-            writer.writepkt(content[:snaplen], begin_s + at_s)
-    return file
+    packets = ((begin_s + at_s, content[:snaplen]) for at_s, content in sorted(made))
+    return captures_for_test.pcap_content(packets)
 
 
 def read(*files: Path) -> Recording:
     (found,) = capture.read(files)
     return found
+
+
+def rate_bps(found: Recording, link: str) -> float:
+    """Returns a link's mean capacity."""
+    (history,) = (one for one in found.histories if one.link == link)
+    return capacity.of_history(history, found.length_s).mean_bps()
 
 
 def test_a_saturated_link_is_what_it_carried(tmp_path: Path) -> None:
@@ -124,11 +136,11 @@ def test_a_silence_is_the_link_s_unless_the_client_asked_after_it(tmp_path: Path
 
 def test_a_short_silence_is_a_pause_if_the_server_had_no_more_to_send(tmp_path: Path) -> None:
     """The client asked for more too late: half a round trip before it had what it asked for."""
-    short = {"silent": (2.0, 2.02), "asks_again": True}
-    paused = read(download(tmp_path / "a.pcap", ends_short=True, **short))  # type: ignore[arg-type]
+    short: dict[str, Any] = {"silent": (2.0, 2.02), "asks_again": True}
+    paused = read(download(tmp_path / "a.pcap", ends_short=True, **short))
     (first, second) = paused.histories[0].coming
     assert second[0] - first[1] == pytest.approx(0.02, abs=2 * GAP_S)
-    slower = read(download(tmp_path / "b.pcap", waited=True, **short))  # type: ignore[arg-type]
+    slower = read(download(tmp_path / "b.pcap", waited=True, **short))
     assert len(slower.histories[0].coming) == 1
 
 
@@ -209,18 +221,15 @@ def test_a_capture_that_was_cut_off_is_taken_to_there(tmp_path: Path, kind: str)
     file = download(tmp_path / "a.pcap")
     if kind == "pcapng":
         file = as_pcapng(file, tmp_path / "b.pcapng")
-    whole = read(file)
+    content, whole = file.read_bytes(), read(file)
     assert whole.is_complete
     for more in (1, 7, 20, 700):
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 + more])
+        file.write_bytes(content[: len(content) // 2 + more])
         cut = read(file)
         assert not cut.is_complete
         assert cut.length_s < whole.length_s
         known = capacity.of_history(cut.histories[0], cut.length_s)
         assert known.mean_bps() == pytest.approx(RATE_BPS, rel=0.02)
-        download(tmp_path / "a.pcap")
-        if kind == "pcapng":
-            as_pcapng(tmp_path / "a.pcap", file)
 
 
 @pytest.mark.parametrize("packets", [4, 5])
@@ -228,11 +237,7 @@ def test_a_capture_of_one_moment_tells_no_rate(tmp_path: Path, packets: int) -> 
     file = download(tmp_path / "a.pcap")
     with file.open("rb") as opened:
         first = list(itertools.islice(dpkt.pcap.Reader(opened), packets))
-    with file.open("wb") as opened:
-        writer = dpkt.pcap.Writer(opened, nano=True)
-        for t_s, content in first:
-            writer.writepkt(content, float(t_s))
-    cut = read(file)
+    cut = read(captures_for_test.pcap(file, first))
     with pytest.raises(capacity.CapacityError, match="seen at one moment"):
         capacity.of_history(cut.histories[0], cut.length_s)
 

@@ -26,7 +26,7 @@ def write(made: Made, file: Path, sources: Sequence[str], *, overwrite: bool = F
     """
     texts = {
         **{file.parent / name: _csv(samples, sources) for name, samples in made.traces.items()},
-        file: _yaml(made, sources),
+        file: f"# {_origin(sources)}\n{to_yaml(made.scenario)}",
     }
     there = [path for path in texts if path.exists()]
     if there and not overwrite:
@@ -49,10 +49,6 @@ def _csv(samples: Sequence[TraceSample], sources: Sequence[str]) -> str:
     columns = ["rtt"] if any(one.rtt_s is not None for one in samples) else []
     plain.write(text, samples, columns, [_origin(sources)])
     return text.getvalue()
-
-
-def _yaml(made: Made, sources: Sequence[str]) -> str:
-    return f"# {_origin(sources)}\n{to_yaml(made.scenario)}"
 
 
 def _origin(sources: Sequence[str]) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from linklab.core.link_kinds import LTE, WIFI
-from linklab.field import files, making, recording, simulated
+from linklab.field import files, making, recording
+from linklab.field import simulated_for_test as simulated
 from linklab.field.making import Made, MakingError
-from linklab.field.simulated import SimulatedLink
+from linklab.field.simulated_for_test import SimulatedLink
 from linklab.scenario import ScenarioError
 
 BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0"))

@@ -3,9 +3,10 @@ import pytest
 
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import ClientRecord
-from linklab.field import link_history, simulated
+from linklab.field import link_history
+from linklab.field import simulated_for_test as simulated
 from linklab.field.link_history import LinkHistory
-from linklab.field.simulated import SimulatedLink
+from linklab.field.simulated_for_test import SimulatedLink
 
 
 def of(link: SimulatedLink, end_s: float = 10.0) -> LinkHistory:

@@ -12,15 +12,17 @@ import dpkt
 import pytest
 
 from linklab.core.link_kinds import KINDS
-from linklab.field import capture, made_captures, making, recording, simulated
+from linklab.field import capture, making, recording
+from linklab.field import simulated_for_test as simulated
 from linklab.field.capacity import CapacityStep
 from linklab.field.capture_test import download
 from linklab.field.recording import Recording, RecordingError
-from linklab.field.simulated import SimulatedLink
+from linklab.field.simulated_for_test import SimulatedLink
+from linklab.importers import captures_for_test
 
 DAY_S = 86_400.0
 MEMORY_BYTES = 2 << 30
-DRAWN = 40
+DRAWN = 24
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def torn(file: Path, gap_s: float, share: float) -> Path:
         packets = [(float(t_s), content) for t_s, content in dpkt.pcap.Reader(opened)]
     first = 3 + round(share * (len(packets) - 4))
     late = [(t_s + gap_s * (number >= first), one) for number, (t_s, one) in enumerate(packets)]
-    return made_captures.pcap(file.with_name("torn.pcap"), late)
+    return captures_for_test.pcap(file.with_name("torn.pcap"), late)
 
 
 def require_short(found: Recording, gap_s: float) -> None:

@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 
 from linklab.core.link_kinds import KINDS, LTE, WIFI
-from linklab.field import making, recording, simulated
+from linklab.field import making, recording
+from linklab.field import simulated_for_test as simulated
 from linklab.field.making import Made, MakingError
-from linklab.field.simulated import SimulatedLink
+from linklab.field.simulated_for_test import SimulatedLink
 from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.trace import Trace
 from linklab.traces.statistics import of_downlink

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from linklab.field import prediction, recording, simulated
+from linklab.field import prediction, recording
+from linklab.field import simulated_for_test as simulated
 from linklab.field.prediction import Prediction
 from linklab.field.recording import Recording
-from linklab.field.simulated import SimulatedLink
+from linklab.field.simulated_for_test import SimulatedLink
 
 MBIT = 1e6
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from linklab.field import capacity, recording, simulated
+from linklab.field import capacity, recording
+from linklab.field import simulated_for_test as simulated
 from linklab.field.recording import RecordingError
-from linklab.field.simulated import SimulatedLink
+from linklab.field.simulated_for_test import SimulatedLink
 from linklab.scenario import ClientSettings
 
 BOTH = (SimulatedLink(), SimulatedLink("lte", "rmnet0"))

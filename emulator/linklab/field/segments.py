@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import dpkt
 
-from linklab.traces import encapsulation
-from linklab.traces.encapsulation import TCP, InnerPacket, Linked
-from linklab.traces.packet_file import CaptureError, Packet, PacketFile
+from linklab.importers import encapsulation
+from linklab.importers.encapsulation import TCP, InnerPacket
+from linklab.importers.packet_file import CaptureError, Packet, PacketFile
 
 Flow = tuple[bytes, int, bytes, int]
 """Address and port of the client, then of the server."""
@@ -159,7 +159,7 @@ class Segments:
         others: Counter[str] = Counter()
         count = twice = came_bytes = strayed_bytes = 0
         for t_s, packet in in_order:
-            one = encapsulation.carried(packet.link_type, packet.content, packet.length)
+            one = encapsulation.carried(packet)
             if one.name != TCP:
                 others[one.name] += packet.length if one.destination in clients else 0
                 continue
@@ -228,17 +228,14 @@ def _surveyed(packets: PacketFile) -> _Survey:
     answered: dict[Flow, str] = {}
     kinds: Counter[str] = Counter()
     for _, packet in InOrder(packets):
-        one = encapsulation.carried(packet.link_type, packet.content, packet.length)
+        one = encapsulation.carried(packet)
         kinds[one.name] += packet.length
-        if one.name != TCP:
+        if not (one.opens or one.answers):
             continue
         at = one.segment_at
-        flags = one.packet[at + 13]
-        if not flags & dpkt.tcp.TH_SYN:
-            continue
-        went_out = encapsulation.linked(packet.link_type, packet.content).went_out
+        went_out = encapsulation.linked(packet).went_out
         source_port, port = (int.from_bytes(one.packet[at + n : at + n + 2], "big") for n in (0, 2))
-        if not flags & dpkt.tcp.TH_ACK:
+        if one.opens:
             if went_out is not False:
                 up = (one.source, source_port, one.destination, port)
                 dialled[up] = _device(packet, one, up=True)
@@ -259,7 +256,7 @@ UNNAMED: Final = "untold "
 
 def _device(packet: Packet, one: InnerPacket, *, up: bool) -> str:
     """Returns a packet's device; "" if it is unknown for a received packet (`up` is False)."""
-    linked: Linked = encapsulation.linked(packet.link_type, packet.content)
+    linked = encapsulation.linked(packet)
     if linked.sender:
         if not up:
             return ""

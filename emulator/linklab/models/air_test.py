@@ -1,7 +1,5 @@
 """Tests how the two directions share the air, with a saturated TCP download."""
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -209,9 +207,3 @@ def test_it_looks_once_per_step() -> None:
     assert air.next_s() == STEP_S
     air.observe(STEP_S, Load(up_bytes=6600, up_packets=100), G_BPS)
     assert air.rates_bps(G_BPS, 1.0)[0] < before[0]
-
-
-def test_bytes_cost_more_at_a_lower_rate() -> None:
-    rates = [phy_bps for _, phy_bps in phy.phy_rates("g", 20, 1)]
-    for slower, faster in pairwise(rates):
-        assert ACCESS_G.down_packet_s(1514, slower) > ACCESS_G.down_packet_s(1514, faster)

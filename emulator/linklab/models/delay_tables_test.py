@@ -32,14 +32,6 @@ def test_quantiles_are_those_of_the_distribution(name: str, quantiles: dict[floa
         assert table.quantile(share) == pytest.approx(value, rel=0.006, abs=0.002)
 
 
-def test_pareto_falls_by_the_cube() -> None:
-    """Beyond the least value, the share above x times it is 1 / x³."""
-    table = delay_tables.of_name("pareto")
-    least, most = table.quantile(0.0), table.quantile(1 - 1 / 8 + 1e-9)
-    later = table.quantile(1 - 1 / 64 + 1e-9)
-    assert (later - least) / (most - least) == pytest.approx(3 / 1, rel=0.01)
-
-
 def test_a_file_has_numbers_and_comments() -> None:
     text = "# netem's form\n -8192 0\n\n8192 # the last\n"
     assert delay_tables.parse(text, "x.dist") == DelayTable((-8192, 0, 8192))
@@ -97,11 +89,6 @@ def test_equal_times_have_equal_shares_of_a_table() -> None:
 def test_the_jitter_is_the_standard_deviation() -> None:
     made = delay_tables.measured([(0.02, 1), (0.03, 2), (0.06, 1)], 0.25)
     assert made.jitter_s == pytest.approx(statistics.pstdev([0.02, 0.03, 0.03, 0.06]))
-
-
-def test_only_a_distribution_with_a_long_tail_is_widened() -> None:
-    widened = {name: delay_tables.of_name(name).widening for name in NAMES}
-    assert widened == {"normal": 1, "pareto": 8, "uniform": 1}
 
 
 def test_a_table_has_as_many_and_as_large_entries_as_netem_takes() -> None:

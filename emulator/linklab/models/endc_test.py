@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
+from linklab.models import layer_test
 from linklab.models.endc import Endc, EndcSettings
 from linklab.models.layer import NO_LOAD
 
@@ -16,12 +17,7 @@ WALK = EndcSettings(147_000_000, 31_000_000, 0.022)
 
 
 def history(settings: EndcSettings, seed: int, until_s: float) -> list[tuple[float, LinkState]]:
-    """Every time at which the link changes, with its state from then on."""
-    layer = Endc(settings, Random(seed))
-    found = [(0.0, layer.apply(0.0, NO_LOAD, BASE))]
-    while (t_s := layer.next_s()) <= until_s:
-        found.append((t_s, layer.apply(t_s, NO_LOAD, BASE)))
-    return found
+    return layer_test.history(Endc(settings, Random(seed)), BASE, until_s)
 
 
 def test_a_walk_falls_to_lte_as_often_and_as_long_as_the_one_that_was_measured() -> None:
@@ -48,16 +44,12 @@ def test_a_walk_falls_to_lte_as_often_and_as_long_as_the_one_that_was_measured()
     st.integers(),
 )
 def test_it_is_either_technology_in_turn(settings: EndcSettings, seed: int) -> None:
-    found = history(settings, seed, 2)
-    assert history(settings, seed, 2) == found
-    for number, (_, state) in enumerate(found):
+    for number, (_, state) in enumerate(history(settings, seed, 2)):
         assert state.technology == ("lte" if number % 2 else "nr")
         lte = (settings.down_rate_bps, settings.up_rate_bps, settings.rtt_s / 2)
         nr = (BASE.down_rate_bps, BASE.up_rate_bps, BASE.delay_s)
         expected = lte if number % 2 else nr
         assert (state.down_rate_bps, state.up_rate_bps, state.delay_s) == expected
-    times = [t_s for t_s, _ in found]
-    assert times == sorted(set(times))
 
 
 @pytest.mark.parametrize(("jitter_s", "on_lte_s"), [(0.005, 0.005), (0.011, 0.011), (0.02, 0.011)])
@@ -66,10 +58,3 @@ def test_the_jitter_fits_the_delay_of_lte(jitter_s: float, on_lte_s: float) -> N
     base = replace(BASE, delay_s=0.03, jitter_s=jitter_s)
     assert layer.apply(0.0, NO_LOAD, base) == replace(base, technology="nr")
     assert layer.apply(layer.next_s(), NO_LOAD, base).jitter_s == on_lte_s
-
-
-def test_asking_more_often_changes_nothing() -> None:
-    once, often = Endc(WALK, Random(1)), Endc(WALK, Random(1))
-    for tick in range(1000):
-        state = often.apply(tick / 10, NO_LOAD, BASE)
-    assert once.apply(99.9, NO_LOAD, BASE) == state

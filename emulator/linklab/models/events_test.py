@@ -192,17 +192,6 @@ def test_rates_can_always_be_shaped_and_asking_again_changes_nothing(
     assert layer.next_s() > t_s
 
 
-@given(st.lists(EVENTS, max_size=4), st.integers(0, 40), st.integers(1, 40))
-def test_events_shifted_in_time_are_the_same_later(
-    events: list[Event], quarter: int, shift: int
-) -> None:
-    # In quarters of a second, which floats add exactly.
-    exact = [replace(e, at_s=round((e.at_s or 0) * 4) / 4, duration_s=1.25) for e in events]
-    later = [replace(e, at_s=(e.at_s or 0) + shift / 4) for e in exact]
-    one = Events(exact).apply(quarter / 4, NO_LOAD, STATE)
-    assert Events(later).apply((quarter + shift) / 4, NO_LOAD, STATE) == one
-
-
 def test_a_rate_of_1_kbit_is_not_held() -> None:
     least = Event("w", 1.0, down_rate_bps=MIN_RATE_BPS, up_rate_bps=MIN_RATE_BPS)
     assert (after(least).hold_down, after(least).hold_up) == (False, False)

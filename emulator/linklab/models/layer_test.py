@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
-from linklab.models.layer import NO_LOAD, LinkModel, Load, Steps
+from linklab.models.layer import NO_LOAD, Layer, LinkModel, Load, Steps
 
 BASE = LinkState(
     up=True,
@@ -18,6 +18,15 @@ BASE = LinkState(
     jitter_s=0.0,
     loss_ratio=0.0,
 )
+
+
+def history(layer: Layer, base: LinkState, until_s: float) -> list[tuple[float, LinkState]]:
+    """Every time at which a link changes, with its state from then on."""
+    found = [(0.0, layer.apply(0.0, NO_LOAD, base))]
+    while (t_s := layer.next_s()) <= until_s:
+        assert t_s > found[-1][0]
+        found.append((t_s, layer.apply(t_s, NO_LOAD, base)))
+    return found
 
 
 @dataclass

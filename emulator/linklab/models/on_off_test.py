@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
-from linklab.models.layer import NO_LOAD
+from linklab.models import layer_test
 from linklab.models.on_off import OnOff, OnOffSettings
 
 BASE = LinkState(True, 12_000_000, 5_000_000, 0.01, 0.0, 0.0)
@@ -19,12 +19,7 @@ SETTINGS = st.builds(
 
 
 def history(settings: OnOffSettings, seed: int, until_s: float) -> list[tuple[float, LinkState]]:
-    """Every time at which the link changes, with what it is from then on."""
-    layer = OnOff(settings, Random(seed))
-    found = [(0.0, layer.apply(0.0, NO_LOAD, BASE))]
-    while (t_s := layer.next_s()) <= until_s:
-        found.append((t_s, layer.apply(t_s, NO_LOAD, BASE)))
-    return found
+    return layer_test.history(OnOff(settings, Random(seed)), BASE, until_s)
 
 
 @given(SETTINGS, st.integers())
@@ -32,29 +27,11 @@ def test_on_it_is_as_below_and_off_it_is_limited(settings: OnOffSettings, seed: 
     changes = history(settings, seed, 50)
     limit = settings.off_rate_bps
     off = (min(BASE.down_rate_bps, limit), min(BASE.up_rate_bps, limit))
-    for (before_s, before), (t_s, now) in pairwise(changes):
-        assert t_s > before_s
+    for (_, before), (_, now) in pairwise(changes):
         if limit < BASE.up_rate_bps:
             assert (before == BASE) != (now == BASE)
     for _, state in changes:
         assert state == BASE or (state.down_rate_bps, state.up_rate_bps) == off
-    assert history(settings, seed, 50) == changes
-
-
-@given(SETTINGS, st.integers(), st.lists(st.floats(0, 50), max_size=30))
-def test_asking_more_often_changes_nothing(
-    settings: OnOffSettings, seed: int, asked: list[float]
-) -> None:
-    changes = history(settings, seed, 50)
-    layer = OnOff(settings, Random(seed))
-    for t_s in sorted(asked):
-        expected = [state for changed_s, state in changes if changed_s <= t_s][-1]
-        assert layer.apply(t_s, NO_LOAD, BASE) == layer.apply(t_s, NO_LOAD, BASE) == expected
-        assert layer.next_s() > t_s
-
-
-def test_by_default_the_times_are_those_of_emptcp() -> None:
-    assert (EMPTCP.on_s, EMPTCP.off_s) == (40.0, 40.0)
 
 
 @pytest.mark.parametrize("settings", [EMPTCP, OnOffSettings(1_000_000, 10.0, 30.0)])

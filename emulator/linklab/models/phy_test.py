@@ -56,12 +56,6 @@ def test_the_streams_for_which_ac_lacks_a_scheme(
     assert lacking == without
 
 
-def test_two_streams_double_and_three_allow_the_ninth_scheme_in_20_mhz() -> None:
-    assert phy.phy_rate_bps("ac", 80, 2, 40) == 780e6
-    assert phy.phy_rate_bps("ac", 20, 3, 40) == pytest.approx(260e6)
-    assert 3 * 263.25e6 not in [rate for _, rate in phy.phy_rates("ac", 80, 3)]
-
-
 def test_a_phone_next_to_its_access_point_and_far_away() -> None:
     assert phy.snr_db(-54) == 40
     assert phy.phy_rate_bps("n", 20, 1, phy.snr_db(-54)) == 65e6

@@ -1,15 +1,22 @@
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from linklab.core.link_kinds import FIVE_G, FIXED, KINDS, LTE, OTHER, SATELLITE, WIFI
 from linklab.core.link_state import LinkState
+from linklab.models import layer_test
 from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
+from linklab.models.endc import Endc, EndcSettings
 from linklab.models.events import Event, noted
+from linklab.models.layer import NO_LOAD, Layer
 from linklab.models.model import Happening
-from linklab.models.on_off import OnOffSettings
+from linklab.models.on_off import OnOff, OnOffSettings
+from linklab.models.pauses import Pause, Pauses
 from linklab.models.registry import (
     HAPPENINGS,
     MODELS,
@@ -20,6 +27,8 @@ from linklab.models.registry import (
     transitions,
 )
 from linklab.models.rrc import RrcSettings
+from linklab.models.slots import Slots, SlotSettings
+from linklab.models.spread import RateSpread, SpreadOfLink, SpreadSettings
 from linklab.models.trace import Trace, TraceSettings
 
 STATE = LinkState(
@@ -45,6 +54,34 @@ CHANGES = (
     "outage",
     "handover",
 )
+
+
+MAKING: dict[str, Callable[[], Layer]] = {
+    "on_off": lambda: OnOff(OnOffSettings(1_000_000, 3.0, 2.0), Random(1)),
+    "endc": lambda: Endc(EndcSettings(147_000_000, 31_000_000, 0.022, 3.0, 2.0, 1.0), Random(1)),
+    "pauses": lambda: Pauses(
+        [Pause("stall", 12.6, 0.1, 0.6), Pause("handover", 10, 0.052, 0.067)],
+        [Random(1), Random(2)],
+    ),
+    "slots": lambda: Slots(SlotSettings(), Random(1)),
+    "spread": lambda: RateSpread(
+        SpreadOfLink(SpreadSettings(26_000_000, 572_000_000), 80_000_000, 20_000_000), Random(1)
+    ),
+}
+"""The models that draw at random, whatever the load is."""
+
+
+@pytest.mark.parametrize("name", MAKING)
+def test_asking_more_often_changes_nothing_and_a_seed_repeats_all(name: str) -> None:
+    changes = layer_test.history(MAKING[name](), STATE, 100)
+    assert len(changes) > 5
+    assert layer_test.history(MAKING[name](), STATE, 100) == changes
+    often = MAKING[name]()
+    for t_s in (tick / 20 for tick in range(2000)):
+        expected = changes[bisect_right(changes, t_s, key=lambda one: one[0]) - 1][1]
+        assert often.apply(t_s, NO_LOAD, STATE) == expected
+        assert often.apply(t_s, NO_LOAD, STATE) == expected
+        assert often.next_s() > t_s
 
 
 @pytest.mark.parametrize(

@@ -263,10 +263,6 @@ def test_every_break_is_as_long_as_stated(
             assert tries == pytest.approx(round(tries), abs=1e-5)
 
 
-def test_a_beacon_is_100_time_units_of_1024_microseconds() -> None:
-    assert pytest.approx(100 * 1024e-6) == BEACON_S
-
-
 def test_who_was_strongest_when_it_was_forced_keeps_nothing_more_than_the_hysteresis() -> None:
     """On the way back the first one leads by 6 dB where it is 1.484 times as near: at 45.85 s."""
     there_and_back = (Waypoint(0, 0, 1), Waypoint(35, 35, 1), Waypoint(70, 0, 1))
@@ -274,11 +270,6 @@ def test_who_was_strongest_when_it_was_forced_keeps_nothing_more_than_the_hyster
     left_s = next(t_s for t_s, one in found if t_s > 36 and one.access_point != "ap2")
     assert left_s == pytest.approx(45.85, abs=0.1)
     assert next(one.access_point for t_s, one in found if t_s > left_s) == "ap1"
-
-
-def test_places_are_at_the_origin_unless_told() -> None:
-    assert (AccessPoint("ap"), Waypoint(1.0)) == (AccessPoint("ap", 0, 0), Waypoint(1.0, 0, 0))
-    assert RoamingSettings((AccessPoint("ap"),)).path == (Waypoint(0, 0, 0),)
 
 
 @given(walks(), FORCED, st.lists(st.floats(0, 60), max_size=30))
@@ -291,18 +282,6 @@ def test_asking_more_or_less_often_changes_nothing(
         expected = [attached for changed_s, attached in found if changed_s <= t_s][-1]
         attached = roaming.at(t_s)
         assert (attached.access_point, attached.lease) == (expected.access_point, expected.lease)
-
-
-@given(walks(), st.integers(1, 1000))
-def test_later_is_the_same_later(settings: RoamingSettings, beacons: int) -> None:
-    shift_s = beacons * BEACON_S
-    path = tuple(Waypoint(one.t_s + shift_s, one.x_m, one.y_m) for one in settings.path)
-    first = history(made(settings), 60)
-    later = history(made(replace(settings, path=path)), 60 + shift_s)
-    assert names(first) == names(later)
-    for (t_s, _), (shifted_s, _) in zip(first[1:], later[1:], strict=True):
-        # Who is out of reach at the start is so from the start on.
-        assert shifted_s == pytest.approx(t_s + shift_s, abs=1e-6) or t_s == 0
 
 
 @given(walks(), st.floats(0, 40))

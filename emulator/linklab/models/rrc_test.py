@@ -161,17 +161,6 @@ def test_the_same_again(down: list[float], up: list[float], settings: RrcSetting
     assert first == drive(Queues(down, up), 25, settings)
 
 
-@given(TIMES, st.integers(1, 500))
-def test_later_is_the_same_later(up: list[float], cycles: int) -> None:
-    """By whole DRX cycles, which stand still."""
-    shift_s = cycles * DEFAULT.drx_cycle_s
-    first = drive(Queues(up=[t_s + 0.001 for t_s in up]), 25)
-    later = drive(Queues(up=[t_s + 0.001 + shift_s for t_s in up]), 25 + shift_s)
-    assert [mode for _, mode in first][:3] == [mode for _, mode in later][:3]
-    for (wanted_s, _), (t_s, _) in list(zip(first, later, strict=False))[1:3]:
-        assert t_s == pytest.approx(wanted_s + shift_s, abs=STEP_S + 1e-6)
-
-
 def test_5g_wakes_faster_from_inactive_than_from_idle() -> None:
     standalone = RrcSettings(inactive_s=10.0, tail_s=15.0)
     queues = Queues(up=[0.0, 13.001, 40.001])

@@ -2,7 +2,7 @@ import statistics
 
 import pytest
 
-from linklab.models.seeds import BLOCK, quantile_for, random_for, seed_for
+from linklab.models.seeds import BLOCK, quantile_for, seed_for
 
 
 def test_seeds_depend_on_the_run_and_every_name() -> None:
@@ -24,11 +24,6 @@ def test_seeds_depend_on_the_run_and_every_name() -> None:
 
 def test_seeds_never_change_between_versions() -> None:
     assert seed_for(1, "wifi", "down") == 6640768887920966460
-
-
-def test_the_same_names_draw_the_same() -> None:
-    assert random_for(1, "lte", "trace").random() == random_for(1, "lte", "trace").random()
-    assert random_for(1, "lte", "trace").random() != random_for(2, "lte", "trace").random()
 
 
 @pytest.mark.parametrize("block", [0, 1, 100])

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
+from linklab.models import layer_test
 from linklab.models.layer import NO_LOAD
 from linklab.models.slots import Slots, SlotSettings
 
@@ -16,13 +17,7 @@ STILL = SlotSettings()
 
 
 def history(settings: SlotSettings, seed: int, until_s: float) -> list[tuple[float, LinkState]]:
-    """Every time at which the link changes, with its state from then on."""
-    layer = Slots(settings, Random(seed))
-    found = [(0.0, layer.apply(0.0, NO_LOAD, BASE))]
-    while (t_s := layer.next_s()) <= until_s:
-        assert t_s > found[-1][0]
-        found.append((t_s, layer.apply(t_s, NO_LOAD, BASE)))
-    return found
+    return layer_test.history(Slots(settings, Random(seed)), BASE, until_s)
 
 
 def mean(changes: list[tuple[float, LinkState]], until_s: float, name: str) -> float:
@@ -65,7 +60,7 @@ def test_the_jitter_of_the_link_stays_below_its_delay() -> None:
 
 def test_the_averages_are_those_of_the_link() -> None:
     """Of the rate, a fifteenth of the time lacks 19 %."""
-    until_s = 15 * 20_000.0
+    until_s = 15 * 8_000.0
     changes = history(STILL, 1, until_s)
     full = 1 - 0.19 / 15
     for name, expected in (
@@ -86,7 +81,7 @@ def test_every_slot_has_its_own_rate_and_delay() -> None:
     assert quartiles == pytest.approx([18.3, 21, 23.7], abs=0.4)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_means_and_deviations_of_the_slots_are_those_of_the_keys(seed: int) -> None:
     """Up to the largest ones that the keys allow."""
     random = Random(seed)
@@ -136,20 +131,8 @@ def test_the_last_second_is_slower() -> None:
     ),
     st.integers(),
 )
-def test_rates_and_delays_are_possible_and_a_seed_repeats_them(
-    settings: SlotSettings, seed: int
-) -> None:
-    found = history(settings, seed, 100)
-    assert history(settings, seed, 100) == found
-    for _, state in found:
+def test_rates_and_delays_are_possible(settings: SlotSettings, seed: int) -> None:
+    for _, state in history(settings, seed, 100):
         assert state.down_rate_bps >= 1000
         assert state.delay_s >= 0
         assert 0 <= state.loss_ratio < 1
-
-
-def test_asking_more_often_changes_nothing() -> None:
-    once, often = Slots(STILL, Random(1)), Slots(STILL, Random(1))
-    for tick in range(1000):
-        state = often.apply(tick / 10, NO_LOAD, BASE)
-        assert often.next_s() > tick / 10
-    assert once.apply(99.9, NO_LOAD, BASE) == state

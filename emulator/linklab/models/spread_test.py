@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
+from linklab.models import layer_test
 from linklab.models.layer import NO_LOAD
 from linklab.models.spread import RateSpread, SpreadOfLink, SpreadSettings
 
@@ -18,15 +19,9 @@ CHICAGO = SpreadOfLink(
 
 def rates(spread: SpreadOfLink, seed: int, count: int) -> list[tuple[int, int]]:
     """The rates of the first steps."""
-    layer = RateSpread(spread, Random(seed))
-    found = []
-    t_s = 0.0
-    for _ in range(count):
-        state = layer.apply(t_s, NO_LOAD, BASE)
-        found.append((state.down_rate_bps, state.up_rate_bps))
-        assert layer.next_s() > t_s
-        t_s = layer.next_s()
-    return found
+    until_s = (count - 0.5) * spread.settings.step_s
+    found = layer_test.history(RateSpread(spread, Random(seed)), BASE, until_s)
+    return [(state.down_rate_bps, state.up_rate_bps) for _, state in found]
 
 
 def test_the_percentiles_are_as_stated() -> None:
@@ -36,26 +31,25 @@ def test_the_percentiles_are_as_stated() -> None:
         assert (tenths[0], tenths[4], tenths[8]) == pytest.approx(stated, rel=0.1)
 
 
-def test_neighbours_are_alike_for_as_long_as_stated() -> None:
+@pytest.mark.parametrize("step_s", [1.0, 2.0])
+def test_rates_are_alike_for_as_long_as_stated(step_s: float) -> None:
     """The position's correlation falls to 1/e in `memory`; a rank is a position."""
-    series = [one for one, _ in rates(CHICAGO, 1, 20_000)]
-    order = sorted(series)
-    ranks = [order.index(one) / len(order) for one in series]
-    for lag, expected in ((1, 0.88), (8, 0.37), (40, 0.0)):
-        assert statistics.correlation(ranks[:-lag], ranks[lag:]) == pytest.approx(
-            expected, abs=0.06
-        )
+    spread = replace(CHICAGO, settings=replace(CHICAGO.settings, step_s=step_s))
+    series = [one for one, _ in rates(spread, 1, 20_000)]
+    ranks = {rate: n / len(series) for n, rate in enumerate(sorted(series))}
+    positions = [ranks[one] for one in series]
+    for after_s, expected in ((2, 0.78), (8, 0.37), (40, 0.0)):
+        lag = round(after_s / step_s)
+        correlation = statistics.correlation(positions[:-lag], positions[lag:])
+        assert correlation == pytest.approx(expected, abs=0.06)
 
 
 @given(st.integers(), st.floats(0.1, 600), st.floats(0.02, 60), st.integers(1000, 200_000_000))
-def test_rates_are_above_zero_and_a_seed_repeats_them(
-    seed: int, memory_s: float, step_s: float, low: int
-) -> None:
+def test_rates_are_above_zero(seed: int, memory_s: float, step_s: float, low: int) -> None:
     settings = SpreadSettings(low, None, None, 53_000_000, memory_s, step_s)
     spread = SpreadOfLink(settings, 200_000_000, 53_000_000)
     found = rates(spread, seed, 30)
     assert all(1000 <= down <= 200_000_000 and up == 53_000_000 for down, up in found)
-    assert rates(spread, seed, 30) == found
 
 
 def test_rates_change_at_each_step() -> None:
@@ -64,14 +58,6 @@ def test_rates_change_at_each_step() -> None:
     found = [(layer.apply(t_s, NO_LOAD, BASE), layer.next_s()) for t_s in (0.0, 0.5, 1.0, 1.5)]
     assert [next_s for _, next_s in found] == [0.5, 1.0, 1.5, 2.0]
     assert len({state.down_rate_bps for state, _ in found}) == 4
-
-
-def test_memory_is_a_time_and_no_number_of_steps() -> None:
-    spread = replace(CHICAGO, settings=replace(CHICAGO.settings, step_s=2.0))
-    series = [one for one, _ in rates(spread, 1, 10_000)]
-    ranks = {rate: n / len(series) for n, rate in enumerate(sorted(series))}
-    positions = [ranks[one] for one in series]
-    assert statistics.correlation(positions[:-4], positions[4:]) == pytest.approx(0.37, abs=0.06)
 
 
 def test_a_walk_is_reflected_as_often_as_it_takes() -> None:
@@ -86,11 +72,3 @@ def test_without_a_percentile_rates_stay_at_the_median_on_that_side() -> None:
     low = replace(CHICAGO, settings=SpreadSettings(down_p10_bps=26_000_000))
     found = [one for one, _ in rates(low, 1, 5000)]
     assert found.count(200_000_000) / 5000 == pytest.approx(0.5, abs=0.1)
-
-
-def test_asking_more_often_changes_nothing() -> None:
-    once, often = RateSpread(CHICAGO, Random(3)), RateSpread(CHICAGO, Random(3))
-    for tenth in range(200):
-        state = often.apply(tenth / 10, NO_LOAD, BASE)
-        assert often.apply(tenth / 10, NO_LOAD, BASE) == state
-    assert once.apply(19.9, NO_LOAD, BASE) == state

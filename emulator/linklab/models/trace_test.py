@@ -79,15 +79,6 @@ def test_rates_delay_and_loss_are_the_traces() -> None:
     assert layer.next_s() == 1.0
 
 
-def test_what_the_trace_does_not_tell_stays() -> None:
-    state = at(playback([TraceSample(SECOND, 8_000_000)]), 0)
-    assert state == replace(BASE, down_rate_bps=8_000_000)
-
-
-def test_a_delay_never_strays_below_zero() -> None:
-    assert at(playback([TraceSample(SECOND, 10**6, rtt_s=0.002)]), 0).jitter_s == 0.001
-
-
 @pytest.mark.parametrize(
     ("rate", "held", "shaped"), [(0, True, 1000), (999, True, 1000), (1000, False, 1000)]
 )
@@ -201,12 +192,6 @@ def test_what_cannot_be_played_is_refused(
     assert message in str(caught.value)
 
 
-@given(traces, times_ns)
-def test_a_loop_is_periodic(trace: list[TraceSample], t_ns: int) -> None:
-    layer = playback(trace)
-    assert at(layer, t_ns) == at(layer, t_ns + length_ns(trace))
-
-
 @given(traces, ends, st.data(), times_ns)
 def test_starting_later_is_the_same_as_having_waited(
     trace: list[TraceSample], end: str, data: st.DataObject, t_ns: int
@@ -218,23 +203,39 @@ def test_starting_later_is_the_same_as_having_waited(
     assert late.next_s() == pytest.approx(early.next_s() - start_ns / SECOND, abs=1e-9)
 
 
-@given(traces, ends, times_ns)
+def played(sample: TraceSample) -> LinkState:
+    """The state of the link while a sample lasts."""
+    down_bps = BASE.down_rate_bps if sample.down_bps is None else sample.down_bps
+    up_bps = BASE.up_rate_bps if sample.up_bps is None else sample.up_bps
+    delay_s = BASE.delay_s if sample.rtt_s is None else sample.rtt_s / 2
+    return replace(
+        BASE,
+        down_rate_bps=max(down_bps, 1000),
+        up_rate_bps=max(up_bps, 1000),
+        hold_down=down_bps < 1000,
+        hold_up=up_bps < 1000,
+        delay_s=delay_s,
+        jitter_s=min(BASE.jitter_s, delay_s),
+        loss_ratio=BASE.loss_ratio if sample.loss_ratio is None else sample.loss_ratio,
+    )
+
+
+@given(traces | delays, ends, times_ns)
 def test_the_state_is_the_sample_of_that_moment(
     trace: list[TraceSample], end: str, t_ns: int
 ) -> None:
     state = at(playback(trace, end=end), t_ns)
     total_ns = length_ns(trace)
-    over = t_ns >= total_ns
-    if over and end == "stop":
+    if t_ns >= total_ns and end == "stop":
         assert state.hold_down
+        assert state.hold_up
         return
     position_ns = min(t_ns, total_ns - 1) if end == "hold" else t_ns % total_ns
     for sample in trace:
         if position_ns < sample.length_ns:
             break
         position_ns -= sample.length_ns
-    assert state.down_rate_bps == max(sample.down_bps or 0, 1000)
-    assert state.hold_down == ((sample.down_bps or 0) < 1000)
+    assert state == played(sample)
 
 
 @given(traces, ends, st.lists(times_ns, max_size=20).map(sorted))
@@ -251,15 +252,6 @@ def test_it_asks_back_later_and_answers_the_same(
         if math.isfinite(due_s):
             between_ns = (t_ns + round(due_s * SECOND)) // 2
             assert at(playback(trace, end=end), between_ns) == state
-
-
-@given(traces, ends)
-def test_rates_can_be_shaped_and_never_are_negative(trace: list[TraceSample], end: str) -> None:
-    for _, state in changes(playback(trace, end=end), 10):
-        assert state.down_rate_bps >= 1000
-        assert state.up_rate_bps >= 1000
-        assert 0 <= state.loss_ratio <= 1
-        assert state.jitter_s <= state.delay_s
 
 
 loud = st.builds(
@@ -305,20 +297,10 @@ def test_every_shipped_trace_can_be_played_at_an_lte_rate() -> None:
         assert 66_700_000 < max(rates) <= MAX_RATE_BPS
 
 
-@given(delays, times_ns, st.sampled_from([None, 7_000_000]))
-def test_a_trace_of_delays_leaves_the_links_rates(
-    trace: list[TraceSample], t_ns: int, mean_bps: int | None
-) -> None:
-    state = at(playback(trace, down_mean_bps=mean_bps, up_mean_bps=mean_bps), t_ns)
-    assert (state.down_rate_bps, state.up_rate_bps) == (BASE.down_rate_bps, BASE.up_rate_bps)
-    assert not state.hold_down
-    position_ns, begin_ns = t_ns % length_ns(trace), 0
-    for sample in trace:
-        if begin_ns <= position_ns < begin_ns + sample.length_ns:
-            assert state.delay_s == (BASE.delay_s if sample.rtt_s is None else sample.rtt_s / 2)
-            expected = BASE.loss_ratio if sample.loss_ratio is None else sample.loss_ratio
-            assert state.loss_ratio == expected
-        begin_ns += sample.length_ns
+@pytest.mark.parametrize("mean_bps", [None, 7_000_000])
+def test_a_trace_of_delays_leaves_the_links_rates(mean_bps: int | None) -> None:
+    layer = playback([TraceSample(SECOND, rtt_s=0.1)], down_mean_bps=mean_bps, up_mean_bps=mean_bps)
+    assert at(layer, 0) == replace(BASE, delay_s=0.05)
 
 
 def test_the_highest_rate_and_the_shortest_sample_are_played() -> None:

@@ -5,9 +5,10 @@ import pytest
 from rich.console import Console
 
 from linklab import scenario
-from linklab.field import prediction, recording, simulated
+from linklab.field import prediction, recording
+from linklab.field import simulated_for_test as simulated
 from linklab.field.prediction import Prediction
-from linklab.field.simulated import SimulatedLink
+from linklab.field.simulated_for_test import SimulatedLink
 from linklab.report import html, page, predictions, vega
 
 HS = scenario.find("hs-s7")

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.traces.generator import RateProcess, TraceRecipe, _poisson, generate
-from linklab.traces.statistics import Statistics, of_downlink
-from linklab.traces.trace import TraceSample
+from linklab.traces.statistics import of_downlink
 
 MBIT = 10**6
 SPROUT = RateProcess(20 * MBIT, 40 * MBIT)
@@ -22,21 +21,8 @@ def recipe(down: RateProcess, seed: int = 1, duration_s: int = 600) -> TraceReci
     )
 
 
-def of_seeds(down: RateProcess, seeds: range) -> list[Statistics]:
-    return [of_downlink(generate(recipe(down, seed))) for seed in seeds]
-
-
-def test_without_volatility_packets_are_poisson() -> None:
-    trace = list(generate(recipe(STILL)))
-    packets = [(sample.down_bps or 0) / (10 * 1514 * 8) for sample in trace]
-    expected = 20 * MBIT / (10 * 1514 * 8)
-    assert statistics.mean(packets) == pytest.approx(expected, rel=4 / math.sqrt(expected * 6000))
-    assert statistics.variance(packets) == pytest.approx(expected, rel=0.1)
-    assert all(packet == round(packet) for packet in packets)
-
-
 def test_a_reflected_brownian_rate_visits_all_rates_equally() -> None:
-    found = of_seeds(SPROUT, range(1, 7))
+    found = [of_downlink(generate(recipe(SPROUT, seed))) for seed in range(1, 3)]
     assert statistics.mean(one.cv or 0 for one in found) == pytest.approx(1 / math.sqrt(3), rel=0.1)
     # The slowest mode of a Brownian motion between two walls dies out by σ²π²/2R² per second.
     slowest = math.exp(-(0.2**2) * math.pi**2 / 2)
@@ -49,7 +35,7 @@ def test_a_rate_that_returns_is_an_ornstein_uhlenbeck_process() -> None:
     reversion, cv = 0.5, 0.15
     volatility = cv * math.sqrt(2 * reversion) / 2
     channel = RateProcess(80 * MBIT, 160 * MBIT, volatility, reversion)
-    trace = [sample for seed in range(1, 4) for sample in generate(recipe(channel, seed))]
+    trace = [sample for seed in range(1, 3) for sample in generate(recipe(channel, seed))]
     rates = [sample.down_bps or 0 for sample in trace]
     mean = statistics.mean(rates)
     assert mean == pytest.approx(80 * MBIT, rel=0.02)
@@ -60,19 +46,14 @@ def test_a_rate_that_returns_is_an_ornstein_uhlenbeck_process() -> None:
 
 def test_outages_strike_both_directions_and_last_a_second_on_average() -> None:
     down = replace(SPROUT, outage_share=0.3, escape_per_s=1.0)
-    trace = list(generate(replace(recipe(down, duration_s=2000), up=STILL)))
+    trace = list(generate(replace(recipe(down, duration_s=1200), up=STILL)))
     dark = "".join("0" if s.up_bps == 0 else "1" for s in trace)
     lengths = [len(run) / 10 for run in dark.split("1") if run]
     assert all(s.down_bps == 0 for s in trace if s.up_bps == 0)
     # Those shorter than the two samples that they begin and end in do not show.
     long = [length - 0.5 for length in lengths if length >= 0.5]
-    assert len(long) > 100
+    assert len(long) > 60
     assert statistics.mean(long) == pytest.approx(1.0, rel=0.2)
-
-
-def test_every_touch_of_zero_as_an_outage_is_too_dark() -> None:
-    """Why `outage_share` is there: driving traces have up to 36 gaps in 786 s."""
-    assert of_downlink(generate(recipe(replace(SPROUT, outage_share=1.0)))).gaps > 600 * 36 / 786
 
 
 def test_directions_are_coupled_as_told() -> None:
@@ -128,19 +109,6 @@ def test_another_seed_makes_another_trace_and_a_longer_one_begins_the_same() -> 
     short = list(generate(recipe(SPROUT, duration_s=10)))
     assert short != list(generate(recipe(SPROUT, seed=2, duration_s=10)))
     assert short == list(generate(recipe(SPROUT, duration_s=20)))[:100]
-
-
-def test_the_series_is_fixed() -> None:
-    """The same on every machine and with every Python: it rests on random.random alone."""
-    first = list(generate(recipe(SPROUT, duration_s=1)))[:3]
-    assert first == FIRST
-
-
-FIRST = [
-    TraceSample(100000000, 19500320, 4602560),
-    TraceSample(100000000, 21196000, 4723680),
-    TraceSample(100000000, 24587360, 4360320),
-]
 
 
 @pytest.mark.parametrize("mean", [0.5, 30.0, 1200.0])

@@ -10,7 +10,7 @@ from linklab.core import whole_file
 from linklab.schema.named_files import NamedFiles
 from linklab.traces import plain
 from linklab.traces.generator import generate
-from linklab.traces.recipes import SHIPPED, TRACES, Shipped, comments
+from linklab.traces.recipes import SHIPPED, TRACES, comments
 from linklab.traces.trace import TraceError
 
 _FILES: Final = NamedFiles("trace", (".csv",), TraceError)
@@ -29,19 +29,15 @@ def find(name_or_path: str, base: Path | None = None, directory: Path = TRACES) 
     return _FILES.find(name_or_path, directory, base)
 
 
-def content(shipped: Shipped) -> bytes:
-    """Makes the content of a shipped trace's file from its recipe."""
-    text = io.StringIO()
-    plain.write(text, generate(shipped.recipe), ["up"], comments(shipped))
-    return text.getvalue().encode()
-
-
 def make_all(directory: Path = TRACES) -> list[Path]:
     """Writes all shipped traces into `directory`. Raises OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     files = []
     for shipped in SHIPPED:
         file = directory / f"{shipped.name}.csv"
-        whole_file.write(file, content(shipped))
+        samples = list(generate(shipped.recipe))
+        text = io.StringIO()
+        plain.write(text, samples, ["up"], comments(shipped, samples))
+        whole_file.write(file, text.getvalue().encode())
         files.append(file)
     return files

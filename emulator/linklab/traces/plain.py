@@ -15,7 +15,7 @@ Rates count whole frames with the Ethernet header, in Mbit/s. `loss` is a ratio.
 `t` may be absent, and fields of `up_mbit`, `rtt_ms` and `loss` may be empty. Then the link keeps its
 own values. A trace of delays has no rates. Lines that begin with # are comments.
 
-An import also reads what `tables` and `times` allow. It leaves out a truncated last line, and lines
+`linklab import` also reads what `tables` and `times` allow. It leaves out a truncated last line, and lines
 whose `t` is not after a line above, as long as they are few. Traces that a scenario plays have none
 of this.
 """
@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
 from linklab.core.limits import MAX_RATE_BPS, MAX_RTT_S
-from linklab.traces.format import Format, Options
 from linklab.traces.lines import InTime, Lines, quoted
 from linklab.traces.tables import RecordedTable
 from linklab.traces.times import MAX_S, TimeColumn
@@ -37,7 +36,6 @@ from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MAX_LENGTH_S,
     MIN_SAMPLE_NS,
-    OPTIONAL,
     TraceError,
     TraceFile,
     TraceSample,
@@ -246,20 +244,3 @@ def _float(value: float, digits: int) -> str:
     """Writes value · 10^digits as the shortest decimal that reads back as the same float."""
     text = format(Decimal(repr(float(value))).scaleb(digits), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _begins(line: str, where: str) -> bool:
-    return any(separator in line for separator in ",;\t")
-
-
-def _read(file: BinaryIO, name: str, options: Options, only_up: bool) -> TraceFile:
-    return read(file, name)
-
-
-FORMAT: Final = Format(
-    name="csv",
-    looks="linklab's own: t,down_mbit,up_mbit,rtt_ms,loss",
-    begins=_begins,
-    read=_read,
-    keeps=frozenset(OPTIONAL),
-)

@@ -69,11 +69,6 @@ def test_columns_come_in_any_order_and_comments_anywhere() -> None:
     ]
 
 
-def test_a_byte_order_mark_and_crlf_pass() -> None:
-    plain_text = "t,down_mbit\n0,1\n1,2\n"
-    assert read(b"\xef\xbb\xbf" + plain_text.replace("\n", "\r\n").encode()) == read(plain_text)
-
-
 def test_comments_are_those_above_the_columns() -> None:
     file = io.BytesIO(b"# licence: CC0\n#source:x\nt,down_mbit,rtt_ms\n# later\n0,1,2\n1,1,2\n")
     recording = plain.read(file, "x.csv")
@@ -85,7 +80,6 @@ def test_comments_are_those_above_the_columns() -> None:
     ("content", "message"),
     [
         ("", "x.csv:1: the file is empty; needed: a line that names the columns"),
-        ("# only this\n", "x.csv:1: the file is empty; needed: a line that names the columns"),
         ("0,1\n1,2\n", "x.csv:1: '0,1' does not name the columns; allowed: t and one"),
         ("t,\n0\n", "x.csv:1: the column '' is unknown; allowed: t and one or more of down_mbit"),
         ("t\n0\n", "x.csv:1: no column has values; needed: t and one or more of down_mbit"),
@@ -127,10 +121,7 @@ def test_comments_are_those_above_the_columns() -> None:
         ("t,down_mbit\n-1,1\n", "x.csv:2: t: '-1' is negative; allowed: 0 to"),
         ("t,down_mbit\n0,-3\n", "x.csv:2: down_mbit: '-3' is negative; allowed: 0 to 10000 Mbit/s"),
         ("t,down_mbit\n0,nan\n", "x.csv:2: down_mbit: 'nan' is not finite; allowed: 0 to 10000"),
-        ("t,down_mbit\n0,-inf\n", "x.csv:2: down_mbit: '-inf' is not finite"),
-        ("t,down_mbit\n0,1e999\n", "x.csv:2: down_mbit: '1e999' is too much"),
         ("t,down_mbit\n0," + "9" * 500 + "\n", "x.csv:2: down_mbit: '" + "9" * 40 + "…' is too mu"),
-        ("t,down_mbit\n0,1_0\n", "x.csv:2: down_mbit: '1_0' is not a number"),
         ("t,down_mbit\n0,٣\n", "x.csv:2: down_mbit: '٣' is not a number"),
         ("t,down_mbit\n0,\n", "x.csv:2: down_mbit: is missing; allowed: 0 to 10000 Mbit/s"),
         ("t,down_mbit,loss\n0,1,1.5\n", "x.csv:2: loss: '1.5' is too much; allowed: 0 to 1"),
@@ -138,7 +129,6 @@ def test_comments_are_those_above_the_columns() -> None:
         ("t,down_mbit\n0,1,2\n", "x.csv:2: the line has 3 fields; allowed: 2 as in line 1"),
         ("t,down_mbit\n0\n", "x.csv:2: the line has 1 field; allowed: 2 as in line 1"),
         (b"t,down_mbit\n0,\xff\n", "x.csv:2: byte 3 (0xff) is not UTF-8; allowed: UTF-8 text"),
-        (b"\xff\xfet\x00", "x.csv:1: byte 1 (0xff) is not UTF-8"),
         ("t,down_mbit\n0,1\n# end: 0 s\n", "x.csv:3: end: 0 s is not after the 0 s before it"),
         (
             "t,down_mbit\n0,1\n# end: 10\n",
@@ -159,13 +149,6 @@ def test_errors_say_line_column_reason_and_what_is_allowed(
         read(content)
     assert str(caught.value).startswith(message)
     assert "allowed: " in str(caught.value) or "needed: " in str(caught.value)
-
-
-def test_fields_may_be_quoted() -> None:
-    assert read('"t","down_mbit","loss"\n"0","1","0.5"\n1,"2",\n') == [
-        TraceSample(10**9, 1_000_000, loss_ratio=0.5),
-        TraceSample(10**9, 2_000_000),
-    ]
 
 
 def test_lines_behind_others_and_a_cut_one_are_left_out_of_an_import_only(tmp_path: Path) -> None:
@@ -208,12 +191,6 @@ def test_comments_of_several_lines_stay_comments(tmp_path: Path) -> None:
 @given(samples)
 def test_what_is_written_reads_back_as_the_same(trace: list[TraceSample]) -> None:
     assert read(written(trace)) == trace
-
-
-@given(samples)
-def test_reading_and_writing_changes_no_byte(trace: list[TraceSample]) -> None:
-    text = written(trace, ("licence: none",))
-    assert written(read(text), ("licence: none",)) == text
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))

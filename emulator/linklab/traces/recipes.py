@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from linklab.core.paths import PROFILES
-from linklab.traces.generator import SPROUT_VOLATILITY, RateProcess, TraceRecipe, generate
+from linklab.traces.generator import SPROUT_VOLATILITY, RateProcess, TraceRecipe
 from linklab.traces.statistics import of_downlink
 from linklab.traces.trace import TraceSample
 
@@ -166,10 +166,10 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def comments(shipped: Shipped) -> list[str]:
-    """Returns the comments at the start of a shipped trace's file."""
+def comments(shipped: Shipped, samples: Iterable[TraceSample]) -> list[str]:
+    """Returns the comments at the start of a shipped trace's file, which holds `samples`."""
     recipe = shipped.recipe
-    found = figures(generate(recipe))
+    found = figures(samples)
     return [
         f"{shipped.name}: {shipped.title}",
         "licence: Apache-2.0, as all of linklab; generated, nothing in it is recorded",

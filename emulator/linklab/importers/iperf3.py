@@ -1,0 +1,442 @@
+"""Reads iperf3's JSON: the bytes of a field measurement, interval by interval.
+
+It reads `iperf3 -J` (one document) and `--json-stream` (a line per event) of client and server, TCP
+and UDP, `-R` and `--bidir`, with any number of streams. The rate of an interval is the sum of its
+streams' bytes divided by seconds. It does not use `sum`, because iperf3 3.7 writes two of that name
+for `--bidir` (esnet/iperf issue 952).
+
+Intervals omitted by `-O` are left out. If the omitted time ends within an interval, only the rest
+counts (`_in_measured_time`).
+
+iperf3 counts payload, but a lab's link counts frames of up to 1514 bytes. So rates are multiplied by
+frame size / payload size, and iperf3 in the lab measures the original rates. `device` is the end
+that was the phone, and decides which direction is down; the default is iperf3's client. For streams
+that the file's own end sent, rates are those of its socket, not of arrivals.
+
+A file holds one test with consecutive intervals. A second test, a repeated interval or a missing one
+is refused, because the rates would be wrong. A truncated file is read up to its last complete
+interval.
+
+UDP's packets that come late were counted as lost before. iperf3 then counts them as negative losses.
+These are taken from the losses before, and if there are none, from later ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, BinaryIO, Final, TypeVar
+
+import ijson
+import msgspec
+from ijson.common import ObjectBuilder
+
+from linklab.core.frames import (
+    ETHERNET_BYTES,
+    IPV4_BYTES,
+    MTU_BYTES,
+    UDP_BYTES,
+)
+from linklab.core.limits import MAX_RATE_BPS
+from linklab.importers import json_feed
+from linklab.importers.cells import FRAMES_PER_PAYLOAD
+from linklab.importers.format import Format
+from linklab.importers.json_feed import Feed
+from linklab.importers.merging import joined
+from linklab.traces.trace import (
+    MAX_LENGTH_NS,
+    MAX_LENGTH_S,
+    MIN_SAMPLE_NS,
+    NS_PER_S,
+    TraceError,
+    TraceFile,
+    TraceSample,
+)
+
+_ALLOWED: Final = "the output of iperf3 -J"
+
+_ROUNDED_S: Final = 0.001
+"""The tolerance for rounded times of iperf3's intervals."""
+
+_LATE: Final = 64
+"""The most intervals that a packet may be late."""
+
+_MAX_COUNT = 2**53
+_Count = Annotated[int, msgspec.Meta(ge=-_MAX_COUNT, le=_MAX_COUNT)]
+
+T = TypeVar("T")
+
+
+class _Stream(msgspec.Struct):
+    bytes: _Count
+    seconds: float
+    omitted: bool = False
+    sender: bool | None = None
+    packets: _Count = 0
+    lost_packets: _Count = 0
+    rtt: _Count = 0
+    start: float | None = None
+    end: float | None = None
+
+
+@dataclass(slots=True)
+class _Losses:
+    """The packets of an interval, and how many of them were lost."""
+
+    packets: int
+    lost: int
+
+
+class _Interval(msgspec.Struct):
+    streams: list[_Stream]
+
+
+class _TestStart(msgspec.Struct):
+    protocol: str
+    blksize: _Count = 0
+    reverse: int = 0
+
+
+class _Start(msgspec.Struct):
+    test_start: _TestStart
+    accepted_connection: Any = None
+
+
+class _Event(msgspec.Struct):
+    event: str
+    data: Any = None
+
+
+class _Reader:
+    """Reads the relevant parts of a file, in order: ("start" | "interval" | "error" | "end", value).
+
+    After the last part, `is_truncated` tells whether the file ends within a test.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._feed = Feed(file, name)
+        first = self._feed.first()
+        if not first.strip() and not first.endswith(b"\n"):
+            raise self.error("the file is empty; needed: the output of iperf3 -J")
+        self._streamed = _is_event(first)
+        self.is_truncated = False
+
+    def error(self, reason: str) -> TraceError:
+        """Returns the error for the last line read."""
+        return self._feed.error(reason)
+
+    def converted(self, value: Any, kind: type[T]) -> T:
+        """Converts a part to the type `kind`. Raises TraceError."""
+        return json_feed.converted(self._feed, value, kind, "iperf3", _ALLOWED)
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        return self._events() if self._streamed else self._document()
+
+    def _events(self) -> Iterator[tuple[str, Any]]:
+        last = ""
+        while line := self._feed.read():
+            if not line.strip():
+                continue
+            try:
+                event = msgspec.json.decode(line, type=_Event)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if last == "interval" and not line.endswith(b"\n") and self._feed.is_at_end():
+                    break
+                raise self.error(
+                    f"not an event of iperf3 --json-stream: {error}; allowed: one in each line"
+                ) from error
+            except RecursionError as error:
+                raise self._feed.too_deep(_ALLOWED) from error
+            last = event.event
+            yield last, event.data
+        self.is_truncated = last == "interval"
+
+    def _document(self) -> Iterator[tuple[str, Any]]:
+        kinds = {"start": "start", "intervals.item": "interval"}
+        builder, of = None, ""
+        has_measured = False
+        try:
+            for prefix, event, value in ijson.parse(self._feed.events(_ALLOWED)):
+                if builder is None:
+                    if prefix in kinds and event == "start_map":
+                        builder, of = ObjectBuilder(), prefix
+                    elif prefix == "error" and event == "string":
+                        yield "error", value
+                        continue
+                    else:
+                        continue
+                builder.event(event, value)
+                if prefix == of and event == "end_map":
+                    has_measured |= kinds[of] == "interval"
+                    yield kinds[of], builder.value
+                    builder = None
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            reason = json_feed.reason(error)
+            if "trailing garbage" in reason:
+                raise self.second_test() from error
+            if "premature EOF" not in reason or not has_measured:
+                raise self.error(f"not valid JSON: {reason}; allowed: one iperf3 -J") from error
+            self.is_truncated = True
+
+    def second_test(self) -> TraceError:
+        return self.error(
+            "something follows the first test; allowed: one test in a file, so split it before "
+            "this line"
+        )
+
+
+def _is_event(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=_Event)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = False) -> TraceFile:
+    """Reads the trace, one sample per interval. `device` is one of `ENDS`.
+
+    With `only_up` the recording may have only an uplink; its downlink is then zero. Raises
+    TraceError.
+    """
+    parts = _Reader(file, name)
+    reading = _Reading(parts, device, only_up)
+    samples = _joined(_settled(reading.samples()))
+    first = next(samples, None)
+    if first is None:
+        raise parts.error("no interval was measured; needed: at least one")
+    columns = {
+        "up": first.up_bps is not None,
+        "rtt": first.rtt_s is not None,
+        "loss": reading.has_loss,
+    }
+    return TraceFile(
+        samples=itertools.chain([first], samples),
+        columns=frozenset(key for key, present in columns.items() if present),
+        comments=reading.comments,
+        notes=reading.notes,
+    )
+
+
+class _Reading:
+    """One pass over the intervals of a file."""
+
+    def __init__(self, reader: _Reader, device: str, only_up: bool) -> None:
+        self._reader = reader
+        self._only_up = only_up
+        self._parts = reader.parts()
+        self._end_s: float | None = None
+        self._has_ended = False
+        self.notes: list[str] = []
+        self.comments: list[str] = []
+        self._start = self._read_start()
+        test = self._start.test_start
+        self._by_client = self._start.accepted_connection is None
+        self._frames = _frames_per_payload(reader, test)
+        self._down_is_received = self._by_client == (device == "client")
+        self.has_loss = test.protocol == "UDP" and self._down_is_received
+        end = "client" if self._by_client else "server"
+        self.comments.append(
+            f"written by the {end} of {test.protocol}, the phone was the {device}, "
+            f"payload x {self._frames:.4f} for whole frames"
+        )
+
+    def _read_start(self) -> _Start:
+        for kind, value in self._parts:
+            if kind == "error":
+                self._failed(value)
+            if kind == "start":
+                return self._reader.converted(value, _Start)
+            break
+        raise self._reader.error("'start' is missing; needed: the output of iperf3 -J")
+
+    def _failed(self, value: Any) -> None:
+        text = value if isinstance(value, str) else str(value)
+        raise self._reader.error(f"iperf3 measured nothing: {text}")
+
+    def samples(self) -> Iterator[tuple[TraceSample, _Losses | None]]:
+        """Yields a sample for every interval that was not omitted, and its losses if they count."""
+        told = False
+        total_ns = 0
+        for kind, value in self._parts:
+            if kind == "error":
+                if not total_ns:
+                    self._failed(value)
+                self.notes.append(f"iperf3 broke off: {value}")
+            if kind == "start" or (kind != "error" and self._has_ended):
+                raise self._reader.second_test()
+            self._has_ended |= kind == "end"
+            if kind != "interval":
+                continue
+            streams = list(map(_in_measured_time, self._reader.converted(value, _Interval).streams))
+            if not streams or any(stream.omitted for stream in streams):
+                continue
+            sample, losses = self._sample(streams)
+            self._check_order(streams[0])
+            total_ns += sample.length_ns
+            if total_ns > MAX_LENGTH_NS:
+                raise self._too_long()
+            if not told:
+                told = True
+                self._tell(streams)
+            yield sample, losses
+        if self._reader.is_truncated:
+            self.notes.append("the file is cut off: it is read up to its last whole interval")
+
+    def _check_order(self, stream: _Stream) -> None:
+        """Raises TraceError if an interval does not begin at the end of the one before."""
+        begin_s, before_s = stream.start, self._end_s
+        if begin_s is not None:
+            self._end_s = begin_s + stream.seconds if stream.end is None else stream.end
+            if before_s is not None and not abs(begin_s - before_s) <= stream.seconds / 2:
+                raise self._reader.error(
+                    f"an interval begins at {begin_s:.6g} s, and the one before it ended at "
+                    f"{before_s:.6g} s; allowed: one after another, with none missing"
+                )
+
+    def _tell(self, streams: list[_Stream]) -> None:
+        """Notes that rates of a direction that the file's own end sent are those of its socket."""
+        if any(self._sent(stream) for stream in streams):
+            way = "uplink" if self._down_is_received else "downlink"
+            other = "server" if self._by_client else "client"
+            self.notes.append(
+                f"the {way} is what was sent, not what arrived: the {other}'s JSON has that"
+            )
+
+    def _sent(self, stream: _Stream) -> bool:
+        """Tells whether this end sent the stream. Old files only say it for the whole test."""
+        if stream.sender is not None:
+            return stream.sender
+        return bool(self._start.test_start.reverse) != self._by_client
+
+    def _sample(self, streams: list[_Stream]) -> tuple[TraceSample, _Losses | None]:
+        for stream in streams:
+            if not (math.isfinite(stream.seconds) and stream.seconds >= 0 and stream.bytes >= 0):
+                raise self._reader.error(
+                    f"an interval of {stream.bytes} bytes in {stream.seconds} s; "
+                    "allowed: not negative"
+                )
+            if stream.seconds > MAX_LENGTH_S:
+                raise self._too_long()
+        down = [stream for stream in streams if self._sent(stream) != self._down_is_received]
+        up = [stream for stream in streams if self._sent(stream) == self._down_is_received]
+        if not down and not self._only_up:
+            raise self._reader.error(
+                "only the uplink was measured; allowed: a recording with -R or --bidir, or "
+                "of iperf3 on a phone as the server, with device 'server'"
+            )
+        if not up and self._only_up:
+            raise self._reader.error(
+                "only the downlink was measured; allowed as the uplink: one without -R"
+            )
+        length_ns = round(streams[0].seconds * NS_PER_S)
+        down_bps, up_bps = self._rate_bps(down), self._rate_bps(up)
+        highest_bps = max(down_bps, up_bps)
+        is_joined = length_ns < MIN_SAMPLE_NS and math.isfinite(highest_bps)
+        if highest_bps > MAX_RATE_BPS and not is_joined:
+            raise self._reader.error(
+                f"an interval of {highest_bps / 1e6:.7g} Mbit/s; "
+                f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
+            )
+        sample = TraceSample(
+            length_ns=length_ns,
+            down_bps=round(down_bps),
+            up_bps=round(up_bps) if up else None,
+            rtt_s=_rtt_s(streams),
+        )
+        packets, lost = (
+            sum(getattr(one, key) for one in down) for key in ("packets", "lost_packets")
+        )
+        return sample, _Losses(packets, lost) if self.has_loss else None
+
+    def _too_long(self) -> TraceError:
+        return self._reader.error(f"the recording is too long; allowed: up to {MAX_LENGTH_S} s")
+
+    def _rate_bps(self, streams: list[_Stream]) -> float:
+        payload = sum(stream.bytes * 8 / stream.seconds for stream in streams if stream.seconds)
+        return payload * self._frames
+
+
+def _in_measured_time(stream: _Stream) -> _Stream:
+    """Returns the stream without omitted time that ended within the interval.
+
+    iperf3 (3.12) then sets bytes and clock to 0, but counts `seconds` from the interval's start.
+    """
+    if stream.start is None or stream.end is None:
+        return stream
+    omitted_s = stream.start + stream.seconds - stream.end
+    is_reset = stream.end > 0 and omitted_s > _ROUNDED_S
+    return msgspec.structs.replace(stream, seconds=stream.end) if is_reset else stream
+
+
+def _frames_per_payload(reader: _Reader, test: _TestStart) -> float:
+    """Returns the bytes of Ethernet frames per byte that iperf3 counts."""
+    if test.protocol == "TCP":
+        return FRAMES_PER_PAYLOAD
+    if test.protocol == "UDP" and test.blksize > 0:
+        fragments = math.ceil((test.blksize + UDP_BYTES) / (MTU_BYTES - IPV4_BYTES))
+        headers = UDP_BYTES + fragments * (IPV4_BYTES + ETHERNET_BYTES)
+        return (test.blksize + headers) / test.blksize
+    raise reader.error(f"a test of {test.protocol} is of no use here; allowed: TCP, UDP")
+
+
+def _rtt_s(streams: list[_Stream]) -> float | None:
+    """Returns the mean RTT of the TCP streams that this end sent. Only they know it."""
+    rtts = [stream.rtt for stream in streams if stream.rtt > 0]
+    return sum(rtts) / len(rtts) / 1e6 if rtts else None
+
+
+def _settled(
+    intervals: Iterator[tuple[TraceSample, _Losses | None]],
+) -> Iterator[TraceSample]:
+    """Yields samples with their loss, without the packets that came late."""
+    held: deque[tuple[TraceSample, _Losses | None]] = deque()
+    late = 0
+    for sample, losses in intervals:
+        held.append((sample, losses))
+        if losses is not None:
+            late += max(-losses.lost, 0)
+            losses.lost = max(losses.lost, 0)
+        for _, earlier in reversed(held) if late else ():
+            if earlier is not None:
+                taken = min(late, earlier.lost)
+                earlier.lost, late = earlier.lost - taken, late - taken
+        if len(held) > _LATE:
+            yield _with_loss(*held.popleft())
+    yield from itertools.starmap(_with_loss, held)
+
+
+def _with_loss(sample: TraceSample, losses: _Losses | None) -> TraceSample:
+    if losses is None or losses.packets <= 0:
+        return sample
+    return replace(sample, loss_ratio=min(losses.lost / losses.packets, 1.0))
+
+
+def _joined(samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
+    """Joins an interval that is too short for a sample to the one before. iperf3 may end with one."""
+    before: TraceSample | None = None
+    for sample in samples:
+        if before is None or sample.length_ns >= MIN_SAMPLE_NS <= before.length_ns:
+            if before is not None:
+                yield before
+            before = sample
+        else:
+            before = joined(before, sample)
+    if before is not None and before.length_ns >= MIN_SAMPLE_NS:
+        yield before
+
+
+FORMAT: Final = Format(
+    name="iperf3",
+    looks="the output of iperf3 -J or --json-stream",
+    begins=lambda line, where: line.startswith("{"),
+    read=lambda file, name, options, only_up: read(
+        file, name, options.device or "client", only_up=only_up
+    ),
+    # iperf3's RTT and loss include the queue of its own load. The lab makes that queue itself.
+    keeps=frozenset({"up"}),
+    takes=frozenset({"uplink", "device"}),
+)

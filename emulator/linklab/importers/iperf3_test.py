@@ -1,0 +1,371 @@
+import io
+import json
+import re
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linklab.importers import iperf3
+from linklab.traces.trace import TraceError, TraceFile, TraceSample
+
+# Recorded with iperf3 3.12 between two network namespaces; token buckets let 20 Mbit/s of whole
+# frames down to the client and 8 Mbit/s up.
+RECORDINGS = Path(__file__).with_name("recordings")
+DOWN_BPS, UP_BPS = 20e6, 8e6
+
+
+def recorded(name: str) -> bytes:
+    return (RECORDINGS / f"iperf3-{name}.json").read_bytes()
+
+
+def recording(content: bytes, device: str = "client", *, only_up: bool = False) -> TraceFile:
+    return iperf3.read(io.BytesIO(content), "x.json", device, only_up=only_up)
+
+
+def read(content: bytes, device: str = "client", *, only_up: bool = False) -> list[TraceSample]:
+    return list(recording(content, device, only_up=only_up).samples)
+
+
+def document(intervals: list[list[dict[str, Any]]], **changes: Any) -> dict[str, Any]:
+    """What a client writes of a reverse TCP test, with `changes` to `test_start`."""
+    test_start = {"protocol": "TCP", "num_streams": 1, "blksize": 131072, "reverse": 1, **changes}
+    return {
+        "start": {"connecting_to": {"host": "h", "port": 5201}, "test_start": test_start},
+        "intervals": [{"streams": streams, "sum": {}} for streams in intervals],
+        "end": {},
+    }
+
+
+def encoded(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, indent="\t").encode()
+
+
+def stream(bytes: int, seconds: float = 1.0, **more: Any) -> dict[str, Any]:
+    return {"socket": 5, "bytes": bytes, "seconds": seconds, "omitted": False, **more}
+
+
+def as_events(content: bytes) -> bytes:
+    """The same test as iperf3 3.17 and later write it with --json-stream (esnet/iperf PR 1098)."""
+    whole = json.loads(content)
+    events = [{"event": "start", "data": whole["start"]}]
+    events += [{"event": "interval", "data": interval} for interval in whole["intervals"]]
+    events.append({"event": "end", "data": whole["end"]})
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+def mean_bps(trace: list[TraceSample]) -> float:
+    length_ns = sum(sample.length_ns for sample in trace)
+    return sum((sample.down_bps or 0) * sample.length_ns for sample in trace) / length_ns
+
+
+@pytest.mark.parametrize("name", ["tcp-reverse", "udp-reverse"])
+def test_a_measured_link_comes_out_as_it_was_shaped(name: str) -> None:
+    trace = read(recorded(name))
+    assert mean_bps(trace) == pytest.approx(DOWN_BPS, rel=0.01)
+    assert [round(sample.length_ns / 1e9, 2) for sample in trace] == [0.5] * 4
+    assert {sample.up_bps for sample in trace} == {None}
+    assert {sample.rtt_s for sample in trace} == {None}
+
+
+def test_both_directions_come_from_their_streams() -> None:
+    opened = recording(recorded("tcp-bidir"))
+    trace = list(opened.samples)
+    intervals = json.loads(recorded("tcp-bidir"))["intervals"]
+    for sample, interval in zip(trace, intervals, strict=True):
+        frames = 1514 / 1448
+        down, up = interval["sum_bidir_reverse"], interval["sum"]
+        assert sample.down_bps == pytest.approx(down["bits_per_second"] * frames, rel=1e-3)
+        assert sample.up_bps == pytest.approx(up["bits_per_second"] * frames, rel=1e-3)
+    assert opened.columns == {"up", "rtt"}
+    assert "the uplink is what was sent, not what arrived: the server's JSON has that" in (
+        opened.notes
+    )
+
+
+def test_the_servers_file_has_what_arrived_of_the_uplink() -> None:
+    with pytest.raises(TraceError, match="only the uplink was measured"):
+        read(recorded("udp-forward-server"))
+    opened = recording(recorded("udp-forward-server"), only_up=True)
+    ups = [sample.up_bps or 0 for sample in opened.samples]
+    assert ups[:2] == pytest.approx([UP_BPS] * 2, rel=0.05)
+    assert opened.notes == []
+
+
+def test_the_phone_may_have_been_the_server() -> None:
+    trace = read(recorded("udp-forward-server"), "server")
+    assert trace[0].down_bps == pytest.approx(UP_BPS, rel=0.05)
+
+
+def test_omitted_intervals_are_left_out() -> None:
+    intervals = json.loads(recorded("tcp-forward"))["intervals"]
+    assert [interval["sum"]["omitted"] for interval in intervals] == [True, False, False]
+    assert len(read(recorded("tcp-forward"), only_up=True)) == 2
+
+
+def test_time_that_was_omitted_makes_no_interval_slow() -> None:
+    """-O 1 -i 0.5: iperf3 says 1.0007 s of the bytes of 0.5005 s."""
+    trace = read(recorded("tcp-forward"), only_up=True)
+    assert [round(sample.length_ns / 1e9, 2) for sample in trace] == [0.5, 0.5]
+    assert trace[0].up_bps == pytest.approx(390_960 * 8 / 0.50049 * 1514 / 1448, rel=1e-6)
+    sent_bits = json.loads(recorded("tcp-forward"))["end"]["sum_sent"]["bytes"] * 8
+    bits = sum(sample.length_ns * (sample.up_bps or 0) for sample in trace) / 1e9
+    assert bits == pytest.approx(sent_bits * 1514 / 1448, rel=1e-3)
+
+
+def as_file(content: bytes, streamed: bool) -> bytes:
+    return as_events(content) if streamed else content
+
+
+@pytest.mark.parametrize(
+    ("streamed", "between"), [(False, b""), (False, b"\n"), (True, b"\n"), (True, b"\n\n")]
+)
+def test_a_second_test_is_refused_with_its_line(streamed: bool, between: bytes) -> None:
+    """As `iperf3 --logfile` appends it, and as a server writes one client's after another's."""
+    first = as_file(encoded(document([[stream(1448)]])), streamed).rstrip() + between
+    second = as_file(recorded("udp-reverse"), streamed)
+    with pytest.raises(TraceError) as caught:
+        read(first + second)
+    line = first.count(b"\n") + 1
+    assert str(caught.value) == (
+        f"x.json:{line}: something follows the first test; allowed: one test in a file, so split it "
+        "before this line"
+    )
+
+
+def test_a_second_test_is_refused_where_the_first_one_has_no_end() -> None:
+    first, second = as_events(recorded("tcp-reverse")), as_events(recorded("udp-reverse"))
+    broken_off = b"".join(first.splitlines(keepends=True)[:-1])
+    with pytest.raises(TraceError, match=r"^x\.json:6: something follows the first test"):
+        read(broken_off + second)
+    headless = b"".join(second.splitlines(keepends=True)[1:])
+    with pytest.raises(TraceError, match=r"^x\.json:7: something follows the first test"):
+        read(first + headless)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_file_that_is_cut_off_keeps_its_whole_intervals(streamed: bool) -> None:
+    content = as_file(recorded("tcp-reverse"), streamed)
+    whole = read(content)
+    counts = set()
+    for length in range(0, len(content), 7):
+        try:
+            opened = recording(content[:length])
+            trace = list(opened.samples)
+        except TraceError:
+            counts.add(0)
+            continue
+        assert trace == whole[: len(trace)]
+        counts.add(len(trace))
+        ended = streamed and length == len(content) - 1
+        assert ended or opened.notes == [
+            "the file is cut off: it is read up to its last whole interval"
+        ]
+    assert counts == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("order", [[0, 1, 1, 2, 3], [0, 2, 1, 3], [0, 1, 3], [3, 2, 1, 0]])
+def test_intervals_that_do_not_follow_one_another_are_refused(
+    streamed: bool, order: list[int]
+) -> None:
+    whole = json.loads(recorded("tcp-bidir"))
+    whole["intervals"] = [whole["intervals"][index] for index in order]
+    with pytest.raises(
+        TraceError, match=r"^x\.json:\d+: an interval begins at .*, and the one bef"
+    ):
+        read(as_file(encoded(whole), streamed))
+
+
+@pytest.mark.parametrize("name", ["tcp-reverse", "tcp-bidir", "udp-reverse"])
+def test_a_stream_of_events_says_the_same(name: str) -> None:
+    assert read(as_events(recorded(name))) == read(recorded(name))
+
+
+def test_layout_does_not_matter() -> None:
+    content = recorded("tcp-bidir")
+    compact = json.dumps(json.loads(content)).encode()
+    assert read(compact) == read(content)
+    assert read(b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n")) == read(content)
+
+
+def test_payload_becomes_whole_frames() -> None:
+    assert read(encoded(document([[stream(1448 * 1000)]]))) == [TraceSample(10**9, 1514 * 8 * 1000)]
+    udp = document([[stream(1000 * 1000)]], protocol="UDP", blksize=1000)
+    assert read(encoded(udp)) == [TraceSample(10**9, 1042 * 8 * 1000)]
+    # 8 bytes of UDP and 3000 of payload are three fragments of up to 1480.
+    fragments = document([[stream(3000 * 1000)]], protocol="UDP", blksize=3000)
+    assert read(encoded(fragments)) == [TraceSample(10**9, (3000 + 8 + 3 * 34) * 8 * 1000)]
+
+
+def test_the_loss_of_a_udp_downlink() -> None:
+    lossy = stream(1000, packets=10, lost_packets=3)
+    none = stream(1000, packets=0, lost_packets=0)
+    late = stream(1000, packets=10, lost_packets=-2)
+    trace = document([[lossy], [none], [late]], protocol="UDP", blksize=1000)
+    assert [sample.loss_ratio for sample in read(encoded(trace))] == [0.1, None, 0.0]
+
+
+def test_the_rtt_of_what_was_sent() -> None:
+    both = [stream(1448, sender=False), stream(1448, sender=True, rtt=48_500)]
+    assert read(encoded(document([both])))[0].rtt_s == 0.0485
+
+
+def test_intervals_too_short_for_a_sample_join_the_one_before() -> None:
+    trace = read(encoded(document([[stream(1448 * 1000)], [stream(1448, 0.0002)]])))
+    assert [sample.length_ns for sample in trace] == [1_000_200_000]
+    assert mean_bps(trace) == pytest.approx(1001 * 1514 * 8 / 1.0002, rel=1e-6)
+    instant = read(encoded(document([[stream(1448 * 1000)], [stream(1448, 1e-7)]])))
+    assert mean_bps(instant) == pytest.approx(1001 * 1514 * 8, rel=1e-6)
+    empty = read(encoded(document([[stream(0, 0)], [stream(1448)]])))
+    assert empty == [TraceSample(10**9, 1514 * 8)]
+
+
+def test_a_test_that_broke_off_keeps_what_it_measured() -> None:
+    broken = {**document([[stream(1448)]]), "error": "the server has terminated"}
+    opened = recording(encoded(broken))
+    assert len(list(opened.samples)) == 1
+    assert opened.notes == ["iperf3 broke off: the server has terminated"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "x.json:1: the file is empty; needed: the output of iperf3 -J"),
+        (b"{}", "x.json:1: 'start' is missing; needed: the output of iperf3 -J"),
+        (b'{\n\t"start":\t{\n', "x.json:2: not valid JSON: parse error: premature EOF; allowed"),
+        (b'{\n"a": nan}', "x.json:2: not valid JSON: lexical error: invalid string in json text"),
+        (b'{\n\n"a": "\xff"}', "x.json:3: not valid JSON: lexical error: invalid bytes in UTF8"),
+        (
+            encoded({"start": {"connected": []}, "intervals": [], "error": "unable to connect"}),
+            "x.json:4: not what iperf3 writes: Object missing required field `test_start`",
+        ),
+        (
+            encoded({"error": "unable to connect"}),
+            "x.json:2: iperf3 measured nothing: unable to connect",
+        ),
+        (
+            encoded({**document([]), "error": "connection refused"}),
+            "x.json:16: iperf3 measured nothing: connection refused",
+        ),
+        (encoded(document([])), "x.json:16: no interval was measured; needed: at least one"),
+        (
+            encoded(document([[stream(1)]], protocol="SCTP")),
+            "x.json:13: a test of SCTP is of no use here; allowed: TCP, UDP",
+        ),
+        (
+            encoded(document([[stream(-1)]])),
+            "x.json:25: an interval of -1 bytes in 1.0 s; allowed: not negative",
+        ),
+        (
+            encoded(document([[stream(10**12)]])),
+            "x.json:25: an interval of 8364641 Mbit/s; allowed: up to 10000 Mbit/s",
+        ),
+        (
+            encoded(document([[{"seconds": 1.0}]])),
+            "x.json:22: not what iperf3 writes: Object missing required field `bytes` - at "
+            "`$.streams[0]`",
+        ),
+        (
+            encoded(document([[stream(1)], [stream(1, 2e6)]])),
+            "x.json:36: the recording is too long; allowed: up to 1000000 s",
+        ),
+        (
+            encoded(document([[stream(1), stream(1, 1e300)]])),
+            "x.json:31: the recording is too long; allowed: up to 1000000 s",
+        ),
+        (
+            as_events(encoded(document([[stream(1, 1e300)]]))),
+            "x.json:2: the recording is too long; allowed: up to 1000000 s",
+        ),
+        (
+            encoded(document([[stream(10**15, 1e-300)]])),
+            "x.json:25: an interval of inf Mbit/s; allowed: up to 10000 Mbit/s",
+        ),
+        (
+            as_events(encoded(document([[stream(10**15, 1e-300)]]))),
+            "x.json:2: an interval of inf Mbit/s; allowed: up to 10000 Mbit/s",
+        ),
+        (
+            encoded(document([[stream(1), stream(1, 1e-290)]])),
+            "x.json:31: an interval of 8.364641e+284 Mbit/s; allowed: up to 10000 Mbit/s",
+        ),
+        (
+            as_events(encoded(document([[stream(10**400)]]))),
+            "x.json:2: not what iperf3 writes: Expected `int` <= 9007199254740992 - at "
+            "`$.streams[0].bytes`",
+        ),
+        (
+            as_events(encoded(document([], protocol="UDP", blksize=10**400))),
+            "x.json:1: not what iperf3 writes: Expected `int` <= 9007199254740992 - at "
+            "`$.test_start.blksize`",
+        ),
+        (
+            encoded(document([[stream(1, sender=True)]])),
+            "x.json:26: only the uplink was measured; allowed: a recording with -R or --bidir",
+        ),
+        (
+            as_events(encoded(document([[stream(1)], [stream(1)]]))).replace(b"]", b"", 1),
+            "x.json:2: not an event of iperf3 --json-stream: JSON is malformed",
+        ),
+        (b'{"event":"error","data":"no route"}\n', "x.json:1: iperf3 measured nothing: no route"),
+    ],
+)
+def test_errors_say_line_reason_and_what_is_allowed(content: bytes, message: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        read(content)
+    assert str(caught.value).startswith(message)
+
+
+DEEP = 5_000
+NEST, EVENT = b"[" * DEEP + b"]" * DEEP, b'{"event":"start","data":'
+START = b'{"test_start":{"protocol":"TCP","reverse":1}}'
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{\n"start":' + NEST + b"}", 2),
+        (b'{"start":' + NEST + b"}", 1),
+        (b'{"start":' + START + b',"intervals":[\n' + b'{"streams":' * DEEP, 2),
+        (EVENT + NEST + b"}\n", 1),
+        (EVENT + START + b'}\n{"event":"interval","data":' + NEST + b"}\n", 2),
+    ],
+)
+def test_deep_nesting_is_refused_before_it_takes_memory(content: bytes, line: int) -> None:
+    message = f"x.json:{line}: is nested too deeply; allowed: the output of iperf3 -J"
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceError, match=f"^{re.escape(message)}$"):
+            read(content)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_downlink_is_no_uplink() -> None:
+    with pytest.raises(TraceError, match="only the downlink was measured"):
+        read(recorded("udp-reverse"), only_up=True)
+
+
+def test_old_files_tell_the_direction_once_for_all_streams() -> None:
+    """Their streams have no `sender`."""
+    assert read(encoded(document([[stream(1448)]], reverse=1)))
+    forward = encoded(document([[stream(1448)]], reverse=0))
+    assert read(forward, only_up=True)[0].up_bps == 1514 * 8
+    with pytest.raises(TraceError, match="only the uplink was measured"):
+        read(forward)
+    by_server = document([[stream(1448)]], reverse=0)
+    by_server["start"]["accepted_connection"] = {"host": "h", "port": 1}
+    assert read(encoded(by_server), "server")[0].down_bps == 1514 * 8
+
+
+def test_a_long_document_is_streamed() -> None:
+    """Samples come before the file is read to its end."""
+    content = encoded(document([[stream(1448)]] * 1000))
+    file = io.BytesIO(content)
+    samples = iperf3.read(file, "x.json").samples
+    next(samples)
+    assert file.tell() < len(content) / 10
+    assert sum(1 for _ in samples) == 999

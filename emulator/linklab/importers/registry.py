@@ -1,0 +1,76 @@
+"""Lists the formats of recorded traces, one line each, and detects a file's format."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Final
+
+from linklab.importers import capture, cellreplay, data_sets, iperf3, irtt, mahimahi, ping
+from linklab.importers.format import Format
+from linklab.traces import plain
+from linklab.traces.lines import quoted
+from linklab.traces.trace import OPTIONAL, TraceError
+
+OWN: Final = Format(
+    name="csv",
+    looks="linklab's own: t,down_mbit,up_mbit,rtt_ms,loss",
+    begins=lambda line, where: any(separator in line for separator in ",;\t"),
+    read=lambda file, name, options, only_up: plain.read(file, name),
+    keeps=frozenset(OPTIONAL),
+)
+
+FORMATS: Final[dict[str, Format]] = {
+    one.name: one
+    for one in (
+        OWN,
+        mahimahi.FORMAT,
+        cellreplay.FORMAT,
+        *data_sets.FORMATS,
+        iperf3.FORMAT,
+        irtt.FORMAT,
+        ping.FORMAT,
+        capture.FORMAT,
+    )
+}
+"""By name, in the order of lists. Detection starts with the last one, because every table looks like
+linklab's own CSV."""
+
+
+_TABLE: Final = re.compile(r"-\d+(?:\s+-?\d+)*")
+"""The first line of a table of delays, which begins with the least one."""
+
+
+def that_take(option: str) -> list[str]:
+    """Lists the formats that take an option, which is a field of `Options`."""
+    return [one.name for one in FORMATS.values() if option in one.takes]
+
+
+def format_of(head: bytes, name: str) -> Format:
+    """Detects the format of a file that begins with `head`; `name` names it in errors.
+
+    Raises TraceError for an unknown format.
+    """
+    if not head:
+        raise TraceError(f"{name}:1: the file is empty; needed: a trace")
+    for one in FORMATS.values():
+        if one.has_head is not None and one.has_head(head):
+            return one
+    text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if line and not line.startswith("#"):
+            return _of_line(line, f"{name}:{number}")
+    raise TraceError(f"{name}:1: there are only comments; needed: a trace")
+
+
+def _of_line(line: str, where: str) -> Format:
+    if _TABLE.fullmatch(line):
+        raise TraceError(
+            f"{where}: this is netem's table of a delay distribution; allowed: with --distribution"
+        )
+    for one in reversed(FORMATS.values()):
+        if one.begins(line, where):
+            return one
+    known = "; ".join(f"{one.name} ({one.looks})" for one in FORMATS.values())
+    raise TraceError(f"{where}: {quoted(line)} begins no trace; allowed: {known}")

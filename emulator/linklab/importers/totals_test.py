@@ -1,0 +1,235 @@
+"""Tests, for every reader, that a file with known totals is read back with those totals."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from linklab.importers import captures_for_test as made_captures
+from linklab.importers import (
+    iperf3_test,
+    irtt_test,
+    mahimahi,
+    rates_test,
+    registry,
+)
+from linklab.importers.cellreplay import OPPORTUNITY_BYTES
+from linklab.importers.format import Options
+from linklab.traces.trace import NS_PER_S, TraceFile, TraceSample
+
+CASES: Final = 2
+
+
+def sum_bytes(samples: Sequence[TraceSample], direction: str = "down") -> float:
+    rates = [getattr(one, f"{direction}_bps") or 0 for one in samples]
+    lengths = [one.length_ns for one in samples]
+    return sum(rate * length for rate, length in zip(rates, lengths, strict=True)) / 8 / NS_PER_S
+
+
+def length_s(samples: Sequence[TraceSample]) -> float:
+    return sum(one.length_ns for one in samples) / NS_PER_S
+
+
+def lost(samples: Sequence[TraceSample], per_s: float) -> float:
+    """Returns the number of lost packets, of so many in a second."""
+    shares = [(one.loss_ratio or 0) * one.length_ns for one in samples]
+    return sum(shares) / NS_PER_S * per_s
+
+
+def opened(content: bytes, name: str, options: Options | None = None) -> TraceFile:
+    """Reads a file as the import does, by the format that is detected."""
+    chosen = registry.format_of(content[:4096], name)
+    return chosen.read(io.BytesIO(content), name, options or Options(), False)
+
+
+@pytest.mark.parametrize("name", rates_test.FORMATS)
+@pytest.mark.parametrize("seed", range(CASES))
+def test_rates(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = random.Random(seed)
+    rates = [draws.choice((draws.randint(1, 5), draws.randint(100, 900))) for _ in range(60)]
+    monkeypatch.setattr(rates_test, "RATES_MBIT", rates)
+    recording = opened(rates_test.FORMATS[name]().encode(), name)
+    samples = list(recording.samples)
+    assert recording.notes == []
+    assert length_s(samples) == pytest.approx(60)
+    assert sum_bytes(samples) == pytest.approx(sum(rates) * 1e6 / 8, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_opportunities(seed: int) -> None:
+    draws = random.Random(seed)
+    times_ms = sorted(draws.choices(range(1, 20_000), k=draws.randint(2000, 9000)))
+    content = "".join(f"{one}\n" for one in [*times_ms, 20_000]).encode()
+    for name, size in (
+        ("mahimahi", mahimahi.OPPORTUNITY_BYTES),
+        ("cellreplay", OPPORTUNITY_BYTES),
+    ):
+        read = registry.FORMATS[name].read
+        samples = list(read(io.BytesIO(content), "x", Options(), False).samples)
+        assert length_s(samples) == pytest.approx(20)
+        assert sum_bytes(samples) == pytest.approx((len(times_ms) + 1) * size, rel=1e-5)
+
+
+def segment(payload: int, *, is_up: bool, flags: int = 16) -> bytes:
+    """Returns an IP packet with TCP and its time stamps."""
+    tcp = b"\x0f\xa0\0\x50" + bytes(8) + bytes((0x80, flags)) + bytes(18)
+    packet = bytearray(made_captures.outer(tcp + bytes(payload), 6))
+    ends = (made_captures.CLIENT, b"\x0a\x00\x00\x01")
+    packet[12:20] = b"".join(ends if is_up else ends[::-1])
+    return bytes(packet)
+
+
+def quic(payload: int) -> bytes:
+    """Returns an IP packet of the uplink that is none of TCP."""
+    packet = made_captures.udp(bytes(payload), 443, b"")
+    return packet[:12] + made_captures.CLIENT + b"\x0a\x00\x00\x01" + packet[20:]
+
+
+def gtp_of_5g(packet: bytes) -> bytes:
+    """Wraps a packet as in 5G's core, with a PDU session container (3GPP TS 38.415)."""
+    header = b"\x34\xff" + bytes(6) + b"\0\0\0\x85" + b"\x01\x10\x09\0"
+    return made_captures.ethernet(made_captures.udp(packet, 2152, header))
+
+
+WRAPS: Final[dict[str, tuple[int, Callable[[bytes], bytes]]]] = {
+    **made_captures.READABLE,
+    "GTP-U of 5G": (1, gtp_of_5g),
+    "MPLS in VLAN": (
+        1,
+        lambda packet: (
+            made_captures.ethernet(b"", 0x8100) + b"\0\x0a\x88\x47" + b"\0\x01\x01\x40" + packet
+        ),
+    ),
+}
+
+
+PACE_S: Final = 0.00103
+"""The distance of packets. A bin of 0.1 s does not end with the last one, which would not count."""
+
+
+@pytest.mark.parametrize("name", WRAPS)
+def test_captures(tmp_path: Path, name: str) -> None:
+    draws = random.Random(name)
+    link_type, packed = WRAPS[name]
+    packets = [segment(0, is_up=True, flags=2), segment(0, is_up=False, flags=18)]
+    for _ in range(3000):
+        packets.append(segment(draws.choice((1448, 1448, 1000)), is_up=False))
+        if draws.random() < 0.3:
+            packets.append(segment(draws.choice((0, 200)), is_up=True))
+    packets += [quic(1000)] * 50
+    file = made_captures.pcap(
+        tmp_path / "x.pcap",
+        ((1_000_000 + index * PACE_S, packed(one)) for index, one in enumerate(packets)),
+        link_type,
+    )
+    found = list(opened(file.read_bytes(), "x.pcap").samples)
+    ups = [len(one) + 14 for one in packets if one[12:16] == made_captures.CLIENT]
+    total = sum(len(one) + 14 for one in packets)
+    read = {way: sum_bytes(found, way) for way in ("down", "up")}
+    assert read["down"] == pytest.approx(total - sum(ups), rel=1e-4)
+    assert read["up"] == pytest.approx(sum(ups), rel=1e-4)
+    assert length_s(found) == pytest.approx((len(packets) - 1) * PACE_S, rel=1e-3)
+
+
+HEADS: Final = {
+    "Linux": (
+        "PING h (192.0.2.1) 56(84) bytes of data.",
+        1,
+        "{} packets transmitted, {} received, ",
+    ),
+    "Linux, IPv6": (
+        "PING h(2001:db8::1) 56 data bytes",
+        1,
+        "{} packets transmitted, {} received, ",
+    ),
+    "macOS": (
+        "PING h (192.0.2.1): 56 data bytes",
+        0,
+        "{} packets transmitted, {} packets received, ",
+    ),
+}
+
+
+def gaps(draws: random.Random, count: int) -> set[int]:
+    """Returns lost probes: perhaps at both ends, and some between."""
+    missing = {one for one in range(count) if draws.random() < 0.1}
+    if draws.random() < 0.8:
+        missing |= set(range(draws.randint(0, count // 3)))
+    if draws.random() < 0.8:
+        missing |= set(range(count - draws.randint(0, count // 3), count))
+    return missing - {count // 2}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("has_times", [False, True])
+@pytest.mark.parametrize("seed", range(CASES))
+def test_pings(head: str, has_times: bool, seed: int) -> None:
+    draws = random.Random(seed)
+    header, first, statistics = HEADS[head]
+    count, every_s = 10 * draws.randint(20, 300), draws.choice((0.01, 0.2, 1.0))
+    missing = gaps(draws, count)
+    lines = [header]
+    for number in range(count):
+        stamp = f"[{1_794_000_000 + number * every_s + 0.04:.6f}] " if has_times else ""
+        if number not in missing:
+            reply = f"64 bytes from 192.0.2.1: icmp_seq={first + number} ttl=53 time=40.0 ms"
+            lines.append(stamp + reply)
+        elif draws.random() < 0.2:
+            lines.append(f"{stamp}no answer yet for icmp_seq={first + number}")
+    share = 100 * len(missing) / count
+    took = f", time {round((count - 1) * every_s * 1000)}ms" if first else ""
+    sums = statistics.format(count, count - len(missing))
+    lines += ["", "--- h ping statistics ---", f"{sums}{share:.4g}% packet loss{took}", ""]
+    options = Options(bin_s=10 * every_s, every_s=None if has_times else every_s)
+    read = opened("\n".join(lines).encode(), "x.log", options)
+    samples = list(read.samples)
+    assert any(note.startswith(f"{len(missing)} of {count} probes") for note in read.notes)
+    assert length_s(samples) == pytest.approx(count * every_s, rel=1e-3)
+    assert lost(samples, 1 / every_s) == pytest.approx(len(missing), rel=1e-3, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_irtt(seed: int) -> None:
+    draws = random.Random(seed)
+    count = 10 * draws.randint(20, 100)
+    missing = gaps(draws, count)
+    trips = [irtt_test.trip(one, None if one in missing else 20) for one in range(count)]
+    samples = list(opened(irtt_test.document(trips), "x.json", Options(bin_s=0.1)).samples)
+    assert length_s(samples) == pytest.approx(count / 100)
+    assert lost(samples, 100) == pytest.approx(len(missing), abs=0.1)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.parametrize("seed", range(CASES))
+def test_iperf3_with_late_packets(seed: int, streams: int) -> None:
+    """iperf3 counts a late packet as lost, and later as -1."""
+    draws = random.Random(seed)
+    seconds, packets = 40, 1000
+    losses = [[0] * streams for _ in range(seconds)]
+    really_lost = 0
+    for _ in range(draws.randint(1, 20)):
+        at, one = draws.randrange(seconds), draws.randrange(streams)
+        many = draws.randint(1, 20)
+        losses[at][one] += many
+        if draws.random() < 0.7 and at + 1 < seconds:
+            losses[draws.randint(at, min(at + 5, seconds - 1))][one] -= many
+        else:
+            really_lost += many
+    intervals = [
+        [
+            iperf3_test.stream(
+                packets * 1000, start=float(t), end=t + 1.0, packets=packets, lost_packets=lost_
+            )
+            for lost_ in losses[t]
+        ]
+        for t in range(seconds)
+    ]
+    made = iperf3_test.document(intervals, protocol="UDP", blksize=1000)
+    samples = list(opened(iperf3_test.encoded(made), "x.json").samples)
+    assert lost(samples, packets * streams) == pytest.approx(really_lost, abs=1e-6)
+    assert sum_bytes(samples) == pytest.approx(seconds * packets * streams * 1042, rel=1e-6)
