@@ -39,5 +39,5 @@ async def serve(rules: list[Rule]) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Whoever has started the relay ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The process that started the relay ends it.
     asyncio.run(serve(json.loads(sys.argv[1])))
