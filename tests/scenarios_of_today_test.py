@@ -11,7 +11,7 @@ from conftest import TEST_ALL, Linklab, is_in_part, lines
 from linklab import scenario
 from linklab.scenario.finding import SCENARIOS
 
-MOST_BYTES = 150_000_000 if TEST_ALL else 50_000_000
+MOST_BYTES = 150_000_000 if TEST_ALL else 20_000_000
 """A part of each payload, so that the runs stay short."""
 
 NAMES = scenario.names_in(SCENARIOS / "today")
