@@ -183,6 +183,17 @@ def linklab(tmp_path: Path) -> Linklab:
     return call
 
 
+def compared(linklab: Linklab, *files: Path, who: str) -> dict[str, tuple[Any, Path]]:
+    """Runs scenarios by clients, one after the other in one guest. Returns figures and directory of
+    each run by `SCENARIO-CLIENT`."""
+    done = linklab("compare", *files, "-a", who, "--parallel", 1, "--json")
+    assert done.code == 0, done.err
+    return {
+        one.name.removesuffix("-seed1"): (json.loads((one / "summary.json").read_bytes()), one)
+        for one in Path(done.json["run_dir"]).iterdir()
+    }
+
+
 @pytest.fixture(scope="session")
 def machine_kernel() -> Path:
     """Returns the emulated machine's kernel. Only `make test-all` compiles it, in minutes on all cores.
