@@ -14,16 +14,13 @@ import json
 import math
 import os
 import re
-import threading
 import time
 import urllib.parse
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from linklab.commands.report_browser_test import CHROMIUM, Tab, browser
@@ -118,47 +115,6 @@ async def settled(
         if quiet == 2 or passed_s > PATIENCE_S:
             return passed_s, left
         await asyncio.sleep(POLL_S)  # The page may begin more requests.
-
-
-class _Late(BaseHTTPRequestHandler):
-    """Serves a page that loads its content later and goes on loading, as Grafana's pages do."""
-
-    def do_GET(self) -> None:
-        page = (
-            "<div id=panel>Loading</div><script>const ask = () => fetch('/data')"
-            ".then(answer => answer.text()).then(text => { panel.innerText = text });"
-            "setTimeout(() => { ask(); setInterval(ask, 2000) }, 3000)</script>"
-        )
-        content = b"Queue" if self.path == "/data" else page.encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Logs nothing."""
-
-
-@pytest.fixture
-def late_page() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), _Late)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
-@needs_browser
-def test_the_browser_waits_for_what_comes_late(late_page: str, tmp_path: Path) -> None:
-    async def seen() -> tuple[float, list[str]]:
-        async with opened(tmp_path / "profile", late_page) as tab:
-            return await settled(tab, ["Queue"])
-
-    passed_s, left = asyncio.run(seen())
-    assert left == []
-    assert passed_s >= 3
 
 
 # --- With a running Grafana.

@@ -114,19 +114,3 @@ def test_each_client_has_the_round_trip_that_is_added(
         took_us = [int(ns) / 1e3 for ns in (own / "client.out").read_text().split()]
         expected_us = [(rtt_ms + added) * 500 + bits / mbps for mbps in (up_mbps, down_mbps)]
         assert took_us == pytest.approx(expected_us, rel=0, abs=2), (number, added)
-
-
-@pytest.mark.parametrize(
-    ("clients", "error"),
-    [
-        ("[tested, alg33]", "several: clients[1]: no algorithm is called 'alg33'"),
-        ("[tested, freeze]", "several: clients[1]: freeze changes the lab for itself"),
-    ],
-)
-def test_a_client_that_cannot_take_part_is_said_before_a_lab_starts(
-    linklab: Linklab, scenario: ScenarioFile, clients: str, error: str
-) -> None:
-    file = scenario("several", wifi=WIFI, lte=LTE, more=f"clients: {clients}\n")
-    done = linklab("run", file, "-a", "alg3")
-    assert done.code == 2
-    assert error in done.err

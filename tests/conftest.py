@@ -10,10 +10,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from forked_start import Forks
@@ -24,6 +24,8 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 # A shell starts background jobs with SIGINT ignored, and the tested programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+T = TypeVar("T")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PROBES = REPOSITORY / "tests" / "probes"
@@ -42,6 +44,11 @@ def is_in_part(row: int, column: int, every: int) -> bool:
     """Tells whether `make test` runs this combination of two lists: one in `every`, so that each row
     and each column with as many entries occurs. `make test-all` runs all."""
     return TEST_ALL or (row + column) % every == 0
+
+
+def part_of(values: Iterable[T], every: int) -> list[T]:
+    """Returns what `make test` runs of a list: the first of each `every`. `make test-all` runs all."""
+    return [one for row, one in enumerate(values) if is_in_part(row, 0, every)]
 
 
 _ONE_AT_A_TIME = "one_at_a_time"
@@ -174,6 +181,17 @@ def linklab(tmp_path: Path) -> Linklab:
         return Called(done.returncode, done.stdout, done.stderr + said_inside(done))
 
     return call
+
+
+def compared(linklab: Linklab, *files: Path, who: str) -> dict[str, tuple[Any, Path]]:
+    """Runs scenarios by clients, one after the other in one guest. Returns figures and directory of
+    each run by `SCENARIO-CLIENT`."""
+    done = linklab("compare", *files, "-a", who, "--parallel", 1, "--json")
+    assert done.code == 0, done.err
+    return {
+        one.name.removesuffix("-seed1"): (json.loads((one / "summary.json").read_bytes()), one)
+        for one in Path(done.json["run_dir"]).iterdir()
+    }
 
 
 @pytest.fixture(scope="session")

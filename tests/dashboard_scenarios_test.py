@@ -168,13 +168,6 @@ def test_the_runs_say_what_is_wrong_with_them_and_where_they_are(
         assert value == 1000 * (by_run[one["run"]].slot.end_s + 1)
 
 
-def test_labels_have_a_size_of_their_own_and_no_axis_ends_at_the_bars() -> None:
-    for panel in DASHBOARDS["compare-algorithms"]["panels"]:
-        if panel["type"] == "barchart":
-            assert "max" not in panel["fieldConfig"]["defaults"], panel["title"]
-            assert panel["options"]["text"]["valueSize"] == 12
-
-
 # --- Regression history: two revisions of a suite.
 
 

@@ -218,22 +218,6 @@ def test_alerts_have_the_limits_of_a_live_lab() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("expression", "legend", "wrong"),
-    [
-        ("max(linklab_link_speed)", "", ["linklab_link_speed"]),
-        ('linklab_link_up{direction="up"}', "", ["linklab_link_up.direction"]),
-        ('linklab_link_up{run=~"r", kind!~"x"}', "", ["linklab_link_up.kind"]),
-        ("max by (run, kind) (linklab_link_up)", "", ["kind"]),
-        ("linklab_run_failed", "{{link}}", ["link"]),
-        ("linklab_link_up / on (run, link) linklab_run_failed", "", ["link"]),
-        ('max by (run, link) (linklab_link_up{link="lte"})', "{{link}}", []),
-    ],
-)
-def test_what_is_not_exported_is_seen(expression: str, legend: str, wrong: list[str]) -> None:
-    assert unknown(expression, legend) == wrong
-
-
 def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
     assert panel["title"]
     assert len(panel["description"]) > 10

@@ -24,8 +24,6 @@ from linklab.lab.programs import certificates
 from linklab.places.guest import gateway
 from through_the_lab import PATIENCE_S, ProxiedLab, answers, inside, proxied
 
-pytestmark = pytest.mark.one_at_a_time
-
 needs_outside = pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))
 
 ScenarioFile = Callable[..., Path]
@@ -40,31 +38,26 @@ WIFI, LTE = (
 def test_http3_over_both_links_at_once(
     linklab: Linklab, scenario: ScenarioFile, http3: Path
 ) -> None:
-    """quic-go's client downloads each half over a link: the whole file, twice the same."""
+    """quic-go's client downloads each half over a link."""
     file = scenario("halves", size="4 MB", wifi=WIFI, lte=LTE)
     modules = (http3 / "modules").read_text().strip()
     serve = f"{http3}/example -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
     fetch = (
         f"{http3}/fetch -ca {{ca}} -over wlan0,rmnet0 -size 4000000 {{url}} && echo $LINKLAB_SHA256"
     )
-    outcomes = set()
-    for _ in range(2):
-        done = linklab(
-            *("exec", file, "--json", "--share", modules, "--server", serve),
-            *("--", "sh", "-c", fetch),
-        )
-        assert done.code == 0, done.err
-        run_dir = Path(done.json["run_dir"])
-        outcome = (run_dir / "outcome.json").read_text()
-        outcomes.add(outcome)
-        said = (run_dir / "client.out").read_text().splitlines()
-        assert sorted(line.rpartition(",")[0] for line in said[:2]) == [
-            "rmnet0: 2000000 bytes, HTTP/3.0",
-            "wlan0: 2000000 bytes, HTTP/3.0",
-        ]
-        assert said[2] == said[3], "the file of the server"
-    assert len(outcomes) == 1
-    received = json.loads(outcome)["received_bytes"]
+    done = linklab(
+        *("exec", file, "--json", "--share", modules, "--server", serve),
+        *("--", "sh", "-c", fetch),
+    )
+    assert done.code == 0, done.err
+    run_dir = Path(done.json["run_dir"])
+    said = (run_dir / "client.out").read_text().splitlines()
+    assert sorted(line.rpartition(",")[0] for line in said[:2]) == [
+        "rmnet0: 2000000 bytes, HTTP/3.0",
+        "wlan0: 2000000 bytes, HTTP/3.0",
+    ]
+    assert said[2] == said[3], "the file of the server"
+    received = json.loads((run_dir / "outcome.json").read_text())["received_bytes"]
     assert received["wifi"] > 2_000_000
     assert received["lte"] > 2_000_000
 
@@ -82,6 +75,7 @@ def test_datagrams_by_socks_take_as_long_as_the_link_does(
 
 
 @needs_outside
+@pytest.mark.one_at_a_time
 def test_datagrams_from_outside_take_the_links(tmp_path: Path, scenario: ScenarioFile) -> None:
     file = scenario("datagrams", size="1 MB", wifi=WIFI, lte=LTE)
     with echo() as port, proxied(tmp_path, file, f"http://127.0.0.1:{port}/") as lab:
@@ -131,6 +125,7 @@ def _moves_to_a_link_that_is_up(lab: ProxiedLab, port: int) -> None:
 
 
 @needs_outside
+@pytest.mark.one_at_a_time
 def test_associations_are_bounded_and_end_with_their_connections(
     tmp_path: Path, scenario: ScenarioFile
 ) -> None:
@@ -191,6 +186,7 @@ def quic_server(tmp_path: Path, http3: Path) -> Iterator[tuple[str, Path, bytes]
 
 
 @needs_outside
+@pytest.mark.one_at_a_time
 def test_http3_by_socks_from_outside(
     tmp_path: Path,
     scenario: ScenarioFile,
@@ -217,6 +213,7 @@ def test_http3_by_socks_from_outside(
 
 
 @needs_outside
+@pytest.mark.one_at_a_time
 def test_programs_inside_reach_an_origin_by_udp(
     linklab: Linklab, scenario: ScenarioFile, http3: Path, quic_server: tuple[str, Path, bytes]
 ) -> None:
@@ -259,6 +256,7 @@ for host, port in (("198.51.100.1", 4433), ("198.51.100.1", 4434), ("127.0.0.1",
 
 
 @needs_outside
+@pytest.mark.one_at_a_time
 def test_the_outside_is_reached_by_udp_on_the_usual_ports_only(
     tmp_path: Path, scenario: ScenarioFile
 ) -> None:
@@ -310,6 +308,7 @@ for device in ("wlan0", "rmnet0"):
 """
 
 
+@pytest.mark.one_at_a_time
 def test_an_origin_is_reached_by_udp_on_the_host_too(
     tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import faults
 import pytest
-from conftest import REPOSITORY, Linklab, is_in_part, lines
+from conftest import REPOSITORY, Linklab, compared, is_in_part, lines
 from faults import LINK_FAULTS, PROGRAMS, SIZE_MB, SURE
 from linklab.core.paths import MULTILINK
 
@@ -42,9 +42,9 @@ DIAGONAL = [
     (program, fault)
     for row, program in enumerate(APPLICATIONS)
     for column, fault in enumerate(LINK_FAULTS)
-    if is_in_part(row, column, 4)
+    if is_in_part(row, column, len(APPLICATIONS))
 ]
-"""Each workload with a part of the faults. `make bench ARGS=faults` runs all pairs with all clients."""
+"""Each workload with a part of the faults."""
 
 
 @pytest.mark.parametrize(("program", "fault"), DIAGONAL)
@@ -100,19 +100,21 @@ PROGRAM_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", PROGRAM_FAULTS)
-def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile, fault: str) -> None:
+def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile) -> None:
+    """One after the other in one lab."""
     file = scenario("faults", size=f"{SIZE_MB} MB")
-    script = (
-        f"host=2; {GET} & sleep 0.4; {PROGRAM_FAULTS[fault]}; wait $!; echo code=$?;"
-        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l"
-    )
-    done = linklab("exec", file, "--", "bash", "-c", script)
+    downloads = [
+        f"{GET} & sleep 0.4; {fault}; wait $!; echo code=$?;"
+        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; rm {{output}}"
+        for fault in PROGRAM_FAULTS.values()
+    ]
+    done = linklab("exec", file, "--", "bash", "-c", f"host=2; {'; '.join(downloads)}")
     assert done.code == 0, done.err
     words = done.out.split()
-    assert [word for word in words if word.startswith("code=")] == ["code=0"]
-    assert_whole(done.out, 1)
-    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"]
+    count = len(downloads)
+    assert [word for word in words if word.startswith("code=")] == ["code=0"] * count
+    assert_whole(done.out, count)
+    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * count
 
 
 OWN_SERVER = """
@@ -176,24 +178,22 @@ PLAYED = ("adaptive", "adaptive-energy")
 """The algorithms that survive the fault."""
 
 
-@pytest.mark.parametrize("fault", ["gone-for-good", "lossy"])
-def test_emptcp_in_the_kernel_changes_its_mind(
-    linklab: Linklab, tmp_path: Path, fault: str
-) -> None:
+def test_emptcp_in_the_kernel_changes_its_mind(linklab: Linklab, tmp_path: Path) -> None:
     """Wi-Fi goes before LTE was opened. Or Wi-Fi seems to go, and LTE is suspended and resumed
     before its subflow exists."""
-    file = tmp_path / f"file-{fault}.yaml"
-    file.write_text(faults.text(file.stem, PROGRAMS["file"], LINK_FAULTS[fault]))
-    done = linklab("run", file, "-a", "emptcp-kernel", "--json")
-    assert done.code == 0, done.json["error"]
-    events = [
-        one["detail"].partition(",")[0]
-        for one in lines(Path(done.json["run_dir"]) / "events.jsonl")
-        if one["kind"] == "subflow"
-    ]
-    assert events[0] == "opened"
-    assert "opened" not in events[1:]
-    assert done.json["figures"]["download_s"] < faults.LONGEST_S
+    files = [tmp_path / f"file-{fault}.yaml" for fault in ("gone-for-good", "lossy")]
+    for file in files:
+        fault = LINK_FAULTS[file.stem.removeprefix("file-")]
+        file.write_text(faults.text(file.stem, PROGRAMS["file"], fault))
+    for name, (figures, run_dir) in compared(linklab, *files, who="emptcp-kernel").items():
+        events = [
+            one["detail"].partition(",")[0]
+            for one in lines(run_dir / "events.jsonl")
+            if one["kind"] == "subflow"
+        ]
+        assert events[0] == "opened", name
+        assert "opened" not in events[1:], name
+        assert figures["download_s"] < faults.LONGEST_S, name
 
 
 def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) -> None:

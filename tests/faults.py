@@ -1,4 +1,4 @@
-"""Defines faults of links, and workloads to try them with, for tests and the benchmark."""
+"""Defines faults of links, and workloads to try them with, with which tests try them."""
 
 from __future__ import annotations
 
@@ -91,30 +91,6 @@ SEVERAL = [one for one in TABLE if not one.one_link]
 
 SURE = tuple(one.name for one in SEVERAL if one.rescue)
 """The clients that have to complete every workload in time."""
-
-MULTIPATH = (
-    "mptcp",
-    "mptcp-lte",
-    "mptcp-backup",
-    "mptcp-single-path",
-    "mptcp-mdp",
-    "emptcp-kernel",
-)
-"""The kernel's Multipath TCP."""
-
-HELPED = ("offloading-ack", "aggregating-ack", "freeze")
-"""curl over Wi-Fi alone, whose TCP acknowledges with LTE's help, or less often (super-aggregation).
-"""
-
-SUPER_AGGREGATION = (*HELPED, "loss-fetching", "super-aggregation")
-"""Also a program of the lab's that fetches over LTE what Wi-Fi loses, and the same with LTE's help."""
-
-ARIA2 = ("aria2-2", "aria2-8", "aria2-16")
-
-UNSURE = (*(one.name for one in SEVERAL if not one.rescue), *MULTIPATH, *SUPER_AGGREGATION, *ARIA2)
-"""Clients that may fail with an error, or take longer. Algorithms as published do not handle
-failures. Mainline Multipath TCP may wait for a subflow that never joins, or for minutes for data on
-a link of 10 kbit/s. TCP over Wi-Fi is lost with Wi-Fi. aria2 tries each link only a few times."""
 
 
 def able(names: Sequence[str], program: str) -> list[str]:

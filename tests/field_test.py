@@ -128,16 +128,8 @@ def test_wireshark_reads_what_was_recorded(
     linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:
     done = linklab(
-        "run",
-        scenario("truth", size="3 MB"),
-        "-a",
-        "adaptive",
-        "--pcap",
-        "all",
-        "--tls-keys",
-        "--out",
-        tmp_path / "runs",
-        "--json",
+        *("run", scenario("truth", size="3 MB"), "-a", "adaptive", "--json"),
+        *("--pcap", "all", "--tls-keys", "--out", tmp_path / "runs"),
     )
     assert done.code == 0, done.err
     run_dir = Path(json.loads(done.out)["run_dir"])

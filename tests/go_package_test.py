@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, part_of
 from linklab.places.guest import gateway
 from python_api_test import blocks
 from python_live_test import labs_of
@@ -83,7 +83,7 @@ def short() -> Iterator[str]:
         yield directory
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, None])
+@pytest.mark.parametrize("end", part_of((signal.SIGKILL, signal.SIGINT, None), 2))
 def test_a_test_that_is_killed_leaves_no_lab(
     program: Path, tmp_path: Path, short: str, end: signal.Signals | None
 ) -> None:

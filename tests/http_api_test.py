@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import command, environment
+from conftest import TEST_ALL, command, environment, is_in_part
 from linklab.core.scratch import find as leftovers
 from linklab.places.guest import gateway
 from linklab.realtime.token import ENVIRONMENT
@@ -61,14 +61,16 @@ class Serving:
             text = answer.read()
         return answer.status, json.loads(text) if text else None
 
-    def tested(self, *words: str) -> str:
-        """Runs schemathesis against the server. Returns what it said. It fails if it finds
-        something."""
+    def tested(self, tries: int, *words: str) -> str:
+        """Runs schemathesis against the server, with so many random requests of each kind, in `make
+        test` a quarter. Returns what it said. It fails if it finds something."""
+        count = tries if TEST_ALL else tries // 4
         (self.work / "schemathesis.toml").write_text(SCHEMATHESIS)
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml"),
                 *("run", f"{self.url}/openapi.json", "-H", f"X-Linklab: {TOKEN}", "--seed", "1"),
+                *("-n", str(count)),
                 *("--phases", "examples,coverage,fuzzing", "--request-timeout", "240", *words),
             ],
             cwd=self.work,
@@ -168,6 +170,17 @@ def test_a_live_lab_has_the_same_api_and_makes_room_for_others(server: Serving) 
         assert (status, link["down"]) == (200, f"{down} Mbit/s"), link
 
 
+NO_LABS: tuple[tuple[dict[str, Any], str, str], ...] = (
+    ({"scenario": "wifi-gon"}, "scenario", "called 'wifi-gon' (did you mean 'wifi-gone'?)"),
+    ({"scenario": "/nowhere/x.yaml"}, "scenario", "/nowhere/x.yaml: there is no such scenario"),
+    ({"scenario": "ls", "origins": ["ftp://x/"]}, "origins", "no such URL"),
+    ({"scenario": "ls", "origins": ["http://127.0.0.1:1/"]}, "origins", "does not answer"),
+    # Reading a pipe that nobody writes to would take for ever.
+    ({"scenario": "pipe.yaml"}, "scenario", ""),
+    # A scenario's name is no option.
+    *(({"scenario": name}, "scenario", "") for name in ("--open", "--record=made.yaml", "a\0b")),
+)
+
 REFUSED: tuple[tuple[str, str, dict[str, Any], int, str], ...] = (
     ("PATCH", "/lab/links/wfi", {"down": "1 Mbit/s"}, 404, "called 'wfi' (did you mean 'wifi'?)"),
     ("PATCH", "/lab/links/wifi", {"down": "1"}, 422, "'1' has no unit"),
@@ -179,48 +192,40 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], int, str], ...] = (
 )
 
 
-def test_what_a_running_lab_refuses(server: Serving) -> None:
+def test_what_cannot_be_is_refused_in_words(server: Serving) -> None:
+    """First labs that cannot be, then what a running lab refuses."""
+    os.mkfifo(server.work / "pipe.yaml")
+    for body, field, problem in NO_LABS:
+        status, said = server.ask("POST", "/lab", body)
+        assert (status, said["field"], problem in said["error"]) == (422, field, True), said
+    assert not (server.work / "made.yaml").exists()
     assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 201
     for method, path, body, status, problem in REFUSED:
-        said = server.ask(method, path, body)
-        assert (said[0], problem in said[1]["error"]) == (status, True), said
-
-
-@pytest.mark.parametrize(
-    ("body", "field", "problem"),
-    [
-        (
-            {"scenario": "wifi-gon"},
-            "scenario",
-            "called 'wifi-gon' (did you mean 'wifi-gone'?)",
-        ),
-        ({"scenario": "/nowhere/x.yaml"}, "scenario", "/nowhere/x.yaml: there is no such scenario"),
-        ({"scenario": "ls", "origins": ["ftp://x/"]}, "origins", "no such URL"),
-        ({"scenario": "ls", "origins": ["http://127.0.0.1:1/"]}, "origins", "does not answer"),
-    ],
-)
-def test_a_lab_that_cannot_be_is_refused_in_words(
-    server: Serving, body: object, field: str, problem: str
-) -> None:
-    status, said = server.ask("POST", "/lab", body)
-    assert (status, said["field"]) == (422, field)
-    assert problem in said["error"]
+        refused = server.ask(method, path, body)
+        assert (refused[0], problem in refused[1]["error"]) == (status, True), refused
 
 
 def test_schemathesis_finds_nothing_in_a_running_lab(server: Serving) -> None:
     assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 201
-    said = server.tested("-n", "20", "--include-method", "GET", "--include-method", "PATCH")
+    said = server.tested(20, "--include-method", "GET", "--include-method", "PATCH")
     assert "Selected: 4/6" in said
     assert server.ask("GET", "/lab")[1]["state"] == "running"
 
 
 def test_schemathesis_finds_nothing_in_starting_and_stopping(server: Serving) -> None:
-    said = server.tested("-n", "5", "--include-path", "/lab")
+    said = server.tested(5, "--include-path", "/lab")
     assert "Selected: 4/6" in said
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("is_running", [True, False])
+ENDS = [
+    (end, is_running)
+    for row, end in enumerate((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+    for column, is_running in enumerate((True, False))
+    if is_in_part(row, column, 2)
+]
+
+
+@pytest.mark.parametrize(("end", "is_running"), ENDS)
 def test_the_end_of_the_server_leaves_nothing(
     server: Serving, end: signal.Signals, *, is_running: bool
 ) -> None:
@@ -260,13 +265,6 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 
 
-def test_a_pipe_is_no_scenario(server: Serving) -> None:
-    """Reading a pipe that nobody writes to would take for ever."""
-    os.mkfifo(server.work / "pipe.yaml")
-    status, said = server.ask("POST", "/lab", {"scenario": "pipe.yaml"})
-    assert (status, said["field"]) == (422, "scenario")
-
-
 @pytest.mark.parametrize("by", ["DELETE", "SIGTERM"])
 def test_a_start_that_waits_is_stopped(server: Serving, silent: str, by: str) -> None:
     """Twenty origins that do not answer take 100 s."""
@@ -297,10 +295,3 @@ def test_a_start_that_waits_is_stopped(server: Serving, silent: str, by: str) ->
         assert server.process.wait(30) == 130
         thread.join(30)
     assert not thread.is_alive()
-
-
-@pytest.mark.parametrize("name", ["--open", "-h", "--record=made.yaml", "a\0b"])
-def test_a_scenario_s_name_is_no_option(server: Serving, name: str) -> None:
-    status, said = server.ask("POST", "/lab", {"scenario": name})
-    assert (status, said["field"]) == (422, "scenario")
-    assert not (server.work / "made.yaml").exists()

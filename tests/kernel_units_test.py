@@ -30,14 +30,8 @@ def needing_root() -> list[str]:
     """Returns the unit tests that make a network namespace, by any fixture, with pytest's names."""
     done = subprocess.run(
         [
-            sys.executable,
-            "-c",
-            COLLECT,
-            "-p",
-            "no:cacheprovider",
-            "--rootdir",
-            REPOSITORY,
-            UNIT_TESTS,
+            *(sys.executable, "-c", COLLECT),
+            *("-p", "no:cacheprovider", "--rootdir", REPOSITORY, UNIT_TESTS),
         ],
         cwd=REPOSITORY,
         capture_output=True,
@@ -53,21 +47,8 @@ def test_they_pass_in_the_guest_and_none_is_skipped(linklab: Linklab, tmp_path: 
     tests = needing_root()
     assert len({test.partition("::")[0] for test in tests}) >= 11
     done = linklab(
-        "exec",
-        "--clock",
-        "real",
-        "static-80-50",
-        "--",
-        sys.executable,
-        "-m",
-        "pytest",
-        "-o",
-        "addopts=",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        REPOSITORY,
-        *tests,
+        *("exec", "--clock", "real", "static-80-50", "--", sys.executable, "-m", "pytest"),
+        *("-o", "addopts=", "-p", "no:cacheprovider", "--rootdir", REPOSITORY, *tests),
     )
     said = "".join(path.read_text() for path in tmp_path.glob("runs/*/client.out"))
     assert done.code == 0, said + done.err

@@ -60,6 +60,7 @@ def test_events_by_time_and_by_bytes_begin_and_end(ran: Callable[..., Path]) -> 
         (round(fade_s, 9), 20_000_000),
         (round(fade_s + 0.3, 9), 80_000_000),
     ]
+    assert all(0 <= line["late_s"] < 20e-6 for line in lines(run_dir / "links.jsonl"))
     received = sum(
         sample["received_bytes"]
         for link in ("wifi", "lte")
@@ -70,14 +71,6 @@ def test_events_by_time_and_by_bytes_begin_and_end(ran: Callable[..., Path]) -> 
         ][-1:]
     )
     assert 2_000_000 < received < 4_500_000  # The client's samples are up to 0.1 s apart
-
-
-def test_a_state_is_applied_to_the_microsecond(ran: Callable[..., Path]) -> None:
-    run_dir = ran(
-        "punctual",
-        more="events:\n  - {at: 250 ms, link: wifi, down: 40 Mbit/s}\n",
-    )
-    assert all(0 <= line["late_s"] < 20e-6 for line in lines(run_dir / "links.jsonl"))
 
 
 CARRIERS = "carriers: {count: 3, first: 40 %, delay: 1 s, sigma: 0, slow: 0 %}"
@@ -304,7 +297,7 @@ def test_losses_come_in_bursts_and_the_same_ones_every_time(
     assert sum(bursts) / len(bursts) == pytest.approx(4, rel=0.4)
 
 
-@pytest.mark.parametrize(("rate_bps", "seconds"), [(1e6, 20.0), (50e6, 8.0)])
+@pytest.mark.parametrize(("rate_bps", "seconds"), [(1e6, 20.0), (50e6, 3.0)])
 def test_jitter_is_the_deviation_of_the_delay_whatever_the_load(
     scenario: Callable[..., Path], received: Callable[..., Any], rate_bps: float, seconds: float
 ) -> None:

@@ -102,17 +102,8 @@ def live(
     with (work / "err").open("w") as err:
         process = subprocess.Popen(
             command(
-                "live",
-                "quick.yaml",
-                "-a",
-                algorithms,
-                "--place",
-                "guest",
-                "--listen",
-                f"127.0.0.1:{port}",
-                "--out",
-                "runs",
-                *map(str, words),
+                *("live", "quick.yaml", "-a", algorithms, "--place", "guest"),
+                *("--listen", f"127.0.0.1:{port}", "--out", "runs", *map(str, words)),
             ),
             cwd=work,
             env=environment(),

@@ -93,14 +93,6 @@ def test_three_links_are_regressed(linklab: Linklab, three: Path, tmp_path: Path
     assert all(cell["now"] == cell["baseline"] for cell in cells)
 
 
-def test_a_link_that_the_scenario_lacks_is_named(linklab: Linklab, three: Path) -> None:
-    done = linklab("run", three, "-a", "single-nort")
-    assert done.code == 2
-    assert "no algorithm is called 'single-nort' (did you mean 'single-north'?); for three" in (
-        done.err
-    )
-
-
 @pytest.mark.parametrize("count", [1, MAX_LINKS])
 def test_one_link_and_as_many_as_may_be(linklab: Linklab, tmp_path: Path, count: int) -> None:
     link = "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, queue: 200 kB"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Linklab, lines, queue
+from conftest import Linklab, compared, lines, queue
 
 ScenarioFile = Callable[..., Path]
 
@@ -32,14 +32,15 @@ def by_link(run_dir: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("who", "first"), [("mptcp", "wifi"), ("mptcp-wifi", "wifi"), ("mptcp-lte", "lte")]
-)
 def test_subflows_carry_it_all_and_the_first_takes_the_link_that_it_is_told(
-    linklab: Linklab, scenario: ScenarioFile, who: str, first: str
+    linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    file = scenario("multi", size="20 MB")
-    figures, run_dir = downloaded(linklab, file, who)
+    runs = compared(linklab, scenario("multi", size="20 MB"), who="mptcp,mptcp-lte")
+    for who, first in (("mptcp", "wifi"), ("mptcp-lte", "lte")):
+        _carried_it_all(*runs[f"multi-{who}"], first)
+
+
+def _carried_it_all(figures: Any, run_dir: Path, first: str) -> None:
     subflows = by_link(run_dir)
     assert {link: one["endpoint"] for link, one in subflows.items() if not one["endpoint"]} == {
         first: 0
@@ -76,21 +77,21 @@ def test_far_from_its_server_it_starts_as_fast_as_tcp(
         wifi="down: 15 Mbit/s, up: 5 Mbit/s, rtt: 100 ms",
         lte="down: 12 Mbit/s, up: 4 Mbit/s, rtt: 140 ms",
     )
-    alone, _ = downloaded(linklab, file, "curl-wifi")
-    for who in ("mptcp", "mptcp-single-path"):
-        figures, _ = downloaded(linklab, file, who)
-        assert figures["download_s"] == pytest.approx(alone["download_s"], rel=0.02), who
+    runs = compared(linklab, file, who="curl-wifi,mptcp,mptcp-single-path")
+    took_s = {name: figures["download_s"] for name, (figures, _) in runs.items()}
+    assert took_s == pytest.approx(dict.fromkeys(took_s, took_s["far-curl-wifi"]), rel=0.02)
 
 
 def test_a_backup_carries_nothing_while_the_first_link_can(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
-    figures, run_dir = downloaded(linklab, scenario("backup", size="20 MB"), "mptcp-backup")
+    runs = compared(linklab, scenario("backup", size="20 MB"), who="mptcp-backup,curl-wifi")
+    figures, run_dir = runs["backup-mptcp-backup"]
     subflows = by_link(run_dir)
     assert (subflows["wifi"]["state"], subflows["lte"]["state"]) == ("open", "backup")
     assert subflows["wifi"]["received_bytes"] > SIZE_BYTES
     assert subflows["lte"]["received_bytes"] == 0
-    alone, _ = downloaded(linklab, scenario("alone", size="20 MB"), "curl-wifi")
+    alone, _ = runs["backup-curl-wifi"]
     assert figures["download_s"] == pytest.approx(alone["download_s"], rel=0.02)
 
 
@@ -164,12 +165,8 @@ def test_emptcp_in_the_kernel_opens_suspends_and_resumes_lte(
     assert again == figures
 
 
-@pytest.mark.parametrize(
-    ("who", "least_mbit", "most_mbit"),
-    [("emptcp-kernel", 3.6, 4.1), ("emptcp-kernel-2016", 2.1, 2.6)],
-)
 def test_emptcp_in_the_kernel_forecasts_lte_or_keeps_its_highest_rate(
-    linklab: Linklab, scenario: ScenarioFile, who: str, least_mbit: float, most_mbit: float
+    linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     """eMPTCP 3.2. LTE becomes slower, and then Wi-Fi good."""
     file = scenario(
@@ -182,13 +179,17 @@ def test_emptcp_in_the_kernel_forecasts_lte_or_keeps_its_highest_rate(
         "  - {at: 7 s, link: lte, down: 2.5 Mbit/s}\n"
         "  - {at: 12 s, link: wifi, down: 12 Mbit/s}\n",
     )
-    _, run_dir = downloaded(linklab, file, who)
-    opened, suspended = changes(run_dir)[:2]
-    assert opened[2].endswith(" 5.00 of LTE")
-    assert suspended[0] > 12
-    known = re.fullmatch(r"expecting [\d.]+ Mbit/s of Wi-Fi, ([\d.]+) of LTE", suspended[2])
-    assert known is not None
-    assert least_mbit < float(known[1]) < most_mbit
+    runs = compared(linklab, file, who="emptcp-kernel,emptcp-kernel-2016")
+    for who, least_mbit, most_mbit in (
+        ("emptcp-kernel", 3.6, 4.1),
+        ("emptcp-kernel-2016", 2.1, 2.6),
+    ):
+        opened, suspended = changes(runs[f"forecast-{who}"][1])[:2]
+        assert opened[2].endswith(" 5.00 of LTE")
+        assert suspended[0] > 12
+        known = re.fullmatch(r"expecting [\d.]+ Mbit/s of Wi-Fi, ([\d.]+) of LTE", suspended[2])
+        assert known is not None
+        assert least_mbit < float(known[1]) < most_mbit
 
 
 def test_emptcp_in_the_kernel_leaves_lte_asleep_for_a_small_file(
@@ -252,32 +253,3 @@ def test_a_schedule_of_least_energy_never_wakes_lte_on_the_paper_s_phone(
     assert subflows["wifi"]["received_bytes"] > 3_000_000
     assert (subflows["lte"]["state"], subflows["lte"]["received_bytes"]) == ("backup", 0)
     assert changes(run_dir) == []
-
-
-@pytest.mark.parametrize(
-    ("second", "more", "words"),
-    [
-        (
-            "lte",
-            "",
-            "needs an energy model to decide by: a scenario with `energy`, or --energy-model",
-        ),
-        (
-            "wifi",
-            "energy: galaxy-s3\n",
-            "needs one link of Wi-Fi and one of LTE, and there are wifi, wifi",
-        ),
-    ],
-)
-def test_where_emptcp_cannot_decide_nothing_is_run(
-    linklab: Linklab, tmp_path: Path, second: str, more: str, words: str
-) -> None:
-    file = tmp_path / "unfit.yaml"
-    file.write_text(
-        f"name: unfit\npayload: {{size: 1 MB}}\nlinks:\n  one: {{{SLOW}, kind: wifi}}\n"
-        f"  two: {{{SLOW}, kind: {second}}}\n{more}"
-    )
-    done = linklab("compare", file, "-a", "mptcp,emptcp-kernel")
-    assert done.code != 0
-    assert done.err.strip().splitlines()[-1] == f"linklab: unfit: emptcp-kernel {words}"
-    assert not (tmp_path / "runs").exists()

@@ -104,17 +104,8 @@ def test_no_question_leaves_for_a_link(linklab: Linklab, scenario: ScenarioFile)
     """Neither from the client host nor from the server host."""
     probe = f"{PROBE} {shlex.quote(str(MULTILINK))}"
     done = linklab(
-        "exec",
-        scenario("quiet"),
-        "--json",
-        "--pcap",
-        "all",
-        "--port",
-        8080,
-        "--server",
-        f"{probe} {{port}}",
-        "--",
-        *shlex.split(probe),
+        *("exec", scenario("quiet"), "--json", "--pcap", "all"),
+        *("--port", 8080, "--server", f"{probe} {{port}}", "--", *shlex.split(probe)),
     )
     assert done.code == 0, done.err
     run_dir = Path(done.json["run_dir"])
@@ -164,17 +155,8 @@ def test_a_name_server_may_be_what_is_tried(linklab: Linklab, scenario: Scenario
         "s.sendto(b'?', ('10.0.0.1', 53)); print(s.recv(99))"
     )
     done = linklab(
-        "exec",
-        scenario("served"),
-        "--json",
-        "--port",
-        53,
-        "--server",
-        shlex.join([sys.executable, "-c", serve]),
-        "--",
-        sys.executable,
-        "-c",
-        ask,
+        *("exec", scenario("served"), "--json", "--port", 53),
+        *("--server", shlex.join([sys.executable, "-c", serve]), "--", sys.executable, "-c", ask),
     )
     assert done.code == 0, done.err
     assert (Path(done.json["run_dir"]) / "client.out").read_text() == "b'mine'\n"

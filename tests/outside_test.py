@@ -17,12 +17,12 @@ from typing import Any
 
 import psutil
 import pytest
+import soak_outside
 from conftest import Called, Linklab, command, environment, whole_lines
 from free_ports import free_port, free_ports
 from host_place_test import LISTENS, nested
 from linklab.places.guest import gateway
 from robustness_test import until
-from soak_outside import soak
 from through_the_lab import PATIENCE_S, answers, fetched, inside, proxied, served
 
 pytestmark = [
@@ -63,11 +63,22 @@ FETCH = (
 )
 
 
-def test_a_server_of_this_machine_is_behind_the_links(
+def test_a_server_of_this_machine_is_behind_the_links_and_nothing_else(
     linklab: Linklab, scenario: ScenarioFile, origin: str
 ) -> None:
+    """Neither another port of this machine, nor another address, nor names."""
     file = scenario("behind", size="1 MB", wifi=WIFI, lte=LTE)
-    done = linklab("exec", file, "--place", "guest", "--origin", origin, "--", "sh", "-c", FETCH)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        script = (
+            f"{FETCH}; for url in http://10.0.1.1:{port}/ http://192.0.2.2:{port}/"
+            " http://192.0.2.1:80/; do curl -sS -m 3 -o /dev/null $url && echo reached; done; true"
+        )
+        done = linklab(
+            "exec", file, "--place", "guest", "--origin", origin, "--", "sh", "-c", script
+        )
     assert done.code == 0, done.err
     assert "behind the links: http://10.0.1.1:" in done.err
     wanted = hashlib.sha256(CONTENT).hexdigest()
@@ -104,7 +115,8 @@ def test_proxies_from_outside_use_the_family_of_each_link(
     with proxied(tmp_path, file, origin, host="origin-1.linklab") as lab:
         for link in ("wifi", "lte", ""):
             for scheme in ("http", "socks5h"):
-                assert fetched(lab.origin, lab.proxy(link, scheme)) == CONTENT, (link, scheme)
+                part = fetched(lab.origin, lab.proxy(link, scheme), "-r", "0-499999")
+                assert part == CONTENT[:500_000], (link, scheme)
         assert lab.linklab("link", "wifi", "carrier", "down") == "wifi: carrier down\n"
         events = [one["kind"] for one in whole_lines(lab.run_dir() / "events.jsonl")]
         assert "carrier-down" in events  # So no new connection is over Wi-Fi.
@@ -124,25 +136,6 @@ def test_an_origin_has_one_of_the_usual_ports(
     assert done.code == 0, done.err
     content = hashlib.sha256(CONTENT).hexdigest()
     assert [digest for digest, _ in digests(done)] == [content, content]
-
-
-def test_only_what_was_asked_for_is_opened(
-    linklab: Linklab, scenario: ScenarioFile, origin: str
-) -> None:
-    """Neither another port of this machine, nor another address, nor names."""
-    file = scenario("closed", size="1 MB")
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        script = (
-            f"for url in http://10.0.1.1:{port}/ http://192.0.2.2:{port}/ http://192.0.2.1:80/;"
-            " do curl -sS -m 3 -o /dev/null $url && echo reached; done; echo done"
-        )
-        done = linklab(
-            "exec", file, "--place", "guest", "--origin", origin, "--", "sh", "-c", script
-        )
-    assert done.out == "done\n"
 
 
 @pytest.fixture
@@ -221,17 +214,8 @@ def test_a_lab_that_dies_in_mid_stream(
     first = free_ports(3)
     lab = subprocess.Popen(
         command(
-            "exec",
-            slow,
-            "--place",
-            "guest",
-            "--origin",
-            origin,
-            "--listen-proxy",
-            first,
-            "--",
-            "sleep",
-            "600",
+            *("exec", slow, "--place", "guest", "--origin", origin),
+            *("--listen-proxy", first, "--", "sleep", "600"),
         ),
         cwd=tmp_path,
         env=environment(),
@@ -266,33 +250,36 @@ def test_a_lab_that_dies_in_mid_stream(
     assert not any(answers(first + number) for number in range(3))
 
 
-def test_many_at_a_time_and_none_stands_still_or_stays(tmp_path: Path) -> None:
+def test_many_at_a_time_and_none_stands_still_or_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`make soak-outside` does so for an hour."""
-    report = soak(5, 30, 1, tmp_path)
+    monkeypatch.setattr(soak_outside, "PAUSES_S", (1.0, 3.0))
+    report = soak_outside.soak(5, 30, 1, tmp_path)
     assert report["troubles"] == {}
     assert report["leaks"] == []
     assert report["connections at a time"]["least"] > 20
     assert len(report["requests"]) == 6, "each kind, by HTTP and by SOCKS5"
 
 
-@pytest.mark.parametrize("name", ["exec", "live"])
 @pytest.mark.parametrize(
-    ("words", "error"),
+    ("name", "words", "error"),
     [
         (
-            ("--origin", "http://127.0.0.1:1/"),
+            "exec",
+            ("--origin", "http://127.0.0.1:1/", "--", "true"),
             "--origin http://127.0.0.1:1/: 127.0.0.1:1 does not answer: Connection refused",
         ),
         (
-            ("--origin", "http://no-such-host.invalid/"),
-            "--origin http://no-such-host.invalid/: no-such-host.invalid: ",
-        ),
-        (("--origin", "here"), "--origin here: no such URL; allowed: http or https, a host"),
-        (
-            ("--listen-proxy", "{taken}"),
+            "live",
+            ("--listen-proxy", "{taken}", "--listen", "{free}"),
             "--listen-proxy: port {taken} of 127.0.0.1: Address already",
         ),
-        (("--listen-proxy", "65535"), "--listen-proxy: port 65536 of 127.0.0.1: "),
+        (
+            "live",
+            ("--listen-proxy", "65535", "--listen", "{free}"),
+            "--listen-proxy: port 65536 of 127.0.0.1: ",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_error_and_leaves_nothing(
@@ -309,11 +296,8 @@ def test_what_cannot_be_is_one_error_and_leaves_nothing(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        wanted = [word.format(taken=port) for word in words]
-        if name == "live" and "--listen-proxy" not in wanted:
-            wanted += ["--listen-proxy", str(free_ports(3))]
-        own = ["--", "true"] if name == "exec" else ["--listen", f"127.0.0.1:{free_port()}"]
-        done = linklab(name, file, "--place", "guest", *wanted, *own)
+        wanted = [word.format(taken=port, free=f"127.0.0.1:{free_port()}") for word in words]
+        done = linklab(name, file, "--place", "guest", *wanted)
     assert done.code == 2
     (said,) = [line for line in done.err.splitlines() if line.startswith("linklab: ")]
     assert said.startswith("linklab: " + error.format(taken=port)), said

@@ -106,7 +106,7 @@ def test_a_change_that_slows_downloads_fails_a_test_of_a_user_s_repository(
         installed_wheel(build_wheel(base / "wheel"), base / "venv", "--system-site-packages")
     )
     start: list[object] = [base / "venv" / "bin" / "python", "-m", "pytest"]
-    assert run_pytest(project, start).stdout.count("no baseline of small") >= 3
+    assert "no baseline of small" in run_pytest(project, start, "-k", "no_slower").stdout
     made = run_pytest(project, start, "--linklab-update")
     assert made.returncode == 0, made.stdout
     assert sorted(one.name for one in (project / "__linklab__").iterdir()) == [
@@ -144,11 +144,11 @@ def test_workers_of_xdist_update_one_baseline(project: Path, in_project: Pytest)
 def test_a_failed_test_runs_again_by_lf(project: Path, in_project: Pytest) -> None:
     (project / "test_downloads.py").write_text(
         "import pytest\n"
-        '@pytest.mark.linklab("small.yaml", runs=3)\n'
+        '@pytest.mark.linklab("small.yaml", runs=2)\n'
         "def test_it(linklab):\n"
         "    assert linklab.run('alg3').download_s > 100 or linklab.seed != 2\n"
     )
-    assert "1 failed, 2 passed" in in_project().stdout
+    assert "1 failed, 1 passed" in in_project().stdout
     again = in_project("--lf").stdout
     assert "test_it[small-2]" in again
     assert "1 failed" in again
@@ -168,7 +168,7 @@ def test_a_baseline_of_another_guest_gives_no_verdict(project: Path, in_project:
     assert failed.returncode == 1
     assert "no verdict: " in failed.stdout
     assert in_project("--linklab-update", "-k", "no_slower").returncode == 0
-    assert in_project("-k", "no_slower", CI="true").returncode == 0
+    assert "guest kernel: another" not in kept.read_text()
 
 
 ELSEWHERE = "import platform\nplatform.machine = lambda: 'riscv64'\n"
@@ -338,7 +338,7 @@ def test_the_examples_of_the_page_do_what_they_say(project: Path, in_project: Py
     made = in_project("--linklab-update")
     assert made.returncode == 0, made.stdout
     assert "7 passed" in made.stdout
-    assert "4 passed, 3 deselected" in in_project("-k", "train and not recovers or slower").stdout
+    assert "1 passed, 6 deselected" in in_project("-k", "slower").stdout
 
 
 def test_ctrl_c_in_a_fixture_leaves_no_process(project: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import linklab
 import psutil
 import pytest
-from conftest import REPOSITORY, environment
+from conftest import REPOSITORY, environment, part_of
 from linklab.core.impairments import Impairments
 from linklab.places.guest import gateway
 from msgspec import UNSET
@@ -137,7 +137,7 @@ def test_every_value_of_a_link_is_changed_and_restored(project: Path) -> None:
     assert impaired == [(UNSET, UNSET), (down, UNSET), (down, up), (UNSET, UNSET)]
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, None])
+@pytest.mark.parametrize("end", part_of((signal.SIGKILL, signal.SIGINT, None), 2))
 def test_a_program_that_forgets_to_close_leaves_no_lab(
     project: Path, end: signal.Signals | None
 ) -> None:
@@ -176,8 +176,6 @@ def test_a_program_that_forgets_to_close_leaves_no_lab(
     ("arguments", "words"),
     [
         ({"origin": "http://127.0.0.1:1/"}, "127.0.0.1:1 does not answer: Connection refused"),
-        ({"origin": "ftp://x/"}, "--origin ftp://x/: no such URL; allowed: http or https"),
-        ({"place": "moon"}, "place cannot be 'moon'; allowed: auto, host, guest"),
         ({"timeout": 0.01}, "the lab did not start within 0 s"),
     ],
 )

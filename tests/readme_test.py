@@ -56,7 +56,8 @@ def part_of_default_suite(directory: Path) -> Path:
             if is_in_part(row, column, 4) or name not in whole["algorithms"]
         ]
     file = directory / "default.yaml"
-    file.write_text(yaml.safe_dump({key: whole[key] for key in ("name", "scenarios", "verify")}))
+    some = {"name": whole["name"], "scenarios": whole["scenarios"], "verify": 1}
+    file.write_text(yaml.safe_dump(some))
     cells = {one.cell for one in suite.load(file).planned}
     old = baseline.load(suite.load(suite.DEFAULT).baseline)
     kept = {cell: values for cell, values in old.cells.items() if cell in cells}

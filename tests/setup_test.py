@@ -61,9 +61,9 @@ def test_linklab_runs_from_a_path_with_a_space(linklab: Path) -> None:
 def test_ctrl_c_is_no_traceback_from_the_first_moment_on(
     linklab: Path, tmp_path: Path, words: tuple[str, ...], step_s: float
 ) -> None:
-    """From the start of Python to its end. `make test` takes every fifth moment, until the end is
+    """From the start of Python to its end. `make test` takes every tenth moment, until the end is
     reached or the thirtieth."""
-    for count in range(0, 30, 1 if TEST_ALL else 5):
+    for count in range(0, 30, 1 if TEST_ALL else 10):
         process = subprocess.Popen(
             [linklab, *words],
             cwd=tmp_path,

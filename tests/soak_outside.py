@@ -252,23 +252,9 @@ def lab(directory: Path, origin: str, first: int, address: str) -> Iterator[User
     file.write_text(SCENARIO)
     view = Path(__file__).with_name("inside_view.py")
     with UserTerminal(
-        directory,
-        "shell",
-        file,
-        "--place",
-        "guest",
-        "--out",
-        directory / "runs",
-        "--origin",
-        origin,
-        "--listen-proxy",
-        first,
-        "--listen",
-        address,
-        "--",
-        sys.executable,
-        view,
-        2,
+        *(directory, "shell", file, "--place", "guest", "--out", directory / "runs"),
+        *("--origin", origin, "--listen-proxy", first, "--listen", address),
+        *("--", sys.executable, view, 2),
         columns=400,
     ) as user:
         yield user

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from conftest import PROBES, Linklab, queue
+from conftest import PROBES, SEEDS, Linklab, queue
 from linklab.queues.registry import DISCIPLINES
 from linklab.scenario import load
 
@@ -80,7 +80,7 @@ def events(chosen: Random) -> str:
     return text
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_every_packet_is_received_or_counted(linklab: Linklab, tmp_path: Path, seed: int) -> None:
     chosen = Random(seed)
     file = tmp_path / "tally.yaml"

@@ -136,18 +136,8 @@ def proxied(
     launch = launch or Launch()
     first = free_ports(4)
     wanted = (
-        "live",
-        scenario,
-        "--place",
-        "guest",
-        "--out",
-        directory / "runs",
-        "--origin",
-        origin,
-        "--listen-proxy",
-        first,
-        "--listen",
-        f"127.0.0.1:{first + 3}",
+        *("live", scenario, "--place", "guest", "--out", directory / "runs"),
+        *("--origin", origin, "--listen-proxy", first, "--listen", f"127.0.0.1:{first + 3}"),
         *words,
     )
     with (directory / "err").open("w") as err:

@@ -26,13 +26,11 @@ from linklab.core.limits import MAX_RUNS, MAX_SIDE_BY_SIDE
 from linklab.regression.loopback import LoopbackError
 from rich.console import Console
 
-from bench.ablations import ablations
 from bench.algorithms import algorithms
 from bench.calibration import calibration
 from bench.client import client
 from bench.common import CORES, Bench, BenchError, Result
 from bench.fairness import fairness
-from bench.faults import faults
 from bench.fidelity import fidelity
 from bench.field import field
 from bench.impairments import impairments
@@ -63,9 +61,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         regress,
         calibration,
         algorithms,
-        ablations,
         field,
-        faults,
         fairness,
         servers,
         processors,
@@ -78,9 +74,7 @@ ASKED = (
     "regress",
     "calibration",
     "algorithms",
-    "ablations",
     "field",
-    "faults",
     "servers",
     "processors",
     "queues",
@@ -89,10 +83,10 @@ ASKED = (
 )
 """Sections that only run when they are named. 20 runs of the regression suite take over an hour
 (`regress --quick`: minutes). Calibration of the thesis' links takes ten minutes, and is needed when
-their models changed. All algorithms in all scenarios take hours, `ablations` and `field` a quarter
-of an hour, `faults` half an hour. `servers` needs packages and minutes, `processors` QEMU and half
-an hour, `queues` a quarter. `packets` and `round_trips` are parts of `fidelity`. With `--keep`,
-`algorithms` keeps the runs that it finds."""
+their models changed. All algorithms in all scenarios take hours, `field` a quarter of an hour.
+`servers` needs packages and minutes, `processors` QEMU and half an hour, `queues` a quarter.
+`packets` and `round_trips` are parts of `fidelity`. With `--keep`, `algorithms` keeps the runs that
+it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 

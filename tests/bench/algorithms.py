@@ -165,14 +165,6 @@ def _chosen(bench: Bench, names: Iterable[str]) -> Iterable[tuple[Scenario, str]
             yield scenarios.find(name), name
 
 
-def chosen_files(bench: Bench, names: Iterable[str]) -> dict[str, str]:
-    """Returns the word for `linklab run` for each scenario, by name."""
-    return {
-        one.name: str(bench.work / name) if name.startswith("./") else name
-        for one, name in _chosen(bench, names)
-    }
-
-
 def _random(bench: Bench, seed: int, number: int) -> tuple[Scenario, str]:
     name, text = draw(seed, number)
     path = bench.work / f"{name}.yaml"

@@ -1,8 +1,5 @@
-import io
-
 import pytest
 from linklab import scenario as scenarios
-from rich.console import Console
 
 from bench.algorithms import (
     Standing,
@@ -10,8 +7,6 @@ from bench.algorithms import (
     contenders,
     loses_at_random,
     matrices,
-    shown,
-    shown_energy,
     standing,
     wins,
 )
@@ -90,31 +85,6 @@ def test_who_is_far_behind_has_one_seed() -> None:
     assert (near["algorithms"], near["runs"]) == (["a", "c"], 5)
     assert (far["algorithms"], far["runs"]) == (["b"], 1)
     assert matrices("x", ["a"], {"a"}, 5) == [near | {"algorithms": ["a"]}]
-
-
-def test_nothing_is_cut_at_80_columns() -> None:
-    text = io.StringIO()
-    long = dict.fromkeys(("adaptive", "alg3-dynamic"), 0.9)
-    alone = made("random-1-07", **{"alg3-dynamic": 0.25})
-    Console(file=text, width=80).print(shown([made("emptcp-background-3-busy", **long), alone]))
-    assert [line.split() for line in text.getvalue().splitlines()] == [
-        ["scenario", "ideal", "s", "adaptive", "best", "other", "behind,", "%"],
-        ["emptcp-background-3-busy", "10.00", ".900", ".900", "alg3-dynamic", "0.0"],
-        ["random-1-07", "10.00", "-", ".250", "alg3-dynamic", "-"],
-    ]
-
-
-def test_the_energy_table_fits_80_columns() -> None:
-    text = io.StringIO()
-    film = saving("greenbag-stationary-1+greenbag-117s", adaptive_energy=2e-6, gb_e=2.5e-6)
-    film.download_s["adaptive-energy"] = 117.0
-    Console(file=text, width=80).print(shown_energy([film, saving("greenbag-x", gb_e=1)]))
-    assert [line.split() for line in text.getvalue().splitlines()] == [
-        ["adaptive-energy", "others'"],
-        ["scenario", "µJ/B", "s", "least", "more,", "%"],
-        ["greenbag-stationary-1", "2.000", "117.0", "2.500", "gb-e", "-20.0"],
-        ["+greenbag-117s"],
-    ]
 
 
 def test_a_win_is_shared_within_a_percent() -> None:

@@ -1,7 +1,4 @@
-"""Tests the recursion with cases whose results are computed by hand.
-
-1000 bit/s and frames of 125 bytes make a second a frame.
-"""
+"""Tests the recursion against fractions of time and by hand."""
 
 import random
 from fractions import Fraction
@@ -19,33 +16,6 @@ def left_s(changes: list[tuple[float, int]], *arrivals_s: float) -> list[float]:
     rates = Rates([(round(t_s * S), rate_bps) for t_s, rate_bps in changes])
     frames = [(round(t_s * S), FRAME) for t_s in arrivals_s]
     return [t_ns / S for t_ns in departures_ns(frames, rates)]
-
-
-def test_a_frame_on_an_idle_link_takes_its_own_time() -> None:
-    assert left_s([(0, 1000)], 3.25) == [4.25]
-
-
-def test_a_frame_waits_for_the_one_before() -> None:
-    assert left_s([(0, 1000)], 0, 0.5, 1.5, 7) == [1, 2, 3, 8]
-
-
-def test_a_change_counts_for_the_rest_of_a_frame() -> None:
-    # Half a frame in half a second, the other half at four times the rate.
-    assert left_s([(0, 1000), (0.5, 4000)], 0, 0) == [0.625, 0.875]
-    assert left_s([(0, 1000), (0.5, 250)], 0) == [2.5]
-    assert left_s([(0, 1000), (0.25, 2000), (0.375, 500)], 0) == [1.375]
-
-
-def test_a_change_while_idle_pays_for_nothing() -> None:
-    assert left_s([(0, 1000), (5, 2000)], 1, 6) == [2, 6.5]
-    assert left_s([(0, 2000), (5, 1000)], 4.75) == [5.5]
-
-
-def test_a_rate_of_zero_holds() -> None:
-    assert left_s([(0, 1000), (0.5, 0), (3, 1000)], 0, 1) == [3.5, 4.5]
-    assert left_s([(0, 0), (2, 1000)], 1) == [3]
-    # The last bit leaves as the rate becomes zero: the frame has left by then.
-    assert left_s([(0, 1000), (1, 0), (3, 1000)], 0, 0) == [1, 4]
 
 
 def test_a_departure_is_rounded_up_once() -> None:
