@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"crypto/tls"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -17,16 +16,16 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/linklab/linklab/client/internal/cabletest"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // behindBlackHole serves a file over both families, and accepts one. Its certificate is longer than a
 // packet.
 func behindBlackHole(t *testing.T, content []byte, v4, v6 net.Listener) (flags []string, put *bytes.Buffer) {
 	t.Helper()
-	certificate := cabletest.LongCertificate(t)
+	certificate := testkit.LongCertificate()
 	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600); err != nil {
+	if err := os.WriteFile(authority, testkit.PEM(certificate), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	put = new(bytes.Buffer)
@@ -83,9 +82,9 @@ func answerNames(conn net.PacketConn) {
 		of := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60}
 		switch q.Type {
 		case dnsmessage.TypeA:
-			b.AResource(of, dnsmessage.AResource{A: netip.MustParseAddr(cabletest.Far4).As4()})
+			b.AResource(of, dnsmessage.AResource{A: netip.MustParseAddr(testkit.Far4).As4()})
 		case dnsmessage.TypeAAAA:
-			b.AAAAResource(of, dnsmessage.AAAAResource{AAAA: netip.MustParseAddr(cabletest.Far6).As16()})
+			b.AAAAResource(of, dnsmessage.AAAAResource{AAAA: netip.MustParseAddr(testkit.Far6).As16()})
 		}
 		if message, err := b.Finish(); err == nil {
 			conn.WriteTo(message, from)
@@ -98,11 +97,11 @@ func TestAPathMTUBlackHole(t *testing.T)            { passBlackHole(t, true) }
 func TestAPathMTUBlackHoleOnTheWayOut(t *testing.T) { passBlackHole(t, false) }
 
 func passBlackHole(t *testing.T, towards bool) {
-	if cabletest.Again(t) {
+	if testkit.Again(t) {
 		return
 	}
 	const limit = 6 * time.Second
-	v4, v6 := cabletest.Lay(t, towards)
+	v4, v6 := testkit.Lay(t, towards)
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	flags, put := behindBlackHole(t, content, v4, v6)
 	flags = append(flags, "--give-up", "20s", "--log-level", "error")

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // The types of frames that these servers send (RFC 9113 6).
@@ -21,16 +23,9 @@ const (
 	dataFrame, headersFrame, resetFrame, settingsFrame, goAwayFrame = 0, 1, 3, 4, 7
 )
 
-// frame returns an HTTP/2 frame.
-func frame(kind byte, stream uint32, content ...byte) []byte {
-	text := binary.BigEndian.AppendUint32(nil, uint32(len(content))<<8|uint32(kind))
-	text = append(text, 0)
-	return append(binary.BigEndian.AppendUint32(text, stream), content...)
-}
-
 // goAway returns a GOAWAY with an error code and debug data.
 func goAway(code byte, words string) []byte {
-	return frame(goAwayFrame, 0, append([]byte{0, 0, 0, 0, 0, 0, 0, code}, words...)...)
+	return testkit.Frame(goAwayFrame, 0, append([]byte{0, 0, 0, 0, 0, 0, 0, code}, words...)...)
 }
 
 // speakHTTP2 starts an HTTP/2 server. It calls says after the settings of each connection, and
@@ -41,11 +36,11 @@ func speakHTTP2(t *testing.T, says func(conn *tls.Conn, requests int)) (url stri
 	from := httptest.NewTLSServer(nil) // All test servers share its certificate.
 	defer from.Close()
 	config := &tls.Config{Certificates: from.TLS.Certificates, NextProtos: []string{"h2"}}
-	address := accept(t, config, func(conn net.Conn) {
+	address := testkit.Accept(t, config, func(conn net.Conn) {
 		if _, err := io.ReadFull(conn, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
 			return
 		}
-		conn.Write(frame(settingsFrame, 0))
+		conn.Write(testkit.Frame(settingsFrame, 0))
 		says(conn.(*tls.Conn), 0)
 		header := make([]byte, 9)
 		for requests := 0; ; {
@@ -108,11 +103,11 @@ func TestErrorsNameTheCause(t *testing.T) {
 		}, []string{"INADEQUATE_SECURITY"}},
 		"error of protocol, the server's": {func(conn *tls.Conn, requests int) {
 			if requests > 0 {
-				conn.Write(frame(resetFrame, uint32(2*requests-1), 0, 0, 0, 1))
+				conn.Write(testkit.Frame(resetFrame, uint32(2*requests-1), 0, 0, 0, 1))
 			}
 		}, []string{"PROTOCOL_ERROR"}},
 		"error of protocol, ours": {func(conn *tls.Conn, requests int) {
-			conn.Write(frame(dataFrame, 0, 1, 2, 3))
+			conn.Write(testkit.Frame(dataFrame, 0, 1, 2, 3))
 		}, []string{"connection error: PROTOCOL_ERROR|the server broke the rules of HTTP/2"}},
 		"reset after a request": {func(conn *tls.Conn, requests int) {
 			if requests == 1 {

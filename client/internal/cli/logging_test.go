@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // words are sequences that control a terminal.
@@ -97,7 +98,7 @@ func TestLinesThatAreLeftOutAreCounted(t *testing.T) {
 // net/http logs it.
 func unasked(t *testing.T, config *tls.Config) (address string) {
 	t.Helper()
-	return accept(t, config, func(conn net.Conn) {
+	return testkit.Accept(t, config, func(conn net.Conn) {
 		from := bufio.NewReader(conn)
 		for {
 			request, err := http.ReadRequest(from)

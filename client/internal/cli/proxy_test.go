@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/capture"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // startProxy runs "multilink proxy" until the end of the test. It returns the address.
 func startProxy(t *testing.T, flags ...string) (address string) {
 	t.Helper()
-	var stdout, stderr capture.Text
+	var stdout, stderr testkit.Text
 	var code int
 	done := make(chan struct{})
 	go func() {

@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // modified is the date of the tests' file.
@@ -99,7 +99,7 @@ func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A checkpoint follows after 5 s.
-			eventually.Is(t, "bytes are in the part", func() bool { return provenBytes(t, name+".part") > 0 })
+			testkit.Eventually(t, "bytes are in the part", func() bool { return provenBytes(t, name+".part") > 0 })
 			if err := first.Process.Signal(test.signal); err != nil {
 				t.Fatal(err)
 			}

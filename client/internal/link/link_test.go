@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/block"
-	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -209,7 +209,7 @@ func TestFlowThatStopsAndGoesOn(t *testing.T) {
 		defer c.reader.mu.Unlock()
 		return c.reader.mark
 	}
-	eventually.Is(t, "there is no low-water mark while nothing comes", func() bool { return marked() == 0 })
+	testkit.Eventually(t, "there is no low-water mark while nothing comes", func() bool { return marked() == 0 })
 	if _, err := server.Write([]byte("again")); err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestAcknowledged(t *testing.T) {
 	if _, err := c.Write(make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Is(t, "what was sent is acknowledged", func() bool {
+	testkit.Eventually(t, "what was sent is acknowledged", func() bool {
 		bytes, all, err := c.Acknowledged()
 		if err != nil {
 			t.Fatal(err)
@@ -366,7 +366,7 @@ func TestTheRoundTripOfWhatWasSent(t *testing.T) {
 	if _, err := c.Write(make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Is(t, "the round trip is measured", func() bool {
+	testkit.Eventually(t, "the round trip is measured", func() bool {
 		rtt, err := c.RoundTrip()
 		if err != nil {
 			t.Fatal(err)

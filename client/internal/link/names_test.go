@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/linklab/linklab/client/internal/eventually"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // asking returns names that asks these servers.
@@ -153,7 +153,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	// left out for a while.
 	learn := func(want string) {
 		t.Helper()
-		eventually.Is(t, "both families are answered in time, with "+want, func() bool {
+		testkit.Eventually(t, "both families are answered in time, with "+want, func() bool {
 			n.expire() // As if the TTL had passed.
 			found, _, err := lookup(t, n)
 			return err == nil && len(found) == 2 && strings.Contains(fmt.Sprint(found), want)

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/cabletest"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // All changes of a device are reported, also those that only rtnetlink announces.
 func TestDeviceIsWatched(t *testing.T) {
-	if cabletest.Again(t) {
+	if testkit.Again(t) {
 		return
 	}
 	ip := func(words string) {

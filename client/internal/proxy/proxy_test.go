@@ -23,11 +23,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/linklab/linklab/client/internal/capture"
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -358,7 +358,7 @@ func TestAnEarlyAnswer(t *testing.T) {
 // A request that is not read to its end costs its connection, and causes no panic.
 func TestARequestThatIsNotReadToItsEnd(t *testing.T) {
 	o := serve(t, false, nil)
-	var said capture.Text
+	var said testkit.Text
 	address, _ := start(t, nil, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&said, nil)) })
 	client := through(t, address)
 	for range 10 {

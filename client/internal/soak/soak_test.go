@@ -24,10 +24,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/capture"
 	"github.com/linklab/linklab/client/internal/cli"
 	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 var (
@@ -103,10 +103,7 @@ type soak struct {
 func TestSoak(t *testing.T) {
 	s := &soak{t: t, started: time.Now(), directory: t.TempDir(), ended: map[string]int{}}
 	host, hosts, flags, process := s.place()
-	server, err := newHostile(*seed, *largest, []string{host})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := newHostile(*seed, *largest, host)
 	defer server.close()
 	s.server = server
 	ca := filepath.Join(s.directory, "ca.pem")
@@ -248,11 +245,11 @@ func (s *soak) repeat(name string, f func(int, *random.Rand)) {
 }
 
 // command returns a call of multilink, and its output.
-func (s *soak) command(arguments ...string) (*exec.Cmd, *capture.Text) {
+func (s *soak) command(arguments ...string) (*exec.Cmd, *testkit.Text) {
 	c := exec.Command("/proc/self/exe", arguments...)
 	c.Env = append(os.Environ(), asClient+"=1", "no_proxy=*")
 	c.Dir = s.directory
-	out := &capture.Text{}
+	out := &testkit.Text{}
 	c.Stdout, c.Stderr = out, out
 	return c, out
 }

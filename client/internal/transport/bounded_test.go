@@ -18,12 +18,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // bomb answers with begin and then endlessly with then. It counts the bytes that it sends.
 func bomb(t *testing.T, begin, then string) (address string, sent *atomic.Int64) {
 	sent = new(atomic.Int64)
-	return listen(t, func(conn net.Conn) {
+	return testkit.Accept(t, nil, func(conn net.Conn) {
 		http.ReadRequest(bufio.NewReader(conn))
 		_, err := io.WriteString(conn, begin)
 		for piece := strings.Repeat(then, 100); err == nil && sent.Load() < 64<<20; sent.Add(int64(len(piece))) {

@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // raw serves one answer to each request, as it is.
 func raw(t *testing.T, answer string) *url.URL {
 	t.Helper()
-	address := listen(t, func(conn net.Conn) {
+	address := testkit.Accept(t, nil, func(conn net.Conn) {
 		for in := bufio.NewReader(conn); ; {
 			if _, err := http.ReadRequest(in); err != nil {
 				return

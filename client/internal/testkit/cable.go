@@ -1,14 +1,7 @@
-// Package cabletest gives a test its own network namespace, with a cable to another one.
-package cabletest
+package testkit
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -16,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -129,22 +121,4 @@ func Again(t *testing.T) bool {
 		t.Errorf("it did not run:\n%s", out)
 	}
 	return true
-}
-
-// LongCertificate returns a certificate longer than a packet.
-func LongCertificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	for i := range 200 {
-		template.DNSNames = append(template.DNSNames, fmt.Sprintf("host%d.example", i))
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
