@@ -34,8 +34,8 @@ type odd struct {
 	stores float64
 	// says is added to the answers to HEAD and GET.
 	says http.Header
-	// before is asked before a request; it may answer it.
-	before func(w http.ResponseWriter, r *http.Request) (answered bool)
+	// before is asked before a request; it may answer it. Requests are numbered from 1 on.
+	before func(number int, w http.ResponseWriter, r *http.Request) (answered bool)
 }
 
 func newOdd() *odd {
@@ -52,13 +52,13 @@ func (s *odd) stored(path string) int {
 func (s *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
-	refusal := s.refuses[r.Method]
+	number, before, refusal := len(s.asked), s.before, s.refuses[r.Method]
 	if said := r.Header.Get("Content-Range"); said != "" && refusal == 0 {
 		refusal = s.refuses["PUT range"]
 	}
 	s.mu.Unlock()
 	switch {
-	case s.before != nil && s.before(w, r):
+	case before != nil && before(number, w, r):
 	case refusal != 0:
 		w.WriteHeader(refusal)
 	case r.Method == http.MethodPut:
