@@ -7,14 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/linklab/linklab/client/internal/testkit"
 )
@@ -52,44 +49,7 @@ func behindBlackHole(t *testing.T, content []byte, v4, v6 net.Listener) (flags [
 	go server.ServeTLS(v4, "", "")
 	go server.ServeTLS(v6, "", "")
 	t.Cleanup(func() { server.Close() })
-	names, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { names.Close() })
-	go answerNames(names)
-	return []string{"--link", "near", "--ca-file", authority, "--dns", names.LocalAddr().String()}, put
-}
-
-// answerNames answers DNS queries: each name has both addresses.
-func answerNames(conn net.PacketConn) {
-	buffer := make([]byte, 2048)
-	for {
-		n, from, err := conn.ReadFrom(buffer)
-		if err != nil {
-			return
-		}
-		var p dnsmessage.Parser
-		header, err := p.Start(buffer[:n])
-		q, failed := p.Question()
-		if err != nil || failed != nil {
-			continue
-		}
-		b := dnsmessage.NewBuilder(nil, dnsmessage.Header{ID: header.ID, Response: true, RecursionAvailable: true})
-		b.StartQuestions()
-		b.Question(q)
-		b.StartAnswers()
-		of := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60}
-		switch q.Type {
-		case dnsmessage.TypeA:
-			b.AResource(of, dnsmessage.AResource{A: netip.MustParseAddr(testkit.Far4).As4()})
-		case dnsmessage.TypeAAAA:
-			b.AAAAResource(of, dnsmessage.AAAAResource{AAAA: netip.MustParseAddr(testkit.Far6).As16()})
-		}
-		if message, err := b.Finish(); err == nil {
-			conn.WriteTo(message, from)
-		}
-	}
+	return []string{"--link", "near", "--ca-file", authority, "--dns", testkit.Names(t, testkit.Far4, testkit.Far6)}, put
 }
 
 // A path-MTU black hole in IPv6 costs a download and an upload little time, even without IPv4.

@@ -22,6 +22,7 @@ import (
 	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // odd starts a server with all habits, at one address for each link under one name. It returns the
@@ -40,13 +41,7 @@ func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, 
 	}
 	links = map[string][]string{}
 	for i, name := range []string{"wifi", "lte"} {
-		conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		go oddserver.Names(conn, [4]byte(net.ParseIP(addresses[i]).To4()))
-		links[name] = []string{"--ca-file", authority, "--link", name + "=lo", "--dns", name + "=" + conn.LocalAddr().String()}
+		links[name] = []string{"--ca-file", authority, "--link", name + "=lo", "--dns", name + "=" + testkit.Names(t, addresses[i])}
 	}
 	_, port, _ := net.SplitHostPort(started.Listener.Addr().String())
 	return "https://example.com:" + port + "/", links

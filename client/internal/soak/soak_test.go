@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/cli"
-	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/testkit"
 )
@@ -199,15 +198,9 @@ func (s *soak) place() (host string, hosts, flags []string, process int) {
 		return u.Hostname(), []string{u.Hostname()}, []string{"--link", "wifi=wlan0", "--link", "lte=rmnet0"}, processOf(s.t, "h2o")
 	}
 	for i, l := range []string{"wifi", "lte"} {
-		ip := net.IPv4(127, 0, 0, byte(2+i))
-		conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.t.Cleanup(func() { conn.Close() })
-		go oddserver.Names(conn, [4]byte(ip.To4()))
-		hosts = append(hosts, ip.String())
-		flags = append(flags, "--link", l+"=lo", "--dns", l+"="+conn.LocalAddr().String())
+		ip := fmt.Sprintf("127.0.0.%d", 2+i)
+		hosts = append(hosts, ip)
+		flags = append(flags, "--link", l+"=lo", "--dns", l+"="+testkit.Names(s.t, ip))
 	}
 	return "soak.test", hosts, flags, 0
 }
