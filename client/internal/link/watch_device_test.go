@@ -3,8 +3,6 @@ package link
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,12 +14,7 @@ func TestDeviceIsWatched(t *testing.T) {
 	if testkit.Again(t) {
 		return
 	}
-	ip := func(words string) {
-		t.Helper()
-		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", words, err, out)
-		}
-	}
+	ip := func(words string) { testkit.IP(t, words) }
 	ip("link set lo up")
 	changes := make(chan Change, 99)
 	ctx, cancel := context.WithCancel(t.Context())

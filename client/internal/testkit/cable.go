@@ -27,12 +27,7 @@ const (
 // bytes, in the direction of the near end if towards is true, else in the other direction.
 func Lay(t *testing.T, towards bool) (v4, v6 net.Listener) {
 	t.Helper()
-	ip := func(words string) {
-		t.Helper()
-		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", words, err, out)
-		}
-	}
+	ip := func(words string) { IP(t, words) }
 	ip("link set lo up")
 	ip("link add hole0 type veth peer name hole1")
 	for i, end := range []string{"near", "far"} {
@@ -92,6 +87,14 @@ func Lay(t *testing.T, towards bool) (v4, v6 net.Listener) {
 	}
 	t.Cleanup(func() { got.v4.Close(); got.v6.Close() })
 	return got.v4, got.v6
+}
+
+// IP runs ip(8) with these words.
+func IP(t *testing.T, words string) {
+	t.Helper()
+	if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v: %s", words, err, out)
+	}
 }
 
 // Again runs the test again in a network namespace where it may change devices. It skips the test if
