@@ -5,12 +5,11 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +133,7 @@ func TestErrorsNameTheCause(t *testing.T) {
 					t.Errorf("%s: exit code %d, stderr %q", command[0], code, stderr)
 				}
 				for _, want := range test.want {
-					if !containsOne(stderr, strings.Split(want, "|")) {
+					if !regexp.MustCompile(want).MatchString(stderr) {
 						t.Errorf("%s: %q is not in %q", command[0], want, stderr)
 					}
 				}
@@ -144,23 +143,10 @@ func TestErrorsNameTheCause(t *testing.T) {
 	}
 }
 
-func containsOne(text string, of []string) bool {
-	for _, one := range of {
-		if strings.Contains(text, one) {
-			return true
-		}
-	}
-	return false
-}
-
 // ownFile returns the name of a file to upload.
 func ownFile(t *testing.T) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "own")
-	if err := os.WriteFile(name, bytes.Repeat([]byte("x"), 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return written(t, filepath.Join(t.TempDir(), "own"), bytes.Repeat([]byte("x"), 1000))
 }
 
 // The same holds for failures before HTTP.
@@ -177,27 +163,16 @@ func TestErrorsNameTheCauseBeforeHTTP(t *testing.T) {
 	}
 	noNames := udp.LocalAddr().String()
 	udp.Close()
-	wanted := httptest.NewUnstartedServer(http.NotFoundHandler())
-	wanted.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
-	wanted.EnableHTTP2 = true
-	wanted.Config.ErrorLog = log.New(io.Discard, "", 0)
-	wanted.StartTLS()
-	t.Cleanup(wanted.Close)
 	_, flags := serve(t, http.NotFoundHandler())
 	for name, test := range map[string]struct{ url, want string }{
-		"nobody listens":       {"https://" + nobody + "/f", "connection refused"},
-		"no name server":       {"https://host.example/f", "lookup host.example on " + noNames + ": "},
-		"a client certificate": {wanted.URL + "/f", "certificate required"},
-		"another name":         {strings.Replace(wanted.URL, "127.0.0.1", "localhost", 1) + "/f", "certificate is valid for "},
+		"nobody listens": {"https://" + nobody + "/f", "connection refused"},
+		"no name server": {"https://host.example/f", "lookup host.example on " + noNames + ": "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			own := ownFile(t)
 			for _, command := range [][]string{{"get", test.url, "-o", own + ".copy"}, {"put", own, test.url}} {
-				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--dns", noNames, "--give-up", toConnect, "--log-level", "error")...)
-				if code != 1 || !strings.Contains(stderr, test.want) {
-					t.Errorf("%s: exit code %d, stderr %q, want %q", command[0], code, stderr, test.want)
-				}
+				expectFailure(t, 1, test.want, append(append(command, flags...), "--link", "lo", "--dns", noNames, "--give-up", toConnect, "--log-level", "error")...)
 			}
 		})
 	}

@@ -29,10 +29,7 @@ func say(t *testing.T, config *tls.Config, answer string) (address string) {
 func otherNames(t *testing.T) (config *tls.Config, authority string) {
 	t.Helper()
 	certificate, _ := testkit.Certificate("other.example", "\x1b]0;owned\x07")
-	authority = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, testkit.PEM(certificate), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	authority = written(t, filepath.Join(t.TempDir(), "ca.pem"), testkit.PEM(certificate))
 	return &tls.Config{Certificates: []tls.Certificate{certificate}}, authority
 }
 
@@ -52,7 +49,6 @@ func expectPrintable(t *testing.T, what, text string) {
 
 // Text from a server never controls the terminal.
 func TestNobodyElseWritesToTheTerminal(t *testing.T) {
-	checksum := "sha-256=" + strings.Repeat("0", 64)
 	names, authority := otherNames(t)
 	huge := strings.Repeat("x", 200_000) // A header may be 256 KiB.
 	for name, test := range map[string]struct {
@@ -78,7 +74,7 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 				address = "https://localhost" + port
 			}
 			for _, format := range []string{"text", "json"} {
-				code, stdout, stderr := run("get", address, "--checksum", checksum, "--ca-file", authority, "--link", "wifi=lo", "--give-up", "2s",
+				code, stdout, stderr := run("get", address, "--checksum", noChecksum, "--ca-file", authority, "--link", "wifi=lo", "--give-up", "2s",
 					"--run-dir", "run", "--json", "--log-level", "debug", "--log-format", format)
 				if code != 1 || !strings.Contains(stderr, test.want) {
 					t.Errorf("exit code %d, stderr %.500q, want %q", code, stderr, test.want)
