@@ -369,6 +369,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 }
 
 func TestWrongUseIsExitCode2(t *testing.T) {
+	const unprintable = "in the URL has characters that cannot be printed: give one with --output"
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ line, want string }{
 		{"", "a command is needed: get, put, probe, proxy, workload, "},
@@ -429,6 +430,20 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --dns here", `--dns here: "here" is not a name server`},
 		{"get https://h/f --link lo --dns lte=1.1.1.1", `--dns lte=1.1.1.1: there is no link "lte"`},
 		{"get https://h/f --link lo --speed 3", "unknown flag: --speed"},
+		{"get https://h/f --link lo -r 5", "--range 5: allowed are one FIRST-LAST"},
+		{"get https://h/f --link lo -r 0-1,3-4", "--range 0-1,3-4: allowed"},
+		{"get https://h/f --link lo -r 5-4", "--range 5-4: allowed"},
+		{"get https://h/f --link lo -r -0", "--range -0: allowed"},
+		{"get https://h/f --link lo --max-redirs -1", "--max-redirs -1: allowed are numbers from 0"},
+		{"get http://h/f --link lo -H Authorization:secret --checksum " + noChecksum, "the request holds credentials, which over plain HTTP"},
+		{"get http://h/f --link lo -H Cookie:a=secret --checksum " + noChecksum, "the request holds credentials, which over plain HTTP"},
+		{"get https://u:secret@h/f --link lo -H Authorization:secret", "exclude each other"},
+		{"get https://h/%1b%5b2J --link lo", unprintable},
+		{"get https://h/%c2%9b2J --link lo", unprintable},
+		{"get https://h/a%0ab --link lo", unprintable},
+		{"get https://h/%00 --link lo", unprintable},
+		{"get https://h/%e2%80%aeb --link lo", unprintable},
+		{"get https://h/%ff --link lo", unprintable},
 		{"version now", "version takes 0 arguments"},
 
 		{"put film", "takes 2 arguments (FILE URL)"},
@@ -479,6 +494,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		if strings.Contains(stderr, "a:b") || strings.Contains(stderr, "secret") {
 			t.Errorf("credentials are shown: %q", stderr)
 		}
+		expectPrintable(t, "stderr", stderr)
 	}
 	expectAlone(t, ".")
 }

@@ -96,16 +96,6 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 	}
 }
 
-func TestANameFromTheURLIsPrintable(t *testing.T) {
-	for _, name := range []string{"%1b%5b2J", "%c2%9b2J", "a%0ab", "%00", "%e2%80%aeb", "%ff"} {
-		code, _, stderr := run("get", "https://127.0.0.1/d/"+name, "--link", "lo")
-		if code != 2 || !strings.Contains(stderr, "in the URL has characters that cannot be printed: give one with --output") {
-			t.Errorf("%s: exit code %d, stderr %q", name, code, stderr)
-		}
-		expectPrintable(t, "stderr", stderr)
-	}
-}
-
 // The proxy's errors show texts of servers.
 func TestTheProxysErrorsArePrintable(t *testing.T) {
 	proxy := startProxy(t, "--link", "wifi=lo")
