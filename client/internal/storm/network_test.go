@@ -89,6 +89,12 @@ func (n *network) become(serve func(*end)) {
 	}
 }
 
+// end ends all connections, and waits until everything in the background has ended.
+func (n *network) end() {
+	n.become(failures["closes at once"])
+	time.Sleep(2 * time.Minute)
+}
+
 // most returns the largest number of connections in a minute, from a time on.
 func (n *network) most(from time.Time) (most int) {
 	n.mu.Lock()

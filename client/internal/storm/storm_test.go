@@ -19,6 +19,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/proxy"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -121,8 +122,7 @@ func count(t *testing.T, way string, fails, before func(*end)) {
 	} else {
 		t.Logf("%d connections in a minute, %d in all, %v", most, len(n.accepted), time.Since(begun))
 	}
-	n.become(failures["closes at once"])
-	time.Sleep(time.Minute) // Until everything in the background has ended.
+	n.end()
 }
 
 func options(n *network, algorithm string, rescue bool, most int) download.Options {
@@ -154,12 +154,15 @@ func gets(algorithm string, rescue bool, most int) func(*testing.T, context.Cont
 
 func puts(algorithm string, rescue bool, most int) func(*testing.T, context.Context, *network) {
 	return func(_ *testing.T, ctx context.Context, n *network) {
-		o := options(n, algorithm, rescue, most)
-		upload.Run(ctx, upload.Options{
-			Ranged: true,
-			URL:    o.URL, File: &noFile{}, Size: 1 << 30, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
-			Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Connections: o.Connections, GiveUp: o.GiveUp,
-		})
+		upload.Run(ctx, toUpload(options(n, algorithm, rescue, most), 1<<30))
+	}
+}
+
+// toUpload returns the options of an upload of so many bytes in ranges.
+func toUpload(o download.Options, size quantity.Bytes) upload.Options {
+	return upload.Options{
+		Ranged: true, URL: o.URL, File: &noFile{}, Size: size, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
+		Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Connections: o.Connections, GiveUp: o.GiveUp, LowestRate: o.LowestRate,
 	}
 }
 
