@@ -97,20 +97,23 @@ func (s *odd) put(w http.ResponseWriter, r *http.Request) {
 	var first, last, size int
 	part, _ := fmt.Sscanf(r.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size)
 	isPart := part == 3 && s.ranged != replaces
-	s.mu.Lock()
-	was := slices.Clone(s.files[r.URL.Path])
-	s.mu.Unlock()
+	var was []byte
+	if isPart && s.ranged == forgets {
+		s.mu.Lock()
+		was = slices.Clone(s.files[r.URL.Path])
+		s.mu.Unlock()
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil || int64(len(body)) != r.ContentLength {
 		return // A part of what should come is not kept.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ranged == keeps {
+	switch {
+	case !isPart:
+		first = 0
+	case s.ranged == keeps:
 		was = s.files[r.URL.Path]
-	}
-	if !isPart {
-		first, was = 0, nil
 	}
 	if missing := first + len(body) - len(was); missing > 0 {
 		was = append(was, make([]byte, missing)...)
