@@ -5,15 +5,16 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // The types of frames that these servers send (RFC 9113 6).
@@ -21,16 +22,9 @@ const (
 	dataFrame, headersFrame, resetFrame, settingsFrame, goAwayFrame = 0, 1, 3, 4, 7
 )
 
-// frame returns an HTTP/2 frame.
-func frame(kind byte, stream uint32, content ...byte) []byte {
-	text := binary.BigEndian.AppendUint32(nil, uint32(len(content))<<8|uint32(kind))
-	text = append(text, 0)
-	return append(binary.BigEndian.AppendUint32(text, stream), content...)
-}
-
 // goAway returns a GOAWAY with an error code and debug data.
 func goAway(code byte, words string) []byte {
-	return frame(goAwayFrame, 0, append([]byte{0, 0, 0, 0, 0, 0, 0, code}, words...)...)
+	return testkit.Frame(goAwayFrame, 0, append([]byte{0, 0, 0, 0, 0, 0, 0, code}, words...)...)
 }
 
 // speakHTTP2 starts an HTTP/2 server. It calls says after the settings of each connection, and
@@ -41,11 +35,11 @@ func speakHTTP2(t *testing.T, says func(conn *tls.Conn, requests int)) (url stri
 	from := httptest.NewTLSServer(nil) // All test servers share its certificate.
 	defer from.Close()
 	config := &tls.Config{Certificates: from.TLS.Certificates, NextProtos: []string{"h2"}}
-	address := accept(t, config, func(conn net.Conn) {
+	address := testkit.Accept(t, config, func(conn net.Conn) {
 		if _, err := io.ReadFull(conn, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
 			return
 		}
-		conn.Write(frame(settingsFrame, 0))
+		conn.Write(testkit.Frame(settingsFrame, 0))
 		says(conn.(*tls.Conn), 0)
 		header := make([]byte, 9)
 		for requests := 0; ; {
@@ -108,11 +102,11 @@ func TestErrorsNameTheCause(t *testing.T) {
 		}, []string{"INADEQUATE_SECURITY"}},
 		"error of protocol, the server's": {func(conn *tls.Conn, requests int) {
 			if requests > 0 {
-				conn.Write(frame(resetFrame, uint32(2*requests-1), 0, 0, 0, 1))
+				conn.Write(testkit.Frame(resetFrame, uint32(2*requests-1), 0, 0, 0, 1))
 			}
 		}, []string{"PROTOCOL_ERROR"}},
 		"error of protocol, ours": {func(conn *tls.Conn, requests int) {
-			conn.Write(frame(dataFrame, 0, 1, 2, 3))
+			conn.Write(testkit.Frame(dataFrame, 0, 1, 2, 3))
 		}, []string{"connection error: PROTOCOL_ERROR|the server broke the rules of HTTP/2"}},
 		"reset after a request": {func(conn *tls.Conn, requests int) {
 			if requests == 1 {
@@ -139,7 +133,7 @@ func TestErrorsNameTheCause(t *testing.T) {
 					t.Errorf("%s: exit code %d, stderr %q", command[0], code, stderr)
 				}
 				for _, want := range test.want {
-					if !containsOne(stderr, strings.Split(want, "|")) {
+					if !regexp.MustCompile(want).MatchString(stderr) {
 						t.Errorf("%s: %q is not in %q", command[0], want, stderr)
 					}
 				}
@@ -149,23 +143,10 @@ func TestErrorsNameTheCause(t *testing.T) {
 	}
 }
 
-func containsOne(text string, of []string) bool {
-	for _, one := range of {
-		if strings.Contains(text, one) {
-			return true
-		}
-	}
-	return false
-}
-
 // ownFile returns the name of a file to upload.
 func ownFile(t *testing.T) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "own")
-	if err := os.WriteFile(name, bytes.Repeat([]byte("x"), 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return written(t, filepath.Join(t.TempDir(), "own"), bytes.Repeat([]byte("x"), 1000))
 }
 
 // The same holds for failures before HTTP.
@@ -182,27 +163,16 @@ func TestErrorsNameTheCauseBeforeHTTP(t *testing.T) {
 	}
 	noNames := udp.LocalAddr().String()
 	udp.Close()
-	wanted := httptest.NewUnstartedServer(http.NotFoundHandler())
-	wanted.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
-	wanted.EnableHTTP2 = true
-	wanted.Config.ErrorLog = log.New(io.Discard, "", 0)
-	wanted.StartTLS()
-	t.Cleanup(wanted.Close)
 	_, flags := serve(t, http.NotFoundHandler())
 	for name, test := range map[string]struct{ url, want string }{
-		"nobody listens":       {"https://" + nobody + "/f", "connection refused"},
-		"no name server":       {"https://host.example/f", "lookup host.example on " + noNames + ": "},
-		"a client certificate": {wanted.URL + "/f", "certificate required"},
-		"another name":         {strings.Replace(wanted.URL, "127.0.0.1", "localhost", 1) + "/f", "certificate is valid for "},
+		"nobody listens": {"https://" + nobody + "/f", "connection refused"},
+		"no name server": {"https://host.example/f", "lookup host.example on " + noNames + ": "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			own := ownFile(t)
 			for _, command := range [][]string{{"get", test.url, "-o", own + ".copy"}, {"put", own, test.url}} {
-				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--dns", noNames, "--give-up", toConnect, "--log-level", "error")...)
-				if code != 1 || !strings.Contains(stderr, test.want) {
-					t.Errorf("%s: exit code %d, stderr %q, want %q", command[0], code, stderr, test.want)
-				}
+				expectFailure(t, 1, test.want, append(append(command, flags...), "--link", "lo", "--dns", noNames, "--give-up", toConnect, "--log-level", "error")...)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
@@ -55,6 +56,42 @@ func run(arguments ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
+// expectFailure runs the program. It fails unless the exit code and words of the error are these.
+func expectFailure(t *testing.T, code int, want string, arguments ...string) {
+	t.Helper()
+	if got, _, stderr := run(arguments...); got != code || !strings.Contains(stderr, want) {
+		t.Errorf("%q: exit code %d, stderr %q, want %d and %q", arguments, got, stderr, code, want)
+	}
+}
+
+// expectFile downloads with these arguments, and fails unless the file is the tests' file.
+func expectFile(t *testing.T, arguments ...string) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "copy")
+	code, _, stderr := run(append([]string{"get", "-o", name}, arguments...)...)
+	if got, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(got, file) {
+		t.Errorf("%q: exit code %d, %d of %d bytes, stderr %q", arguments, code, len(got), len(file), stderr)
+	}
+}
+
+// written writes a file and returns its name.
+func written(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// summaryOf returns the summary that --json prints.
+func summaryOf(t *testing.T, stdout string) (s rundir.Summary) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(stdout), &s); err != nil {
+		t.Fatalf("%v: %q", err, stdout)
+	}
+	return s
+}
+
 // serve starts an HTTP/2 server on loopback. It returns the URL of its file and the flags that
 // every download from it needs.
 func serve(t *testing.T, handler http.Handler) (url string, flags []string) {
@@ -76,12 +113,14 @@ func serveTLS(t *testing.T, handler http.Handler, http2 bool, config *tls.Config
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	authority := filepath.Join(t.TempDir(), "ca.pem")
+	return server.URL + "/dir/file.bin", []string{"--ca-file", authorityOf(t, server)}
+}
+
+// authorityOf writes the certificate of a server to a file.
+func authorityOf(t *testing.T, server *httptest.Server) string {
+	t.Helper()
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(authority, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return server.URL + "/dir/file.bin", []string{"--ca-file", authority}
+	return written(t, filepath.Join(t.TempDir(), "ca.pem"), text)
 }
 
 // file is the payload of the tests.
@@ -92,6 +131,12 @@ var file = func() []byte {
 	return content
 }()
 
+// checksum is that of the file, and noChecksum that of no file.
+var (
+	checksum   = fmt.Sprintf("sha-256=%x", sha256.Sum256(file))
+	noChecksum = "sha-256=" + strings.Repeat("0", 64)
+)
+
 func content(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("ETag", `"1"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file))
@@ -101,25 +146,20 @@ func content(w http.ResponseWriter, r *http.Request) {
 func TestPlainHTTPWithAChecksum(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(content))
 	t.Cleanup(server.Close)
-	name := filepath.Join(t.TempDir(), "copy")
-	flags := []string{"get", server.URL + "/f", "--link", "wifi=lo", "--link", "lte=lo", "-o", name, "--checksum"}
-	if code, _, stderr := run(append(flags, "sha-256="+strings.Repeat("0", 64))...); code != 1 || !strings.Contains(stderr, "the file has the SHA-256 ") {
-		t.Errorf("another checksum: exit code %d, stderr %q", code, stderr)
-	}
-	code, _, stderr := run(append(flags, fmt.Sprintf("sha-256=%x", sha256.Sum256(file)))...)
-	if got, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(got, file) {
-		t.Errorf("exit code %d, stderr %q, %d bytes", code, stderr, len(got))
-	}
+	flags := []string{server.URL + "/f", "--link", "wifi=lo", "--link", "lte=lo", "--checksum"}
+	expectFile(t, append(flags, checksum)...)
+	t.Chdir(t.TempDir())
+	expectFailure(t, 1, "the file has the SHA-256 ", append(append([]string{"get"}, flags...), noChecksum)...)
 }
 
 func TestGetWithEveryAlgorithm(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
-	sum := fmt.Sprintf("%x", sha256.Sum256(file))
+	sum := strings.TrimPrefix(checksum, "sha-256=")
 	type example struct {
 		algorithm string
 		flags     []string
 	}
-	tests := []example{{"alg3", []string{"--link", "lo", "--plain"}}}
+	tests := []example{{"alg3", []string{"--algorithm", "alg3", "--link", "lo", "--plain"}}}
 	values := map[string]string{
 		"upper-limit": "300kB", "first-request": "64KiB", "bandwidth": "wifi=80Mbit/s", "padding": "0.3",
 		"overlap": "0.8", "window": "500ms", "connections": "4",
@@ -127,7 +167,8 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 		"energy-model": models + "/galaxy-s3.yaml", "slowdown": "0.5",
 	}
 	for _, a := range schedule.Algorithms {
-		flags := []string{"--link", "wifi=lo"}
+		// Run files record the name, even if the alias was given.
+		flags := []string{"--algorithm", cmp.Or(a.Alias, a.Name), "--link", "wifi=lo"}
 		if !a.OneLink {
 			flags = append(flags, "--link", "lte=lo")
 		}
@@ -139,7 +180,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.algorithm, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			arguments := append([]string{"get", url, "--algorithm", test.algorithm, "--checksum", "sha-256=" + sum, "--run-dir", "run", "--json"}, flags...)
+			arguments := append([]string{"get", url, "--checksum", checksum, "--run-dir", "run", "--json"}, flags...)
 			code, stdout, stderr := run(append(arguments, test.flags...)...)
 			if code != 0 || stderr != "" {
 				t.Fatalf("exit code %d, stderr %q", code, stderr)
@@ -147,16 +188,9 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 			if got, err := os.ReadFile("file.bin"); err != nil || !bytes.Equal(got, file) {
 				t.Errorf("the file differs from the server's (%v)", err)
 			}
-			var printed, written rundir.Summary
-			if err := json.Unmarshal([]byte(stdout), &printed); err != nil {
-				t.Errorf("stdout is %q: %v", stdout, err)
-			}
-			text, err := os.ReadFile("run/client.json")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(text, &written); err != nil || fmt.Sprint(written) != fmt.Sprint(printed) {
-				t.Errorf("client.json is %s (%v), --json printed %s", text, err, stdout)
+			printed := summaryOf(t, stdout)
+			if written := summaryIn(t, "run"); fmt.Sprint(written) != fmt.Sprint(printed) {
+				t.Errorf("client.json is %+v, --json printed %s", written, stdout)
 			}
 			if printed.Outcome != "complete" || printed.SHA256 != sum || printed.Algorithm != test.algorithm ||
 				printed.URL != url || printed.Size != quantity.Bytes(len(file)) || printed.Download <= 0 || printed.Version == "" || printed.Go == "" {
@@ -173,9 +207,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 			if want := strings.Count(strings.Join(test.flags, " "), "--link"); len(printed.Links) != want || sum != quantity.Bytes(len(file)) {
 				t.Errorf("%d links carried %d bytes, want %d and %d", len(printed.Links), sum, want, len(file))
 			}
-			if entries, _ := os.ReadDir("."); len(entries) != 2 {
-				t.Errorf("%v is in the directory, want the file and the run directory", entries)
-			}
+			expectAlone(t, ".", "file.bin", "run")
 		})
 	}
 }
@@ -265,10 +297,8 @@ func TestSignalsEndCleanly(t *testing.T) {
 			if names := eventNames(t, "run/client.jsonl"); names[len(names)-1] != "done" {
 				t.Errorf("client.jsonl ends with %s", names[len(names)-1])
 			}
-			var summary rundir.Summary
-			text, _ := os.ReadFile("run/client.json")
-			if err := json.Unmarshal(text, &summary); err != nil || summary.Outcome != "interrupted" {
-				t.Errorf("client.json is %s", text)
+			if summary := summaryIn(t, "run"); summary.Outcome != rundir.Interrupted {
+				t.Errorf("client.json is %+v", summary)
 			}
 			if entries, _ := os.ReadDir("."); len(entries) != 1 && len(entries) != 3 {
 				t.Errorf("%v is left, want the run directory, and part and state if bytes arrived", entries)
@@ -295,10 +325,10 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 		t.Fatalf("exit code %d, stdout %q, stderr %q, want an interrupted download", code, stdout, stderr)
 	}
 	code, stdout, stderr := run(append(arguments, "--run-dir", results)...)
-	var summary rundir.Summary
-	if err := json.Unmarshal([]byte(stdout), &summary); code != 0 || err != nil {
+	if code != 0 {
 		t.Fatalf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
+	summary := summaryOf(t, stdout)
 	if got := summary.Links["lo"].Bytes; got == 0 || got >= quantity.Bytes(len(file)) || got+summary.Resumed != quantity.Bytes(len(file)) {
 		t.Errorf("the second call received %d bytes of %d and found %d", got, len(file), summary.Resumed)
 	}
@@ -309,9 +339,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 	if got, err := os.ReadFile("file.bin"); err != nil || !bytes.Equal(got, file) {
 		t.Errorf("the file differs from the server's (%v)", err)
 	}
-	if entries, _ := os.ReadDir("."); len(entries) != 1 {
-		t.Errorf("%v is left, want the file alone", entries)
-	}
+	expectAlone(t, ".", "file.bin")
 }
 
 // The rate is that of this call only.
@@ -341,6 +369,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 }
 
 func TestWrongUseIsExitCode2(t *testing.T) {
+	const unprintable = "in the URL has characters that cannot be printed: give one with --output"
 	t.Chdir(t.TempDir())
 	for _, test := range []struct{ line, want string }{
 		{"", "a command is needed: get, put, probe, proxy, workload, "},
@@ -349,7 +378,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get", "get takes 1 arguments (URL), not 0"},
 		{"get https://h/f https://h/g --link lo", "get takes 1 arguments (URL), not 2"},
 		{"get http://h/f --link lo", `"http://h/f" is not a URL to download: allowed is https://HOST/PATH, and http:// with --checksum`},
-		{"get ftp://h/f --link lo --checksum sha-256=" + strings.Repeat("0", 64), `"ftp://h/f" is not a URL to download`},
+		{"get ftp://h/f --link lo --checksum " + noChecksum, `"ftp://h/f" is not a URL to download`},
 		{"get https:///f --link lo", "is not a URL to download"},
 		{"get https://h/ --link lo", "does not end in a file name"},
 		{"get https://h/f -o x.part --link lo", `"x.part" ends in .part, as files of unfinished downloads do: give another name`},
@@ -401,23 +430,77 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --dns here", `--dns here: "here" is not a name server`},
 		{"get https://h/f --link lo --dns lte=1.1.1.1", `--dns lte=1.1.1.1: there is no link "lte"`},
 		{"get https://h/f --link lo --speed 3", "unknown flag: --speed"},
+		{"get https://h/f --link lo -r 5", "--range 5: allowed are one FIRST-LAST"},
+		{"get https://h/f --link lo -r 0-1,3-4", "--range 0-1,3-4: allowed"},
+		{"get https://h/f --link lo -r 5-4", "--range 5-4: allowed"},
+		{"get https://h/f --link lo -r -0", "--range -0: allowed"},
+		{"get https://h/f --link lo --max-redirs -1", "--max-redirs -1: allowed are numbers from 0"},
+		{"get http://h/f --link lo -H Authorization:secret --checksum " + noChecksum, "the request holds credentials, which over plain HTTP"},
+		{"get http://h/f --link lo -H Cookie:a=secret --checksum " + noChecksum, "the request holds credentials, which over plain HTTP"},
+		{"get https://u:secret@h/f --link lo -H Authorization:secret", "exclude each other"},
+		{"get https://h/%1b%5b2J --link lo", unprintable},
+		{"get https://h/%c2%9b2J --link lo", unprintable},
+		{"get https://h/a%0ab --link lo", unprintable},
+		{"get https://h/%00 --link lo", unprintable},
+		{"get https://h/%e2%80%aeb --link lo", unprintable},
+		{"get https://h/%ff --link lo", unprintable},
 		{"version now", "version takes 0 arguments"},
+
+		{"put film", "takes 2 arguments (FILE URL)"},
+		{"put film http://host/x", "is not a URL to upload to"},
+		{"put film https://a:b@host/x", "without credentials"},
+		{"put film https://host/x", "at least one --link is needed"},
+		{"put film https://host/x --link lo --algorithm gb-p", "--algorithm gb-p: it plans downloads alone: allowed are "},
+
+		{"probe --link wifi=lo --run-dir x", "--server is needed: https://HOST:PORT, or the URL of a file"},
+		{"probe --link wifi=lo --server https://h", "--run-dir is needed: a directory for what is measured"},
+		{"probe --link wifi=lo --server http://h --run-dir x", "--server http://h: allowed is https://HOST:PORT or https://HOST/PATH"},
+		{"probe --link wifi=lo --server https://me:secret@h --run-dir x", "--server https://h: allowed is https://HOST:PORT or https://HOST/PATH, without credentials"},
+		{"probe --link wifi=lo --server https://h --run-dir x --time 1ms", "--time 1ms: allowed are times from 1s"},
+		{"probe --link wifi=lo --server https://h --run-dir x --link all=lo", "--link all: a directory is called like it"},
+
+		{"proxy --link lo --listen here", "--listen here: allowed is HOST:PORT"},
+		{"proxy --link lo --listen 0.0.0.0:0", "--listen 0.0.0.0:0: nobody else than this machine may use the proxy"},
+		{"proxy --link lo --listen :8080", "--listen :8080: nobody else"},
+		{"proxy --link lo --listen 127.0.0.1:0 --allow everyone", "--allow everyone: allowed is ADDRESS/BITS"},
+		{"proxy --link lo --streams 0", "--streams 0: allowed are numbers from 1"},
+		{"proxy --link lo --buffer 3kB", "--buffer 3kB: allowed are sizes from 1MiB"},
+		{"proxy --link lo --cap lo=1GB/month", `"1GB/month" is not a size`},
+		{"proxy --link lo http://example.org/", "proxy takes 0 arguments"},
+
+		{"workload", "a workload is needed: player, page"},
+		{"workload film", `there is no workload "film"`},
+		{"workload player", "player takes 1 argument (URL)"},
+		{"workload player https://h/x --rate 1Mbit/s", "--size is needed"},
+		{"workload player https://h/x --size 5MB", `--rate: "" is not a rate`},
+		{"workload player https://h/x --size 5MB --rate 1Mbit/s --high 1MB", "not below --low and --start"},
+		{"workload player https://h/x --size 5MB --rate 1Mbit/s --segment 1MB --segment-duration 2s", "it and --segment exclude each other"},
+		{"workload page https://h/x --size 5MB --objects 1,2", "they have 3 bytes together, the file 5000"},
+		{"workload rounds https://h/x --size 5MB", "--answer is needed"},
+		{"workload paced https://h/x --size 5MB --rate 1bit/s", "a byte"},
+		{"workload paced https://a:b@h/x --size 1MB --rate 1Mbit/s", "without credentials"},
+		{"workload paced https://h/x --size 5MB --rate 1Mbit/s --device no", `there is no network device "no"`},
+		{"workload paced --rate 1Mbit/s --mptcp https://h/x --size 5MB -- proxy", "that do not go through a proxy"},
+		{"workload paced --rate 1Mbit/s https://h/x --size 5MB -- get", `"get" after -- is not`},
+
+		{"completion", "a shell is needed: bash, fish, zsh"},
+		{"completion fly", `there is no script for "fly": allowed are bash, fish, zsh`},
+		{"completion bash x", "bash takes 0 arguments"},
 	} {
 		code, stdout, stderr := run(strings.Fields(test.line)...)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 2 {
 			t.Errorf("multilink %s\nexit code %d, stdout %q, stderr %q\nwant 2 and %q", test.line, code, stdout, stderr, test.want)
 		}
+		if strings.Contains(stderr, "a:b") || strings.Contains(stderr, "secret") {
+			t.Errorf("credentials are shown: %q", stderr)
+		}
+		expectPrintable(t, "stderr", stderr)
 	}
-	if entries, _ := os.ReadDir("."); len(entries) != 0 {
-		t.Errorf("%v is left", entries)
-	}
+	expectAlone(t, ".")
 }
 
 func TestRunDirectoryThatCanNotBeMade(t *testing.T) {
-	code, _, stderr := run("get", "https://h/f", "--link", "lo", "--run-dir", "/dev/null/run")
-	if code != 1 || !strings.HasPrefix(stderr, "multilink: run directory: ") {
-		t.Errorf("exit code %d, stderr %q", code, stderr)
-	}
+	expectFailure(t, 1, "multilink: run directory: ", "get", "https://h/f", "--link", "lo", "--run-dir", "/dev/null/run")
 }
 
 func TestVersion(t *testing.T) {
@@ -428,13 +511,6 @@ func TestVersion(t *testing.T) {
 	code, stdout, _ = run("version", "--json")
 	var fields map[string]string
 	if err := json.Unmarshal([]byte(stdout), &fields); code != 0 || err != nil || fields["version"] == "" || !strings.HasPrefix(fields["go"], "go1.") {
-		t.Errorf("exit code %d, stdout %q", code, stdout)
-	}
-}
-
-func TestHelpHasExamples(t *testing.T) {
-	code, stdout, _ := run("get", "--help")
-	if code != 0 || !strings.Contains(stdout, "Examples:") || !strings.Contains(stdout, "--upper-limit size") {
 		t.Errorf("exit code %d, stdout %q", code, stdout)
 	}
 }

@@ -49,12 +49,8 @@ func TestCompletions(t *testing.T) {
 			t.Errorf("%q: %q is offered, not %q", test.line, got, test.want)
 		}
 	}
-}
-
-func TestCompletionsSayWhatTheyAre(t *testing.T) {
-	_, stdout, _ := run("__complete", "get", "--algorithm", "single")
-	if !strings.Contains(stdout, "single\teverything, on one link\n") {
-		t.Errorf("%q", stdout)
+	if _, stdout, _ := run("__complete", "get", "--algorithm", "single"); !strings.Contains(stdout, "single\teverything, on one link\n") {
+		t.Errorf("the offer does not say what it is: %q", stdout)
 	}
 }
 
@@ -98,9 +94,7 @@ func TestBashCompletes(t *testing.T) {
 	}
 	dir := t.TempDir()
 	_, script, _ := run("completion", "bash")
-	if err := os.WriteFile(filepath.Join(dir, "script"), []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	written(t, filepath.Join(dir, "script"), []byte(script))
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -124,19 +118,6 @@ func TestBashCompletes(t *testing.T) {
 		said, err := bash.Output()
 		if err != nil || strings.TrimSpace(string(said)) != want {
 			t.Errorf("%q: %q is offered (%v), not %q", line, said, err, want)
-		}
-	}
-}
-
-func TestCompletionForAnotherShellIsRefused(t *testing.T) {
-	for arguments, want := range map[string]string{
-		"completion":        "a shell is needed: bash, fish, zsh",
-		"completion fly":    `there is no script for "fly": allowed are bash, fish, zsh`,
-		"completion bash x": "bash takes 0 arguments",
-	} {
-		code, stdout, stderr := run(strings.Fields(arguments)...)
-		if code != exitUsage || stdout != "" || !strings.Contains(stderr, want) {
-			t.Errorf("%s: exit code %d, stdout %q, stderr %q", arguments, code, stdout, stderr)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"os"
-	"strings"
 	"testing"
 )
 
@@ -31,22 +29,12 @@ func TestAWrongConfigurationSaysWhere(t *testing.T) {
 		"link: lo\nmetrics: nowhere":                           "c.yaml:2: metrics: nowhere: allowed is HOST:PORT or unix:PATH",
 		"":                                                     "at least one --link is needed",
 	} {
-		if err := os.WriteFile("c.yaml", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		code, _, stderr := run("proxy", "--config", "c.yaml")
-		if code != 2 || !strings.Contains(stderr, want) {
-			t.Errorf("%q: exit code %d, stderr %q, want %q", text, code, stderr, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			expectFailure(t, 2, want, "proxy", "--config", written(t, "c.yaml", []byte(text)))
+		})
 	}
-	if code, _, stderr := run("proxy", "--config", "none.yaml"); code != 2 || !strings.Contains(stderr, "open none.yaml: ") {
-		t.Errorf("exit code %d, stderr %q", code, stderr)
-	}
+	expectFailure(t, 2, "open none.yaml: ", "proxy", "--config", "none.yaml")
 	// The command line replaces the file.
-	if err := os.WriteFile("c.yaml", []byte("link: lo\nstreams: 0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := run("proxy", "--config", "c.yaml", "--streams", "-1"); code != 2 || !strings.Contains(stderr, "--streams -1: allowed are") {
-		t.Errorf("exit code %d, stderr %q", code, stderr)
-	}
+	written(t, "c.yaml", []byte("link: lo\nstreams: 0"))
+	expectFailure(t, 2, "--streams -1: allowed are", "proxy", "--config", "c.yaml", "--streams", "-1")
 }

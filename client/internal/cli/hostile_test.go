@@ -1,14 +1,8 @@
 package cli
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,40 +11,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-)
 
-// accept starts a server on loopback. It handles each connection in a goroutine, over TLS if config
-// is not nil, and then closes it.
-func accept(t *testing.T, config *tls.Config, handle func(net.Conn)) (address string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			if config != nil {
-				conn = tls.Server(conn, config)
-			}
-			go func() {
-				defer conn.Close()
-				handle(conn)
-			}()
-		}
-	}()
-	return listener.Addr().String()
-}
+	"github.com/linklab/linklab/client/internal/testkit"
+)
 
 // say starts a server that sends the text after the first request of each connection.
 func say(t *testing.T, config *tls.Config, answer string) (address string) {
 	t.Helper()
-	return accept(t, config, func(conn net.Conn) {
+	return testkit.Accept(t, config, func(conn net.Conn) {
 		if _, err := conn.Read(make([]byte, 4096)); err == nil {
 			io.WriteString(conn, answer)
 		}
@@ -60,23 +28,9 @@ func say(t *testing.T, config *tls.Config, answer string) (address string) {
 // otherNames returns a certificate with names that would rename a terminal's window.
 func otherNames(t *testing.T) (config *tls.Config, authority string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		DNSNames: []string{"other.example", "\x1b]0;owned\x07"},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, authority
+	certificate, _ := testkit.Certificate("other.example", "\x1b]0;owned\x07")
+	authority = written(t, filepath.Join(t.TempDir(), "ca.pem"), testkit.PEM(certificate))
+	return &tls.Config{Certificates: []tls.Certificate{certificate}}, authority
 }
 
 // expectPrintable fails if a text could control a terminal.
@@ -95,7 +49,6 @@ func expectPrintable(t *testing.T, what, text string) {
 
 // Text from a server never controls the terminal.
 func TestNobodyElseWritesToTheTerminal(t *testing.T) {
-	checksum := "sha-256=" + strings.Repeat("0", 64)
 	names, authority := otherNames(t)
 	huge := strings.Repeat("x", 200_000) // A header may be 256 KiB.
 	for name, test := range map[string]struct {
@@ -121,7 +74,7 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 				address = "https://localhost" + port
 			}
 			for _, format := range []string{"text", "json"} {
-				code, stdout, stderr := run("get", address, "--checksum", checksum, "--ca-file", authority, "--link", "wifi=lo", "--give-up", "2s",
+				code, stdout, stderr := run("get", address, "--checksum", noChecksum, "--ca-file", authority, "--link", "wifi=lo", "--give-up", "2s",
 					"--run-dir", "run", "--json", "--log-level", "debug", "--log-format", format)
 				if code != 1 || !strings.Contains(stderr, test.want) {
 					t.Errorf("exit code %d, stderr %.500q, want %q", code, stderr, test.want)
@@ -140,16 +93,6 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestANameFromTheURLIsPrintable(t *testing.T) {
-	for _, name := range []string{"%1b%5b2J", "%c2%9b2J", "a%0ab", "%00", "%e2%80%aeb", "%ff"} {
-		code, _, stderr := run("get", "https://127.0.0.1/d/"+name, "--link", "lo")
-		if code != 2 || !strings.Contains(stderr, "in the URL has characters that cannot be printed: give one with --output") {
-			t.Errorf("%s: exit code %d, stderr %q", name, code, stderr)
-		}
-		expectPrintable(t, "stderr", stderr)
 	}
 }
 

@@ -10,15 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/printable"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // words are sequences that control a terminal.
@@ -97,7 +95,7 @@ func TestLinesThatAreLeftOutAreCounted(t *testing.T) {
 // net/http logs it.
 func unasked(t *testing.T, config *tls.Config) (address string) {
 	t.Helper()
-	return accept(t, config, func(conn net.Conn) {
+	return testkit.Accept(t, config, func(conn net.Conn) {
 		from := bufio.NewReader(conn)
 		for {
 			request, err := http.ReadRequest(from)
@@ -121,22 +119,17 @@ func TestHostileWordsThroughEveryCommand(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if err := os.WriteFile("file", []byte("text"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile("config", []byte(`"`+`\e]0;owned\a\u202E`+`": 1`), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			sum := "sha-256=" + strings.Repeat("0", 64)
+			written(t, "file", []byte("text"))
+			written(t, "config", []byte(`"`+`\e]0;owned\a\u202E`+`": 1`))
 			engine := []string{"--link", words + "=lo", "--ca-file", authority, "--give-up", "1s"}
 			for _, arguments := range [][]string{
-				append(engine, "get", address+"/f", "--checksum", sum),
-				append(engine, "get", address+"/f", "--checksum", sum, "-o", words),
-				append(engine, "get", address+"/f", "--checksum", sum, "-o", "-"),
+				append(engine, "get", address+"/f", "--checksum", noChecksum),
+				append(engine, "get", address+"/f", "--checksum", noChecksum, "-o", words),
+				append(engine, "get", address+"/f", "--checksum", noChecksum, "-o", "-"),
 				append(engine, "get", address+"/f", "--checksum", words),
 				append(engine, "get", words),
-				append(engine, "get", address+"/f", "--checksum", sum, "--algorithm", words),
-				append(engine, "get", address+"/f", "--checksum", sum, "--run-dir", filepath.Join("file", words)),
+				append(engine, "get", address+"/f", "--checksum", noChecksum, "--algorithm", words),
+				append(engine, "get", address+"/f", "--checksum", noChecksum, "--run-dir", filepath.Join("file", words)),
 				append(engine, "put", "file", "https://"+of+"/f"),
 				append(engine, "put", words, "https://"+of+"/f"),
 				append(engine, "probe", "--server", "https://"+of+"/f", "--run-dir", "p", "--time", "1s"),
@@ -155,65 +148,5 @@ func TestHostileWordsThroughEveryCommand(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// The same holds for a proxy, whose server may send for as long as it runs.
-func TestHostileWordsThroughTheProxy(t *testing.T) {
-	proxy := asProcess(t, "proxy", "--link", "wifi=lo", "--listen", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json")
-	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stderr.Close()
-	proxy.Stderr = stderr
-	written := func() string {
-		text, err := os.ReadFile(stderr.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	stdout, err := proxy.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
-	greeting, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	by, err := url.Parse(strings.TrimSpace(strings.TrimPrefix(greeting, proxyGreeting)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	through := &http.Transport{Proxy: http.ProxyURL(by)}
-	server := unasked(t, nil)
-	const leftOut = "log lines were left out"
-	for range 50_000 { // A slow machine writes fewer lines in a second than may be written.
-		response, err := (&http.Client{Transport: through}).Get("http://" + server + "/f")
-		if err != nil {
-			t.Fatal(err)
-		}
-		io.Copy(io.Discard, response.Body)
-		response.Body.Close()
-		if strings.Contains(written(), leftOut) {
-			break
-		}
-	}
-	through.CloseIdleConnections()
-	if err := proxy.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := proxy.Wait(); err != nil {
-		t.Error(err)
-	}
-	expectPrintable(t, "the proxy's stderr", written())
-	for _, want := range []string{"Unsolicited response", leftOut} {
-		if !strings.Contains(written(), want) {
-			t.Errorf("%q is not in stderr, which has %d bytes", want, len(written()))
-		}
 	}
 }

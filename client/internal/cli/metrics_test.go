@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -67,23 +66,12 @@ func TestGetServesMetrics(t *testing.T) {
 
 func TestMetricsThatCanNotBeServed(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("taken", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for address, want := range map[string]string{
-		"unix:taken": "metrics: taken exists and is no socket",
-		"nowhere":    "--metrics nowhere: allowed is HOST:PORT or unix:PATH",
-		"1.2.3.4:99": "metrics: listen tcp 1.2.3.4:99: ",
-	} {
-		code, _, stderr := run("get", "https://h/f", "--link", "lo", "--metrics", address)
-		if code == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("--metrics %s: exit code %d, stderr %q, want %q", address, code, stderr, want)
-		}
-	}
-	code, _, stderr := run("get", "https://h/f", "--link", "lo", "--metrics-label", "url=x")
-	if code != 2 || !strings.Contains(stderr, "--metrics-label url=x: allowed is NAME=VALUE with NAME run, scenario or seed") {
-		t.Errorf("exit code %d, stderr %q", code, stderr)
-	}
+	written(t, "taken", nil)
+	get := []string{"get", "https://h/f", "--link", "lo"}
+	expectFailure(t, 1, "metrics: taken exists and is no socket", append(get, "--metrics", "unix:taken")...)
+	expectFailure(t, 1, "metrics: listen tcp 1.2.3.4:99: ", append(get, "--metrics", "1.2.3.4:99")...)
+	expectFailure(t, 2, "--metrics nowhere: allowed is HOST:PORT or unix:PATH", append(get, "--metrics", "nowhere")...)
+	expectFailure(t, 2, "--metrics-label url=x: allowed is NAME=VALUE with NAME run, scenario or seed", append(get, "--metrics-label", "url=x")...)
 }
 
 func TestGetKeepsToLimits(t *testing.T) {

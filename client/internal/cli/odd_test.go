@@ -1,27 +1,21 @@
 package cli
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/racedetector"
-	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // odd starts a server with all habits, at one address for each link under one name. It returns the
@@ -34,19 +28,10 @@ func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, 
 		t.Fatal(err)
 	}
 	t.Cleanup(started.Close)
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: started.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	authority := authorityOf(t, started)
 	links = map[string][]string{}
 	for i, name := range []string{"wifi", "lte"} {
-		conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		go oddserver.Names(conn, [4]byte(net.ParseIP(addresses[i]).To4()))
-		links[name] = []string{"--ca-file", authority, "--link", name + "=lo", "--dns", name + "=" + conn.LocalAddr().String()}
+		links[name] = []string{"--ca-file", authority, "--link", name + "=lo", "--dns", name + "=" + testkit.Names(t, addresses[i])}
 	}
 	_, port, _ := net.SplitHostPort(started.Listener.Addr().String())
 	return "https://example.com:" + port + "/", links
@@ -119,10 +104,10 @@ func TestMirrorsThatDiffer(t *testing.T) {
 	for _, habit := range []string{"etag-by-address", "date-by-address", "file-by-address"} {
 		name := filepath.Join(t.TempDir(), "file")
 		code, stdout, stderr := run(slices.Concat([]string{"get", base + habit + "/file", "-o", name, "--json", "--connections", "1"}, links["wifi"], links["lte"])...)
-		var summary rundir.Summary
-		if err := json.Unmarshal([]byte(stdout), &summary); code != 0 || err != nil {
-			t.Fatalf("%s: exit code %d, %v, stderr %s", habit, code, err, stderr)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d, stderr %s", habit, code, stderr)
 		}
+		summary := summaryOf(t, stdout)
 		if !strings.Contains(stderr, "servers of the file differ: all links use the one that began") {
 			t.Errorf("%s: stderr %s", habit, stderr)
 		}
@@ -146,25 +131,5 @@ func TestAServerThatContradictsItself(t *testing.T) {
 		if code != 0 || strings.Count(stderr, said) != 1 || !strings.Contains(stderr, "the file changed on the server during the download: its ETag") && habit == "etag-by-request" {
 			t.Errorf("%s: exit code %d, stderr %s", habit, code, stderr)
 		}
-	}
-}
-
-// A server that encodes some answers and others not is no reason to wait: which bytes are the file is
-// unknown.
-func TestAServerThatEncodesAtTimes(t *testing.T) {
-	t.Parallel()
-	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("ETag", `"1"`)
-		if asked.Add(1)%2 == 0 {
-			w.Header().Set("Content-Encoding", "gzip")
-		}
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file[:3_000_000]))
-	}))
-	defer server.Close()
-	begun := time.Now()
-	code, _, stderr := run("get", server.URL+"/file.tar", "-o", filepath.Join(t.TempDir(), "file"), "--link", "wifi=lo", "--quiet", "--checksum", "sha-256="+strings.Repeat("0", 64))
-	if took := time.Since(begun); code != 1 || took > 2*time.Second || !strings.Contains(stderr, "the server encodes the file differently in each answer") {
-		t.Errorf("exit code %d after %v, stderr %s", code, took, stderr)
 	}
 }

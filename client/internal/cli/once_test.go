@@ -110,11 +110,7 @@ func TestAServerThatServesOneRequestAtATime(t *testing.T) {
 				defer mu.Unlock()
 				content(w, r)
 			}))
-			name := filepath.Join(t.TempDir(), "copy")
-			exit, _, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "10s", "--link", "wifi=lo", "--link", "lte=lo"}, flags...)...)
-			if got, _ := os.ReadFile(name); exit != 0 || !bytes.Equal(got, file) {
-				t.Errorf("exit code %d, %d of %d bytes, stderr %s", exit, len(got), len(file), stderr)
-			}
+			expectFile(t, append(flags, url, "--quiet", "--give-up", "10s", "--link", "wifi=lo", "--link", "lte=lo")...)
 		})
 	}
 }

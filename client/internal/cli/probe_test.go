@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,16 +10,13 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 )
 
-func summaryIn(t *testing.T, directory string) (s rundir.Summary) {
+func summaryIn(t *testing.T, directory string) rundir.Summary {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(directory, "client.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return summaryOf(t, string(text))
 }
 
 func TestProbeMeasuresEachLinkAndAll(t *testing.T) {
@@ -76,29 +72,7 @@ func TestProbeEndsInTime(t *testing.T) {
 	}
 }
 
-func TestProbeRefuses(t *testing.T) {
+func TestProbeOfAServerThatRefuses(t *testing.T) {
 	url, flags := serve(t, http.NotFoundHandler())
-	flags = append(flags, "probe", "--link", "wifi=lo")
-	tests := []struct {
-		flags []string
-		code  int
-		said  string
-	}{
-		{[]string{"--run-dir", "x"}, 2, "--server is needed: https://HOST:PORT, or the URL of a file"},
-		{[]string{"--server", url}, 2, "--run-dir is needed: a directory for what is measured"},
-		{[]string{"--server", "http://h", "--run-dir", "x"}, 2, "--server http://h: allowed is https://HOST:PORT or https://HOST/PATH"},
-		{[]string{"--server", "https://me:secret@h", "--run-dir", "x"}, 2, "--server https://h: allowed is https://HOST:PORT or https://HOST/PATH, without credentials"},
-		{[]string{"--server", url, "--run-dir", "x", "--time", "1ms"}, 2, "--time 1ms: allowed are times from 1s"},
-		{[]string{"--server", url, "--run-dir", "x", "--link", "all=lo"}, 2, "--link all: a directory is called like it"},
-		{[]string{"--server", url, "--run-dir", t.TempDir()}, 1, "wifi: "},
-	}
-	for _, test := range tests {
-		code, stdout, stderr := run(append(flags, test.flags...)...)
-		if code != test.code || stdout != "" || !strings.Contains(stderr, test.said) {
-			t.Errorf("%q: exit code %d, stdout %q, stderr %q", test.flags, code, stdout, stderr)
-		}
-	}
-	if _, err := os.Stat("x"); err == nil {
-		t.Error("a refused probe left a directory")
-	}
+	expectFailure(t, 1, "wifi: ", append(flags, "probe", "--link", "wifi=lo", "--server", url, "--run-dir", t.TempDir())...)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -56,10 +55,7 @@ func TestPut(t *testing.T) {
 		server := &uploads{asked: map[string]int{}}
 		url, flags := serve(t, server)
 		directory := t.TempDir()
-		name := filepath.Join(directory, "film")
-		if err := os.WriteFile(name, file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		name := written(t, filepath.Join(directory, "film"), file)
 		arguments := append([]string{"put", name, url, "--link", "wifi=lo", "--link", "lte=lo", "--run-dir", directory, "--json"}, flags...)
 		code, stdout, stderr := run(append(arguments, fmt.Sprintf("--ranged=%v", ranged), fmt.Sprintf("--verify=%v", !ranged))...)
 		server.mu.Lock() // The server may still receive a duplicate.
@@ -71,9 +67,8 @@ func TestPut(t *testing.T) {
 		if others := asked["OPTIONS"] + asked["HEAD"]; ranged != (others == 0) {
 			t.Errorf("known %v: the server was asked %v", ranged, asked)
 		}
-		var summary rundir.Summary
-		if err := json.Unmarshal([]byte(stdout), &summary); err != nil || summary.SHA256 == "" || summary.Algorithm != "adaptive" && summary.Algorithm != "alg3" {
-			t.Errorf("%v, %+v", err, summary)
+		if summary := summaryOf(t, stdout); summary.SHA256 == "" || summary.Algorithm != defaultAlgorithm {
+			t.Errorf("%+v", summary)
 		}
 		events, err := os.ReadFile(filepath.Join(directory, "client.jsonl"))
 		for _, kind := range []string{`"event":"start"`, `"event":"request"`, `"event":"end"`, `"event":"done"`} {
@@ -87,10 +82,7 @@ func TestPut(t *testing.T) {
 // If the server has other bytes than the file, that is an error. If the server does not tell, that
 // is noted.
 func TestPutIsNotBelieved(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "film")
-	if err := os.WriteFile(name, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	name := written(t, filepath.Join(t.TempDir(), "film"), file)
 	answering := func(head int, size string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
@@ -120,10 +112,7 @@ func TestPutIsNotBelieved(t *testing.T) {
 
 // A file that changes during the upload is an error, even if its size stays the same.
 func TestPutOfAFileThatChanges(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "film")
-	if err := os.WriteFile(name, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	name := written(t, filepath.Join(t.TempDir(), "film"), file)
 	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		if f, err := os.OpenFile(name, os.O_WRONLY, 0); err == nil {
@@ -134,10 +123,7 @@ func TestPutOfAFileThatChanges(t *testing.T) {
 	}))
 	directory := t.TempDir()
 	code, stdout, stderr := run(append([]string{"put", name, url, "--link", "lo", "--json", "--run-dir", directory}, flags...)...)
-	var summary rundir.Summary
-	if err := json.Unmarshal([]byte(stdout), &summary); err != nil {
-		t.Fatal(err)
-	}
+	summary := summaryOf(t, stdout)
 	const want = "the file changed while it was sent"
 	if code != 1 || !strings.Contains(stderr, want) || summary.Outcome != rundir.Failed || !strings.Contains(summary.Error, want) || summary.SHA256 != "" {
 		t.Errorf("exit code %d, stderr %q, %+v", code, stderr, summary)
@@ -147,26 +133,8 @@ func TestPutOfAFileThatChanges(t *testing.T) {
 	}
 }
 
-func TestPutIsRefused(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "film")
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for want, arguments := range map[string][]string{
-		"takes 2 arguments (FILE URL)":         {name},
-		"is not a URL to upload to":            {name, "http://host/x"},
-		"without credentials":                  {name, "https://a:b@host/x"},
-		"at least one --link is needed":        {name, "https://host/x"},
-		"allowed is a file that is not empt":   {name, "https://host/x", "--link", "lo"},
-		"--algorithm gb-p: it plans downloads": {name, "https://host/x", "--link", "lo", "--algorithm", "gb-p"},
-		"no such file":                         {name + "x", "https://host/x", "--link", "lo"},
-	} {
-		code, _, stderr := run(append([]string{"put"}, arguments...)...)
-		if code == 0 || strings.Count(stderr, "multilink: ") != 1 || !strings.Contains(stderr, want) {
-			t.Errorf("%v: exit code %d, stderr %q", arguments, code, stderr)
-		}
-		if strings.Contains(stderr, "a:b") {
-			t.Errorf("credentials are shown: %q", stderr)
-		}
-	}
+func TestFilesThatAreNotUploaded(t *testing.T) {
+	name := written(t, filepath.Join(t.TempDir(), "film"), nil)
+	expectFailure(t, 1, "allowed is a file that is not empty", "put", name, "https://host/x", "--link", "lo")
+	expectFailure(t, 1, "no such file", "put", name+"x", "https://host/x", "--link", "lo")
 }

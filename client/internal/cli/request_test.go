@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,18 +51,11 @@ func (o *recordedHeaders) expect(t *testing.T, want map[string]string) {
 func TestWhatRequestsHold(t *testing.T) {
 	foreign := &recordedHeaders{next: content}
 	foreignURL, _ := serve(t, foreign)
+	secrets := t.TempDir()
+	fields := written(t, filepath.Join(secrets, "fields"), []byte("X-Token: geheim3\nX-Other: 5\n"))
+	login := written(t, filepath.Join(secrets, "login"), []byte("Authorization: Basic YW5uZWxpZXNlOmdlaGVpbUAh\n"))
 	t.Chdir(t.TempDir())
-	for name, text := range map[string]string{
-		"fields": "X-Token: geheim3\nX-Other: 5\n",
-		"login":  "Authorization: Basic YW5uZWxpZXNlOmdlaGVpbUAh\n",
-	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile("own", file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	written(t, "own", file)
 	var pid int
 	server := &recordedHeaders{}
 	server.next = func(w http.ResponseWriter, r *http.Request) {
@@ -83,8 +76,8 @@ func TestWhatRequestsHold(t *testing.T) {
 	url, flags := serve(t, server)
 	away := strings.TrimSuffix(url, "/dir/file.bin") + "/away"
 	said := []string{
-		"-H", "X-Api-Key: geheim1", "--header=X-Empty;", "-HAccept: application/x", "-H", "@fields", "-A", "browser/1", "-H", "host: other.test:8",
-		"-H", "Cookie: a=geheim2; b=c", "-H", "@login", "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m",
+		"-H", "X-Api-Key: geheim1", "--header=X-Empty;", "-HAccept: application/x", "-H", "@" + fields, "-A", "browser/1", "-H", "host: other.test:8",
+		"-H", "Cookie: a=geheim2; b=c", "-H", "@" + login, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m",
 	}
 	want := map[string]string{
 		"X-Api-Key": "geheim1", "Accept": "application/x", "X-Token": "geheim3", "X-Other": "5", "User-Agent": "browser/1",
@@ -95,7 +88,7 @@ func TestWhatRequestsHold(t *testing.T) {
 		"away":   {"get", away, "-o", "copy", "--run-dir", "run", "--log-level", "debug"},
 		"put":    {"put", "own", url, "--run-dir", "run", "--json"},
 		"probe":  {"probe", "--server", url, "--run-dir", "probes", "--time", "1s"},
-		"failed": {"get", url + "?no", "-o", "copy", "--run-dir", "run", "--checksum", "sha-256=" + strings.Repeat("0", 64)},
+		"failed": {"get", url + "?no", "-o", "copy", "--run-dir", "run", "--checksum", noChecksum},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server.seen, foreign.seen = nil, nil
@@ -117,22 +110,8 @@ func TestWhatRequestsHold(t *testing.T) {
 					"X-Api-Key": "", "X-Token": "", "Cookie": "", "Authorization": "", "Accept": "application/x", "User-Agent": "browser/1",
 				})
 			}
-			if strings.Contains(out.String(), "geheim") {
-				t.Errorf("printed is %q", out.String())
-			}
-			err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-				if err != nil || !entry.Type().IsRegular() || path == "fields" || path == "login" {
-					return err
-				}
-				text, err := os.ReadFile(path)
-				if bytes.Contains(text, []byte("geheim")) || bytes.Contains(text, []byte("YW5uZWxpZXNl")) {
-					t.Errorf("%s holds a secret", path)
-				}
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
+			expectSecret(t, "the output", out.String())
+			expectFilesSecret(t)
 		})
 	}
 }
@@ -146,11 +125,10 @@ func TestRedirectsAreCounted(t *testing.T) {
 		http.Redirect(w, r, r.URL.Path[2:], http.StatusFound)
 	}))
 	url = strings.Replace(url, "/dir/", "/1/1/dir/", 1) // Two redirects.
-	for most, want := range map[string]int{"0": 1, "1": 1, "2": 0} {
-		code, _, stderr := run(append([]string{"get", url, "-o", ownFile(t) + ".copy", "--max-redirs", most, "--link", "lo", "--give-up", "1m"}, flags...)...)
-		if code != want || code == 1 && !strings.Contains(stderr, "redirects more than "+most+" times") {
-			t.Errorf("--max-redirs %s: exit code %d, stderr %q", most, code, stderr)
-		}
+	get := append(flags, url, "--link", "lo", "--give-up", "1m", "--max-redirs")
+	expectFile(t, append(get, "2")...)
+	for _, most := range []string{"0", "1"} {
+		expectFailure(t, 1, "redirects more than "+most+" times", slices.Concat([]string{"get", "-o", ownFile(t) + ".copy"}, get, []string{most})...)
 	}
 }
 
@@ -176,21 +154,19 @@ func TestPartsOfAFile(t *testing.T) {
 			t.Run(name+" "+slice, func(t *testing.T) {
 				t.Parallel()
 				own := ownFile(t) + ".copy"
-				arguments := append([]string{"get", url, "-r", slice, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m", "-o"}, flags...)
-				code, _, stderr := run(append(arguments[:len(arguments)-len(flags)], append([]string{own}, flags...)...)...)
+				arguments := slices.Concat(flags, []string{"get", url, "-r", slice, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m", "-o"})
+				code, _, stderr := run(append(arguments, own)...)
 				if got, err := os.ReadFile(own); code != 0 || err != nil || !bytes.Equal(got, want) {
 					t.Errorf("exit code %d, %d bytes instead of %d, stderr %q", code, len(got), len(want), stderr)
 				}
-				code, stdout, stderr := run(append(arguments[:len(arguments)-len(flags)], append([]string{"-"}, flags...)...)...)
+				code, stdout, stderr := run(append(arguments, "-")...)
 				if code != 0 || stdout != string(want) {
 					t.Errorf("to standard output: exit code %d, %d bytes instead of %d, stderr %q", code, len(stdout), len(want), stderr)
 				}
 			})
 		}
-		code, _, stderr := run(append([]string{"get", url, "-r", "5000000-", "--link", "lo", "-o", ownFile(t) + ".copy"}, flags...)...)
-		if code != 1 || !strings.Contains(stderr, "the range begins behind the end of the file, which has 5000000 bytes") {
-			t.Errorf("behind the end: exit code %d, stderr %q", code, stderr)
-		}
+		expectFailure(t, 1, "the range begins behind the end of the file, which has 5000000 bytes",
+			append(flags, "get", url, "-r", "5000000-", "--link", "lo", "-o", ownFile(t)+".copy")...)
 	}
 }
 
@@ -210,8 +186,7 @@ func TestWhatRequestsMayNotHold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	type wrong struct{ flags, want string }
-	tests := []wrong{
+	tests := []struct{ flags, want string }{
 		{"-H|X: geheim\r\nY: 1", "--header: X holds a line break"}, {"-H|X: geheim\nY: 1", "--header: X holds a line break"},
 		{"-H|X geheim", "--header: allowed is NAME: VALUE"}, {"-H|ge heim: 1", "--header: allowed is NAME: VALUE"},
 		{"-H|Range: bytes=0-1", "--header: Range is what --range is for"}, {"-H|if-range: geheim", "--header: If-Range is set by multilink itself"},
@@ -220,7 +195,7 @@ func TestWhatRequestsMayNotHold(t *testing.T) {
 		{"-H|@none", "--header: open none: no such file"},
 	}
 	if os.Geteuid() == 0 {
-		tests = append(tests, wrong{"-H|@others", "--header: others is not used, because it belongs to another user (12345)"})
+		tests = append(tests, struct{ flags, want string }{"-H|@others", "--header: others is not used, because it belongs to another user (12345)"})
 	}
 	for _, test := range tests {
 		said := append(strings.Split(test.flags, "|"), "--link", "lo", "--give-up", "1s")
@@ -229,20 +204,6 @@ func TestWhatRequestsMayNotHold(t *testing.T) {
 			if code != 2 || !strings.Contains(stderr, test.want) || strings.Contains(stderr, "geheim") || strings.Count(stderr, "\n") != 2 {
 				t.Errorf("%s %q: exit code %d, stderr %q, want %s", command[0], test.flags, code, stderr, test.want)
 			}
-		}
-	}
-	sum := "sha-256=" + strings.Repeat("0", 64)
-	for _, test := range []wrong{
-		{"get|https://h.test/f|-r|5", "--range 5: allowed are one FIRST-LAST"}, {"get|https://h.test/f|-r|0-1,3-4", "--range 0-1,3-4: allowed"},
-		{"get|https://h.test/f|-r|5-4", "--range 5-4: allowed"}, {"get|https://h.test/f|-r|-0", "--range -0: allowed"},
-		{"get|https://h.test/f|--max-redirs|-1", "--max-redirs -1: allowed are numbers from 0"},
-		{"get|http://h.test/f|-H|Authorization: geheim|--checksum|" + sum, "the request holds credentials, which over plain HTTP"},
-		{"get|http://h.test/f|-H|Cookie: a=geheim|--checksum|" + sum, "the request holds credentials, which over plain HTTP"},
-		{"get|https://u:geheim@h.test/f|-H|Authorization: geheim", "exclude each other"},
-	} {
-		code, _, stderr := run(append(strings.Split(test.flags, "|"), "--link", "lo")...)
-		if code != 2 || !strings.Contains(stderr, test.want) || strings.Contains(stderr, "geheim") {
-			t.Errorf("%q: exit code %d, stderr %q, want %s", test.flags, code, stderr, test.want)
 		}
 	}
 }

@@ -18,9 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // modified is the date of the tests' file.
@@ -64,7 +63,7 @@ func (b slowBody) Write(p []byte) (int, error) {
 // The successor of an expired signed URL continues the part if the checksum is known, even after
 // SIGKILL. Else the part is refused.
 func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
-	checksum := fmt.Sprintf("--checksum=sha-256=%x", sha256.Sum256(file))
+	verified := []string{"--checksum", checksum}
 	for name, test := range map[string]struct {
 		etag   string
 		date   time.Time
@@ -72,8 +71,8 @@ func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 		signal os.Signal
 	}{
 		"ETag":     {`"1"`, modified, nil, syscall.SIGINT},
-		"killed":   {"", time.Time{}, []string{checksum}, syscall.SIGKILL},
-		"checksum": {"", time.Time{}, []string{checksum}, syscall.SIGINT},
+		"killed":   {"", time.Time{}, verified, syscall.SIGKILL},
+		"checksum": {"", time.Time{}, verified, syscall.SIGINT},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +98,7 @@ func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A checkpoint follows after 5 s.
-			eventually.Is(t, "bytes are in the part", func() bool { return provenBytes(t, name+".part") > 0 })
+			testkit.Eventually(t, "bytes are in the part", func() bool { return provenBytes(t, name+".part") > 0 })
 			if err := first.Process.Signal(test.signal); err != nil {
 				t.Fatal(err)
 			}
@@ -119,11 +118,7 @@ func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 			if got, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(got, file) {
 				t.Fatalf("exit code %d, stderr %q, %d bytes", code, stderr, len(got))
 			}
-			var summary rundir.Summary
-			if err := json.Unmarshal([]byte(stdout), &summary); err != nil {
-				t.Fatal(err)
-			}
-			if summary.Resumed < quantity.Bytes(left) {
+			if summary := summaryOf(t, stdout); summary.Resumed < quantity.Bytes(left) {
 				t.Errorf("%d bytes were resumed of %d", summary.Resumed, left)
 			}
 		})
@@ -182,7 +177,6 @@ func partly(refuse *atomic.Bool) http.HandlerFunc {
 // With one link, a captive portal is reported, and the part stays unchanged after any number of
 // calls.
 func TestAPortalLeavesThePartAlone(t *testing.T) {
-	checksum := fmt.Sprintf("sha-256=%x", sha256.Sum256(file))
 	for name, test := range map[string]struct {
 		answer http.HandlerFunc
 		want   string
@@ -298,7 +292,7 @@ func TestAPortalNeverShrinksThePart(t *testing.T) {
 		t.Cleanup(server.Close)
 		output := filepath.Join(t.TempDir(), "copy")
 		arguments := []string{"get", server.URL + "/file.bin", "--link", "wifi=lo", "--link", "lte=lo", "-o", output,
-			"--connections", "1", "--checksum", fmt.Sprintf("sha-256=%x", sha256.Sum256(file))}
+			"--connections", "1", "--checksum", checksum}
 		before := int64(0)
 		for call := range 10 {
 			mu.Lock()

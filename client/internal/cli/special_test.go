@@ -2,8 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/linklab/linklab/client/internal/rundir"
 )
 
 // fifo makes a named pipe.
@@ -73,10 +69,10 @@ func TestGetWritesInOrder(t *testing.T) {
 	for name, handler := range servers {
 		url, flags := serve(t, handler)
 		get := append([]string{"get", url, "--link", "wifi=lo", "--link", "lte=lo", "--log-level", "error"}, flags...)
-		sum := fmt.Sprintf("%x", sha256.Sum256(file))
+		sum := strings.TrimPrefix(checksum, "sha-256=")
 		t.Run(name+", standard output", func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			code, stdout, stderr := run(append(get, "-o", "-", "--checksum", "sha-256="+sum)...)
+			code, stdout, stderr := run(append(get, "-o", "-", "--checksum", checksum)...)
 			if code != 0 || stdout != string(file) || !strings.Contains(stderr, "-: 5000000 bytes in ") {
 				t.Errorf("exit code %d, %d bytes, stderr %q", code, len(stdout), stderr)
 			}
@@ -134,7 +130,7 @@ func TestGetWritesInOrder(t *testing.T) {
 // A wrong checksum is found after the output was written, and reported.
 func TestAWrongChecksumOfWhatIsWrittenInOrder(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
-	code, stdout, stderr := run(append(flags, "get", url, "--link", "lo", "-o", "-", "--checksum", "sha-256="+strings.Repeat("0", 64))...)
+	code, stdout, stderr := run(append(flags, "get", url, "--link", "lo", "-o", "-", "--checksum", noChecksum)...)
 	if code != 1 || stdout != string(file) || !strings.Contains(stderr, "; all of it is written to standard output already\n") {
 		t.Errorf("exit code %d, %d bytes, stderr %q", code, len(stdout), stderr)
 	}
@@ -318,11 +314,8 @@ func TestStandardOutputWithALinkThatFails(t *testing.T) {
 	if err != nil || !bytes.Equal(stdout, file) {
 		t.Fatalf("error %v, %d bytes, stderr %q", err, len(stdout), stderr.String())
 	}
-	var summary rundir.Summary
 	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
-		t.Fatalf("%v: %q", err, stderr.String())
-	}
+	summary := summaryOf(t, lines[len(lines)-1])
 	// Each connection may be in the middle of a read at the cap.
 	if brought := summary.Links["lte"].Bytes; brought > 600_000 || summary.Links["wifi"].Bytes < 4_000_000 {
 		t.Errorf("the link with a cap brought %d bytes, the other one %d", brought, summary.Links["wifi"].Bytes)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // bothWays answers GET and accepts PUT.
@@ -43,19 +45,13 @@ func TestEveryCommandReachesTLS12(t *testing.T) {
 			defer got.Close()
 			url, flags := serveTLS(t, bothWays(got), true, &tls.Config{MaxVersion: tls.VersionTLS12, NextProtos: protocols})
 			flags = append(flags, "--link", "wifi=lo", "--link", "lte=lo")
-			own := filepath.Join(t.TempDir(), "own")
-			if err := os.WriteFile(own, file, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			own := written(t, filepath.Join(t.TempDir(), "own"), file)
 			algorithms := []string{"adaptive"}
 			if protocols[0] == "h2" { // Published algorithms use only HTTP/2.
 				algorithms = append(algorithms, "alg3")
 			}
 			for _, algorithm := range algorithms {
-				code, _, stderr := run(append([]string{"get", url, "-o", own + ".copy", "--algorithm", algorithm}, flags...)...)
-				if copied, err := os.ReadFile(own + ".copy"); code != 0 || err != nil || !bytes.Equal(copied, file) {
-					t.Errorf("get by %s: exit code %d, stderr %q", algorithm, code, stderr)
-				}
+				expectFile(t, append(flags, url, "--algorithm", algorithm)...)
 			}
 			code, _, stderr := run(append([]string{"put", own, url}, flags...)...)
 			if sent, err := os.ReadFile(got.Name()); code != 0 || err != nil || !bytes.Equal(sent, file) {
@@ -100,15 +96,9 @@ func TestHTTP2WithAForbiddenCipher(t *testing.T) {
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
 	url := "https://" + listener.Addr().String() + "/f"
-	name := filepath.Join(t.TempDir(), "copy")
-	code, _, stderr := run(append([]string{"get", url, "-o", name, "--link", "lo", "--give-up", "1m"}, flags...)...)
-	if copied, err := os.ReadFile(name); code != 0 || err != nil || !bytes.Equal(copied, file) {
-		t.Errorf("exit code %d, stderr %q", code, stderr)
-	}
-	code, _, stderr = run(append([]string{"get", url, "-o", name, "--link", "lo", "--algorithm", "alg3"}, flags...)...)
-	if want := "the server chose HTTP/2 with TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"; code != 1 || !strings.Contains(stderr, want) {
-		t.Errorf("exit code %d, stderr %q, want %q", code, stderr, want)
-	}
+	flags = append(flags, url, "--link", "lo")
+	expectFile(t, append(flags, "--give-up", "1m")...)
+	expectFailure(t, 1, "the server chose HTTP/2 with TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", append([]string{"get", "-o", ownFile(t) + ".copy", "--algorithm", "alg3"}, flags...)...)
 }
 
 // If no other connection would help, get and put end at once.
@@ -184,44 +174,29 @@ func TestAHelloThatIsTooLong(t *testing.T) {
 		"silent":  func(c *net.TCPConn) { io.Copy(io.Discard, c) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			box, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer box.Close()
-			go func() {
-				for {
-					conn, err := box.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						defer conn.Close()
-						said := make([]byte, 1400)
-						n, err := io.ReadAtLeast(conn, said, 100)
-						if length := 5 + int(said[3])<<8 + int(said[4]); err != nil || length > 1300 {
-							refuse(conn.(*net.TCPConn))
-							return
-						}
-						to, err := net.Dial("tcp", server)
-						if err != nil {
-							return
-						}
-						defer to.Close()
-						to.Write(said[:n])
-						go func() { io.Copy(to, conn); to.Close() }()
-						io.Copy(conn, to)
-					}()
+			box := testkit.Accept(t, nil, func(conn net.Conn) {
+				said := make([]byte, 1400)
+				n, err := io.ReadAtLeast(conn, said, 100)
+				if length := 5 + int(said[3])<<8 + int(said[4]); err != nil || length > 1300 {
+					refuse(conn.(*net.TCPConn))
+					return
 				}
-			}()
-			own := filepath.Join(t.TempDir(), "copy")
+				to, err := net.Dial("tcp", server)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				to.Write(said[:n])
+				go func() { io.Copy(to, conn); to.Close() }()
+				io.Copy(conn, to)
+			})
 			began := time.Now()
-			code, _, stderr := run(append([]string{"get", "https://" + box.Addr().String() + "/f", "-o", own, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "20s"}, flags...)...)
-			if copied, err := os.ReadFile(own); code != 0 || err != nil || !bytes.Equal(copied, file) || time.Since(began) > 15*time.Second {
-				t.Errorf("exit code %d after %v, stderr %q", code, time.Since(began), stderr)
+			expectFile(t, append(flags, "https://"+box+"/f", "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "20s")...)
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("it took %v", took)
 			}
 			proxy := startProxy(t, append(flags, "--link", "wifi=lo")...)
-			response, err := http.Get("http://" + proxy + "/https://" + box.Addr().String() + "/f")
+			response, err := http.Get("http://" + proxy + "/https://" + box + "/f")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +244,5 @@ func TestLegacyTLS(t *testing.T) {
 			}
 		})
 	}
-	if code, _, stderr := run("get", "https://127.0.0.1/f", "--link", "lo", "--tls-legacy", "--min-tls-version", "1.3"); code != 2 || !strings.Contains(stderr, "--min-tls-version 1.3 excludes it") {
-		t.Errorf("exit code %d, stderr %q", code, stderr)
-	}
+	expectFailure(t, 2, "--min-tls-version 1.3 excludes it", "get", "https://127.0.0.1/f", "--link", "lo", "--tls-legacy", "--min-tls-version", "1.3")
 }

@@ -43,11 +43,7 @@ func TestURLsAsPeopleWriteThem(t *testing.T) {
 			root := strings.TrimSuffix(url, "/dir/file.bin")
 			proxy := startProxy(t, append(flags, "--link", "wifi=lo", "--link", "lte=lo")...)
 			for _, path := range []string{"/moved", "/dir/ä b.bin?name=x y&n=ü&done=%20%C3%BC+", want} {
-				copied := filepath.Join(t.TempDir(), "copy")
-				code, _, stderr := run(append([]string{"get", root + path, "-o", copied, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m"}, flags...)...)
-				if got, err := os.ReadFile(copied); code != 0 || err != nil || !bytes.Equal(got, file) {
-					t.Errorf("%s: exit code %d, stderr %q", path, code, stderr)
-				}
+				expectFile(t, append(flags, root+path, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m")...)
 				response, err := http.Get("http://" + proxy + "/" + strings.ReplaceAll(root+path, " ", "%20"))
 				if err != nil {
 					t.Fatal(err)
@@ -122,9 +118,7 @@ func TestTheServerNamesTheFile(t *testing.T) {
 				content(w, r)
 			}))
 			t.Chdir(t.TempDir())
-			if err := os.WriteFile("taken", []byte("mine"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			written(t, "taken", []byte("mine"))
 			url = strings.Replace(url, "/dir/file.bin", test.path, 1)
 			code, stdout, stderr := run(append([]string{"get", url, "-OJ", "--link", "wifi=lo", "--link", "lte=lo"}, flags...)...)
 			want := []string{"taken"}

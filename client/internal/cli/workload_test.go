@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,8 +11,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/rundir"
 )
-
-var checksum = fmt.Sprintf("sha-256=%x", sha256.Sum256(file))
 
 // built returns the program, which a workload starts as its proxy.
 func built(t *testing.T) string {
@@ -65,30 +61,5 @@ func TestAWorkloadThatFailsSaysSoOnceAndEndsItsProxy(t *testing.T) {
 	var result rundir.Workload
 	if err != nil || json.Unmarshal(text, &result) != nil || result.Outcome != rundir.Failed || result.Error == "" {
 		t.Errorf("%v: %s", err, text)
-	}
-}
-
-func TestAWorkloadIsRefused(t *testing.T) {
-	common := []string{"https://host/x", "--size", "5MB"}
-	for want, arguments := range map[string][]string{
-		"a workload is needed: player, page":        {},
-		`there is no workload "film"`:               {"film"},
-		"player takes 1 argument (URL)":             {"player"},
-		"--size is needed":                          {"player", "https://host/x", "--rate", "1Mbit/s"},
-		`--rate: "" is not a rate`:                  append([]string{"player"}, common...),
-		"not below --low and --start":               append([]string{"player", "--rate", "1Mbit/s", "--high", "1MB"}, common...),
-		"it and --segment exclude each other":       append([]string{"player", "--rate", "1Mbit/s", "--segment", "1MB", "--segment-duration", "2s"}, common...),
-		"they have 3 bytes together, the file 5000": append([]string{"page", "--objects", "1,2"}, common...),
-		"--answer is needed":                        append([]string{"rounds"}, common...),
-		"a byte":                                    append([]string{"paced", "--rate", "1bit/s"}, common...),
-		"without credentials":                       {"paced", "https://a:b@host/x", "--size", "1MB", "--rate", "1Mbit/s"},
-		"there is no network device \"no\"":         append([]string{"paced", "--rate", "1Mbit/s", "--device", "no"}, common...),
-		"that do not go through a proxy":            append(append([]string{"paced", "--rate", "1Mbit/s", "--mptcp"}, common...), "--", "proxy"),
-		`"get" after -- is not`:                     append(append([]string{"paced", "--rate", "1Mbit/s"}, common...), "--", "get"),
-	} {
-		code, _, stderr := run(append([]string{"workload"}, arguments...)...)
-		if code != 2 || !strings.Contains(stderr, want) || strings.Contains(stderr, "a:b") {
-			t.Errorf("%v: exit code %d, stderr %q, want %q", arguments, code, stderr, want)
-		}
 	}
 }

@@ -1,13 +1,8 @@
 package download
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"math/big"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -19,6 +14,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -236,16 +232,7 @@ func TestAFileThatIsCalledAPage(t *testing.T) {
 // A captive portal cannot prove by TLS that it is the server: its link is left for
 // later, too.
 func TestAPortalWithACertificateOfItsOwn(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"portal.example"}, NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	own, _ := testkit.Certificate("portal.example")
 	for _, portal := range []string{"wifi", "lte"} {
 		for _, etag := range []string{"", theETag} {
 			t.Run(fmt.Sprintf("%s, part %v", portal, etag != ""), func(t *testing.T) {

@@ -2,15 +2,10 @@ package download
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	stdlog "log"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +14,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // simLink is a link in memory and fake time: a queue that empties at a rate,
@@ -460,26 +456,4 @@ func refusing(s link.Socket) (link.Socket, error) {
 
 // certificate is that of the hosts "server" and "mirror", valid in the fake year 2000, and
 // authority is its own issuer.
-var certificate, authority = func() (tls.Certificate, *x509.CertPool) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		DNSNames:     []string{"server", "mirror"},
-		NotBefore:    time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC),
-		NotAfter:     time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		panic(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
-}()
+var certificate, authority = testkit.Certificate("server", "mirror")

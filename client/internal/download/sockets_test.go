@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -94,11 +94,7 @@ func TestALongHandshakeTakesNoFurtherSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &gate{Listener: listener, quick: mostSessions - 1, wait: 4 * time.Second}
-	names, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go oddserver.Names(names, [4]byte{127, 0, 0, 2})
+	names := netip.MustParseAddrPort(testkit.Names(t, "127.0.0.2"))
 	handler := ranged(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		content(&slowBody{w}, r)
@@ -108,11 +104,10 @@ func TestALongHandshakeTakesNoFurtherSocket(t *testing.T) {
 	running.Go(func() { server.ServeTLS(g, "", "") })
 	defer func() {
 		server.Close()
-		names.Close()
 		running.Wait()
 	}()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	dialer := link.Dialer{Device: "lo", NameServers: []netip.AddrPort{names.LocalAddr().(*net.UDPAddr).AddrPort()}, Memory: new(link.Memory)}
+	dialer := link.Dialer{Device: "lo", NameServers: []netip.AddrPort{names}, Memory: new(link.Memory)}
 	far := func(ctx context.Context, address string) (link.Socket, error) {
 		socket, err := dialer.Dial(ctx, address)
 		if err != nil {

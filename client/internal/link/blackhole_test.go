@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/cabletest"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // echo serves TLS with a handshake longer than a segment, and echoes what it receives.
 func echo(t *testing.T, listener net.Listener) {
-	config := &tls.Config{Certificates: []tls.Certificate{cabletest.LongCertificate(t)}}
+	config := &tls.Config{Certificates: []tls.Certificate{testkit.LongCertificate()}}
 	var running sync.WaitGroup
 	ctx, end := context.WithCancel(context.Background())
 	running.Go(func() {
@@ -67,15 +67,15 @@ func TestAPathMTUBlackHoleIsAvoided(t *testing.T) { goAround(t, true) }
 func TestAPathMTUBlackHoleOnTheWayOutIsAvoided(t *testing.T) { goAround(t, false) }
 
 func goAround(t *testing.T, towards bool) {
-	if cabletest.Again(t) {
+	if testkit.Again(t) {
 		return
 	}
-	v4, v6 := cabletest.Lay(t, towards)
+	v4, v6 := testkit.Lay(t, towards)
 	echo(t, v4)
 	echo(t, v6)
 	for took := time.Hour; took > attemptDelay/5; { // The bridges learn the addresses.
 		start := time.Now()
-		conn, err := net.DialTimeout("tcp", "["+cabletest.Far6+"]:443", time.Second)
+		conn, err := net.DialTimeout("tcp", "["+testkit.Far6+"]:443", time.Second)
 		if took = time.Since(start); err == nil {
 			conn.Close()
 		} else {
@@ -83,8 +83,8 @@ func goAround(t *testing.T, towards bool) {
 			took = time.Hour
 		}
 	}
-	both := serve(t, "127.0.0.1", zone{a: []string{cabletest.Far4}, aaaa: []string{cabletest.Far6}, ttl: 60})
-	only6 := serve(t, "127.0.0.1", zone{aaaa: []string{cabletest.Far6}, ttl: 60})
+	both := serve(t, "127.0.0.1", zone{a: []string{testkit.Far4}, aaaa: []string{testkit.Far6}, ttl: 60})
+	only6 := serve(t, "127.0.0.1", zone{aaaa: []string{testkit.Far6}, ttl: 60})
 	of := func(s *nameServerOf) Dialer {
 		return Dialer{Device: "near", NameServers: []netip.AddrPort{s.address}, Memory: new(Memory)}
 	}
@@ -101,7 +101,7 @@ func goAround(t *testing.T, towards bool) {
 	d := of(both)
 	look("two families", d, host+":443", IPv4, 3*leastSilence)
 	look("two families, again", d, host+":443", IPv4, leastSilence)
-	look("a hole that is known", d, "["+cabletest.Far6+"]:443", IPv6, leastSilence)
+	look("a hole that is known", d, "["+testkit.Far6+"]:443", IPv6, leastSilence)
 	d = of(both)
 	d.Family = IPv4
 	look("the family without a hole", d, host+":443", IPv4, leastSilence)
@@ -113,11 +113,11 @@ func goAround(t *testing.T, towards bool) {
 	d = of(only6)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	if _, err := exchangeOver(ctx, d, "["+cabletest.Far6+"]:443"); err == nil {
+	if _, err := exchangeOver(ctx, d, "["+testkit.Far6+"]:443"); err == nil {
 		t.Error("there is no hole")
 	}
-	look("an address, again", d, "["+cabletest.Far6+"]:443", IPv6, leastSilence)
-	if d.Memory.Moved(); d.Memory.way(netip.MustParseAddr(cabletest.Far6), "443").small {
+	look("an address, again", d, "["+testkit.Far6+"]:443", IPv6, leastSilence)
+	if d.Memory.Moved(); d.Memory.way(netip.MustParseAddr(testkit.Far6), "443").small {
 		t.Error("the hole is remembered in another network")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/block"
-	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,14 +42,20 @@ func pair(t *testing.T) (*Conn, *net.TCPConn) {
 	return socket.(*Conn), server.(*net.TCPConn)
 }
 
+// send writes to either end of a connection.
+func send(t *testing.T, to net.Conn, p []byte) {
+	t.Helper()
+	if _, err := to.Write(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // With delayed acknowledgements TCP_QUICKACK is not set.
 func TestFewAcksAreSent(t *testing.T) {
 	for _, few := range []bool{false, true} {
 		c, server := pair(t)
 		c.reader.fewAcks = few
-		if _, err := server.Write(noise(100_000)); err != nil {
-			t.Fatal(err)
-		}
+		send(t, server, noise(100_000))
 		if _, err := c.Read(make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
@@ -116,9 +122,7 @@ func TestBytesArriveInOrder(t *testing.T) {
 // A connection that waits for bytes holds no block.
 func TestMemoryIsHeldWhileDataAreUnread(t *testing.T) {
 	c, server := pair(t)
-	if _, err := server.Write(noise(1000)); err != nil {
-		t.Fatal(err)
-	}
+	send(t, server, noise(1000))
 	p := make([]byte, 600)
 	if n, err := c.Read(p); n != 600 || err != nil || c.reader.block == nil {
 		t.Fatalf("read %d bytes, %v, block %p, want 600 and a block with the rest", n, err, c.reader.block)
@@ -158,9 +162,7 @@ func readable(c *Conn) <-chan int {
 func flow(t *testing.T, c *Conn, server net.Conn) {
 	t.Helper()
 	c.Await(1<<30, 1<<30)
-	if _, err := server.Write([]byte("first")); err != nil {
-		t.Fatal(err)
-	}
+	send(t, server, []byte("first"))
 	if n := <-readable(c); n != 5 {
 		t.Fatalf("the first read returned %d bytes, want 5", n)
 	}
@@ -171,9 +173,7 @@ func TestBatchEndsTheWait(t *testing.T) {
 	flow(t, c, server)
 	done := readable(c)
 	for range 2 {
-		if _, err := server.Write(make([]byte, maxBatch/2)); err != nil {
-			t.Fatal(err)
-		}
+		send(t, server, make([]byte, maxBatch/2))
 	}
 	if n := <-done; n < maxBatch/2 {
 		t.Errorf("a read returned %d bytes of a batch of %d", n, maxBatch)
@@ -185,9 +185,7 @@ func TestPatienceEndsTheWait(t *testing.T) {
 	c, server := pair(t)
 	flow(t, c, server)
 	for range 3 {
-		if _, err := server.Write([]byte("little")); err != nil {
-			t.Fatal(err)
-		}
+		send(t, server, []byte("little"))
 		select {
 		case n := <-readable(c):
 			if n != 6 {
@@ -209,10 +207,8 @@ func TestFlowThatStopsAndGoesOn(t *testing.T) {
 		defer c.reader.mu.Unlock()
 		return c.reader.mark
 	}
-	eventually.Is(t, "there is no low-water mark while nothing comes", func() bool { return marked() == 0 })
-	if _, err := server.Write([]byte("again")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Eventually(t, "there is no low-water mark while nothing comes", func() bool { return marked() == 0 })
+	send(t, server, []byte("again"))
 	if n := <-done; n != 5 {
 		t.Errorf("a read returned %d bytes, want 5", n)
 	}
@@ -226,16 +222,12 @@ func TestEndOfRequestsEndsTheWait(t *testing.T) {
 	c, server := pair(t)
 	flow(t, c, server)
 	done := readable(c)
-	if _, err := server.Write([]byte("last")); err != nil {
-		t.Fatal(err)
-	}
+	send(t, server, []byte("last"))
 	c.Await(4, 4)
 	if n := <-done; n != 4 {
 		t.Errorf("a read returned %d bytes, want 4", n)
 	}
-	if _, err := server.Write([]byte("more")); err != nil {
-		t.Fatal(err)
-	}
+	send(t, server, []byte("more"))
 	if n := <-readable(c); n != 4 {
 		t.Errorf("a read returned %d bytes, want 4", n)
 	}
@@ -263,9 +255,7 @@ func TestCloseEndsTheWait(t *testing.T) {
 func TestServerEndsWhileBatching(t *testing.T) {
 	c, server := pair(t)
 	flow(t, c, server)
-	if _, err := server.Write([]byte("last")); err != nil {
-		t.Fatal(err)
-	}
+	send(t, server, []byte("last"))
 	server.Close()
 	got, err := io.ReadAll(c)
 	if string(got) != "last" || err != nil {
@@ -299,9 +289,7 @@ func TestRoundTripIsMeasured(t *testing.T) {
 	go io.Copy(server, server)
 	deadline := time.Now().Add(time.Minute)
 	for {
-		if _, err := c.Write(make([]byte, 1000)); err != nil {
-			t.Fatal(err)
-		}
+		send(t, c, make([]byte, 1000))
 		if _, err := c.Read(make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
@@ -325,33 +313,23 @@ func TestRoundTripIsMeasured(t *testing.T) {
 	}
 }
 
-// The other end's kernel acknowledges, not its program.
-func TestAcknowledged(t *testing.T) {
+// The other end's kernel answers, not its program.
+func TestAnswered(t *testing.T) {
 	c, server := pair(t)
-	before, _, err := c.Acknowledged()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Write(make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
-	eventually.Is(t, "what was sent is acknowledged", func() bool {
-		bytes, all, err := c.Acknowledged()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return bytes == before+1000 && all
+	send(t, c, []byte("heard"))
+	testkit.Eventually(t, "what was sent is acknowledged", func() bool {
+		_, all, err := c.Answered()
+		return all && err == nil
 	})
 	deafen(t, server)
-	if _, err := c.Write([]byte("lost")); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(100 * time.Millisecond) // An acknowledgement would be here by then.
-	if bytes, all, err := c.Acknowledged(); bytes != before+1000 || all || err != nil {
-		t.Errorf("%d bytes are acknowledged, all %v, %v, though the last were lost", bytes-before, all, err)
+	send(t, c, []byte("lost"))
+	const wait = 100 * time.Millisecond // An acknowledgement would be here by then.
+	time.Sleep(wait)
+	if ago, all, err := c.Answered(); all || ago < wait || err != nil {
+		t.Errorf("all is acknowledged: %v, the last time %v ago, %v, though the last bytes were lost", all, ago, err)
 	}
 	c.Close()
-	if _, _, err := c.Acknowledged(); err == nil {
+	if _, _, err := c.Answered(); err == nil {
 		t.Error("a closed connection tells what is acknowledged")
 	}
 }
@@ -363,10 +341,8 @@ func TestTheRoundTripOfWhatWasSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Write(make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
-	eventually.Is(t, "the round trip is measured", func() bool {
+	send(t, c, make([]byte, 1000))
+	testkit.Eventually(t, "the round trip is measured", func() bool {
 		rtt, err := c.RoundTrip()
 		if err != nil {
 			t.Fatal(err)
@@ -384,9 +360,7 @@ func TestFillSegments(t *testing.T) {
 		}
 		deafen(t, server) // What is sent stays in flight.
 		for range 2 {
-			if _, err := c.Write([]byte("small")); err != nil {
-				t.Fatal(err)
-			}
+			send(t, c, []byte("small"))
 		}
 		info, err := c.wires.now.Load().info()
 		if err != nil {
@@ -404,9 +378,7 @@ func TestDiscardUnsent(t *testing.T) {
 	if err := c.DiscardUnsent(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	send(t, c, []byte("x"))
 	c.Close()
 	if err := server.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -433,13 +405,7 @@ func deafen(t *testing.T, conn *net.TCPConn) {
 }
 
 func TestDialIsBoundToTheDevice(t *testing.T) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-
+	port := listening(t, "127.0.0.1")
 	socket, err := Dialer{Device: "lo"}.Dial(t.Context(), "localhost:"+port)
 	if err != nil {
 		t.Fatalf("a host name through lo: %v", err)
@@ -472,9 +438,7 @@ func TestCloseWriteLeavesTheAnswer(t *testing.T) {
 		io.Copy(server, server)
 		server.CloseWrite()
 	}()
-	if _, err := c.Write([]byte("question")); err != nil {
-		t.Fatal(err)
-	}
+	send(t, c, []byte("question"))
 	if err := c.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}

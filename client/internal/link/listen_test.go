@@ -1,6 +1,7 @@
 package link
 
 import (
+	"net"
 	"net/netip"
 	"strconv"
 	"testing"
@@ -36,4 +37,16 @@ func fullListener(t *testing.T, address, port string) string {
 		_ = unix.Connect(filler, at) // The kernel continues to connect.
 	}
 	return address
+}
+
+// listening returns a port of TCP at which somebody listens until the end of the test.
+func listening(t *testing.T, address string) (port string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", address+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	_, port, _ = net.SplitHostPort(listener.Addr().String())
+	return port
 }

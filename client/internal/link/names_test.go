@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/linklab/linklab/client/internal/eventually"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // asking returns names that asks these servers.
@@ -153,7 +153,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	// left out for a while.
 	learn := func(want string) {
 		t.Helper()
-		eventually.Is(t, "both families are answered in time, with "+want, func() bool {
+		testkit.Eventually(t, "both families are answered in time, with "+want, func() bool {
 			n.expire() // As if the TTL had passed.
 			found, _, err := lookup(t, n)
 			return err == nil && len(found) == 2 && strings.Contains(fmt.Sprint(found), want)
@@ -260,12 +260,7 @@ func TestLocalhostIsNotAskedFor(t *testing.T) {
 // Only addresses of the chosen family are queried and used.
 func TestOneFamily(t *testing.T) {
 	s := serve(t, "127.0.0.1", zone{a: []string{"127.0.0.1"}, aaaa: []string{"::1"}, ttl: 60})
-	listener, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	port := listening(t, "")
 	for family, want := range map[string]string{IPv4: "127.0.0.1", IPv6: "::1"} {
 		before := s.asked.Load()
 		d := Dialer{Device: "lo", NameServers: []netip.AddrPort{s.address}, Family: family}
@@ -294,12 +289,7 @@ func TestOneFamily(t *testing.T) {
 // If the first of several addresses does not answer, the next one is tried in parallel. The
 // one that worked comes first from then on.
 func TestAddressesAreTriedInTurn(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	port := listening(t, "127.0.0.1")
 	// The first address does not answer: its queue is full.
 	full := fullListener(t, "127.0.0.9", port)
 	s := serve(t, "127.0.0.1", zone{a: []string{full, "127.0.0.8", "127.0.0.1"}, ttl: 60})

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/cabletest"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestPacketsGoByTheDeviceAlone(t *testing.T) {
@@ -49,7 +49,7 @@ func TestPacketsGoByTheDeviceAlone(t *testing.T) {
 
 // A name may have an address of a family that the link has not, but another link.
 func TestPacketsGoToAnAddressOfTheLink(t *testing.T) {
-	if cabletest.Again(t) {
+	if testkit.Again(t) {
 		return
 	}
 	for _, words := range []string{

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/eventually"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // mute accepts connections and never answers. open is how many the other end has not closed.
@@ -86,7 +86,7 @@ func TestATriedConnectionNeedsRoom(t *testing.T) {
 			for range test.later {
 				dial()
 			}
-			eventually.Is(t, "as many connections are open as there is room for", func() bool { return server.open.Load() == test.want })
+			testkit.Eventually(t, "as many connections are open as there is room for", func() bool { return server.open.Load() == test.want })
 			if most := server.most.Load(); most > test.want+test.later {
 				t.Errorf("%d connections were open at a time, want at most %d", most, test.want)
 			}
@@ -94,7 +94,7 @@ func TestATriedConnectionNeedsRoom(t *testing.T) {
 				conn.Close()
 				conn.Close() // It counts once.
 			}
-			eventually.Is(t, "all are closed and counted", func() bool {
+			testkit.Eventually(t, "all are closed and counted", func() bool {
 				room.mu.Lock()
 				defer room.mu.Unlock()
 				return server.open.Load() == 0 && room.open == 0 && len(room.trying) == 0

@@ -75,16 +75,6 @@ func (c *Conn) RoundTrip() (RoundTrip, error) {
 	}, nil
 }
 
-// Acknowledged returns how many bytes the other end's kernel has acknowledged, and whether
-// these are all. Programs at the other end do not matter.
-func (c *Conn) Acknowledged() (bytes uint64, all bool, err error) {
-	info, err := c.wires.now.Load().info()
-	if err != nil {
-		return 0, false, err
-	}
-	return info.Bytes_acked, info.Unacked == 0, nil
-}
-
 // Answered asks the kernel (TCP_INFO).
 func (c *Conn) Answered() (ago time.Duration, all bool, err error) {
 	info, err := c.wires.now.Load().info()

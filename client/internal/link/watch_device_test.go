@@ -3,25 +3,18 @@ package link
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/cabletest"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // All changes of a device are reported, also those that only rtnetlink announces.
 func TestDeviceIsWatched(t *testing.T) {
-	if cabletest.Again(t) {
+	if testkit.Again(t) {
 		return
 	}
-	ip := func(words string) {
-		t.Helper()
-		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", words, err, out)
-		}
-	}
+	ip := func(words string) { testkit.IP(t, words) }
 	ip("link set lo up")
 	changes := make(chan Change, 99)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -73,30 +73,3 @@ func (g *group) Close() (err error) {
 	})
 	return err
 }
-
-// Names answers every query for an address with the same address, as a name server does (RFC 1035 4).
-func Names(conn net.PacketConn, address [4]byte) {
-	question := make([]byte, 512)
-	for {
-		n, from, err := conn.ReadFrom(question)
-		if err != nil {
-			return
-		}
-		end := 12
-		for end < n && question[end] != 0 {
-			end += 1 + int(question[end])
-		}
-		if end += 5; end > n {
-			continue
-		}
-		reply := append([]byte(nil), question[:end]...)
-		reply[2], reply[3] = 0x84, 0 // An authoritative answer.
-		copy(reply[6:12], make([]byte, 6))
-		if kind := question[end-3]; kind == 1 {
-			reply[7] = 1
-			reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
-			reply = append(reply, address[:]...)
-		}
-		_, _ = conn.WriteTo(reply, from)
-	}
-}

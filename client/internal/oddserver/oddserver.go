@@ -51,7 +51,6 @@ type Server struct {
 	// other is another file of the same size.
 	other       func() []byte
 	fixed       *Habit
-	delay       time.Duration
 	rate        int
 	certificate *tls.Certificate
 
@@ -66,9 +65,6 @@ type Option func(*Server)
 
 // WithHabit sets one habit for all paths.
 func WithHabit(h Habit) Option { return func(s *Server) { s.fixed = &h } }
-
-// WithDelay sets a delay before each answer.
-func WithDelay(d time.Duration) Option { return func(s *Server) { s.delay = d } }
 
 // WithRate limits each answer, in bytes per second.
 func WithRate(bytesPerSecond int) Option { return func(s *Server) { s.rate = bytesPerSecond } }
@@ -127,9 +123,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.asked[r.URL.Path]++
 	x := &exchange{server: s, w: w, r: r, content: s.content, asked: s.asked[r.URL.Path], etag: `"odd"`, modified: modified}
 	s.mu.Unlock()
-	if s.delay > 0 {
-		time.Sleep(s.delay)
-	}
 	if s.rate > 0 {
 		x.w = &paced{w, s.rate}
 	}

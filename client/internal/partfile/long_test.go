@@ -23,17 +23,12 @@ func TestLongNames(t *testing.T) {
 				base += strings.Repeat("z", bytes-len(base))
 				name := filepath.Join(directory, base)
 				for i, text := range []string{"ab", "cd"} {
-					f, err := Create(Options{Name: name, Resume: true, URL: "u"})
-					if err != nil {
-						t.Fatal(err)
-					}
+					f := create(t, Options{Name: name, Resume: true, URL: "u"})
 					have, err := f.Begin(resource, ranges.Range{})
 					if got := ranges.NewSet(have...).Bytes(); err != nil || int(got) != 2*i {
 						t.Fatalf("call %d begins with %d bytes, error %v", i, got, err)
 					}
-					if _, err := f.WriteAt([]byte(text), int64(2*i)); err != nil {
-						t.Fatal(err)
-					}
+					writeAt(t, f, []byte(text), int64(2*i))
 					if i == 0 {
 						err = f.Abort(false)
 					} else {

@@ -114,9 +114,7 @@ func TestNoFileLosesItsName(t *testing.T) {
 func TestAFileSavedMeanwhileStays(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f", noReplace: true}
 	f, _ := begin(t, o, resource)
-	if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
-		t.Fatal(err)
-	}
+	writeAt(t, f, make([]byte, 1000), 0)
 	if err := os.WriteFile(o.Name, []byte("saved meanwhile"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -136,12 +134,8 @@ func TestAFileSavedMeanwhileStays(t *testing.T) {
 	if len(have) != 1 || have[0].Length != 1000 {
 		t.Errorf("the next download has %v, want all", have)
 	}
-	if _, err := f.Commit(); err != nil {
-		t.Error(err)
-	}
-	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 1 || entries[0].Name() != "file" {
-		t.Errorf("%v is in the directory, want the file alone", entries)
-	}
+	commit(t, f)
+	expectNames(t, o.Name, "file")
 }
 
 // A complete file stays, even if no download could continue it.
@@ -149,9 +143,7 @@ func TestAWholeFileStaysWhoseNameIsTaken(t *testing.T) {
 	for _, resume := range []bool{true, false} {
 		o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: resume, URL: "https://h/f", noReplace: true}
 		f, _ := begin(t, o, transport.Resource{Size: 4, ETag: `"1"`, NoRanges: true})
-		if _, err := f.WriteAt([]byte("text"), 0); err != nil {
-			t.Fatal(err)
-		}
+		writeAt(t, f, []byte("text"), 0)
 		if err := os.WriteFile(o.Name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

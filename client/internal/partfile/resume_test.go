@@ -33,9 +33,7 @@ func resourceOf(content []byte, etag string) transport.Resource {
 func write(t *testing.T, f *File, content []byte, parts ...ranges.Range) {
 	t.Helper()
 	for _, r := range parts {
-		if _, err := f.WriteAt(content[r.Offset:r.End()], int64(r.Offset)); err != nil {
-			t.Fatal(err)
-		}
+		writeAt(t, f, content[r.Offset:r.End()], int64(r.Offset))
 	}
 }
 
@@ -73,9 +71,7 @@ func expectNames(t *testing.T, name string, want ...string) {
 func finish(t *testing.T, f *File, have []ranges.Range, content []byte) {
 	t.Helper()
 	write(t, f, content, missing(quantity.Bytes(len(content)), have)...)
-	if _, err := f.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	commit(t, f)
 	if got, err := os.ReadFile(f.Name); err != nil || !bytes.Equal(got, content) {
 		t.Errorf("the file is wrong (%v)", err)
 	}
@@ -95,9 +91,7 @@ func interrupted(t *testing.T, content []byte, change func(*Options)) Options {
 	}
 	f, _ := begin(t, o, resourceOf(content, `"1"`))
 	write(t, f, content, most)
-	if err := f.Abort(false); err != nil {
-		t.Fatal(err)
-	}
+	abort(t, f, false)
 	return o
 }
 
@@ -113,10 +107,7 @@ func refuse(t *testing.T, o Options, r transport.Resource) {
 		return string(part) + string(state)
 	}
 	before := read()
-	f, err := Create(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := create(t, o)
 	have, err := f.Begin(r, ranges.Range{Length: r.Size})
 	if have != nil || err == nil || !strings.Contains(err.Error(), ".part holds ") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("Begin returns %v, %v", have, err)
@@ -124,9 +115,7 @@ func refuse(t *testing.T, o Options, r transport.Resource) {
 	if f.Fits(r) || !f.Continues() {
 		t.Error("the part is said to fit, or not to be there")
 	}
-	if err := f.Abort(false); err != nil {
-		t.Error(err)
-	}
+	abort(t, f, false)
 	if read() != before {
 		t.Error("the part or its state has changed")
 	}
@@ -187,9 +176,7 @@ func TestDistrustKeepsEarlierBytes(t *testing.T) {
 	o := interrupted(t, content, nil)
 	f, _ := begin(t, o, resourceOf(content, `"1"`))
 	write(t, f, content, ranges.Range{Offset: mostOfIt, Length: 1000})
-	if err := f.Abort(true); err != nil {
-		t.Fatal(err)
-	}
+	abort(t, f, true)
 	f, have := begin(t, o, resourceOf(content, `"1"`))
 	if !reflect.DeepEqual(have, []ranges.Range{most}) {
 		t.Errorf("%v is kept, want %v", have, most)

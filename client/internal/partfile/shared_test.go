@@ -50,12 +50,8 @@ func TestPlantedLinksAreNotFollowed(t *testing.T) {
 					if err != nil || have != nil {
 						t.Errorf("Begin returns %v, %v", have, err)
 					}
-					if _, err := f.WriteAt([]byte("text"), 0); err != nil {
-						t.Error(err)
-					}
-					if err := f.Abort(false); err != nil {
-						t.Error(err)
-					}
+					writeAt(t, f, []byte("text"), 0)
+					abort(t, f, false)
 					if s, err := readState(o.Name + ".part.state"); err != nil || len(s.Written) != 1 {
 						t.Errorf("the state is %+v (%v)", s, err)
 					}
@@ -83,9 +79,7 @@ func TestTheFilesOfAnotherUserAreNotUsed(t *testing.T) {
 	if have != nil {
 		t.Errorf("the state of another user tells of %v", have)
 	}
-	if err := f.Abort(false); err != nil {
-		t.Fatal(err)
-	}
+	abort(t, f, false)
 	if err := os.WriteFile(o.Name+".part", nil, 0o666); err != nil {
 		t.Fatal(err)
 	}

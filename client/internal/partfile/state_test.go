@@ -18,13 +18,41 @@ import (
 
 var resource = transport.Resource{Size: 1000, ETag: `"1"`, LastModified: "Sat, 01 Jan 2000 00:00:00 GMT"}
 
-// begin opens the file and begins with a resource.
-func begin(t *testing.T, o Options, r transport.Resource) (*File, []ranges.Range) {
+// create opens the file. Like writeAt, abort and commit it ends the test on failure.
+func create(t *testing.T, o Options) *File {
 	t.Helper()
 	f, err := Create(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+func writeAt(t *testing.T, f *File, p []byte, offset int64) {
+	t.Helper()
+	if _, err := f.WriteAt(p, offset); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func abort(t *testing.T, f *File, distrust bool) {
+	t.Helper()
+	if err := f.Abort(distrust); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func commit(t *testing.T, f *File) {
+	t.Helper()
+	if _, err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begin opens the file and begins with a resource.
+func begin(t *testing.T, o Options, r transport.Resource) (*File, []ranges.Range) {
+	t.Helper()
+	f := create(t, o)
 	have, err := f.Begin(r, ranges.Range{Length: r.Size})
 	if err != nil {
 		t.Fatal(err)
@@ -37,47 +65,32 @@ func leave(t *testing.T, o Options, r transport.Resource) {
 	t.Helper()
 	f, _ := begin(t, o, r)
 	for _, offset := range []quantity.Bytes{0, 400} {
-		if _, err := f.WriteAt(bytes.Repeat([]byte{byte(offset)}, 100), int64(offset)); err != nil {
-			t.Fatal(err)
-		}
+		writeAt(t, f, bytes.Repeat([]byte{byte(offset)}, 100), int64(offset))
 	}
-	if err := f.Abort(false); err != nil {
-		t.Fatal(err)
-	}
+	abort(t, f, false)
 }
 
 func TestTheNextDownloadKeepsWrittenRanges(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	leave(t, o, resource)
 	// A download that never learns the resource changes nothing.
-	f, err := Create(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Abort(false); err != nil {
-		t.Fatal(err)
-	}
+	f := create(t, o)
+	abort(t, f, false)
 	f, have := begin(t, o, resource)
 	if want := []ranges.Range{{Offset: 0, Length: 100}, {Offset: 400, Length: 100}}; !reflect.DeepEqual(have, want) {
 		t.Fatalf("%+v is kept, want %+v", have, want)
 	}
 	for _, r := range []ranges.Range{{Offset: 100, Length: 300}, {Offset: 500, Length: 500}} {
-		if _, err := f.WriteAt(make([]byte, r.Length), int64(r.Offset)); err != nil {
-			t.Fatal(err)
-		}
+		writeAt(t, f, make([]byte, r.Length), int64(r.Offset))
 	}
-	if _, err := f.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	commit(t, f)
 	got, err := os.ReadFile(o.Name)
 	want := make([]byte, 1000)
 	copy(want[400:], bytes.Repeat([]byte{400 & 0xff}, 100))
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the file holds %x (%v)", got, err)
 	}
-	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 1 {
-		t.Errorf("%v is left", entries)
-	}
+	expectNames(t, o.Name, "file")
 }
 
 // A part of another resource is refused. A part whose state says nothing of it is overwritten.
@@ -148,15 +161,9 @@ func TestAnUnusablePartIsRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: test.resume, URL: "https://h/f"}
 			f, _ := begin(t, o, test.resource)
-			if _, err := f.WriteAt([]byte("text"), 0); err != nil {
-				t.Fatal(err)
-			}
-			if err := f.Abort(test.distrust); err != nil {
-				t.Fatal(err)
-			}
-			if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 0 {
-				t.Errorf("%v is left", entries)
-			}
+			writeAt(t, f, []byte("text"), 0)
+			abort(t, f, test.distrust)
+			expectNames(t, o.Name)
 		})
 	}
 }
@@ -167,9 +174,7 @@ func TestACheckpointListsOnlyWrittenBytes(t *testing.T) {
 	f, _ := begin(t, o, resource)
 	f.record.checked = f.record.checked.Add(-checkpointTime)
 	for _, offset := range []quantity.Bytes{100, 600} {
-		if _, err := f.WriteAt([]byte("text"), int64(offset)); err != nil {
-			t.Fatal(err)
-		}
+		writeAt(t, f, []byte("text"), int64(offset))
 		f.record.settle()
 	}
 	s, err := readState(o.Name + ".part.state")
@@ -208,16 +213,12 @@ func TestAFailedSyncIsNotForgotten(t *testing.T) {
 			if test.checkpoint {
 				f.record.checked = f.record.checked.Add(-checkpointTime)
 			}
-			if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
-				t.Fatal(err)
-			}
+			writeAt(t, f, make([]byte, 1000), 0)
 			f.record.settle()
 			if err := test.end(f); !errors.Is(err, unix.EIO) {
 				t.Errorf("the error is %v, want that of the sync", err)
 			}
-			if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 0 {
-				t.Errorf("%v is left, of which nobody knows what is on the disk", entries)
-			}
+			expectNames(t, o.Name)
 		})
 	}
 }
@@ -288,19 +289,13 @@ func TestALostPartIsNoticedAtTheCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.record.checked = f.record.checked.Add(-checkpointTime)
-	if _, err := f.WriteAt([]byte("text"), 0); err != nil {
-		t.Fatal(err)
-	}
+	writeAt(t, f, []byte("text"), 0)
 	f.record.settle()
 	if _, err := f.WriteAt([]byte("text"), 4); err == nil || err.Error() != o.Name+".part was removed or replaced during the download" {
 		t.Errorf("the next write ends with %v", err)
 	}
-	if err := f.Abort(false); err != nil {
-		t.Error(err)
-	}
-	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 0 {
-		t.Errorf("%v is left", entries)
-	}
+	abort(t, f, false)
+	expectNames(t, o.Name)
 }
 
 // A complete file with a wrong checksum is kept, and no call continues it.
@@ -309,15 +304,11 @@ func TestAWrongDigestLeavesTheFileAlone(t *testing.T) {
 	r := resource
 	r.SHA256 = make([]byte, 32)
 	f, _ := begin(t, o, r)
-	if _, err := f.WriteAt(make([]byte, 1000), 0); err != nil {
-		t.Fatal(err)
-	}
+	writeAt(t, f, make([]byte, 1000), 0)
 	if _, err := f.Commit(); err == nil || !strings.Contains(err.Error(), "(Repr-Digest); it stays as "+o.Name+".part") {
 		t.Errorf("Commit returns %v", err)
 	}
-	if entries, _ := os.ReadDir(filepath.Dir(o.Name)); len(entries) != 1 || entries[0].Name() != "file.part" {
-		t.Errorf("%v is left, want the part alone", entries)
-	}
+	expectNames(t, o.Name, "file.part")
 	f, have := begin(t, o, resource)
 	defer f.Abort(false)
 	if have != nil {
@@ -327,21 +318,14 @@ func TestAWrongDigestLeavesTheFileAlone(t *testing.T) {
 
 // A full disk is noticed before the download, or ends it with an error.
 func TestFullDisk(t *testing.T) {
-	f, err := Create(Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := create(t, Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true})
 	r := resource
 	r.Size = 1 << 60
-	if _, err := f.Begin(r, ranges.Range{Length: r.Size}); err == nil {
-		t.Error("Begin reserves 1 EiB")
+	if _, err := f.Begin(r, ranges.Range{Length: r.Size}); err == nil || !strings.Contains(err.Error(), "reserve 1152921504606846976 bytes") {
+		t.Errorf("Begin returns %v", err)
 	}
-	if err := f.Abort(false); err != nil {
-		t.Error(err)
-	}
-	if entries, _ := os.ReadDir(filepath.Dir(f.Name)); len(entries) != 0 {
-		t.Errorf("%v is left", entries)
-	}
+	abort(t, f, false)
+	expectNames(t, f.Name)
 }
 
 func FuzzParseState(f *testing.F) {

@@ -55,10 +55,6 @@ func md5Field(content []byte) string {
 
 // What an origin says of the part that the proxy requests reaches a client only if it is true
 // of what the client gets.
-func TestFieldsOfAPartAreRemovedFromTheWhole(t *testing.T) {
-	inAllVersions(t, testWhatHoldsForAPartIsNotSaidOfTheWhole)
-}
-
 func testWhatHoldsForAPartIsNotSaidOfTheWhole(t *testing.T, v version) {
 	const content, signature, trailers = 1, 2, 4
 	for _, test := range []struct {

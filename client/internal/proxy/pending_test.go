@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/eventually"
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // asking reports whether TCP will send a keep-alive probe from one of the local ports: its timer
@@ -62,7 +62,7 @@ func TestAnIdleConnectionSendsNoProbes(t *testing.T) {
 		})
 		until := func(what string, want bool) {
 			t.Helper()
-			eventually.Is(t, fmt.Sprintf("%s, TLS %v: asked is %v", what, secure, want), func() bool {
+			testkit.Eventually(t, fmt.Sprintf("%s, TLS %v: asked is %v", what, secure, want), func() bool {
 				mu.Lock()
 				defer mu.Unlock()
 				return asking(t, ports) == want

@@ -278,22 +278,22 @@ func (r *routes) try(route *route, request *http.Request) (*http.Response, error
 
 // watch calls dead if the connection falls silent before the answer.
 func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
-	ticker := time.NewTicker(silence / 3)
+	const interval = silence / 3
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	heard := time.Now()
-	last, _, _ := conn.Acknowledged()
 	for time.Since(heard) < silence {
 		select {
 		case <-answered:
 			return
 		case <-ticker.C:
 		}
-		bytes, all, err := conn.Acknowledged()
+		ago, all, err := conn.Answered()
 		if err != nil {
 			return // The connection is closed. The transport notices.
 		}
-		if all || bytes != last {
-			heard, last = time.Now(), bytes
+		if all || ago < interval {
+			heard = time.Now()
 		}
 	}
 	dead()

@@ -2,9 +2,7 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quota"
 )
 
@@ -122,21 +119,6 @@ func TestASlowServer(t *testing.T) {
 	for n := range int64(2) {
 		if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/f"); response.StatusCode != 200 || string(got) != "slow" || requests.Load() != n+1 {
 			t.Errorf("%s %q after %d requests, want %d", response.Status, got, requests.Load(), n+1)
-		}
-	}
-}
-
-// A request that was never sent may be sent over another link, whatever its method.
-func TestALinkThatCannotConnectIsPassedOver(t *testing.T) {
-	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPost} {
-		o := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })
-		address, _ := start(t, o, func(o *Options) {
-			o.Engine.Links[0].Dial = func(context.Context, string) (link.Socket, error) {
-				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("no way")}
-			}
-		})
-		if response, body := do(t, through(t, address), method, o.URL+"/file", nil); response.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s, %q", method, response.Status, body)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/capture"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // A body without length that ends without close_notify may be truncated. The client notices
@@ -37,7 +37,7 @@ func TestABodyThatMayBeTruncatedBreaksOff(t *testing.T) {
 				}
 				conn.Close()
 			})
-			var log capture.Text
+			var log testkit.Text
 			address, _ := start(t, o, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 			// A POST uses one link. A GET begins as a range over many.
 			for _, method := range []string{http.MethodGet, http.MethodPost} {

@@ -109,18 +109,24 @@ func TestATunnelThatIsHalfClosed(t *testing.T) {
 // If a client breaks off, its tunnel ends, even if the server is silent.
 func TestATunnelWhoseClientBreaksOff(t *testing.T) {
 	server := listen(t, func(*net.TCPConn) { <-t.Context().Done() })
-	closed := make(chan struct{})
-	address, _ := start(t, nil, func(o *Options) {
+	address, closed := startNoticed(t)
+	conn := openTunnel(t, address, server)
+	conn.SetLinger(0)
+	conn.Close()
+	<-closed
+}
+
+// startNoticed starts a proxy. closed is closed when a connection over the first link is.
+func startNoticed(t *testing.T) (address string, closed chan struct{}) {
+	closed = make(chan struct{})
+	address, _ = start(t, nil, func(o *Options) {
 		dial := o.Engine.Links[0].Dial
 		o.Engine.Links[0].Dial = func(ctx context.Context, address string) (link.Socket, error) {
 			socket, err := dial(ctx, address)
 			return &closedSocket{Socket: socket, closed: closed}, err
 		}
 	})
-	conn := openTunnel(t, address, server)
-	conn.SetLinger(0)
-	conn.Close()
-	<-closed
+	return address, closed
 }
 
 // closedSocket records that it was closed.

@@ -30,73 +30,46 @@ func TestAdaptiveRequestsAQuarterOfASecond(t *testing.T) {
 // grown returns the number of connections after each round of a link that delivers rate(n)
 // with n connections.
 func grown(most, rounds int, queue time.Duration, rate func(n int) quantity.Rate) (counts []int) {
-	g := &Growth{Most: most}
-	n := g.Begin()
-	now, total := time.Duration(0), quantity.Bytes(0)
+	s := &simulated{g: &Growth{Most: most}, now: -leastRound}
+	s.n = s.g.Begin()
+	s.round(0, queue)
 	for range rounds {
-		f := Flow{Busy: true, Total: total}
-		for x := range n {
-			f.Add(20*time.Millisecond+queue, 20*time.Millisecond, 1, x == 0)
-		}
-		n = g.Count(now, f)
-		counts = append(counts, n)
-		step := max(leastRound, roundTrips*(20*time.Millisecond+queue))
-		now += step
-		total += quantity.Bytes(rate(n).Over(step))
+		counts = append(counts, s.round(rate(s.n), queue))
 	}
 	return counts
 }
 
-func last(counts []int) int { return counts[len(counts)-1] }
-
-func TestGrowthAddsConnectionsWhileEachDeliversMore(t *testing.T) {
+func TestGrowth(t *testing.T) {
+	const queue = 30 * time.Millisecond
 	each := func(n int) quantity.Rate { return quantity.Rate(n) * 5e6 }
-	if got := grown(16, 20, 0, each); last(got) != 16 {
-		t.Errorf("a link on which all are as fast as one alone has %v connections, want 16 at last", got)
-	}
-	if got := grown(6, 20, 0, each); last(got) != 6 {
-		t.Errorf("with 6 allowed it has %v", got)
-	}
-	if got := grown(1, 20, 0, each); last(got) != 1 {
-		t.Errorf("with 1 allowed it has %v", got)
-	}
-}
-
-func TestGrowthAddsNoConnectionsToAQueue(t *testing.T) {
-	each := func(n int) quantity.Rate { return quantity.Rate(n) * 5e6 }
-	if got := grown(16, 20, 30*time.Millisecond, each); slices.Max(got) > startConnections {
-		t.Errorf("a link with a queue has %v connections", got)
-	}
-}
-
-// A queue stands with any number of connections, so one is enough.
-func TestGrowthClosesConnectionsThatOnlyQueue(t *testing.T) {
-	got := grown(16, 20, 30*time.Millisecond, func(int) quantity.Rate { return 30e6 })
-	if last(got) != 1 {
-		t.Errorf("connections are %v, want 1 at last", got)
-	}
-	// Closing goes on even if fewer connections deliver less. Behind a lost packet nothing
-	// arrives for as long as the queue is, and the queue may come from other traffic.
-	got = grown(16, 20, 30*time.Millisecond, func(n int) quantity.Rate { return quantity.Rate(min(n, 3)) * 10e6 })
-	if last(got) != 1 || !slices.IsSortedFunc(got, func(a, b int) int { return b - a }) {
-		t.Errorf("connections are %v, want 1 at last, and none taken back", got)
-	}
-}
-
-// The server may limit a link. Then no queue forms, and further connections bring nothing.
-func TestGrowthUndoesADoublingWithoutEffect(t *testing.T) {
-	got := grown(16, 40, 0, func(int) quantity.Rate { return 30e6 })
-	if last(got) != startConnections {
-		t.Errorf("connections are %v, want %d at last", got, startConnections)
-	}
-	tried := 0
-	for i := 1; i < len(got); i++ {
-		if got[i] > got[i-1] {
-			tried++
+	for name, test := range map[string]struct {
+		most      int
+		queue     time.Duration
+		rate      func(int) quantity.Rate
+		last, top int
+	}{
+		"each delivers more":         {16, 0, each, 16, 16},
+		"6 are allowed":              {6, 0, each, 6, 6},
+		"1 is allowed":               {1, 0, each, 1, 1},
+		"each delivers into a queue": {16, queue, each, 1, startConnections},
+		// A queue stands with any number of connections, so one is enough.
+		"they only queue": {16, queue, func(int) quantity.Rate { return 30e6 }, 1, startConnections},
+		// Closing goes on even if fewer connections deliver less. Behind a lost packet nothing
+		// arrives for as long as the queue is, and the queue may come from other traffic.
+		"fewer deliver less": {16, queue, func(n int) quantity.Rate { return quantity.Rate(min(n, 3)) * 10e6 }, 1, startConnections},
+		// The server may limit a link. Then no queue forms, and further connections bring nothing.
+		"more bring nothing": {16, 0, func(int) quantity.Rate { return 30e6 }, startConnections, 2 * startConnections},
+	} {
+		got := grown(test.most, 40, test.queue, test.rate)
+		tried := 0
+		for i := 1; i < len(got); i++ {
+			if got[i] > got[i-1] {
+				tried++
+			}
 		}
-	}
-	if tried == 0 || tried > 4 {
-		t.Errorf("more were tried %d times in 40 rounds: %v", tried, got)
+		if last := got[len(got)-1]; last != test.last || slices.Max(got) != test.top || test.queue > 0 && tried > 0 || tried > 4 {
+			t.Errorf("%s: connections are %v, want at most %d and %d at last", name, got, test.top, test.last)
+		}
 	}
 }
 

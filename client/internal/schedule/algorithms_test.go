@@ -65,17 +65,3 @@ func TestNamesAndAliases(t *testing.T) {
 		}
 	}
 }
-
-func TestEditDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"alg1", "alg2", 1}, {"flaw", "lawn", 2}} {
-		if got := editDistance(test.a, test.b); got != test.want {
-			t.Errorf("from %q to %q it is %d, want %d", test.a, test.b, got, test.want)
-		}
-		if got := editDistance(test.b, test.a); got != test.want {
-			t.Errorf("from %q to %q it is %d, want %d", test.b, test.a, got, test.want)
-		}
-	}
-}

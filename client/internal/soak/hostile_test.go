@@ -3,19 +3,12 @@ package soak
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"log"
-	"math/big"
-	random "math/rand/v2"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"runtime"
@@ -29,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/oddserver"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // mood is how the server serves a file at all times.
@@ -93,7 +87,7 @@ type hostile struct {
 	slowest float64
 	blob    []byte
 	servers []*http.Server
-	doors   []*door
+	doors   []*testkit.Listener
 	// ca is a file with the server's authority.
 	ca []byte
 
@@ -122,19 +116,16 @@ type flow struct {
 	merged bool
 }
 
-func newHostile(seed uint64, largest int, hosts []string) (*hostile, error) {
+func newHostile(seed uint64, largest int, host string) *hostile {
 	h := &hostile{
 		seed: seed, largest: largest, slowest: float64(largest) / 8, blob: make([]byte, 2*largest+1),
 		odds: map[string]*oddserver.Server{}, got: map[string][]byte{}, asked: map[string]int{}, answered: map[answer]int{},
 		open: map[flow]map[*watched]struct{}{}, most: map[flow]int{}, merged: map[string]bool{},
 	}
-	source := random.NewChaCha8([32]byte{byte(seed)})
+	source := rand.NewChaCha8([32]byte{byte(seed)})
 	source.Read(h.blob)
-	certificate, authority, err := certify(hosts)
-	if err != nil {
-		return nil, err
-	}
-	h.ca = authority
+	certificate, _ := testkit.Certificate(host)
+	h.ca = testkit.PEM(certificate)
 	serve := func(limit int, protocols ...string) {
 		config := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: protocols}
 		server := &http.Server{Handler: h, TLSConfig: config, ErrorLog: log.New(io.Discard, "", 0)}
@@ -145,7 +136,7 @@ func newHostile(seed uint64, largest int, hosts []string) (*hostile, error) {
 		server.Protocols = new(http.Protocols)
 		server.Protocols.SetHTTP1(true)
 		server.Protocols.SetHTTP2(protocols[0] == "h2")
-		d := &door{connections: make(chan net.Conn), closed: make(chan struct{})}
+		d := testkit.NewListener()
 		h.servers, h.doors = append(h.servers, server), append(h.doors, d)
 		go server.ServeTLS(d, "", "")
 	}
@@ -153,7 +144,7 @@ func newHostile(seed uint64, largest int, hosts []string) (*hostile, error) {
 		serve(limit, "h2", "http/1.1")
 	}
 	serve(0, "http/1.1")
-	return h, nil
+	return h
 }
 
 func (h *hostile) close() {
@@ -189,9 +180,7 @@ func (h *hostile) admit(client string, l net.Listener, onlyHTTP2 bool) {
 		kind := min(h.source("connection", h.accepted).IntN(kinds), len(h.doors)-1)
 		w := h.watch(client, conn.(*net.TCPConn))
 		h.mu.Unlock()
-		select {
-		case h.doors[kind].connections <- w:
-		case <-h.doors[kind].closed:
+		if !h.doors[kind].Offer(w, nil) {
 			w.Close()
 			return
 		}
@@ -223,10 +212,10 @@ func (h *hostile) watch(client string, conn *net.TCPConn) *watched {
 }
 
 // source returns a random source for the seed, a name and a number.
-func (h *hostile) source(name string, n int) *random.Rand {
+func (h *hostile) source(name string, n int) *rand.Rand {
 	sum := fnv.New64a()
 	fmt.Fprintf(sum, "%s %d", name, n)
-	return random.New(random.NewPCG(h.seed, sum.Sum64()))
+	return rand.New(rand.NewPCG(h.seed, sum.Sum64()))
 }
 
 // file returns the file with a path.
@@ -242,7 +231,7 @@ func (h *hostile) file(path string) (content []byte, m mood) {
 }
 
 // draw decides the answer to the next request for a file.
-func (h *hostile) draw(r *http.Request) (answer, *random.Rand) {
+func (h *hostile) draw(r *http.Request) (answer, *rand.Rand) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked[r.URL.Path]++
@@ -563,51 +552,6 @@ func (w *watched) Close() error {
 		w.server.mu.Unlock()
 	})
 	return w.TCPConn.Close()
-}
-
-// door is a listener that gets connections from another listener.
-type door struct {
-	connections chan net.Conn
-	closed      chan struct{}
-	once        sync.Once
-}
-
-func (d *door) Accept() (net.Conn, error) {
-	select {
-	case c := <-d.connections:
-		return c, nil
-	case <-d.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (d *door) Close() error   { d.once.Do(func() { close(d.closed) }); return nil }
-func (d *door) Addr() net.Addr { return &net.TCPAddr{} }
-
-// certify makes a certificate for hosts that is its own authority.
-func certify(hosts []string) (tls.Certificate, []byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		Subject:      pkix.Name{CommonName: "soak"},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().AddDate(1, 0, 0),
-	}
-	for _, host := range hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority, nil
 }
 
 // listenIn listens in the network namespace of a process, or in this one for process 0.

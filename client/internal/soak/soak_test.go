@@ -24,10 +24,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/capture"
 	"github.com/linklab/linklab/client/internal/cli"
-	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 var (
@@ -103,10 +102,7 @@ type soak struct {
 func TestSoak(t *testing.T) {
 	s := &soak{t: t, started: time.Now(), directory: t.TempDir(), ended: map[string]int{}}
 	host, hosts, flags, process := s.place()
-	server, err := newHostile(*seed, *largest, []string{host})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := newHostile(*seed, *largest, host)
 	defer server.close()
 	s.server = server
 	ca := filepath.Join(s.directory, "ca.pem")
@@ -202,15 +198,9 @@ func (s *soak) place() (host string, hosts, flags []string, process int) {
 		return u.Hostname(), []string{u.Hostname()}, []string{"--link", "wifi=wlan0", "--link", "lte=rmnet0"}, processOf(s.t, "h2o")
 	}
 	for i, l := range []string{"wifi", "lte"} {
-		ip := net.IPv4(127, 0, 0, byte(2+i))
-		conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.t.Cleanup(func() { conn.Close() })
-		go oddserver.Names(conn, [4]byte(ip.To4()))
-		hosts = append(hosts, ip.String())
-		flags = append(flags, "--link", l+"=lo", "--dns", l+"="+conn.LocalAddr().String())
+		ip := fmt.Sprintf("127.0.0.%d", 2+i)
+		hosts = append(hosts, ip)
+		flags = append(flags, "--link", l+"=lo", "--dns", l+"="+testkit.Names(s.t, ip))
 	}
 	return "soak.test", hosts, flags, 0
 }
@@ -248,11 +238,11 @@ func (s *soak) repeat(name string, f func(int, *random.Rand)) {
 }
 
 // command returns a call of multilink, and its output.
-func (s *soak) command(arguments ...string) (*exec.Cmd, *capture.Text) {
+func (s *soak) command(arguments ...string) (*exec.Cmd, *testkit.Text) {
 	c := exec.Command("/proc/self/exe", arguments...)
 	c.Env = append(os.Environ(), asClient+"=1", "no_proxy=*")
 	c.Dir = s.directory
-	out := &capture.Text{}
+	out := &testkit.Text{}
 	c.Stdout, c.Stderr = out, out
 	return c, out
 }

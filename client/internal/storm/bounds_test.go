@@ -275,11 +275,9 @@ func (o *odd) run(t *testing.T) (out outcome) {
 		ask(ctx, options) // A stalled answer is passed on as it is.
 	case "put", "put, one each", "put, ranged":
 		out.told = true
-		_, out.err = upload.Run(ctx, upload.Options{
-			Ranged: o.way == "put, ranged", URL: options.URL, File: &noFile{}, Size: quantity.Bytes(o.size), TLS: options.TLS,
-			Links: options.Links, Scheduler: options.Scheduler, Overlap: options.Overlap, Window: options.Window, Rescue: true,
-			Connections: options.Connections, GiveUp: patience, LowestRate: options.LowestRate,
-		})
+		put := toUpload(options, quantity.Bytes(o.size))
+		put.Ranged = o.way == "put, ranged"
+		_, out.err = upload.Run(ctx, put)
 	default:
 		var summary rundir.Summary
 		summary, out.err = download.Run(ctx, options)
@@ -289,8 +287,7 @@ func (o *odd) run(t *testing.T) (out outcome) {
 	out.ended = ctx.Err() == nil
 	cancel()
 	close(o.over)
-	n.become(func(*end) {})
-	time.Sleep(2 * time.Minute) // Until everything in the background has ended.
+	n.end()
 	out.received = n.received.Load()
 	if strings.HasPrefix(o.way, "put") {
 		out.received = n.sent.Load()

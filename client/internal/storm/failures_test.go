@@ -11,8 +11,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // failures are the ways in which a server fails.
@@ -46,17 +47,17 @@ var failures = map[string]func(*end){
 			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: %d\r\n\r\n", size)
 		}
 	}),
-	"GOAWAY at once":         http2(func(w io.Writer, stream uint32) {}, frame(7, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
-	"PROTOCOL_ERROR at once": http2(func(w io.Writer, stream uint32) {}, frame(7, 0, 0, 0, 0, 0, 0, 0, 0, 1)),
+	"GOAWAY at once":         http2(func(w io.Writer, stream uint32) {}, testkit.Frame(7, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
+	"PROTOCOL_ERROR at once": http2(func(w io.Writer, stream uint32) {}, testkit.Frame(7, 0, 0, 0, 0, 0, 0, 0, 0, 1)),
 	"GOAWAY on a request": http2(func(w io.Writer, stream uint32) {
-		w.Write(frame(7, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+		w.Write(testkit.Frame(7, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 	}),
 	"GOAWAY, PROTOCOL_ERROR on a request": http2(func(w io.Writer, stream uint32) {
-		w.Write(frame(7, 0, 0, 0, 0, 0, 0, 0, 0, 1))
+		w.Write(testkit.Frame(7, 0, 0, 0, 0, 0, 0, 0, 0, 1))
 	}),
-	"PROTOCOL_ERROR":   http2(func(w io.Writer, stream uint32) { w.Write(frame(3, stream, 0, 0, 0, 1)) }),
-	"REFUSED_STREAM":   http2(func(w io.Writer, stream uint32) { w.Write(frame(3, stream, 0, 0, 0, 7)) }),
-	"bad frame":        http2(func(w io.Writer, stream uint32) { w.Write(frame(4, stream, 0)) }),
+	"PROTOCOL_ERROR":   http2(func(w io.Writer, stream uint32) { w.Write(testkit.Frame(3, stream, 0, 0, 0, 1)) }),
+	"REFUSED_STREAM":   http2(func(w io.Writer, stream uint32) { w.Write(testkit.Frame(3, stream, 0, 0, 0, 7)) }),
+	"bad frame":        http2(func(w io.Writer, stream uint32) { w.Write(testkit.Frame(4, stream, 0)) }),
 	"silent in HTTP/2": http2(func(w io.Writer, stream uint32) {}),
 	"closes in HTTP/2": func(e *end) { http2(func(io.Writer, uint32) { e.Close() })(e) },
 }
@@ -106,12 +107,6 @@ func endless(first, then string) func(*end) {
 	})
 }
 
-// frame returns an HTTP/2 frame (RFC 9113 4.1).
-func frame(kind byte, stream uint32, payload ...byte) []byte {
-	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
-	return append(binary.BigEndian.AppendUint32(append(head, 0), stream), payload...)
-}
-
 // http2 begins with SETTINGS and other frames, and answers requests.
 func http2(answer func(io.Writer, uint32), begin ...[]byte) func(*end) {
 	return func(e *end) {
@@ -119,7 +114,7 @@ func http2(answer func(io.Writer, uint32), begin ...[]byte) func(*end) {
 		if c == nil {
 			return
 		}
-		c.Write(append(frame(4, 0), bytes.Join(begin, nil)...))
+		c.Write(append(testkit.Frame(4, 0), bytes.Join(begin, nil)...))
 		in := bufio.NewReader(c)
 		in.Discard(24)
 		for {
@@ -161,8 +156,8 @@ func handles(protocols []string, answer http.HandlerFunc) func(*end) {
 			Handler: answer, ErrorLog: log.New(io.Discard, "", 0),
 			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: protocols},
 		}
-		l := &once{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
-		l.conn <- &noticed{end: e, closed: l.closed}
+		l := testkit.NewListener()
+		go l.Offer(&noticed{e, l}, nil)
 		server.ServeTLS(l, "", "")
 	}
 }
@@ -197,30 +192,13 @@ func (z *zeros) Seek(offset int64, whence int) (int64, error) {
 	return z.at, nil
 }
 
-// once is a listener for one connection, which ends when that is closed.
-type once struct {
-	conn   chan net.Conn
-	closed chan struct{}
-}
-
-func (l *once) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conn:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (l *once) Close() error   { return nil }
-func (l *once) Addr() net.Addr { return &net.TCPAddr{} }
-
+// noticed is a connection whose end is that of its listener.
 type noticed struct {
 	*end
-	once   sync.Once
-	closed chan struct{}
+	of *testkit.Listener
 }
 
 func (c *noticed) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.of.Close()
 	return c.end.Close()
 }

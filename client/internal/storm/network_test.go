@@ -4,13 +4,7 @@ package storm
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"io"
-	"math/big"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -19,6 +13,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -92,6 +87,12 @@ func (n *network) become(serve func(*end)) {
 	for one := range open {
 		one.reset()
 	}
+}
+
+// end ends all connections, and waits until everything in the background has ended.
+func (n *network) end() {
+	n.become(failures["closes at once"])
+	time.Sleep(2 * time.Minute)
 }
 
 // most returns the largest number of connections in a minute, from a time on.
@@ -243,24 +244,4 @@ func (s socket) RoundTrip() (link.RoundTrip, error) {
 
 // certificate is for the host "server" and valid in simulated time. authority contains its issuer,
 // which is the certificate itself.
-var certificate, authority = func() (tls.Certificate, *x509.CertPool) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"server"},
-		NotBefore: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		panic(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
-}()
+var certificate, authority = testkit.Certificate("server")

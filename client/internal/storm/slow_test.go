@@ -2,10 +2,8 @@ package storm
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/upload"
 )
 
@@ -71,8 +68,7 @@ func TestALeastRate(t *testing.T) {
 				case !test.ends && took < hour:
 					t.Errorf("it ends after %v: %v", took, err)
 				}
-				n.become(failures["closes at once"])
-				time.Sleep(time.Minute)
+				n.end()
 			})
 		})
 	}
@@ -91,19 +87,14 @@ func TestALeastRateOfUploads(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			found, _ := schedule.Find("single")
+			o := options(n, "single", false, 0)
+			o.LowestRate = lowest
 			begun := time.Now()
-			_, err := upload.Run(ctx, upload.Options{
-				Ranged: true,
-				URL:    &url.URL{Scheme: "https", Host: "server", Path: "/file"}, File: &noFile{}, Size: 1 << 24,
-				TLS: &tls.Config{RootCAs: authority}, Links: n.links()[:1], Scheduler: found.Scheduler(schedule.Parameters{}),
-				Overlap: 0.6, Window: time.Second, GiveUp: 5 * time.Minute, LowestRate: lowest,
-			})
+			_, err := upload.Run(ctx, toUpload(o, 1<<24))
 			if took := time.Since(begun); lowest > 0 && (took > 11*time.Minute || !strings.Contains(err.Error(), "--lowest-rate")) || lowest == 0 && took < time.Hour {
 				t.Errorf("%v: after %v: %v", lowest, took, err)
 			}
-			n.become(failures["closes at once"])
-			time.Sleep(time.Minute)
+			n.end()
 		})
 	}
 }
@@ -124,17 +115,13 @@ func TestAServerThatAnswersUploadsLate(t *testing.T) {
 				}))
 				o := options(n, test.algorithm, true, test.most)
 				begun := time.Now()
-				_, err := upload.Run(t.Context(), upload.Options{
-					Ranged: true, URL: o.URL, File: &noFile{}, Size: 3_000_000, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
-					Overlap: o.Overlap, Window: o.Window, Rescue: true, Connections: o.Connections, GiveUp: o.GiveUp,
-				})
+				_, err := upload.Run(t.Context(), toUpload(o, 3_000_000))
 				if took := time.Since(begun); err != nil || took > 30*time.Second {
 					t.Errorf("after %v: %v", took, err)
 				} else {
 					t.Logf("%v, %d bytes, %d connections", took, n.sent.Load(), len(n.accepted))
 				}
-				n.become(failures["closes at once"])
-				time.Sleep(time.Minute)
+				n.end()
 			})
 		})
 	}

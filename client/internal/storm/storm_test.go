@@ -19,9 +19,11 @@ import (
 
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/proxy"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 	"github.com/linklab/linklab/client/internal/upload"
@@ -120,8 +122,7 @@ func count(t *testing.T, way string, fails, before func(*end)) {
 	} else {
 		t.Logf("%d connections in a minute, %d in all, %v", most, len(n.accepted), time.Since(begun))
 	}
-	n.become(failures["closes at once"])
-	time.Sleep(time.Minute) // Until everything in the background has ended.
+	n.end()
 }
 
 func options(n *network, algorithm string, rescue bool, most int) download.Options {
@@ -153,26 +154,29 @@ func gets(algorithm string, rescue bool, most int) func(*testing.T, context.Cont
 
 func puts(algorithm string, rescue bool, most int) func(*testing.T, context.Context, *network) {
 	return func(_ *testing.T, ctx context.Context, n *network) {
-		o := options(n, algorithm, rescue, most)
-		upload.Run(ctx, upload.Options{
-			Ranged: true,
-			URL:    o.URL, File: &noFile{}, Size: 1 << 30, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
-			Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Connections: o.Connections, GiveUp: o.GiveUp,
-		})
+		upload.Run(ctx, toUpload(options(n, algorithm, rescue, most), 1<<30))
+	}
+}
+
+// toUpload returns the options of an upload of so many bytes in ranges.
+func toUpload(o download.Options, size quantity.Bytes) upload.Options {
+	return upload.Options{
+		Ranged: true, URL: o.URL, File: &noFile{}, Size: size, TLS: o.TLS, Links: o.Links, Scheduler: o.Scheduler,
+		Overlap: o.Overlap, Window: o.Window, Rescue: o.Rescue, Connections: o.Connections, GiveUp: o.GiveUp, LowestRate: o.LowestRate,
 	}
 }
 
 // proxies runs clients of a proxy. Each sends its next request after an answer.
 func proxies(method string) func(*testing.T, context.Context, *network) {
 	return func(_ *testing.T, ctx context.Context, n *network) {
-		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		l := testkit.NewListener()
 		p := proxy.New(proxy.Options{
 			Engine: options(n, "adaptive", true, 64), Window: 8 << 20, Streams: 8, Log: slog.New(slog.DiscardHandler),
 		})
 		for range 3 {
 			go func() {
 				for ctx.Err() == nil {
-					l.ask(ctx, method)
+					client(ctx, l, method)
 					time.Sleep(10 * time.Millisecond)
 				}
 			}()
@@ -185,56 +189,26 @@ func proxies(method string) func(*testing.T, context.Context, *network) {
 func ask(ctx context.Context, o download.Options) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := testkit.NewListener()
 	p := proxy.New(proxy.Options{Engine: o, Window: 8 << 20, Streams: 8, Log: o.Log})
 	go func() {
-		l.ask(ctx, http.MethodGet)
+		client(ctx, l, http.MethodGet)
 		cancel()
 	}()
 	p.Serve(ctx, l)
 }
-
-// pipes is a listener for clients in this process.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipes) Close() error {
-	select {
-	case <-l.closed:
-	default:
-		close(l.closed)
-	}
-	return nil
-}
-
-func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // local is a connection of a client on this machine.
 type local struct{ net.Conn }
 
 func (local) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
 
-// ask reads an answer to its end.
-func (l *pipes) ask(ctx context.Context, method string) {
+// client sends a request, and reads the answer to its end.
+func client(ctx context.Context, l *testkit.Listener, method string) {
 	here, there := net.Pipe()
 	defer here.Close()
 	defer context.AfterFunc(ctx, func() { here.Close() })()
-	select {
-	case l.conns <- local{there}:
-	case <-l.closed:
-		return
-	case <-ctx.Done():
+	if !l.Offer(local{there}, ctx.Done()) {
 		return
 	}
 	fmt.Fprintf(here, "%s /https://server/file HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", method)

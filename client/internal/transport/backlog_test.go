@@ -2,16 +2,11 @@ package transport
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	stdlog "log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,6 +17,7 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // bodySize is the size of the file of connected: far more than the limit.
@@ -39,37 +35,14 @@ func (pipeSocket) Ask() error                             { return nil }
 func (pipeSocket) Answered() (time.Duration, bool, error) { return 0, false, errors.ErrUnsupported }
 func (pipeSocket) RoundTrip() (link.RoundTrip, error)     { return link.RoundTrip{}, nil }
 
-// oneConn is a listener that accepts one connection.
-type oneConn chan net.Conn
-
-func (c oneConn) Accept() (net.Conn, error) {
-	if conn, ok := <-c; ok {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-func (c oneConn) Close() error { close(c); return nil }
-func (oneConn) Addr() net.Addr { return &net.TCPAddr{} }
-
 // connected runs f with a connection to a server in memory, and the resource of the server.
 func connected(t *testing.T, f func(ctx context.Context, c *Conn, target Target, resource Resource)) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"server"},
-		NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate, _ := testkit.Certificate("server")
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		accept := make(oneConn, 1)
-		accept <- far
+		accept := testkit.NewListener()
+		go accept.Offer(far, nil)
 		server := &http.Server{
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("ETag", `"1"`)
@@ -83,7 +56,7 @@ func connected(t *testing.T, f func(ctx context.Context, c *Conn, target Target,
 				}
 				http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(zeros{}, 0, bodySize))
 			}),
-			TLSConfig: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
 			ErrorLog:  stdlog.New(io.Discard, "", 0),
 		}
 		go server.ServeTLS(accept, "", "")

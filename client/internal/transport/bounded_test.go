@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -18,12 +19,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // bomb answers with begin and then endlessly with then. It counts the bytes that it sends.
 func bomb(t *testing.T, begin, then string) (address string, sent *atomic.Int64) {
 	sent = new(atomic.Int64)
-	return listen(t, func(conn net.Conn) {
+	return testkit.Accept(t, nil, func(conn net.Conn) {
 		http.ReadRequest(bufio.NewReader(conn))
 		_, err := io.WriteString(conn, begin)
 		for piece := strings.Repeat(then, 100); err == nil && sent.Load() < 64<<20; sent.Add(int64(len(piece))) {
@@ -77,7 +81,7 @@ func TestHeadersOverHTTP2AreBounded(t *testing.T) {
 		server.EnableHTTP2 = true
 		server.StartTLS()
 		u, _ := url.Parse(server.URL)
-		conn := connect(t, server, u)
+		conn := connect(t, u, rootsOf(server))
 		response, err := conn.do(t.Context(), http.MethodGet, Target{URL: u}, nil)
 		if err == nil {
 			_, err = io.Copy(io.Discard, response.Body)
@@ -91,19 +95,26 @@ func TestHeadersOverHTTP2AreBounded(t *testing.T) {
 	}
 }
 
-func connect(t *testing.T, server *httptest.Server, u *url.URL) *Conn {
+// connect opens a session with a server, over TLS if roots is not nil.
+func connect(t *testing.T, u *url.URL, roots *x509.CertPool) *Conn {
 	t.Helper()
-	raw, err := net.Dial("tcp", Address(u))
+	dial := func(ctx context.Context) (link.Socket, error) {
+		return link.Dialer{Device: "lo"}.Dial(ctx, Address(u))
+	}
+	socket, err := dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	config.NextProtos = []string{"h2"}
-	conn, err := Open(t.Context(), pipeSocket{raw}, nil, &tls.Config{RootCAs: config.RootCAs, NextProtos: config.NextProtos}, nil, u)
+	conn, err := Open(t.Context(), socket, dial, &tls.Config{RootCAs: roots}, nil, u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return conn
+}
+
+// rootsOf returns the authority of a server.
+func rootsOf(server *httptest.Server) *x509.CertPool {
+	return server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 }
 
 // One function makes all of net/http's transports to unknown servers.

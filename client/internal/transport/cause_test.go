@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // The first reason stays, unless it is no fault and another one follows.
@@ -54,8 +56,8 @@ func TestGoAwayDebugData(t *testing.T) {
 	for _, words := range []string{"", "go", string(long)} {
 		for _, size := range []int{1, 3, 64, 1 << 20} {
 			var r recorder
-			r.Write(frame(frameGoAway, 0, append([]byte{0, 0, 0, 1, 0, 0, 0, 2}, words...)))
-			r.Write(frame(frameData, 1, make([]byte, 5)))
+			r.Write(testkit.Frame(frameGoAway, 0, append([]byte{0, 0, 0, 1, 0, 0, 0, 2}, words...)...))
+			r.Write(testkit.Frame(frameData, 1, make([]byte, 5)...))
 			cause := new(endCause)
 			c := newDataCounter(&r, newBacklog(), cause)
 			for {

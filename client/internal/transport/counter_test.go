@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // paddedFrame is a DATA frame with padding.
 func paddedFrame(stream uint32, data []byte, padding byte) []byte {
 	content := append([]byte{padding}, data...)
-	f := frame(frameData, stream, append(content, bytes.Repeat([]byte{1}, int(padding))...))
+	f := testkit.Frame(frameData, stream, append(content, bytes.Repeat([]byte{1}, int(padding))...)...)
 	f[frameFlagsOffset] = flagPadded
 	return f
 }
@@ -31,9 +32,9 @@ func TestDataAreCounted(t *testing.T) {
 			case 3:
 				r.Write(paddedFrame(stream, data, byte(random.IntN(256))))
 			case frameData:
-				r.Write(frame(frameData, stream, data))
+				r.Write(testkit.Frame(frameData, stream, data...))
 			default:
-				r.Write(frame(kind, stream, data))
+				r.Write(testkit.Frame(kind, stream, data...))
 				continue
 			}
 			want += quantity.Bytes(length)
@@ -75,9 +76,9 @@ func TestGoAwayIsNoticed(t *testing.T) {
 	} {
 		for size := 1; size < 40; size++ {
 			var r recorder
-			r.Write(frame(frameData, 1, make([]byte, 5)))
-			r.Write(frame(test.kind, 3, test.content))
-			r.Write(frame(frameData, 1, []byte{0, 0, 0, 1}))
+			r.Write(testkit.Frame(frameData, 1, make([]byte, 5)...))
+			r.Write(testkit.Frame(test.kind, 3, test.content...))
+			r.Write(testkit.Frame(frameData, 1, []byte{0, 0, 0, 1}...))
 			c := newDataCounter(&r, newBacklog(), new(endCause))
 			for {
 				if n, err := c.Read(make([]byte, size)); n == 0 || err != nil {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // recorder keeps what is written to it.
@@ -17,14 +19,8 @@ type recorder struct {
 func (r *recorder) Write(p []byte) (int, error) { return r.Buffer.Write(p) }
 func (r *recorder) Read(p []byte) (int, error)  { return r.Buffer.Read(p) }
 
-func frame(kind byte, stream uint32, content []byte) []byte {
-	f := []byte{byte(len(content) >> 16), byte(len(content) >> 8), byte(len(content)), kind, 0}
-	f = binary.BigEndian.AppendUint32(f, stream)
-	return append(f, content...)
-}
-
 func credit(stream, bytes uint32) []byte {
-	return frame(frameWindowUpdate, stream, binary.BigEndian.AppendUint32(nil, bytes))
+	return testkit.Frame(frameWindowUpdate, stream, binary.BigEndian.AppendUint32(nil, bytes)...)
 }
 
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
@@ -58,13 +54,13 @@ func TestCreditIsHeldBackAndNothingElse(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 50 {
 		stream := append([]byte(nil), preface...)
-		stream = append(stream, frame(4, 0, make([]byte, 18))...)
+		stream = append(stream, testkit.Frame(4, 0, make([]byte, 18)...)...)
 		stream = append(stream, credit(0, connectionWindow)...)
 		given := map[uint32]int64{0: connectionWindow}
 		for i := range 3000 {
 			id := uint32(1 + 2*(i/300+random.IntN(3)))
 			if random.IntN(10) == 0 {
-				stream = append(stream, frame(byte(random.IntN(8)), id, make([]byte, random.IntN(300)))...)
+				stream = append(stream, testkit.Frame(byte(random.IntN(8)), id, make([]byte, random.IntN(300))...)...)
 				continue
 			}
 			bytes := uint32(1 + random.IntN(1<<20))

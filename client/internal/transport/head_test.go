@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // raw serves one answer to each request, as it is.
 func raw(t *testing.T, answer string) *url.URL {
 	t.Helper()
-	address := listen(t, func(conn net.Conn) {
+	address := testkit.Accept(t, nil, func(conn net.Conn) {
 		for in := bufio.NewReader(conn); ; {
 			if _, err := http.ReadRequest(in); err != nil {
 				return
@@ -77,15 +76,7 @@ func TestHeads(t *testing.T) {
 				answer += empty + body
 			}
 			u := raw(t, answer)
-			dial := func(ctx context.Context) (link.Socket, error) { return link.Dialer{}.Dial(ctx, u.Host) }
-			socket, err := dial(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			conn, err := Open(t.Context(), socket, dial, nil, nil, u)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := connect(t, u, nil)
 			defer conn.Close()
 			for range 2 {
 				response, err := conn.Whole(t.Context(), Target{URL: u}, Resource{Size: -1})

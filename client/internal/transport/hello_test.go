@@ -11,30 +11,9 @@ import (
 	"slices"
 	"testing"
 	"time"
-)
 
-// listen has each connection served, and closed then. It returns the address.
-func listen(t *testing.T, serve func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				serve(conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
+	"github.com/linklab/linklab/client/internal/testkit"
+)
 
 // readConn reads from elsewhere.
 type readConn struct {
@@ -50,7 +29,7 @@ func TestHellosAreRemembered(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	longs := make(chan bool, 9)
-	address := listen(t, func(conn net.Conn) {
+	address := testkit.Accept(t, nil, func(conn net.Conn) {
 		record := make([]byte, 5) // Its last two bytes are the length (RFC 8446 5.1).
 		if _, err := io.ReadFull(conn, record); err != nil {
 			return

@@ -2,9 +2,6 @@ package transport
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 )
@@ -209,23 +205,11 @@ func TestReceivedBytesAreCountedOnce(t *testing.T) {
 		s.EnableHTTP2 = http2
 		s.StartTLS()
 		defer s.Close()
-		roots := x509.NewCertPool()
-		roots.AddCert(s.Certificate())
 		u, err := url.Parse(s.URL + "/file")
 		if err != nil {
 			t.Fatal(err)
 		}
-		dial := func(ctx context.Context) (link.Socket, error) {
-			return link.Dialer{Device: "lo"}.Dial(ctx, Address(u))
-		}
-		socket, err := dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := Open(t.Context(), socket, dial, &tls.Config{RootCAs: roots}, nil, u)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := connect(t, u, rootsOf(s))
 		resource, err := conn.Head(t.Context(), Target{URL: u})
 		if err != nil {
 			t.Fatal(err)

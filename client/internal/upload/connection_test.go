@@ -126,7 +126,7 @@ func TestTLSThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 	}
 	defer listener.Close() // It accepts, and says nothing.
 	for _, rescue := range []bool{true, false} {
-		o := serve(t, &store{}, true)
+		o := serve(t, newOdd(), true)
 		o.Rescue, o.URL.Host = rescue, listener.Addr().String()
 		l := &linkState{Link: o.Links[0], upload: &upload{Options: o}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*securePatience)

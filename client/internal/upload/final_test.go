@@ -59,31 +59,12 @@ func TestARefusalAmidTheBody(t *testing.T) {
 	}
 }
 
-// A server that answers 417 gets the file without Expect.
-func TestAServerWithoutExpect(t *testing.T) {
-	for _, http2 := range []bool{true, false} {
-		s := newOdd()
-		s.before = func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Header.Get("Expect") != "" {
-				w.WriteHeader(http.StatusExpectationFailed)
-				return true
-			}
-			return false
-		}
-		o := serve(t, s, http2)
-		o.Rescue, o.Ranged = true, false
-		if _, err := Run(context.Background(), o); err != nil || s.stored("/file") != len(file) {
-			t.Errorf("HTTP/2 %v: %v, %d bytes", http2, err, s.stored("/file"))
-		}
-	}
-}
-
 // 307 and 308 are followed with the same method, and another origin gets no credentials. A circle ends.
 func TestRedirectsOfUploads(t *testing.T) {
 	for _, code := range []int{307, 308} {
 		var secret atomic.Bool
 		there := newOdd()
-		there.before = func(_ http.ResponseWriter, r *http.Request) bool {
+		there.before = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 			secret.Store(secret.Load() || r.Header.Get("Authorization") != "" || r.Header.Get("X-Key") != "")
 			return false
 		}

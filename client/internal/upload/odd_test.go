@@ -34,8 +34,8 @@ type odd struct {
 	stores float64
 	// says is added to the answers to HEAD and GET.
 	says http.Header
-	// before is asked before a request; it may answer it.
-	before func(w http.ResponseWriter, r *http.Request) (answered bool)
+	// before is asked before a request; it may answer it. Requests are numbered from 1 on.
+	before func(number int, w http.ResponseWriter, r *http.Request) (answered bool)
 }
 
 func newOdd() *odd {
@@ -52,13 +52,13 @@ func (s *odd) stored(path string) int {
 func (s *odd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
-	refusal := s.refuses[r.Method]
+	number, before, refusal := len(s.asked), s.before, s.refuses[r.Method]
 	if said := r.Header.Get("Content-Range"); said != "" && refusal == 0 {
 		refusal = s.refuses["PUT range"]
 	}
 	s.mu.Unlock()
 	switch {
-	case s.before != nil && s.before(w, r):
+	case before != nil && before(number, w, r):
 	case refusal != 0:
 		w.WriteHeader(refusal)
 	case r.Method == http.MethodPut:
@@ -97,20 +97,23 @@ func (s *odd) put(w http.ResponseWriter, r *http.Request) {
 	var first, last, size int
 	part, _ := fmt.Sscanf(r.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size)
 	isPart := part == 3 && s.ranged != replaces
-	s.mu.Lock()
-	was := slices.Clone(s.files[r.URL.Path])
-	s.mu.Unlock()
+	var was []byte
+	if isPart && s.ranged == forgets {
+		s.mu.Lock()
+		was = slices.Clone(s.files[r.URL.Path])
+		s.mu.Unlock()
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil || int64(len(body)) != r.ContentLength {
 		return // A part of what should come is not kept.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ranged == keeps {
+	switch {
+	case !isPart:
+		first = 0
+	case s.ranged == keeps:
 		was = s.files[r.URL.Path]
-	}
-	if !isPart {
-		first, was = 0, nil
 	}
 	if missing := first + len(body) - len(was); missing > 0 {
 		was = append(was, make([]byte, missing)...)

@@ -39,43 +39,11 @@ var file = func() []byte {
 	return content
 }()
 
-// store is a server that keeps ranges.
-type store struct {
-	mu       sync.Mutex
-	content  []byte
-	requests int
-	// first is asked before a request is read; it may answer it.
-	first func(number int, w http.ResponseWriter, r *http.Request) (answered bool)
-}
-
-func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.requests++
-	number := s.requests
-	s.mu.Unlock()
-	if s.first != nil && s.first(number, w, r) {
-		return
-	}
-	var first, last, size int
-	said := r.Header.Get("Content-Range")
-	if said == "" {
-		first, last, size = 0, len(file)-1, len(file)
-	} else if n, err := fmt.Sscanf(said, "bytes %d-%d/%d", &first, &last, &size); n != 3 || err != nil || size != len(file) {
-		http.Error(w, "Content-Range", http.StatusBadRequest)
-		return
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil || len(body) != last-first+1 || r.Method != http.MethodPut {
-		http.Error(w, "body", http.StatusBadRequest)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.content == nil {
-		s.content = make([]byte, size)
-	}
-	copy(s.content[first:], body)
-	w.WriteHeader(http.StatusCreated)
+// keeping is a server that keeps ranges.
+func keeping() *odd {
+	s := newOdd()
+	s.ranged = keeps
+	return s
 }
 
 // meeting is one of so many who have different names.
@@ -148,12 +116,12 @@ func serve(t *testing.T, s http.Handler, http2 bool) Options {
 	return o
 }
 
-func check(t *testing.T, s *store, summary rundir.Summary, err error) {
+func check(t *testing.T, s *odd, summary rundir.Summary, err error) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil || summary.Outcome != rundir.Complete || !bytes.Equal(s.content, file) {
-		t.Fatalf("%v, %s, the server has the file: %v", err, summary.Outcome, bytes.Equal(s.content, file))
+	if err != nil || summary.Outcome != rundir.Complete || !bytes.Equal(s.files["/file"], file) {
+		t.Fatalf("%v, %s, the server has the file: %v", err, summary.Outcome, bytes.Equal(s.files["/file"], file))
 	}
 	var sum quantity.Bytes
 	for _, l := range summary.Links {
@@ -176,7 +144,8 @@ func TestRangesOverAllLinks(t *testing.T) {
 				var mu sync.Mutex
 				links, asked := map[string]string{}, map[string]bool{}
 				both, sent := newMeeting(2), newMeeting(2)
-				s := &store{first: func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+				s := keeping()
+				s.before = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 					mu.Lock()
 					name := links[r.RemoteAddr]
 					wait := both
@@ -192,7 +161,7 @@ func TestRangesOverAllLinks(t *testing.T) {
 					}
 					r.Body = slowBody{r.Body}
 					return false
-				}}
+				}
 				o := serve(t, s, http2)
 				o.Recorder = recorder(func(e rundir.Event) {
 					if end, ok := e.(*rundir.End); ok && end.Outcome == rundir.Complete {
@@ -226,10 +195,10 @@ func TestSeveralConnectionsOfALink(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		// Not before all have asked: on a busy machine others else send all before the
 		// last one is made.
-		s := &store{}
+		s := keeping()
 		o := several(serve(t, s, http2))
 		all := newMeeting(2 * o.Connections.Most)
-		s.first = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+		s.before = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 			all.join(r.RemoteAddr)
 			select {
 			case <-all.met:
@@ -257,16 +226,11 @@ func several(o Options) Options {
 
 func TestAServerWithoutRangesGetsTheWhole(t *testing.T) {
 	for _, code := range []int{400, 411, 415, 501} {
-		s := &store{first: func(_ int, w http.ResponseWriter, r *http.Request) bool {
-			if r.Header.Get("Content-Range") == "" {
-				return false
-			}
-			w.WriteHeader(code)
-			return true
-		}}
+		s := keeping()
+		s.refuses["PUT range"] = code
 		o := serve(t, s, true)
 		for _, o := range []Options{o, several(o)} {
-			s.content = nil
+			delete(s.files, "/file")
 			summary, err := Run(context.Background(), o)
 			check(t, s, summary, err)
 		}
@@ -279,52 +243,55 @@ func mute(r *http.Request) {
 	<-r.Context().Done()
 }
 
+// busyAtTimes has a server answer the first of three requests with 503.
+func busyAtTimes(s *odd, _ *Options) {
+	s.before = func(n int, w http.ResponseWriter, _ *http.Request) bool {
+		if n%3 == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return n%3 == 1
+	}
+}
+
 func TestRescueMakesUpForFailures(t *testing.T) {
 	var dials atomic.Int32
-	tests := map[string]func(*store, *Options){
-		"busy": func(s *store, _ *Options) {
-			s.first = func(n int, w http.ResponseWriter, _ *http.Request) bool {
-				if n%3 == 1 {
-					w.WriteHeader(http.StatusServiceUnavailable)
-				}
-				return n%3 == 1
-			}
-		},
-		"cut": func(s *store, _ *Options) {
-			s.first = func(n int, _ http.ResponseWriter, _ *http.Request) bool {
+	tests := map[string]func(*odd, *Options){
+		"busy": busyAtTimes,
+		"cut": func(s *odd, _ *Options) {
+			s.before = func(n int, _ http.ResponseWriter, _ *http.Request) bool {
 				if n == 2 || n == 5 {
 					panic(http.ErrAbortHandler)
 				}
 				return false
 			}
 		},
-		"no way": func(_ *store, o *Options) {
+		"no way": func(_ *odd, o *Options) {
 			o.Links[0].Dial = func(context.Context, string) (link.Socket, error) {
 				dials.Add(1)
 				return nil, errors.New("no way")
 			}
 		},
-		"silent": func(s *store, _ *Options) {
-			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
+		"silent": func(s *odd, _ *Options) {
+			s.before = func(n int, _ http.ResponseWriter, r *http.Request) bool {
 				if n == 1 {
 					<-r.Context().Done()
 				}
 				return n == 1
 			}
 		},
-		"mute now and then": func(s *store, o *Options) {
+		"mute now and then": func(s *odd, o *Options) {
 			o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 50_000}
-			s.first = func(n int, _ http.ResponseWriter, r *http.Request) bool {
+			s.before = func(n int, _ http.ResponseWriter, r *http.Request) bool {
 				if n%4 == 1 {
 					mute(r)
 				}
 				return n%4 == 1
 			}
 		},
-		"mute to the end at first": func(s *store, o *Options) {
+		"mute to the end at first": func(s *odd, o *Options) {
 			o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 50_000}
 			asked := map[string]int{}
-			s.first = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
+			s.before = func(_ int, _ http.ResponseWriter, r *http.Request) bool {
 				var first int
 				said := r.Header.Get("Content-Range")
 				_, _ = fmt.Sscanf(said, "bytes %d-", &first)
@@ -345,7 +312,7 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 				for _, connections := range []bool{true, false} {
 					t.Run(fmt.Sprintf("%s, HTTP/2 %v, several connections %v", name, http2, connections), func(t *testing.T) {
 						t.Parallel()
-						s := &store{}
+						s := keeping()
 						o := serve(t, s, http2)
 						// On a busy machine ten seconds may pass before rescue sends the last bytes again.
 						if o.Rescue, o.GiveUp = true, time.Minute; connections {
@@ -366,12 +333,8 @@ func TestRescueMakesUpForFailures(t *testing.T) {
 
 // What a connection has on its way is not lost because the server refuses one request.
 func TestARefusalKeepsTheConnection(t *testing.T) {
-	s := &store{first: func(n int, w http.ResponseWriter, _ *http.Request) bool {
-		if n%3 == 1 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-		return n%3 == 1
-	}}
+	s := keeping()
+	busyAtTimes(s, nil)
 	o := serve(t, s, true)
 	o.Rescue = true
 	var dials atomic.Int32
@@ -389,13 +352,11 @@ func TestARefusalKeepsTheConnection(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	always := func(code int) func(*store, *Options) {
-		return func(s *store, _ *Options) {
-			s.first = func(_ int, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
-		}
+	always := func(code int) func(*odd, *Options) {
+		return func(s *odd, _ *Options) { s.refuses["PUT"] = code }
 	}
 	tests := map[string]struct {
-		harm   func(*store, *Options)
+		harm   func(*odd, *Options)
 		rescue bool
 		want   string
 	}{
@@ -405,15 +366,15 @@ func TestFailures(t *testing.T) {
 		"busy":              {always(503), false, `: the server answers "503 Service Unavailable"`},
 		// Whether its kernel still takes something of what it refuses is chance.
 		"busy for ever": {always(503), true, `answers "503 Service Unavailable"`},
-		"no way": {func(_ *store, o *Options) {
+		"no way": {func(_ *odd, o *Options) {
 			for i := range o.Links {
 				o.Links[i].Dial = func(context.Context, string) (link.Socket, error) { return nil, errors.New("no way") }
 			}
 		}, true, "nothing got to the server for 1s: wifi: no way; lte: no way"},
-		"not trusted": {func(_ *store, o *Options) { o.TLS = &tls.Config{} }, false, "certificate"},
+		"not trusted": {func(_ *odd, o *Options) { o.TLS = &tls.Config{} }, false, "certificate"},
 	}
 	for name, test := range tests {
-		s := &store{}
+		s := keeping()
 		o := serve(t, s, true)
 		o.Rescue, o.GiveUp = test.rescue, time.Second
 		test.harm(s, &o)
@@ -452,7 +413,8 @@ func TestAServerThatRefusesWhatGotThere(t *testing.T) {
 
 func TestAnInterruptedUpload(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
-		s := &store{first: func(_ int, _ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }}
+		s := keeping()
+		s.before = func(_ int, _ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
 		o := serve(t, s, http2)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		reason := errors.New("enough")
@@ -466,7 +428,7 @@ func TestAnInterruptedUpload(t *testing.T) {
 // No server can be given what is not there.
 func TestAFileThatBecomesShorter(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
-		o := serve(t, &store{}, http2)
+		o := serve(t, keeping(), http2)
 		o.Rescue, o.GiveUp, o.File = true, 10*time.Second, bytes.NewReader(file[:len(file)-1000])
 		started := time.Now()
 		summary, err := Run(context.Background(), o)

@@ -29,9 +29,6 @@ const (
 	// of the whole: all of 64 KiB.
 	rangeSample   quantity.Bytes = 64
 	quarterSample quantity.Bytes = 16 << 10
-	// mostPieces limits the answers that bring one of these samples: a server may send less than
-	// it is asked for (RFC 9110 15.3.7).
-	mostPieces = 16
 )
 
 // differsError says what a server has where it should have the file.
@@ -108,50 +105,46 @@ func (a *asker) sample(ctx context.Context, at *url.URL) error {
 	for i := 0; i < len(parts); i += step {
 		part := parts[i]
 		part.Length = min(part.Length, length)
-		for piece := 0; piece < mostPieces && part.Length > 0; piece++ {
-			equal, err := a.compare(ctx, at, part)
-			if err != nil || equal == 0 {
-				return err
-			}
-			part.Offset, part.Length = part.Offset+equal, part.Length-equal
+		if isTold, err := a.compare(ctx, at, part); err != nil || !isTold {
+			return err
 		}
 	}
 	return nil
 }
 
-// compare asks for a range and compares the answer with the file. It returns how many bytes are
-// equal from the range's first one on, 0 if the server tells nothing of them. It fails if any differ.
-func (a *asker) compare(ctx context.Context, at *url.URL, part ranges.Range) (quantity.Bytes, error) {
+// compare asks for a range, and fails if the bytes that come differ from the file. A server may send less
+// than it is asked for (RFC 9110 15.3.7). isTold says that some bytes came.
+func (a *asker) compare(ctx context.Context, at *url.URL, part ranges.Range) (isTold bool, err error) {
 	u := a.upload
 	answer, err := a.ask(ctx, answerPatience, transport.Question{
 		Method: http.MethodGet, Target: transport.Target{URL: at},
 		Fields: map[string]string{"Range": transport.RangeHeader(part)},
 	})
 	if err != nil {
-		return 0, fmt.Errorf("the file is sent, but whether the server has it is unknown: %w", err)
+		return false, fmt.Errorf("the file is sent, but whether the server has it is unknown: %w", err)
 	}
 	told, size, err := answer.Part()
 	came := min(part.Length, quantity.Bytes(len(answer.Body)))
 	switch {
 	case err != nil || told.Offset != part.Offset:
-		return 0, nil
+		return false, nil
 	case answer.Code == http.StatusOK && came < part.Length: // The body of a 200 is the whole file.
 		size = came
 	case came == 0:
 		u.note(fmt.Sprintf("the server sends no bytes at %d, though it answers %s. The upload is not verified", part.Offset, said(answer)))
-		return 0, nil
+		return false, nil
 	}
 	if size >= 0 && size != u.Size {
-		return 0, differs("the server has %d bytes of the %d that were sent", size, u.Size)
+		return false, differs("the server has %d bytes of the %d that were sent", size, u.Size)
 	}
 	sent := make([]byte, came)
 	if _, err := u.File.ReadAt(sent, int64(part.Offset)); err != nil && err != io.EOF {
-		return 0, err
+		return false, err
 	}
 	if !bytes.HasPrefix(answer.Body, sent) {
-		return 0, differs("the server has other bytes at %d than those that were sent", part.Offset)
+		return false, differs("the server has other bytes at %d than those that were sent", part.Offset)
 	}
-	return came, nil
+	return true, nil
 }
 
 // note says something to the user.

@@ -1,14 +1,7 @@
-// Package cabletest gives a test its own network namespace, with a cable to another one.
-package cabletest
+package testkit
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -16,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,12 +27,7 @@ const (
 // bytes, in the direction of the near end if towards is true, else in the other direction.
 func Lay(t *testing.T, towards bool) (v4, v6 net.Listener) {
 	t.Helper()
-	ip := func(words string) {
-		t.Helper()
-		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", words, err, out)
-		}
-	}
+	ip := func(words string) { IP(t, words) }
 	ip("link set lo up")
 	ip("link add hole0 type veth peer name hole1")
 	for i, end := range []string{"near", "far"} {
@@ -102,6 +89,14 @@ func Lay(t *testing.T, towards bool) (v4, v6 net.Listener) {
 	return got.v4, got.v6
 }
 
+// IP runs ip(8) with these words.
+func IP(t *testing.T, words string) {
+	t.Helper()
+	if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v: %s", words, err, out)
+	}
+}
+
 // Again runs the test again in a network namespace where it may change devices. It skips the test if
 // that is not allowed. It returns false in that namespace.
 func Again(t *testing.T) bool {
@@ -129,22 +124,4 @@ func Again(t *testing.T) bool {
 		t.Errorf("it did not run:\n%s", out)
 	}
 	return true
-}
-
-// LongCertificate returns a certificate longer than a packet.
-func LongCertificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	for i := range 200 {
-		template.DNSNames = append(template.DNSNames, fmt.Sprintf("host%d.example", i))
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }

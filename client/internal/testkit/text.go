@@ -1,12 +1,11 @@
-// Package capture keeps the output of a program under test while it runs.
-package capture
+package testkit
 
 import (
 	"bytes"
 	"sync"
 )
 
-// Text is the output so far. Several goroutines may use it.
+// Text is the output so far of a program under test. Several goroutines may use it.
 type Text struct {
 	mu   sync.Mutex
 	text bytes.Buffer

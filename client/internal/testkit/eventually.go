@@ -1,5 +1,4 @@
-// Package eventually lets tests wait for a condition on the real clock.
-package eventually
+package testkit
 
 import (
 	"testing"
@@ -13,8 +12,8 @@ const (
 	patience = time.Minute
 )
 
-// Is returns when holds returns true. It fails the test if that takes too long.
-func Is(t testing.TB, what string, holds func() bool) {
+// Eventually returns when holds returns true, by the real clock. It fails the test if that takes too long.
+func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(between) {
 		if time.Now().After(deadline) {
