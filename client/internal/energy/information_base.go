@@ -44,7 +44,7 @@ func border(powerMW, marginMJ float64) quantity.Rate {
 	return quantity.Rate(powerMW / marginMJ * 1e6)
 }
 
-// Hysteresis is by how much a rate must be beyond a border to change the
+// Hysteresis is the part of a border by which a rate must be beyond it to change the
 // choice (eMPTCP 3.4).
 const Hysteresis = 0.1
 

@@ -87,7 +87,7 @@ func check(file *os.File) error {
 }
 
 // givenOwner returns the owner of a new file in the directory. Some file systems give all files
-// the same owner, who is not this user: FAT, FUSE on phones, NFS with squashing, hostfs.
+// the same owner, and not this user: FAT, FUSE on phones, NFS with squashing, hostfs.
 func givenOwner(directory string) (uint32, error) {
 	file, err := os.CreateTemp(directory, ".multilink-owner-*")
 	if err != nil {

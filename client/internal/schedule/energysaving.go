@@ -121,7 +121,7 @@ func (*energySaving) Opens() {}
 func (*energySaving) Every() time.Duration { return savingPeriod }
 
 // Use uses the set for the rest, and links to probe. Until the rate of a link is known, it
-// uses only Wi-Fi: waking another radio in vain costs more than any other mistake.
+// uses only Wi-Fi: to wake another radio for nothing costs more than any other mistake.
 func (t *energySaving) Use(s *Scene, use []bool) {
 	if t.links == nil {
 		t.links = make([]observed, len(use))

@@ -34,7 +34,7 @@ type helloState struct {
 	// isShort is true if the next hello is short, isHopeless if a short one did not get through either, and
 	// works if a short one did.
 	isShort, isHopeless, works bool
-	// isProbed is true once somebody asks whether the server takes LegacyTLS. takes is what it takes, nil as
+	// isProbed is true once a caller asks whether the server takes LegacyTLS. takes is what it takes, nil as
 	// long as that is nothing.
 	isProbed atomic.Bool
 	takes    atomic.Pointer[string]

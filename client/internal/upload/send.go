@@ -199,8 +199,8 @@ func (u *upload) others(r ranges.Range) (all []*request) {
 	return all
 }
 
-// giveBack lets others have what a request did not bring, unless somebody has
-// sent the same or does.
+// giveBack makes the range of a failed request free, unless another request has sent the same or
+// sends it.
 func (u *upload) giveBack(one *request) {
 	if u.missing.Below(one.End()) > u.missing.Below(one.Offset) && len(u.others(one.Range)) == 0 {
 		u.free.Add(one.Range)

@@ -91,9 +91,9 @@ func (s shares) works(now time.Duration) []schedule.Work {
 	return works
 }
 
-// late is a range that another connection will have sent last, if this one, which
-// expects nothing more, would bring it sooner: both send it, and who is confirmed
-// first has done it. Its own it sends once more only if that is lost.
+// late is the range of another connection with the latest expected end, if this idle connection would
+// send it sooner. Both send it, and the first confirmation counts. A connection repeats its own range
+// only if that is lost.
 func (s shares) late(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
 	if !s.u.Rescue || s.u.whole || c.isStalled(now) || c.expects(now) {
 		return r, "", false

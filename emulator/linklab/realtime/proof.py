@@ -1,6 +1,6 @@
 """Proves that a program and a lab know the same token, without telling it.
 
-Somebody else may listen at a lab's address before it starts or once it has ended. So linklab's own
+Another program may listen at a lab's address before it starts or once it has ended. So linklab's own
 programs send no token. They ask for a challenge, and sign their command with challenge and token. The
 lab's answer is signed likewise. Nobody can use a signed command twice, because a challenge is good for
 one command. Browsers and users' programs send the token itself.
