@@ -160,7 +160,7 @@ class OneLab:
             except Exception as error:
                 if life is self._first:
                     raise
-                report_error(f"the lab ended: {error}")  # A request for the lab gets this error, too.
+                report_error(f"the lab ended: {error}")  # Requests get it, too.
 
     def _is_wanted(self) -> bool:
         return self._life is not None and not self._life.over.is_set()
