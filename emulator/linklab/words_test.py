@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from linklab.core.paths import REPOSITORY
 
 SOURCES = sorted(
