@@ -2,6 +2,8 @@ package download
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +40,19 @@ func TestAConnectionIsInTheFirstStateThatFits(t *testing.T) {
 		}
 		if got := c.needsSession(); got != (one.is == connecting || one.is == silent) {
 			t.Errorf("a connection that is %v needs a session: %v", one.is, got)
+		}
+	}
+}
+
+// The handbook explains each state.
+func TestTheHandbookHasEachState(t *testing.T) {
+	page, err := os.ReadFile("../../../emulator/handbook/explanation/the-client.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for is := gone; is <= ready; is++ {
+		if !strings.Contains(string(page), "\n| "+is.String()+" |") {
+			t.Errorf("the page has no state %v", is)
 		}
 	}
 }
