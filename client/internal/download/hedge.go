@@ -61,6 +61,13 @@ func (c *connection) isUnanswered(now time.Duration) bool {
 	return now-c.active[n-1].issued >= leastUnanswered<<(n-1)
 }
 
+// isStuck reports whether such requests occupy all that a session can send at a time. Each next session may take twice
+// as long: the server may only be slow.
+func (c *connection) isStuck(now time.Duration) bool {
+	n := len(c.active)
+	return c.session.IsFull(n) && c.isUnanswered(now) && now-c.active[n-1].issued >= leastUnanswered<<(n-1+min(c.failures, 6))
+}
+
 // unanswered makes a connection without answers duplicate the oldest request that the server leaves without an answer, whatever
 // the rates are: the server may never answer it. If the server does not answer the duplicate either, another one takes
 // its place, each time after twice the time.

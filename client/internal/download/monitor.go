@@ -106,7 +106,7 @@ func (m *monitor) check(c *connection, now time.Duration) {
 			c.broken()
 		}
 		m.d.closer.lose(c, s)
-	case !c.suspect && (m.isDead(c, s, now) || s.IsFull(len(c.on(s))) && c.isUnanswered(now)):
+	case !c.suspect && (m.isDead(c, s, now) || c.isStuck(now)):
 		c.suspect = true
 		c.failures++
 		c.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))
