@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// answerPatience is how long the server may take to answer a short question.
+	// answerPatience is how long the server may take to answer a request without a body.
 	answerPatience = 10 * time.Second
-	// movePatience is how long it may take to move a file: some copy it.
+	// movePatience is how long the server may take to move a file: some servers copy it.
 	movePatience = time.Minute
-	// mostTries is how often a question is asked that the server cannot answer now.
+	// mostTries is how often the client repeats a request that the server cannot answer now.
 	mostTries = 5
 	// mostFailures is how often connections may fail before an answer.
 	mostFailures = 3
@@ -33,20 +33,20 @@ var (
 	errUnanswered = errors.New("the server does not answer")
 )
 
-// asker asks the server about files, over one connection of the first link that gets
-// one. When that fails it turns to another link.
+// asker asks the server about files over one connection, that of the first link that connects.
+// When the connection fails, it uses another link.
 type asker struct {
 	upload *upload
-	// conn is nil while there is none; by is its link, or that of the last one.
+	// conn is nil while there is no connection. by is the link of conn, or of the last one.
 	conn httpConn
 	by   *linkState
-	// unsure says that the last question was asked more than once: an earlier one may
-	// have been done.
+	// unsure says that the last request was sent more than once: the server may have done an
+	// earlier one.
 	unsure bool
 }
 
-// ask returns the answer to a question, within the patience. If the server cannot
-// answer now, it is asked again a few times.
+// ask returns the answer to a request, within the patience. If the server cannot answer now, the
+// client repeats the request a few times.
 func (a *asker) ask(ctx context.Context, patience time.Duration, q transport.Question) (answer transport.Answer, err error) {
 	a.unsure = false
 	for try := range mostTries {
@@ -67,8 +67,8 @@ func (a *asker) ask(ctx context.Context, patience time.Duration, q transport.Que
 	return answer, err
 }
 
-// do has something done over a connection, and over another one if that fails. It gives
-// up when it failed a few times, or no connection was made for as long as the user allows.
+// do does something over a connection, and over another one if that fails. It gives up after a few
+// failures, or when no connection was made for as long as the user allows.
 func (a *asker) do(ctx context.Context, patience time.Duration, what func(context.Context, httpConn) error) error {
 	u := a.upload
 	limited, cancel := ctx, context.CancelFunc(func() {})
@@ -94,7 +94,7 @@ func (a *asker) do(ctx context.Context, patience time.Duration, what func(contex
 			err = fmt.Errorf("%s: %w", a.by.Name, err)
 		}
 		if last == nil || link.Wait(err) == 0 && !errors.Is(err, errNoAnswer) {
-			last = err // Else the cause is known better.
+			last = err // Else last names the cause better.
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -117,7 +117,7 @@ func isHopeless(err error) bool {
 	return errors.As(err, &of) && !slices.ContainsFunc(of, func(err error) bool { return !transfer.IsRefusal(err) })
 }
 
-// attempt has something done over the connection, which it closes on failure.
+// attempt does something over the connection, and closes the connection on failure.
 func (a *asker) attempt(ctx context.Context, patience time.Duration, what func(context.Context, httpConn) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
 	defer cancel()
@@ -151,8 +151,8 @@ func (f failures) Error() string {
 
 func (f failures) Unwrap() []error { return f }
 
-// connect makes a connection if there is none: over the first link that gets one. The
-// link whose connection failed last is tried last.
+// connect makes a connection if there is none, over the first link that connects. It tries the link
+// whose connection failed last as the last one.
 func (a *asker) connect(ctx context.Context) error {
 	if a.conn != nil && a.conn.Usable() {
 		return nil

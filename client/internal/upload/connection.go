@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// unsent is how much the kernel takes beyond what it can send, in bytes: with
-	// more, what a connection has taken says nothing of what the link has sent.
+	// unsent is how many bytes the kernel takes beyond those that it can send. With more, the
+	// bytes that a connection took would not show how many the link has sent.
 	unsent = 64 << 10
-	// connectPatience is how long a link may take to connect, and twice as long after
-	// each failure, up to four times.
+	// connectPatience is how long a link may take to connect. Each failure doubles it, up to
+	// four times.
 	connectPatience = 5 * time.Second
-	// securePatience is the least time that TLS may take once TCP is connected, secureTrips
-	// round trips if these are more, and twice as long each time: TCP asks later and later.
+	// TLS may take securePatience once TCP is connected, or secureTrips round trips if that is
+	// longer. Each attempt doubles it, since TCP repeats its segments later and later.
 	securePatience = time.Second
 	secureTrips    = 8
 )
 
 var (
 	errSilent = errors.New("the link gets nothing to the server")
-	// errInsecure ends an attempt beside which TCP would go on to wait.
+	// errInsecure ends an attempt whose TLS takes too long.
 	errInsecure = errors.New("nothing came for TLS")
 )
 
@@ -46,43 +46,42 @@ type httpConn interface {
 	Close() error
 }
 
-// connection is one of a link's connections to the server, which is made again when it
-// breaks.
+// connection is one of a link's connections to the server. When it breaks, it is made again.
 type connection struct {
 	link *linkState
 	// conn is nil while there is none.
 	conn httpConn
 	// sockets are its TCP connections: one, or over HTTP/1.1 a few.
 	sockets *sockets
-	// connecting says that a connection is made, if there is a silent one beside
-	// that; abandon ends it.
+	// connecting says that a new connection is being made, perhaps beside a silent one. abandon
+	// ends the attempt.
 	connecting bool
 	abandon    context.CancelFunc
-	// tries is how many attempts TLS took too long in.
+	// tries counts the attempts in which TLS took too long.
 	tries int
-	// leaving says that it takes no more requests, and gone that it is no more.
+	// leaving says that the connection takes no more requests, and gone that it was removed.
 	leaving, gone bool
 
-	// active are its requests, the oldest first, and answered is the newest that was
+	// active are its requests, the oldest first. answered is the newest that the server has
 	// confirmed.
 	active   []*request
 	answered int
-	// pace is what gets to the server's kernel, and pending what was sent and did
-	// not yet.
+	// pace is the rate at which bytes get to the server's kernel. pending is how many were sent
+	// and are not there yet.
 	pace    *throughput.Pace
 	pending quantity.Bytes
-	// fresh is how much it has taken that nobody had sent before, and that did not get there yet.
+	// fresh is how many of these bytes no request had sent before.
 	fresh quantity.Bytes
-	// got is when something got there last; heard is the same, or when nothing was
-	// to, and silent says that this is too long ago.
+	// got is when bytes got there last. heard is got, or when no bytes were pending. silent says
+	// that heard is too long ago.
 	got, heard time.Duration
 	silent     bool
-	// stuck is how often it was since a range was confirmed.
+	// stuck is how often the connection was stuck since the server confirmed a range.
 	stuck         int
 	rtt, leastRTT time.Duration
 }
 
-// connect has a connection made.
+// connect begins to make a connection.
 func (c *connection) connect() {
 	l, u := c.link, c.link.upload
 	c.connecting = true
@@ -108,11 +107,11 @@ func (c *connection) connect() {
 		case err == nil:
 			conn.Close()
 		case !needed || errors.Is(context.Cause(ctx), context.Canceled):
-			// Nobody wants it any more, or not before another attempt.
+			// The connection is not needed any more, or another attempt comes first.
 		case errors.Is(err, errInsecure):
 			c.tries++
 		case c.conn != nil && u.Rescue:
-			l.pause(cmp.Or(context.Cause(ctx), err)) // The silent one may go on.
+			l.pause(cmp.Or(context.Cause(ctx), err)) // The silent connection may go on.
 		default:
 			u.broken(c, cmp.Or(context.Cause(ctx), err))
 		}
@@ -120,8 +119,8 @@ func (c *connection) connect() {
 	})
 }
 
-// attempt is for how long a connection is tried after so many failures: as published
-// until TCP gives up.
+// attempt is the time limit of an attempt to connect after so many failures. As published there is
+// none: TCP gives up.
 func (u *upload) attempt(failures int) (context.Context, context.CancelFunc) {
 	if !u.Rescue {
 		return context.WithCancel(u.ctx)
@@ -129,8 +128,8 @@ func (u *upload) attempt(failures int) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(u.ctx, connectPatience<<min(failures, 2), errSilent)
 }
 
-// open makes a connection, and asks again that often if there is no answer. So many
-// tries before were not answered any more once TCP was connected.
+// open makes a connection. It sends another SYN each time that the time between has passed. In so
+// many earlier tries TLS got no answer.
 func (l *linkState) open(ctx context.Context, between time.Duration, tries int) (httpConn, *sockets, error) {
 	opened := &sockets{}
 	dial := func(ctx context.Context) (link.Socket, error) {
@@ -177,14 +176,14 @@ func (l *linkState) open(ctx context.Context, between time.Duration, tries int) 
 	return conn, opened, err
 }
 
-// install has the connection use conn. What an older one, which is silent, has to send
-// others may.
+// install makes the connection use conn. Other connections may send the unfinished ranges of an
+// older, silent one.
 func (c *connection) install(conn httpConn, opened *sockets) {
 	c.close(errSilent)
 	now := c.link.upload.now()
 	c.conn, c.sockets, c.tries = conn, opened, 0
 	c.pace = throughput.NewPace(transfer.PaceWindow)
-	opened.look() // What came for TLS is nothing of the file.
+	opened.look() // The bytes of the TLS handshake do not count.
 	c.heard = now
 	c.measure(now)
 	if c.link.upload.free.Bytes() == 0 {
@@ -193,7 +192,7 @@ func (c *connection) install(conn httpConn, opened *sockets) {
 	c.link.Shown.Add(now, conn.Received())
 }
 
-// close closes the connection, if it is there, and ends its requests.
+// close closes the connection, if there is one, and ends its requests.
 func (c *connection) close(err error) {
 	owes := c.left() > 0
 	c.silent, c.pending, c.fresh = false, 0, 0
@@ -209,7 +208,7 @@ func (c *connection) close(err error) {
 	}
 }
 
-// measure takes note of what the server's kernel has got.
+// measure counts the bytes that got to the server's kernel.
 func (c *connection) measure(now time.Duration) {
 	if c.conn == nil {
 		return
@@ -240,7 +239,7 @@ func (c *connection) measure(now time.Duration) {
 	}
 }
 
-// look takes note of what has come, and whether anything does.
+// look updates the counts, and finds out whether the connection is silent.
 func (c *connection) look(now time.Duration) {
 	if c.conn == nil {
 		return
@@ -255,14 +254,15 @@ func (c *connection) look(now time.Duration) {
 	}
 }
 
-// leave lets others have what a connection owes that is silent for long.
+// leave makes the unfinished ranges of a connection free that is silent for long.
 func (c *connection) leave(now time.Duration) {
 	for now-c.heard > c.patience() && len(c.active) > 0 {
 		c.link.upload.drop(c.active[0], errSilent)
 	}
 }
 
-// untaken is what its requests have not handed out yet. One that waits for the server owes nothing.
+// untaken is how many bytes its requests have not handed out yet. A request that waits for the server's
+// 100 (Continue) counts as none.
 func (c *connection) untaken() (sum quantity.Bytes) {
 	for _, one := range c.active {
 		if !one.asks || one.taken > 0 {
@@ -272,11 +272,10 @@ func (c *connection) untaken() (sum quantity.Bytes) {
 	return sum
 }
 
-// left is what it has still to bring.
+// left is how many bytes the connection has still to bring.
 func (c *connection) left() quantity.Bytes { return c.untaken() + c.pending }
 
-// owed is left without requests that wait for their turn: over HTTP/1.1 until another TCP connection is
-// allowed, or one of a few is free.
+// owed is left without the requests that wait for a free TCP connection over HTTP/1.1.
 func (c *connection) owed() quantity.Bytes {
 	sum := c.left()
 	for _, one := range c.active {
@@ -287,7 +286,7 @@ func (c *connection) owed() quantity.Bytes {
 	return sum
 }
 
-// isStuck reports whether a request waits for its turn, and those before it are lost.
+// isStuck reports whether a request waits for a free TCP connection, and those before it are lost.
 func (c *connection) isStuck(now time.Duration) bool {
 	waits, begun := 0, 0
 	for _, one := range c.active {
@@ -308,8 +307,8 @@ func (c *connection) isUsable(now time.Duration) bool {
 	return c.conn != nil && !c.silent && !c.leaving && now >= c.link.waits && c.conn.Usable()
 }
 
-// isMissing reports whether it needs a connection: it has none, or one that is
-// silent, or that takes no more requests.
+// isMissing reports whether it needs a new connection: it has none, or a silent one, or one that takes
+// no more requests.
 func (c *connection) isMissing() bool {
 	return c.conn == nil || c.silent || !c.conn.Usable() && len(c.active) == 0
 }
@@ -333,9 +332,9 @@ func (c *connection) wants(now time.Duration) bool {
 	return len(open) < mostRequests && float64(newest.taken) >= u.Overlap*float64(newest.Length)
 }
 
-// isLost reports whether the server may never answer a request: it has confirmed a
-// later one, or this one is overdue for twice as long as usual, and twice that for
-// each time that the connection repeats the range or was stuck.
+// isLost reports whether the server may never answer a request. It has confirmed a later one, or this
+// one is overdue for twice the usual time. Each time that the connection repeats the range or was
+// stuck doubles that time.
 func (c *connection) isLost(one *request, now time.Duration) bool {
 	switch {
 	case !c.link.upload.Rescue || now-one.moved <= c.patience():
@@ -352,18 +351,18 @@ func (c *connection) isLost(one *request, now time.Duration) bool {
 	return c.isOverdue(one, c.patience()<<min(sent, 10), now)
 }
 
-// isOverdue reports whether all that it sent is there, and the server does not say so
-// of this request for longer than that.
+// isOverdue reports whether all sent bytes are there, and the server has not confirmed this request for
+// longer than that.
 func (c *connection) isOverdue(one *request, patience, now time.Duration) bool {
 	return c.owed() == 0 && now-max(one.moved, c.got) > patience
 }
 
-// expects reports whether it has a request that the server may confirm soon.
+// expects reports whether the server may soon confirm one of its requests.
 func (c *connection) expects(now time.Duration) bool {
 	return slices.ContainsFunc(c.open(now), func(one *request) bool { return !c.isOverdue(one, c.patience(), now) })
 }
 
-// patience is how long the server may take to confirm what it has got.
+// patience is how long the server may take to confirm bytes that it has.
 func (c *connection) patience() time.Duration { return transfer.Silence(patience, c.rtt) }
 
 // open are its requests that are not lost, the oldest first.
@@ -375,8 +374,8 @@ func (c *connection) open(now time.Duration) []*request {
 	return slices.DeleteFunc(slices.Clone(c.active), isLost)
 }
 
-// pipe is how much it should have to send at least. Before anything got through, one
-// request is enough: what other links could send is not theirs any more.
+// pipe is how many bytes it should at least have to send. Before any got through, one request is
+// enough: the bytes are taken from the other links.
 func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	rate, most := c.pace.Rate(now), schedule.MostOrder(c.pace.Total())
 	if schedule.IsStarting(c.pace.Total(), rate, c.leastRTT) {
@@ -385,7 +384,7 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	return min(most, transfer.Ahead(rate, min(c.rtt, transfer.MostRoundTrip*c.leastRTT), transfer.CheckInterval))
 }
 
-// work is what it has to do.
+// work is its outstanding work.
 func (c *connection) work(now time.Duration) schedule.Work {
 	w := schedule.Work{
 		Usable: c.isUsable(now) && !c.isUnanswered(now), Delay: c.leastRTT, RTT: c.leastRTT,
@@ -397,8 +396,8 @@ func (c *connection) work(now time.Duration) schedule.Work {
 	return w
 }
 
-// known is what the scheduler is told of one of several. It begins with little, as
-// one of which nothing is known.
+// known is what the scheduler is told of one connection of several. Each begins as if nothing were known
+// of it.
 func (c *connection) known(now time.Duration) schedule.Link {
 	known := c.link.known(now)
 	known.Requests, known.Pace, known.Arrived = 1, c.pace.Rate(now), c.pace.Total()

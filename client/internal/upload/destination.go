@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// temporaryPrefix begins the names of files that are there for a while.
+	// temporaryPrefix begins the names of temporary files.
 	temporaryPrefix = ".multilink-"
-	// leastRanged is the least size of a file for which ranges are tried.
+	// leastRanged is the least size of a file for which the client tries ranges.
 	leastRanged quantity.Bytes = 64 << 10
-	// leastHold is how long two ranges of a trial wait for each other at least, and twice
-	// as long as an answer takes.
+	// leastHold is how long two ranges of a trial wait for each other at least. They wait for
+	// twice the time of an answer.
 	leastHold = 50 * time.Millisecond
 	// removePatience is how long removing temporary files may take in all.
 	removePatience = 10 * time.Second
@@ -37,18 +37,18 @@ type destination struct {
 	target *url.URL
 	// ranged says that the server takes ranges.
 	ranged bool
-	// temporary are the files beside the target that are there, or may be; the one that
-	// gets the whole becomes the target by MOVE. None are there if the server cannot do so.
+	// temporary are the temporary files beside the target that may exist. The one that gets the
+	// whole file becomes the target by MOVE. There are none if the server has no MOVE.
 	temporary []*url.URL
-	// taken is how many of them a request for the whole has.
+	// taken is how many of them requests for the whole file use.
 	taken int
 }
 
-// isBeside reports whether the file does not go to the target itself.
+// isBeside reports whether the file goes to a temporary file first.
 func (d *destination) isBeside() bool { return len(d.temporary) > 0 }
 
-// next is where a request sends to. The whole by several links in turn has several names:
-// the server may still keep the first one locked, or write what it got of it.
+// next is the URL of a request. If several links send the whole file in turn, each gets a name of its
+// own: the server may still lock or write the file of the first one.
 func (d *destination) next(whole bool) *url.URL {
 	switch {
 	case !d.isBeside():
@@ -69,17 +69,17 @@ func sibling(target *url.URL) *url.URL {
 	path := target.EscapedPath()
 	beside := *target
 	beside.RawPath = path[:strings.LastIndex(path, "/")+1] + temporaryPrefix + hex.EncodeToString(random)
-	beside.Path, _ = url.PathUnescape(beside.RawPath) // It was escaped right.
+	beside.Path, _ = url.PathUnescape(beside.RawPath) // The URL's parser has checked the escapes.
 	return &beside
 }
 
-// choose finds out where the file can go. Ranges and moves are tried on temporary files
-// beside the target; a server without WebDAV is not tried. RFC 9110 14.5 allows ranges
-// only where the server is known to take them: others keep a range for the whole.
+// choose finds out where the file can go. It tries ranges and moves on temporary files beside the
+// target, if the server has WebDAV. RFC 9110 14.5 allows a PUT of a range only if the server is known
+// to support it: other servers take the range for the whole file.
 func (a *asker) choose(ctx context.Context, target *url.URL) (destination, error) {
 	plain := destination{target: target}
 	if path := target.EscapedPath(); path == "" || strings.HasSuffix(path, "/") || target.RawQuery != "" {
-		return plain, nil // It is no file's name in a collection.
+		return plain, nil // The URL names no file in a collection.
 	}
 	answer, err := a.ask(ctx, answerPatience, transport.Question{Method: http.MethodOptions, Target: transport.Target{URL: target}})
 	switch {
@@ -102,8 +102,8 @@ func (a *asker) choose(ctx context.Context, target *url.URL) (destination, error
 	return destination{target: target, ranged: ranged, temporary: []*url.URL{first}}, nil
 }
 
-// What a trial writes: first, then by ranges, and last by moving another file there. They
-// differ in both halves.
+// These are the contents that a trial writes: at first, then by ranges, and last by a move. They differ
+// in both halves.
 var (
 	trialBefore = []byte("before: multilink's trial.")
 	trialRanges = []byte("ranges: a trial of PUT ....")
@@ -139,12 +139,12 @@ func (a *asker) takesRanges(ctx context.Context, at *url.URL, pause time.Duratio
 			body := &heldBody{Reader: bytes.NewReader(content), begun: sync.OnceFunc(begun.Done), release: release}
 			begun.Add(1)
 			ended.Go(func() {
-				defer body.begun() // It may fail before.
+				defer body.begun() // The request may fail before.
 				codes[i], _, failures[i] = conn.Put(ctx, a.upload.target(at), body, part, size, false)
 			})
 		}
 		begun.Wait()
-		_ = sleep(ctx, pause) // Until the server has begun both.
+		_ = sleep(ctx, pause) // The server begins both meanwhile.
 		close(release)
 		ended.Wait()
 		return errors.Join(failures...)
@@ -177,8 +177,8 @@ func (a *asker) moves(ctx context.Context, from, to *url.URL) bool {
 	return err == nil && answer.IsSuccess() && answer.Code != http.StatusMultiStatus && a.has(ctx, to, trialWhole)
 }
 
-// moving asks to move a file (RFC 4918 9.9). The destination is a path: behind a proxy a
-// server knows neither its own scheme nor its host.
+// moving is a request to move a file (RFC 4918 9.9). Its destination is a path: behind a proxy a server
+// knows neither its own scheme nor its host.
 func moving(from, to *url.URL) transport.Question {
 	return transport.Question{
 		Method: "MOVE", Target: transport.Target{URL: from},
@@ -192,7 +192,7 @@ func (a *asker) has(ctx context.Context, at *url.URL, content []byte) bool {
 	return err == nil && answer.Code == http.StatusOK && bytes.Equal(answer.Body, content)
 }
 
-// replace makes a temporary file the target, and has that verified.
+// replace makes a temporary file the target, and verifies the target.
 func (a *asker) replace(ctx context.Context, from *url.URL) error {
 	u := a.upload
 	answer, err := a.ask(ctx, movePatience, moving(from, u.URL))

@@ -22,17 +22,16 @@ type linkState struct {
 	connections []*connection
 	transfer.Account
 	transfer.Growing
-	// bytes is what the server has confirmed.
+	// bytes is how many bytes the server has confirmed.
 	bytes quantity.Bytes
 	// rtt and leastRTT are round trip times, with the queue and without.
 	rtt, leastRTT time.Duration
 
-	// failures counts those since a range was confirmed, of which problem is the
-	// last; the link is left alone until waits.
+	// failures counts the failures since the server confirmed a range, and problem is the last
+	// one. The link backs off until waits.
 	failures int
 	problem  error
-	// refusal is why the server is not to be had over the link, if it said so since
-	// a range was confirmed.
+	// refusal is the server's refusal over this link since it confirmed a range, if any.
 	refusal error
 	waits   time.Duration
 	// away says that nothing gets through any more.
@@ -45,7 +44,7 @@ func (u *upload) newLink(index int, of transfer.Link) *linkState {
 		most = u.Connections.Most
 	}
 	return &linkState{
-		Link: of.Within(2 * most), upload: u, index: index, // A silent one gets another one beside it.
+		Link: of.Within(2 * most), upload: u, index: index, // Each silent connection gets another one.
 		Account: transfer.NewAccount(u.Window), Growing: transfer.Growing{Together: throughput.NewPace(transfer.PaceWindow)},
 	}
 }
@@ -70,7 +69,7 @@ func (l *linkState) add() {
 	one.connect()
 }
 
-// remove takes a connection away; what it owes others will send.
+// remove takes a connection off the link. Its unfinished ranges are free again.
 func (l *linkState) remove(one *connection) {
 	one.gone = true
 	if one.connecting {
@@ -83,7 +82,7 @@ func (l *linkState) remove(one *connection) {
 // tend looks after the link's connections.
 func (l *linkState) tend(now time.Duration) {
 	u := l.upload
-	l.connections[0].leaving = false // The one that was the first may have failed.
+	l.connections[0].leaving = false // The first connection may have changed after a failure.
 	flow := schedule.Flow{Total: l.Together.Total(), Busy: u.free.Bytes() > 0}
 	var hears, silent bool
 	for i, one := range slices.Clone(l.connections) {
@@ -126,14 +125,14 @@ func (l *linkState) tend(now time.Duration) {
 	}
 }
 
-// surplus is which connections are too many for the count.
+// surplus returns the connections beyond the count.
 func (l *linkState) surplus(count int, now time.Duration) []*connection {
 	return transfer.Surplus(l.connections, count,
 		func(c *connection) bool { return c.leaving },
 		func(c *connection) *throughput.Pace { return c.pace }, now)
 }
 
-// work is what the link has to do.
+// work is the link's outstanding work.
 func (l *linkState) work(now time.Duration) (work schedule.Work) {
 	for _, one := range l.connections {
 		work.Join(one.work(now))
@@ -144,16 +143,16 @@ func (l *linkState) work(now time.Duration) (work schedule.Work) {
 	return work
 }
 
-// pause leaves the link alone for a while.
+// pause makes the link back off.
 func (l *linkState) pause(err error) {
 	if link.Wait(err) == 0 || l.problem == nil {
-		l.problem = err // Else the cause is known better.
+		l.problem = err // Else problem names the cause better.
 	}
 	now := l.upload.now()
 	if now < l.waits {
-		return // Another of its requests has said so.
+		return // Another request has reported this failure.
 	}
-	pause := link.Wait(err) // Too early is no other failure.
+	pause := link.Wait(err) // To dial too early is no failure of the link.
 	if pause == 0 {
 		l.failures++
 		pause = transfer.Backoff(l.failures)
@@ -162,10 +161,10 @@ func (l *linkState) pause(err error) {
 	l.upload.record(&rundir.Ban{Link: l.Name, Error: printable.Message(err.Error()), Retry: pause.Nanoseconds()})
 }
 
-// changed takes note of what the link's device reports.
+// changed reacts to a change of the link's device.
 func (l *linkState) changed(c link.Change) {
 	if c == link.Down {
-		return // It may be back before anybody misses it.
+		return // The carrier may be back before the link is needed.
 	}
 	l.waits, l.failures = 0, 0
 	for _, one := range l.connections {

@@ -13,7 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// refusal is an answer that is none of success.
+// refusal is an answer without success.
 type refusal struct {
 	code   int
 	status string
@@ -23,15 +23,15 @@ func (r *refusal) Error() string { return "the server answers " + r.said() }
 
 func (r *refusal) said() string { return printable.Quote(r.status) }
 
-// ofRange reports whether it may be the Content-Range that is refused: RFC 9110
-// 14.5 asks for 400, others answer 411, 415 or 501.
+// ofRange reports whether the server may refuse the Content-Range. RFC 9110 14.5 asks for 400; some
+// servers answer 411, 415 or 501.
 func (r *refusal) ofRange() bool {
 	return slices.Contains([]int{
 		http.StatusBadRequest, http.StatusLengthRequired, http.StatusUnsupportedMediaType, http.StatusNotImplemented,
 	}, r.code)
 }
 
-// passes reports whether the same request may do later.
+// passes reports whether the same request may succeed later.
 func (r *refusal) passes() bool {
 	return slices.Contains([]int{
 		http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
@@ -39,8 +39,7 @@ func (r *refusal) passes() bool {
 	}, r.code)
 }
 
-// passesWhole is passes for a file that goes in one piece: the server may still keep it
-// locked for a link that broke.
+// passesWhole is passes for a file in one piece: the server may still lock it for a link that broke.
 func (r *refusal) passesWhole() bool { return r.passes() || r.code == http.StatusLocked }
 
 // failed decides what follows from the failure of a request.
@@ -50,7 +49,7 @@ func (u *upload) failed(c *connection, err error) {
 	redirect := new(transport.RedirectError)
 	switch {
 	case errors.Is(err, errExpectation):
-		// It is sent without at once.
+		// The request is repeated without it at once.
 	case errors.As(err, &redirect):
 		u.end(redirect)
 	case isRefusal && refused.ofRange() && !u.whole && u.missing.Bytes() == u.Size:
@@ -60,14 +59,14 @@ func (u *upload) failed(c *connection, err error) {
 	case u.Rescue && isRefusal && u.refuses():
 		u.end(fmt.Errorf("the server has taken nothing for %s: it answers %s", u.GiveUp, refused.said()))
 	case u.Rescue && isRefusal:
-		c.link.pause(err) // Its connections are in order, and what else they send may be taken.
+		c.link.pause(err) // Its connections work, and the server may take their other ranges.
 	default:
 		u.broken(c, err)
 	}
 }
 
-// broken takes note of a connection that failed, or could not be made. Of several
-// the others have to do, else the link is left alone for a while.
+// broken reacts to a connection that failed or could not be made. The link's other connections go on;
+// without any the link backs off.
 func (u *upload) broken(c *connection, err error) {
 	l := c.link
 	switch {
@@ -102,8 +101,8 @@ func (u *upload) isHopeless() bool {
 	})
 }
 
-// refuses takes note of a refusal, and reports whether there were only such for so
-// long that what is sent again and again would come to nothing.
+// refuses notes a refusal. It reports whether there were only refusals for so long that it is useless to
+// send the ranges again.
 func (u *upload) refuses() bool {
 	if u.refused == 0 {
 		u.refused = u.now()

@@ -38,28 +38,28 @@ func (u *upload) supply(c *connection) {
 	}
 }
 
-// request is a range on its way.
+// request is a PUT in flight.
 type request struct {
 	ranges.Range
 	id         int
 	to         *url.URL
 	connection *connection
-	// taken is how much of it the connection has taken.
+	// taken is how many of its bytes the connection has taken.
 	taken  quantity.Bytes
 	issued time.Duration
-	// moved is when it took something last.
+	// moved is when the connection took bytes last.
 	moved time.Duration
-	// asks says that the server is asked first whether it takes the request.
+	// asks says that the request waits for 100 (Continue) before its body.
 	asks bool
-	// dropped says that it is not one of the connection's any more.
+	// dropped says that the connection gave the request up.
 	dropped bool
 	cancel  context.CancelCauseFunc
 }
 
-// waits reports whether the connection has taken nothing of it, though the server was not asked first.
+// waits reports whether the connection has taken no byte, though the request does not wait for 100 (Continue).
 func (r *request) waits() bool { return r.taken == 0 && !r.asks }
 
-// send begins a request; what comes of it is for finish.
+// send begins a request, which finish ends.
 func (u *upload) send(c *connection, r ranges.Range, from string, now time.Duration) {
 	l := c.link
 	if u.free.Remove(r) > 0 && u.free.Bytes() == 0 {
@@ -87,7 +87,7 @@ func (u *upload) send(c *connection, r ranges.Range, from string, now time.Durat
 	})
 }
 
-// hurry has all connections send what they have at once.
+// hurry makes all connections send their bytes at once.
 func (u *upload) hurry() {
 	for _, l := range u.links {
 		for _, c := range l.connections {
@@ -125,7 +125,7 @@ func (u *upload) put(ctx context.Context, conn httpConn, one *request) error {
 	return err
 }
 
-// drop ends a request, and lets others have its range.
+// drop ends a request and makes its range free.
 func (u *upload) drop(one *request, err error) {
 	one.dropped = true
 	one.connection.active = slices.DeleteFunc(one.connection.active, func(r *request) bool { return r == one })
@@ -133,7 +133,7 @@ func (u *upload) drop(one *request, err error) {
 	u.giveBack(one)
 }
 
-// finish takes note of what came of a request.
+// finish decides what follows from the end of a request.
 func (u *upload) finish(one *request, err error) {
 	c, l := one.connection, one.connection.link
 	c.active = slices.DeleteFunc(c.active, func(r *request) bool { return r == one })
@@ -164,7 +164,7 @@ func (u *upload) finish(one *request, err error) {
 // errTaken ends a request whose range another link has brought.
 var errTaken = errors.New("another link has sent it")
 
-// confirmed takes note of a range that the server has.
+// confirmed notes a range that the server has confirmed.
 func (c *connection) confirmed(one *request) {
 	l, u := c.link, c.link.upload
 	c.answered, c.stuck = max(c.answered, one.id), 0
@@ -185,7 +185,7 @@ func (c *connection) confirmed(one *request) {
 	}
 }
 
-// others are the requests for the same range.
+// others are the other requests with bytes of the same range.
 func (u *upload) others(r ranges.Range) (all []*request) {
 	for _, l := range u.links {
 		for _, c := range l.connections {
@@ -207,17 +207,17 @@ func (u *upload) giveBack(one *request) {
 	}
 }
 
-// asks reports whether the server is asked before it gets a body: until it has answered a file that
-// goes in one piece. A refusal costs nothing then.
+// asks reports whether a request waits for 100 (Continue) before its body. A file in one piece does, until
+// the server has answered such a request: a refusal costs nothing then.
 func (u *upload) asks() bool { return u.whole && u.Size >= leastAsked && !u.isAsked.Load() }
 
-// leastAsked is the least size of such a file, in bytes. Of less much is under way before an answer.
+// leastAsked is the least size of such a file, in bytes. Most of a smaller one is sent before an answer.
 const leastAsked quantity.Bytes = 1 << 20
 
-// errExpectation ends a request that is to be sent without a question before.
+// errExpectation ends a request that is repeated without waiting for 100 (Continue).
 var errExpectation = errors.New("the server does not answer Expect (417)")
 
-// hands counts bytes that a connection takes. It ends an upload that sends the same again and again.
+// hands counts bytes that a connection takes. It ends an upload that sends the same bytes again and again.
 func (u *upload) hands(one *request, bytes quantity.Bytes) {
 	fresh := u.balance.Sent(ranges.Range{Offset: one.Offset + one.taken, Length: bytes})
 	if !one.dropped {
@@ -231,15 +231,15 @@ func (u *upload) hands(one *request, bytes quantity.Bytes) {
 	}
 }
 
-// body is what of the file a request sends.
+// body is the part of the file that a request sends.
 type body struct {
 	*io.SectionReader
 	request *request
 	upload  *upload
 }
 
-// Read hands out bytes as the connection takes them, and has the link's next
-// request sent when this one is as far as that needs.
+// Read hands out bytes as the connection takes them. It sends the connection's next request when enough of
+// this one is taken.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.SectionReader.Read(p)
 	u, c := b.upload, b.request.connection

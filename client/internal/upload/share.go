@@ -11,11 +11,10 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// shares says who sends what.
+// shares decides which connection sends which range.
 type shares struct{ u *upload }
 
-// next is the range that a connection sends next, and from whom it takes that over,
-// if from anybody.
+// next is the range that a connection sends next, and the link from which it takes the range, if any.
 func (s shares) next(c *connection, now time.Duration) (r ranges.Range, from string, ok bool) {
 	first := s.u.free.First()
 	if first.Length == 0 {
@@ -32,9 +31,9 @@ func (s shares) next(c *connection, now time.Duration) (r ranges.Range, from str
 	return first, "", true
 }
 
-// size is how much a connection sends next: what the scheduler says, with rescue
-// not more than its part of the rest, so that all end together. A scheduler that
-// has no more for the link would leave it idle: it gets its part.
+// size is how many bytes a connection sends next. The scheduler decides. With rescue it is at most the
+// connection's share of the rest, so that all links end together, and that share if the scheduler
+// has no more bytes for the link.
 func (s shares) size(c *connection, now time.Duration) quantity.Bytes {
 	known := schedule.Known{Payload: s.u.Size}
 	x := 0
@@ -57,7 +56,7 @@ func (s shares) size(c *connection, now time.Duration) quantity.Bytes {
 	}
 	switch {
 	case size <= 0 && s.awaits():
-		return 0 // The scheduler leaves the rest to a link that is not there yet.
+		return 0 // The scheduler leaves the rest to a link that is not connected yet.
 	case size <= 0:
 		size = share
 	}
@@ -78,8 +77,7 @@ func (s shares) awaits() bool {
 	})
 }
 
-// works is what the links have to do. One of which nothing is known is not trusted
-// much.
+// works returns the outstanding work of each link. A link without a known rate gets a low one.
 func (s shares) works(now time.Duration) []schedule.Work {
 	works := make([]schedule.Work, len(s.u.links))
 	for x, l := range s.u.links {
@@ -121,9 +119,8 @@ func (s shares) late(c *connection, now time.Duration) (r ranges.Range, from str
 	return r, "", false
 }
 
-// ends is in how many seconds the first of those that send a range has brought it;
-// 0 if a connection sends it itself, or another one repeats it for which there is
-// hope.
+// ends is in how many seconds the first of the connections that send a range will have brought it. It
+// is 0 if this connection sends it itself, or if another one repeats it that may succeed.
 func (s shares) ends(r ranges.Range, but *connection, now time.Duration) float64 {
 	ends, count := math.Inf(1), 0
 	for _, l := range s.u.links {
@@ -146,20 +143,18 @@ func (s shares) ends(r ranges.Range, but *connection, now time.Duration) float64
 	return ends
 }
 
-// isStalled reports whether what it has to send does not get through for longer than
-// usual.
+// isStalled reports whether no pending bytes got through for longer than usual.
 func (c *connection) isStalled(now time.Duration) bool {
 	return c.conn == nil || c.left() > 0 && transfer.IsQuiet(now-c.heard, c.rtt)
 }
 
-// isUnanswered reports whether the server has said nothing of the newest request for
-// long.
+// isUnanswered reports whether the server has not answered the newest request for long.
 func (c *connection) isUnanswered(now time.Duration) bool {
 	open := c.open(now)
 	return len(open) > 0 && c.isOverdue(open[len(open)-1], c.patience(), now)
 }
 
-// ends is in how many seconds the connection has brought its request of that number.
+// ends is in how many seconds the connection will have brought its request of that number.
 func (c *connection) ends(number int, now time.Duration) float64 {
 	one := c.active[number]
 	left := c.left()
@@ -174,6 +169,6 @@ func (c *connection) ends(number int, now time.Duration) float64 {
 		Work: work, Left: work.Left, Age: age,
 		Comes:   !isOverdue && !c.isStalled(now) && !c.isUnanswered(now) && !c.isLost(one, now),
 		IsFirst: work.Rate == 0,
-		Least:   c.leastRTT, Trip: c.leastRTT, // It has come when the server has said so.
+		Least:   c.leastRTT, Trip: c.leastRTT, // A range counts when the server has confirmed it.
 	}.End()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 )
 
-// sockets are the TCP connections of a connection.
+// sockets are the TCP connections of one connection.
 type sockets struct {
 	mu  sync.Mutex
 	all []*socket
@@ -35,10 +35,10 @@ func newSocket(below link.Socket, of *sockets) *socket {
 	return &socket{Socket: below, of: of, ended: make(chan struct{})}
 }
 
-// answerTime is how long an answer may take to be read after a connection broke.
+// answerTime is how long the client reads an answer after a connection broke.
 const answerTime = time.Second
 
-// Write writes. If that fails over HTTP/1.1, it waits until all that has come was read: the server may
+// Write writes. If that fails over HTTP/1.1, it waits until all received bytes were read: the server may
 // have answered before it closed the connection, and net/http drops the answer after an error.
 func (s *socket) Write(p []byte) (int, error) {
 	s.written.Add(int64(len(p)))
@@ -74,7 +74,7 @@ func (s *socket) Close() error {
 
 func (s *socket) end() { s.once.Do(func() { close(s.ended) }) }
 
-// look is what has come since the last transfer.CheckInterval, and what is still to come.
+// look returns how many bytes got through since the last transfer.CheckInterval, and how many have still to.
 func (s *sockets) look() (came, pending quantity.Bytes, rtt link.RoundTrip) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *sockets) look() (came, pending quantity.Bytes, rtt link.RoundTrip) {
 		written := one.written.Load()
 		told, err := one.RoundTrip()
 		if err != nil {
-			return true // It is closed.
+			return true // The socket is closed.
 		}
 		came += quantity.Bytes(told.Acknowledged - one.acknowledged)
 		pending += max(0, quantity.Bytes(written)-quantity.Bytes(told.Acknowledged))
@@ -92,8 +92,7 @@ func (s *sockets) look() (came, pending quantity.Bytes, rtt link.RoundTrip) {
 	return came, pending, rtt
 }
 
-// hurry has what is written sent at once: nothing will follow that would fill a
-// segment.
+// hurry makes the kernel send the written bytes at once: no more will follow to fill a segment.
 func (s *sockets) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +103,7 @@ func (s *sockets) hurry() {
 	}
 }
 
-// abort closes them, and has the kernel send no more of what they have.
+// abort closes the sockets. The kernel sends no more of their bytes.
 func (s *sockets) abort() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,8 +33,8 @@ type Options struct {
 	URL  *url.URL
 	File io.ReaderAt
 	Size quantity.Bytes
-	// Header is sent with every request. To where a redirect
-	// leads beyond the origin of URL, none of Private goes, nor Authorization, Cookie and Host.
+	// Header is sent with every request. After a redirect to another origin the client leaves out
+	// the fields of Private, Authorization, Cookie and Host.
 	Header  http.Header
 	Private []string
 	TLS     *tls.Config
@@ -45,23 +45,23 @@ type Options struct {
 	Scheduler schedule.Scheduler
 	Overlap   float64
 	Window    time.Duration
-	// Ranged says that the server is known to take ranges: nothing is tried before.
+	// Ranged says that the server is known to take ranges: the client does not try before.
 	Ranged bool
-	// Verify has the server asked afterwards what it has.
+	// Verify says that the client asks the server afterwards for the file or its checksum.
 	Verify bool
-	// Note says something to the user; it may be nil.
+	// Note shows a message to the user; it may be nil.
 	Note func(string)
-	// Rescue makes up for links that fail or fall behind; else the first
-	// failure ends the upload, and nobody but the scheduler decides.
+	// Rescue lets other links take over from a link that fails or falls behind. Without it only
+	// the scheduler decides, and the first failure ends the upload.
 	Rescue bool
 	// Connections lets links have several connections, with Rescue; nil is one each.
 	Connections *transfer.Connections
-	// GiveUp is how long no link may get anything new to the server.
+	// GiveUp is how long the upload goes on while no new bytes get to the server.
 	GiveUp time.Duration
-	// LowestRate is what all must get there together, over GiveUp; 0 is nothing.
+	// LowestRate is the least total rate of all links, averaged over GiveUp; 0 is no limit.
 	LowestRate quantity.Rate
-	// Check is asked when the server has all, and may say why that is not the file;
-	// it may be nil.
+	// Check is called when the server has all bytes. It returns an error if the file has changed
+	// meanwhile; it may be nil.
 	Check func() error
 	// Recorder gets the events; it may be nil.
 	Recorder transfer.Recorder
@@ -71,8 +71,8 @@ const (
 	// mostRequests is how many requests a link of one connection has in flight at a
 	// time.
 	mostRequests = 4
-	// patience is the least time that a server has to confirm what it has got; it is
-	// transfer.SilentTrips round trips if these are more.
+	// patience is how long a server may take to confirm bytes that it has; transfer.SilentTrips
+	// round trips if that is longer.
 	patience = time.Second
 	// mostRedirects is how many redirects are followed in a row.
 	mostRedirects = 10
@@ -81,7 +81,7 @@ const (
 // errWhole says that the server does not take ranges.
 var errWhole = errors.New("the server takes no ranges")
 
-// Run sends the file and says what came of it, also if it fails.
+// Run sends the file. The summary is valid in case of an error, too.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	u := &upload{Options: o, start: time.Now(), floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
 	u.balance.Expect(o.Size)
@@ -106,8 +106,8 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	return summary, err
 }
 
-// deliver sends the file to where it can go without harm to an older one, has it checked,
-// and makes it the target. It returns when all was sent.
+// deliver sends the file to a place where it does no harm to an older one, verifies it, and makes it the
+// target. It returns when all bytes were sent.
 func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
 	for i, l := range u.Links {
 		u.links = append(u.links, u.newLink(i, l))
@@ -119,7 +119,7 @@ func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
 		if u.to, err = asker.choose(ctx, u.URL); err != nil {
 			return u.now(), err
 		}
-		asker.close() // It would be idle for long.
+		asker.close() // The connection would be idle for long.
 	}
 	end, err = u.transfer(ctx, asker, !u.to.ranged)
 	for hops, to := 0, new(transport.RedirectError); errors.As(err, &to); hops++ {
@@ -132,7 +132,7 @@ func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
 	}
 	if u.to.isBeside() {
 		if u.to.ranged && errors.As(err, new(*differsError)) {
-			end, err = u.transfer(ctx, asker, true) // The older file is still there.
+			end, err = u.transfer(ctx, asker, true) // The target still has the older file.
 		}
 		if err == nil {
 			err = asker.replace(ctx, u.stored)
@@ -142,7 +142,7 @@ func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
 	return end, err
 }
 
-// redirect has the file go elsewhere. Another origin gets no credentials (RFC 9110 15.4).
+// redirect makes another URL the target. Another origin gets no credentials (RFC 9110 15.4).
 func (u *upload) redirect(to *url.URL) {
 	if !transport.IsSameOrigin(to, u.URL) {
 		u.Header = u.Header.Clone()
@@ -154,7 +154,7 @@ func (u *upload) redirect(to *url.URL) {
 	u.isAsked.Store(false)
 }
 
-// transfer sends the file, and has it checked.
+// transfer sends the file and verifies it.
 func (u *upload) transfer(ctx context.Context, asker *asker, whole bool) (end time.Duration, err error) {
 	err = u.run(ctx, whole)
 	if errors.Is(err, errWhole) {
@@ -170,42 +170,43 @@ func (u *upload) transfer(ctx context.Context, asker *asker, whole bool) (end ti
 	return end, err
 }
 
-// upload is one that goes on. All below mu is locked by it.
+// upload is the state of one upload. mu guards all below it.
 type upload struct {
 	Options
 	start time.Time
-	// ctx is that of the requests, which end ends.
+	// ctx is the context of the requests, which end cancels.
 	ctx context.Context
 	end context.CancelCauseFunc
 	// whole says that the file goes in one piece.
 	whole bool
-	// to is where the file goes, and stored where all of it is.
+	// to is where the file goes, and stored the URL that has all of it.
 	to     destination
 	stored *url.URL
-	// kept are the ranges that were confirmed, if the server took them in a trial alone.
+	// kept are the confirmed ranges, if only a trial shows that the server takes ranges.
 	kept []ranges.Range
 
 	mu    sync.Mutex
 	links []*linkState
-	// free is what nobody sends, and missing what the server has not confirmed.
+	// free are the bytes that no request sends, and missing those that the server has not
+	// confirmed.
 	free, missing *ranges.Set
 	requests      int
-	// balance is the account of what was sent. Its progress is what got to the server.
+	// balance counts the bytes that were sent. Its progress are the bytes that got to the server.
 	balance transfer.Balance
-	// isAsked says that the server has answered a request for the whole.
+	// isAsked says that the server has answered a request with the whole file.
 	isAsked atomic.Bool
-	// got is how much did, and floor the least rate of that.
+	// got is how many bytes got to the server, and floor the least rate of these.
 	got   quantity.Bytes
 	floor throughput.Floor
-	// refused is when the server began to refuse all that it gets; 0 if it does not.
+	// refused is when the server began to refuse all requests; 0 if it does not.
 	refused time.Duration
 	running sync.WaitGroup
 }
 
-// run sends all. It returns errWhole if the server refuses the first ranges.
+// run sends all bytes. It returns errWhole if the server refuses the first ranges.
 func (u *upload) run(ctx context.Context, whole bool) error {
 	all := ranges.Range{Length: u.Size}
-	u.mu.Lock() // net/http may still read a body of the round before.
+	u.mu.Lock() // net/http may still read a body of the last round.
 	u.whole, u.kept = whole, nil
 	u.free, u.missing = ranges.NewSet(all), ranges.NewSet(all)
 	u.ctx, u.end = context.WithCancelCause(ctx)
@@ -240,7 +241,7 @@ func (u *upload) run(ctx context.Context, whole bool) error {
 	return nil
 }
 
-// supervise looks after the links until the end.
+// supervise looks at the links at regular times until the end.
 func (u *upload) supervise() {
 	regularly.Do(u.ctx, transfer.CheckInterval, func() {
 		u.mu.Lock()
@@ -263,7 +264,7 @@ func (u *upload) supervise() {
 	})
 }
 
-// heard is when something got to the server last.
+// heard is when bytes got to the server last.
 func (u *upload) heard() (last time.Duration) {
 	for _, l := range u.links {
 		for _, one := range l.connections {
@@ -295,12 +296,12 @@ func (u *upload) record(e rundir.Event) {
 	}
 }
 
-// target is what a request is about, with what users have sent along.
+// target is the target of a request, with the header fields of the user.
 func (u *upload) target(to *url.URL) transport.Target {
 	return transport.Target{URL: to, Header: u.Header}
 }
 
-// as is a question with what users have sent along.
+// as is a request with the header fields of the user.
 func (u *upload) as(q transport.Question) transport.Question {
 	q.Target = u.target(q.Target.URL)
 	return q

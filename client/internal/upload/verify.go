@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// mostSamples is of how many ranges, at most twice as many, a few bytes are compared.
+	// mostSamples is of how many ranges the client compares some bytes, at most twice as many.
 	mostSamples = 16
-	// rangeSample is how many bytes these are, and quarterSample how many of each quarter
-	// of the whole: all of 64 KiB.
+	// rangeSample is how many bytes of a range it compares, and quarterSample how many of each
+	// quarter of a whole file: all of 64 KiB.
 	rangeSample   quantity.Bytes = 64
 	quarterSample quantity.Bytes = 16 << 10
 )
 
-// differsError says what a server has where it should have the file.
+// differsError says how the server's file differs from the one that was sent.
 type differsError struct{ reason string }
 
 func (e *differsError) Error() string { return e.reason }
@@ -40,8 +40,8 @@ func differs(format string, arguments ...any) error {
 	return &differsError{fmt.Sprintf(format, arguments...)}
 }
 
-// verify asks the server what it has there now. It fails if that is not what was sent.
-// A server that does not tell is noted.
+// verify asks the server for the file's size, checksums or bytes. It fails if these are not those of the
+// file. It notes a server that tells nothing.
 func (a *asker) verify(ctx context.Context, at *url.URL) error {
 	u := a.upload
 	answer, err := a.ask(ctx, answerPatience, transport.Question{
@@ -54,7 +54,7 @@ func (a *asker) verify(ctx context.Context, at *url.URL) error {
 	head := answer
 	size, told := sizeOf(answer)
 	if !told {
-		// Some servers know GET alone.
+		// Some servers have only GET.
 		answer, err = a.ask(ctx, answerPatience, transport.Question{
 			Method: http.MethodGet, Target: transport.Target{URL: at}, Fields: map[string]string{"Range": "bytes=0-0"},
 		})
@@ -88,9 +88,9 @@ func (a *asker) verify(ctx context.Context, at *url.URL) error {
 	return nil
 }
 
-// sample compares some of the bytes: the beginnings of ranges, of which a server that
-// writes all anew for each loses some that came together; or of quarters of the whole,
-// which a server may have taken without keeping it, and have an old file of that size.
+// sample compares some bytes. With ranges these are their beginnings: a server that rewrites the file for
+// each range loses some of those that came together. Of a whole file they are the beginnings of its
+// quarters: the server may have kept an old file of that size.
 func (a *asker) sample(ctx context.Context, at *url.URL) error {
 	u := a.upload
 	parts, length := u.kept, rangeSample
@@ -112,8 +112,8 @@ func (a *asker) sample(ctx context.Context, at *url.URL) error {
 	return nil
 }
 
-// compare asks for a range, and fails if the bytes that come differ from the file. A server may send less
-// than it is asked for (RFC 9110 15.3.7). isTold says that some bytes came.
+// compare requests a range, and fails if its bytes differ from the file. A server may send fewer bytes
+// (RFC 9110 15.3.7). isTold says that some bytes came.
 func (a *asker) compare(ctx context.Context, at *url.URL, part ranges.Range) (isTold bool, err error) {
 	u := a.upload
 	answer, err := a.ask(ctx, answerPatience, transport.Question{
@@ -147,14 +147,14 @@ func (a *asker) compare(ctx context.Context, at *url.URL, part ranges.Range) (is
 	return true, nil
 }
 
-// note says something to the user.
+// note shows a message to the user.
 func (u *upload) note(text string) {
 	if u.Note != nil {
 		u.Note(text)
 	}
 }
 
-// sizeOf returns the size of the file of which an answer tells, if it does.
+// sizeOf returns the size of the file by an answer, if that tells it.
 func sizeOf(answer transport.Answer) (quantity.Bytes, bool) {
 	_, size, err := answer.Part()
 	return size, err == nil && size >= 0
@@ -167,8 +167,8 @@ type sum struct {
 	value []byte
 }
 
-// algorithm is that of a checksum which servers tell, as Digest and Repr-Digest
-// (RFC 3230, RFC 9530) and OC-Checksum (ownCloud) name it.
+// algorithm is the algorithm of a checksum, by its names in Digest and Repr-Digest (RFC 3230, RFC 9530)
+// and in OC-Checksum (ownCloud).
 func algorithm(name string) (sum, bool) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "sha-256", "sha256":
@@ -185,8 +185,7 @@ func algorithm(name string) (sum, bool) {
 	return sum{}, false
 }
 
-// sumsOf are the checksums that an answer tells of the whole file. What is malformed
-// tells nothing.
+// sumsOf returns the checksums of the whole file in an answer. It skips malformed ones.
 func sumsOf(answer transport.Answer) (sums []sum) {
 	header := answer.Header
 	add := func(name, text string, decode func(string) ([]byte, error)) {
@@ -209,18 +208,18 @@ func sumsOf(answer transport.Answer) (sums []sum) {
 		name, text, _ := strings.Cut(member, ":")
 		add(name, text, hex.DecodeString)
 	}
-	if answer.Code == http.StatusOK { // Else it is that of the part.
+	if answer.Code == http.StatusOK { // Else the checksum is of the part.
 		add("md5", header.Get("Content-MD5"), inBase64)
 	}
 	add("sha256", header.Get("X-Amz-Checksum-Sha256"), inBase64)
 	if etag := strings.Trim(header.Get("ETag"), `"`); isOfS3(header) {
-		add("md5", etag, hex.DecodeString) // With "-PARTS" behind it is of another form.
+		add("md5", etag, hex.DecodeString) // With "-PARTS" at its end the ETag has another form.
 	}
 	return sums
 }
 
-// isOfS3 reports whether the ETag is the MD5, if it has that form: on S3 it is, unless a
-// key encrypts the file that S3 does not hold.
+// isOfS3 reports whether an ETag in the form of an MD5 is one. On S3 it is, unless the client's own key
+// encrypts the file.
 func isOfS3(header http.Header) bool {
 	encryption := header.Get("X-Amz-Server-Side-Encryption")
 	return header.Get("X-Amz-Request-Id") != "" && (encryption == "" || encryption == "AES256") &&
