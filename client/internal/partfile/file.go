@@ -39,7 +39,11 @@ func Create(o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	part, err := openPart(partName)
+	mode := os.FileMode(0o666)
+	if replaced, ok := o.replaced(); ok {
+		mode = replaced | 0o600 // A later call may continue the part.
+	}
+	part, err := openPart(partName, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -164,10 +168,22 @@ func Verify(sum, checksum []byte, resource transport.Resource) error {
 	return nil
 }
 
+// replaced returns the permissions of the file that the download replaces, if there is one.
+func (o Options) replaced() (os.FileMode, bool) {
+	info, err := os.Stat(o.Name)
+	if err != nil || o.noReplace || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	return info.Mode().Perm(), true
+}
+
 // rename makes the file durable and gives it its name.
 func (f *File) rename() error {
 	if err := f.record.sync(); err != nil {
 		return err
+	}
+	if mode, ok := f.replaced(); ok {
+		_ = f.part.file.Chmod(mode) // Some file systems give all files the same permissions.
 	}
 	move := plainfile.Rename
 	if f.noReplace {

@@ -2,6 +2,7 @@ package partfile
 
 import (
 	"crypto/sha256"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,24 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 		t.Errorf("%s holds %q (%v), want abcdef", name, text, err)
 	}
 	expectNames(t, name, "file")
+}
+
+// A file that only its owner may read stays so, from the first byte on.
+func TestAFileThatReplacesAnotherHasItsPermissions(t *testing.T) {
+	for _, mode := range []os.FileMode{0o600, 0o604, 0o440, 0o666, 0o755} {
+		name := filepath.Join(t.TempDir(), "file")
+		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Chmod(name, mode)); err != nil {
+			t.Fatal(err)
+		}
+		f := create(t, Options{Name: name})
+		if info, err := f.part.file.Stat(); err != nil || info.Mode().Perm()&^(mode|0o600) != 0 {
+			t.Errorf("the part of a file of mode %04o has %v (%v)", mode, info.Mode(), err)
+		}
+		commit(t, f)
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("a file of mode %04o has %v afterwards (%v)", mode, info.Mode(), err)
+		}
+	}
 }
 
 func TestDiscardLeavesNothing(t *testing.T) {

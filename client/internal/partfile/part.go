@@ -20,10 +20,10 @@ type part struct {
 	flush func() error
 }
 
-// openPart opens and locks the file, which it creates if there is none.
-func openPart(name string) (*part, error) {
+// openPart opens and locks the file. If there is none, it creates one with the mode, before umask.
+func openPart(name string, mode os.FileMode) (*part, error) {
 	for {
-		file, err := ownfile.OpenOrCreate(name, 0o666)
+		file, err := ownfile.OpenOrCreate(name, mode)
 		if err != nil {
 			return nil, err
 		}
