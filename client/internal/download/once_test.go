@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -114,5 +115,29 @@ func TestRefusedLinksAskAgainWhereTheOnlyAnswerStaysSilent(t *testing.T) {
 			o.GiveUp, begin = 4*longestPause, time.Now()
 		})
 		within(t, "download time", seconds(summary.Download), longestPause.Seconds(), longestPause.Seconds()+5)
+	}
+}
+
+// A duplicate ends the request that it duplicates. Bytes behind the duplicated ones would be lost.
+func TestAnAnswerThatIsDuplicatedDoesNotGoOn(t *testing.T) {
+	f := &newDownload(Options{}).fetcher
+	c := newLink(0, transfer.Link{}, time.Second).first()
+	c.session = new(session)
+	follows := order{Range: ranges.Range{Offset: 50, Length: 10}}
+	for what, test := range map[string]struct {
+		change func(r *request, next *order)
+		goesOn bool
+	}{
+		"the next bytes":    {func(*request, *order) {}, true},
+		"other bytes":       {func(_ *request, next *order) { next.Offset++ }, false},
+		"another session":   {func(r *request, _ *order) { r.session = new(session) }, false},
+		"a duplicated rest": {func(r *request, _ *order) { r.duplicate = new(request) }, false},
+		"a duplicate":       {func(_ *request, next *order) { next.of = new(request) }, false},
+	} {
+		r, next := &request{Range: ranges.Range{Length: 100}, limit: 50, session: c.session, isWhole: true}, follows
+		test.change(r, &next)
+		if got := f.mayExtend(c, r, next); got != test.goesOn {
+			t.Errorf("%s: the answer goes on: %v", what, got)
+		}
 	}
 }
