@@ -79,4 +79,4 @@ def test_processor_time_is_what_was_worked(linklab: Linklab, tmp_path: Path) -> 
     assert done.code == 0, done.err
     (said,) = tmp_path.glob("runs/*/client.out")
     worked_s, told_s = map(float, said.read_text().split())
-    assert worked_s <= told_s < 1.5 * worked_s
+    assert 0.8 * worked_s <= told_s < 1.5 * worked_s
