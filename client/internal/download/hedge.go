@@ -55,10 +55,13 @@ const (
 // for long. Another request may get one.
 func (c *connection) isUnanswered(now time.Duration) bool {
 	n := len(c.active)
-	if n == 0 || n >= mostUnanswered || slices.ContainsFunc(c.active, func(r *request) bool { return !r.isHedgeable() }) {
-		return false
-	}
-	return now-c.active[n-1].issued >= leastUnanswered<<(n-1)
+	return n < mostUnanswered && c.awaitsAll() && now-c.active[n-1].issued >= leastUnanswered<<(n-1)
+}
+
+// awaitsAll reports whether the connection has requests, of which the server, which is there, has answered none.
+func (c *connection) awaitsAll() bool {
+	isAnswered := func(r *request) bool { return !r.isHedgeable() }
+	return len(c.active) > 0 && !slices.ContainsFunc(c.active, isAnswered)
 }
 
 // isStuck reports whether such requests occupy all that a session can send at a time. Each next session may take twice

@@ -79,9 +79,7 @@ func (l *linkState) isBusy() bool {
 
 // isLate reports whether the server answers no request of the link for long, while it is there.
 func (l *linkState) isLate() bool {
-	return l.isBusy() && !slices.ContainsFunc(l.connections, func(c *connection) bool {
-		return c.session != nil && (len(c.active) == 0 || slices.ContainsFunc(c.active, func(r *request) bool { return !r.isHedgeable() }))
-	})
+	return l.isBusy() && !slices.ContainsFunc(l.connections, func(c *connection) bool { return c.session != nil && !c.awaitsAll() })
 }
 
 // isQueued reports whether packets queue at the link, by the round trips of its connections that
