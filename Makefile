@@ -149,6 +149,15 @@ build/site-python/.installed: emulator/site.txt | packages
 manual: development ## man pages of both programs in build/man
 	@$(SETUP)/manual $(PYTHON) build/man/man1
 
+# pip takes what builds the wheel from the index, in the pinned versions.
+.PHONY: wheel
+wheel: setup ## one wheel for this machine in dist: linklab with client, kernel and image, for any environment
+	@rm -rf dist
+	@sed -n 's/^\([a-z0-9.-]*==[^ ;]*\).*/\1/p' emulator/development.txt >build/constraints.txt
+	@PIP_CONSTRAINT=build/constraints.txt $(VENV)/bin/pip wheel --quiet --disable-pip-version-check \
+		--no-deps --wheel-dir dist ./emulator
+	@printf 'Install it in your own environment:\n\n  pip install %s\n' "$(CURDIR)"/dist/*.whl
+
 .PHONY: release
 release: packages $(VENV)/.development ## clients, man pages, guest kernel (built anew), wheel, images and checksums in build/release
 	@$(SETUP)/release $(PYTHON) build/release

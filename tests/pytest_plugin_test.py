@@ -86,13 +86,11 @@ def run_pytest(
 
 @pytest.fixture
 def in_project(project: Path) -> Pytest:
-    """Calls pytest with the plugin of this checkout."""
-    start: list[object] = [sys.executable, "-m", "pytest", "-p", "linklab.testing.plugin"]
+    """Calls pytest of the checkout's own environment, which has the plugin."""
+    start: list[object] = [sys.executable, "-m", "pytest"]
 
     def call(*words: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        return run_pytest(
-            project, start, *words, PYTHONPATH=str(REPOSITORY / "emulator"), **variables
-        )
+        return run_pytest(project, start, *words, **variables)
 
     return call
 
@@ -351,9 +349,8 @@ def test_ctrl_c_in_a_fixture_leaves_no_process(project: Path) -> None:
         "    pass\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-p", "linklab.testing.plugin"],
+        [sys.executable, "-m", "pytest"],
         cwd=project,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

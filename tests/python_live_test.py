@@ -16,7 +16,7 @@ from pathlib import Path
 import linklab
 import psutil
 import pytest
-from conftest import REPOSITORY, environment, part_of
+from conftest import environment, part_of
 from linklab.core.impairments import Impairments
 from linklab.places.guest import gateway
 from msgspec import UNSET
@@ -214,8 +214,6 @@ def test_that_fails(linklab_live):
 def test_the_fixture_puts_an_application_behind_the_links(project: Path, origin: str) -> None:
     """Two workers wait for each other, because both tests are on the real clock."""
     (project / "test_app.py").write_text(TESTS.replace("ORIGIN", origin))
-    start: list[object] = [sys.executable, "-m", "pytest", "-p", "linklab.testing.plugin"]
-    path = str(REPOSITORY / "emulator")
-    done = run_pytest(project, start, "-n", "2", PYTHONPATH=path)
+    done = run_pytest(project, [sys.executable, "-m", "pytest"], "-n", "2")
     assert re.search("1 failed, 1 passed", done.stdout), done.stdout + done.stderr
     assert "127.0.0.1:1 does not answer" in done.stdout

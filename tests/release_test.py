@@ -19,6 +19,7 @@ from shlex import quote, split
 import pytest
 from conftest import REPOSITORY, Linklab
 from linklab.places.guest import image, kernel
+from linklab.places.guest.locked import lock
 from packaging.requirements import Requirement
 
 Installed = Callable[..., subprocess.CompletedProcess[str]]
@@ -27,16 +28,11 @@ BUILT = b"built\n"
 
 
 def build_wheel(directory: Path, checkout: Path = REPOSITORY, **env: str) -> Path:
-    """Builds a checkout's wheel in `directory`. It has no particular version if git knows none.
-    `env` may name a platform."""
-    known = subprocess.run(
-        ["git", "-C", checkout, "rev-parse", "HEAD"], capture_output=True, check=False
-    )
-    pretended = {} if known.returncode == 0 else {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0"}
+    """Builds a checkout's wheel for this machine in `directory`. `env` may name another platform."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory],
         cwd=checkout / "emulator",
-        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **pretended, **env},
+        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **env},
         check=True,
         capture_output=True,
     )
@@ -55,7 +51,7 @@ def build_client(output: Path, version: str) -> None:
 
 
 def installed_wheel(wheel: Path, venv: Path, *options: str) -> Path:
-    """Makes a virtual environment with the wheel and the client. Returns its packages' directory."""
+    """Makes a virtual environment with the wheel. Returns its packages' directory."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", *options, venv], check=True)
     subprocess.run(
         [
@@ -67,8 +63,6 @@ def installed_wheel(wheel: Path, venv: Path, *options: str) -> Path:
         ],
         check=True,
     )
-    if not (venv / "bin" / "multilink").exists():
-        shutil.copy(REPOSITORY / "build" / "multilink", venv / "bin" / "multilink")
     return next((venv / "lib").glob("python3*/site-packages"))
 
 
@@ -80,8 +74,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path) -> Path:
-    """Makes a virtual environment with the wheel and the client beside Python, and nothing of the
-    checkout. Dependencies come from the tests' environment, offline."""
+    """Makes a virtual environment with the wheel, and nothing of the checkout. Dependencies come from the tests' environment, offline."""
     venv = wheel.parents[1] / "venv"
     add_dependencies(installed_wheel(wheel, venv, "--system-site-packages"))
     return venv
@@ -96,13 +89,13 @@ def add_dependencies(site: Path) -> None:
 
 @pytest.fixture(scope="module")
 def lean(wheel: Path) -> Path:
-    """Makes an environment with only what the wheel needs without extras, from files of the tests'
-    environment."""
+    """Makes an environment with pytest and only what the wheel needs without extras, from files of
+    the tests' environment."""
     venv = wheel.parents[1] / "lean"
     site = installed_wheel(wheel, venv)
     (metadata,) = site.glob("linklab-*.dist-info")
-    needed: set[str] = set()
-    waiting: list[Distribution] = [PathDistribution(metadata)]
+    needed = {"pytest"}
+    waiting: list[Distribution] = [PathDistribution(metadata), distribution("pytest")]
     while waiting:
         for line in waiting.pop().requires or ():
             one = Requirement(line)
@@ -179,24 +172,71 @@ def test_the_wheel_runs_what_the_checkout_runs(
     assert "1 run." in file.with_name("report.html").read_text()
 
 
-def test_without_extras_downloads_run_and_are_compared(
+A_TEST = """
+import pytest
+
+@pytest.mark.linklab("short.yaml")
+def test_a_download(linklab):
+    assert linklab.run("alg3").download_s < 30
+"""
+
+
+def test_the_wheel_alone_makes_labs_without_network_compiler_and_extras(
     lean: Path, tmp_path: Path, linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
-    call = caller(lean, tmp_path)
+    """It brings client, image and kernel to a machine that has none."""
+    programs, cache = tmp_path / "programs", tmp_path / "cache"
+    programs.mkdir()
+    for name in ("cc", "gcc", "make", "go", "ld", "as", "multilink"):
+        (programs / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/used; exit 1\n")
+        (programs / name).chmod(0o755)
+
+    def call(program: str, *words: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(lean / "bin" / program), *map(str, words)],
+            cwd=tmp_path,
+            env={
+                "PATH": f"{programs}:/usr/sbin:/usr/bin:/bin",
+                "HOME": str(tmp_path),
+                "LINKLAB_CACHE": str(cache),
+                **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
+            },
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
     file = scenario("short")
-    done = call("run", file, "-a", "alg3", "--json")
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout)["figures"]
-    assert figures == linklab("run", file, "-a", "alg3", "--json").json["figures"]
-    compared = call("compare", file, "-a", "alg3", "--json")
+    doctor = call("linklab", "doctor")
+    assert "the first run unpacks it from the wheel" in " ".join(doctor.stdout.split())
+    assert doctor.returncode == 0, doctor.stdout
+    compared = call("linklab", "compare", file, "-a", "alg3", "--json")
     assert compared.returncode == 0, compared.stderr
+    assert (cache / "kernel" / kernel.name()).read_bytes() == kernel.ensure().read_bytes()
+    assert image.tree_hash(cache / "image" / image.path("guest").name) == lock().trees["guest"]
     (comparison,) = json.loads(compared.stdout)["comparisons"]
+    figures = linklab("run", file, "-a", "alg3", "--json").json["figures"]
     assert comparison["rows"][0]["download_s"] == figures["download_s"]
-    done = call("exec", file, "--", "curl", "-s", "-o", "{output}", "{url}")
+    done = call("linklab", *split("exec"), file, *split("-- curl -s -o {output} {url}"))
     assert done.returncode == 0, done.stderr
-    assert call("completion", "bash").returncode == 0  # Imports every command.
-    assert call("export", "runs", "-o", "runs.csv").returncode == 0
-    assert "pip install 'linklab[export]'\n" in call("export", "runs", "-o", "runs.parquet").stderr
+    (tmp_path / "test_downloads.py").write_text(A_TEST)
+    tested = call("python", *split("-m pytest test_downloads.py"))
+    assert "1 passed" in tested.stdout, tested.stdout + tested.stderr
+    assert call("linklab", "completion", "bash").returncode == 0  # Imports every command.
+    assert call("linklab", *split("export runs -o runs.csv")).returncode == 0
+    no_parquet = call("linklab", *split("export runs -o runs.parquet")).stderr
+    assert "pip install 'linklab[export]'\n" in no_parquet
+    assert not (tmp_path / "used").exists()
+
+
+def test_a_checkout_without_what_a_wheel_brings_says_what_to_do(
+    checkout: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        build_wheel(tmp_path / "wheel", checkout, LINKLAB_CACHE=str(tmp_path / "empty"))
+    said = failed.value.stderr.decode()
+    assert f"not made yet: `make wheel` in {checkout} makes them and the wheel\n" in said
 
 
 @pytest.mark.parametrize(
@@ -242,59 +282,15 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def of_release(tmp_path: Path) -> Path:
-    """The directory of a release with kernels and clients."""
+    """The directory of a release with image, kernels and clients."""
     directory = tmp_path / "release"
     directory.mkdir()
     shutil.copy(kernel.ensure(), directory)
     (directory / kernel.name(kernel.MACHINE)).write_bytes(BUILT)
+    (directory / image.archive_name("guest")).write_text("an image")
     for name in ("linux-amd64", "linux-arm64"):
         shutil.copy(REPOSITORY / "build" / "multilink", directory / f"multilink-{name}")
     return directory
-
-
-def test_the_wheel_for_x86_64_needs_no_compiler(
-    checkout: Path,
-    of_release: Path,
-    tmp_path: Path,
-    linklab: Linklab,
-    scenario: Callable[..., Path],
-) -> None:
-    """It brings the kernel and the client. Only the userland is there already."""
-    where = {"LINKLAB_WHEEL": "linux-amd64", "LINKLAB_WHEEL_FROM": str(of_release)}
-    wheel = build_wheel(tmp_path / "wheel", checkout, **where)
-    assert wheel.name.endswith("-py3-none-manylinux_2_17_x86_64.whl")
-    venv = tmp_path / "venv"
-    add_dependencies(installed_wheel(wheel, venv))
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("cc", "gcc", "make", "go", "ld", "as"):
-        (programs / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/compiled; exit 1\n")
-        (programs / name).chmod(0o755)
-    userland = image.ensure("guest")
-    cache = tmp_path / "cache"
-    (cache / "image").mkdir(parents=True)
-    (cache / "image" / userland.name).symlink_to(userland)  # Without that of the kernel's compiler.
-    file = scenario("short")
-    done = subprocess.run(
-        [venv / "bin" / "linklab", "run", file, "-a", "alg3", "--json"],
-        cwd=tmp_path,
-        env={
-            "PATH": f"{programs}:/usr/bin:/bin",
-            "HOME": str(tmp_path),
-            "LINKLAB_CACHE": str(cache),
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(done.stdout)
-    assert report["figures"] == linklab("run", file, "-a", "alg3", "--json").json["figures"]
-    manifest = json.loads(Path(report["run_dir"], "run.json").read_text())
-    assert manifest["multilink"] == str(venv / "bin" / "multilink")
-    assert not (tmp_path / "compiled").exists()
-    assert (cache / "kernel" / kernel.name()).read_bytes() == kernel.ensure().read_bytes()
 
 
 PLATFORMS = ("linux-amd64", "linux-arm64")
@@ -309,14 +305,14 @@ def test_a_wheel_with_another_kernel_is_not_built(
     where = {"LINKLAB_WHEEL": platform, "LINKLAB_WHEEL_FROM": str(of_release)}
     with pytest.raises(subprocess.CalledProcessError) as failed:
         build_wheel(tmp_path / "wheel", checkout, **where)
-    named = f"{kernel.name(recipe)} is not the kernel that image.lock names"
+    named = f"{kernel.name(recipe)} is not a kernel that image.lock names"
     assert named in failed.value.stderr.decode()
 
 
 def test_the_wheel_for_arm64_brings_what_a_guest_needs(
     checkout: Path, of_release: Path, tmp_path: Path
 ) -> None:
-    """The client of each processor, and the same kernels as the wheel for x86-64."""
+    """The client of each processor, and the same image and kernels as the wheel for x86-64."""
     brought = {}
     for platform in PLATFORMS:
         (of_release / f"multilink-{platform}").write_text(f"the client for {platform}")
@@ -326,19 +322,19 @@ def test_the_wheel_for_arm64_brings_what_a_guest_needs(
             brought[platform] = {
                 name.rpartition("/")[2]: packed.read(name)
                 for name in packed.namelist()
-                if ".data/" in name or "data/kernel/" in name
+                if re.search(r"\.data/|data/(kernel|image)/", name)
             }
             (metadata,) = (one for one in packed.namelist() if one.endswith(".dist-info/WHEEL"))
             assert "Root-Is-Purelib: false\n" in packed.read(metadata).decode()
     assert wheel.name.endswith("-py3-none-manylinux_2_17_aarch64.whl")
-    names = map(kernel.name, kernel.RECIPES)
-    kernels = {name: (of_release / name).read_bytes() for name in names}
+    names = [image.archive_name("guest"), *map(kernel.name, kernel.RECIPES)]
+    guest = {name: (of_release / name).read_bytes() for name in names}
     assert brought == {
-        "linux-amd64": {"multilink": b"the client for linux-amd64", **kernels},
+        "linux-amd64": {"multilink": b"the client for linux-amd64", **guest},
         "linux-arm64": {
             "multilink": b"the client for linux-arm64",
             "multilink-linux-amd64": b"the client for linux-amd64",
-            **kernels,
+            **guest,
         },
     }
 
@@ -423,7 +419,7 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     python.write_text(
         "#!/bin/sh\n"
         'case "$1 $2" in\n'
-        '  "-m hatchling") if [ "$3" = version ]; then echo 1.2.3; else touch "$7/linklab-1.2.3${LINKLAB_WHEEL:+-$LINKLAB_WHEEL}.whl"; fi ;;\n'
+        '  "-m hatchling") if [ "$3" = version ]; then echo 1.2.3; else touch "$7/linklab-1.2.3-$LINKLAB_WHEEL.whl"; fi ;;\n'
         "  *handbook/commands.py*) ;;\n"
         f'  "-m linklab.places.guest") {image} at=$LINKLAB_CACHE/kernel\n'
         f'    [ -e "$at" ] || {{ mkdir -p "$at" && echo built >"$at/linux-{named}" &&\n'
@@ -459,6 +455,6 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     assert (output / poisoned.name).read_text() == "built\n"
     assert "linklab-man.tar.gz" in (output / "SHA256SUMS").read_text()
     assert poisoned.name in (output / "SHA256SUMS").read_text()
-    for wheel in ("1.2.3", "1.2.3-linux-amd64", "1.2.3-linux-arm64"):
+    for wheel in ("1.2.3-linux-amd64", "1.2.3-linux-arm64"):
         assert f"linklab-{wheel}.whl" in (output / "SHA256SUMS").read_text()
     assert poisoned.read_text() == "of nobody knows where"

@@ -144,7 +144,7 @@ func located(t testing.TB) string {
 	if err == nil {
 		return path
 	}
-	why := fmt.Sprintf("linklabtest: no linklab here: %v; install it (pip install linklab), or set %s", err, Program)
+	why := fmt.Sprintf("linklabtest: no linklab here: %v; install its wheel (make wheel, in a checkout), or set %s", err, Program)
 	if isNamed || os.Getenv("CI") != "" {
 		t.Fatal(why)
 	}

@@ -16,7 +16,7 @@ from linklab.runs import clients, runner
 def ready(place: str, clock: str, tell: Tell, processor: str | None = None) -> Environment:
     """Chooses environment, clock and processor. Makes the guest's image and kernel if needed.
 
-    Raises PlaceError, ImageError, KernelError.
+    Raises PlaceError, RunError, ImageError, KernelError.
     """
     chosen = choice.choose(place, clock, processor)
     prepare(chosen, tell)
@@ -24,10 +24,11 @@ def ready(place: str, clock: str, tell: Tell, processor: str | None = None) -> E
 
 
 def prepare(where: Environment, tell: Tell) -> None:
-    """Tells an environment. Makes image and kernel if it is the guest. Raises ImageError and
-    KernelError."""
+    """Tells an environment. Makes image and kernel if it is the guest. Raises RunError,
+    ImageError and KernelError."""
     tell(Progress(PLACE, str(where), 1, 1))
     if where.name == "guest":
+        require_client()
         make(where, lambda part, what, fraction: tell(Progress(part, what, fraction, 1)))
 
 
@@ -39,6 +40,13 @@ def is_made(where: Environment) -> bool:
 def make(where: Environment, report: guest.Report) -> None:
     """Makes an environment's guest if it is not in the cache. Raises ImageError and KernelError."""
     guest.ensure_guest(report, _kernels(where))
+
+
+def require_client() -> None:
+    """Raises RunError if there is no multilink, which every guest gets."""
+    missing = clients.client_obstacle()
+    if missing is not None:
+        raise runner.RunError(missing)
 
 
 def _kernels(where: Environment) -> guest.Kernels:

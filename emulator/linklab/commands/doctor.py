@@ -19,6 +19,7 @@ from linklab.places.emulated import qemu
 from linklab.places.guest import confinement, image, image_root, kernel, release
 from linklab.places.guest.boot import memory_directory
 from linklab.places.guest.ending import GuestError
+from linklab.runs import clients
 from linklab.runs.clients import USUAL_LINKS, missing_packages, peers
 
 
@@ -50,14 +51,17 @@ def _system() -> str:
     return names.get("PRETTY_NAME", "").strip('"') + f", {platform.machine()}"
 
 
-def _making() -> str:
-    """Returns what makes or brings the guest's image and kernels."""
+def _coming() -> tuple[bool, str]:
+    """Tells whether the first run gets the guest's image and kernels, and how or why not."""
+    if image.IN_WHEEL.exists():
+        return True, "the first run unpacks it from the wheel"
     try:
         if release.address() is not None:
-            return f"the first run fetches it ({release.RELEASE})"
+            return True, f"the first run fetches it ({release.RELEASE})"
     except release.ReleaseError as error:
-        return str(error)
-    return image_root.obstacle() or "make setup"
+        return False, str(error)
+    refused = image_root.obstacle()
+    return refused is None, refused or "the first run makes it, in minutes"
 
 
 def _install(package: str) -> str:
@@ -73,28 +77,9 @@ def findings() -> Iterator[Finding]:
     cores = len(os.sched_getaffinity(0))
     yield Finding("cores", True, f"{cores}: as many guests side by side")
     yield from _packages("every run", "host place")
-    yield Finding(
-        "client",
-        MULTILINK.exists(),
-        str(MULTILINK) if MULTILINK.exists() else "not built: make setup",
-    )
-    guest = choice.guest_obstacle()
-    kernels = kernel.RECIPES if choice.is_emulated() else (kernel.GUEST,)
-    # The image first: a wheel may bring the kernels.
-    if guest is None and image.cached("guest") is None:
-        guest = f"its image is not made yet: {_making()}"
-    if guest is None and not all(map(kernel.cached, kernels)):
-        guest = f"the kernel is not built yet: {_making()}"
-    try:
-        memory = f"memory in {memory_directory()}"
-    except GuestError as error:
-        guest, memory = guest or str(error), ""
-    yield Finding(
-        "guest place",
-        guest is None,
-        guest or f"{kernel.cached()}, {image.cached('guest')}, {memory}",
-        needed=False,
-    )
+    client = clients.client_obstacle()
+    yield Finding("client", client is None, client or str(MULTILINK))
+    yield _guest()
     yield _emulated()
     if choice.guest_obstacle() is None:
         around = confinement.fence()
@@ -109,6 +94,23 @@ def findings() -> Iterator[Finding]:
     needed = _GUEST_GB if choice.guest_obstacle() is None else _PAYLOAD_GB
     words = f"{cache_dir()}, {free / 1e9:.0f} GB free ({needed} needed)"
     yield Finding("cache", free > needed * 1e9, words)
+
+
+def _guest() -> Finding:
+    """Tells whether guests can run, and where image and kernel are or come from."""
+    refused = choice.guest_obstacle()
+    kernels = kernel.RECIPES if choice.is_emulated() else (kernel.GUEST,)
+    words = f"{kernel.cached()}, {image.cached('guest')}"
+    if refused is None and (image.cached("guest") is None or not all(map(kernel.cached, kernels))):
+        lacks = "its image" if image.cached("guest") is None else "its kernel"
+        is_coming, how = _coming()
+        words = f"{lacks} is not made yet: {how}"
+        refused = None if is_coming else words
+    try:
+        words += f", memory in {memory_directory()}"
+    except GuestError as error:
+        refused = refused or str(error)
+    return Finding("guest place", refused is None, refused or words, needed=False)
 
 
 def _packages(*uses: host_programs.Use) -> Iterator[Finding]:

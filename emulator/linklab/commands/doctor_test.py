@@ -7,19 +7,20 @@ from types import SimpleNamespace
 import pytest
 
 from linklab.commands import doctor
-from linklab.places import choice
+from linklab.places import choice, host_programs
 from linklab.places.emulated import qemu
 from linklab.places.guest import confinement, image, image_root, kernel
 from linklab.places.guest.confinement import Fence
 from linklab.places.guest.ending import GuestError
+from linklab.runs import clients
 
 
 @pytest.fixture
 def healthy(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which everything works."""
-    (tmp_path / "multilink").write_text("")
-    monkeypatch.setattr(doctor, "MULTILINK", tmp_path / "multilink")
+    monkeypatch.setattr(clients, "client_obstacle", lambda: None)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(host_programs, "obstacle", there)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10e9))
     monkeypatch.setattr(choice, "guest_obstacle", lambda: None)
     monkeypatch.setattr(choice, "emulation_obstacle", lambda: None)
@@ -30,6 +31,10 @@ def healthy(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(doctor, "memory_directory", lambda: Path("/dev/shm"))
     fenced(monkeypatch, Fence("namespaces", "in namespaces"))
     monkeypatch.setenv("COLUMNS", "1000")  # A finding a line.
+
+
+def there(program: host_programs.HostProgram) -> str | None:
+    return None if shutil.which(program.name) else "missing"
 
 
 def report(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -112,12 +117,21 @@ def test_a_missing_program_that_hinders_nothing_is_said_with_what_needs_it(
     assert f"-   {line}\n" in out
 
 
-def test_without_its_image_there_is_no_guest(
-    healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_first_run_brings_the_image(
+    healthy: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(image, "cached", lambda name: None)
-    _, out = report(capsys)
-    assert "-   guest place  its image is not made yet: make setup\n" in out
+    monkeypatch.setattr(image_root, "obstacle", lambda: None)
+    assert report(capsys)[0] == 0
+    monkeypatch.setattr(image, "IN_WHEEL", tmp_path / "image")
+    assert "the first run makes it, in minutes, memory in" in report(capsys)[1]
+    (tmp_path / "image").mkdir()
+    code, out = report(capsys)
+    assert code == 0
+    assert "its image is not made yet: the first run unpacks it from the wheel, memory" in out
 
 
 def test_a_machine_that_cannot_make_the_guest_is_told_so_and_not_to_try(
@@ -129,7 +143,6 @@ def test_a_machine_that_cannot_make_the_guest_is_told_so_and_not_to_try(
         _, out = report(capsys)
         assert " is not " in out
         assert "yet: no namespaces\n" in out
-        assert "make setup" not in out
 
 
 def test_a_release_that_is_named_brings_the_image(
@@ -167,17 +180,19 @@ def test_one_place_is_enough(
     assert "-   host place   not root\n" in out
 
     monkeypatch.setattr(kernel, "cached", lambda *_: None)
+    monkeypatch.setattr(image_root, "obstacle", lambda: "no namespaces")
     code, out = report(capsys)
     assert code == 1
-    assert "-   guest place  the kernel is not built yet: make setup\n" in out
+    assert "-   guest place  its kernel is not made yet: no namespaces\n" in out
+
+
+def refused() -> Path:
+    raise GuestError("nowhere to keep it")
 
 
 def test_a_guest_without_memory_is_no_place(
     healthy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused() -> Path:
-        raise GuestError("nowhere to keep it")
-
     monkeypatch.setattr(doctor, "memory_directory", refused)
     assert "-   guest place  nowhere to keep it\n" in report(capsys)[1]
 
@@ -189,11 +204,11 @@ def test_a_full_disk_and_an_unbuilt_client_are_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1e9))
-    monkeypatch.setattr(doctor, "MULTILINK", tmp_path / "nowhere")
+    monkeypatch.setattr(clients, "client_obstacle", lambda: "not there: why")
     code, out = report(capsys)
     assert code == 1
     assert f"NO  cache        {tmp_path}/cache, 1 GB free (3 needed)\n" in out
-    assert "NO  client       not built: make setup\n" in out
+    assert "NO  client       not there: why\n" in out
 
 
 def test_qemu_is_named_with_its_version_or_its_package(
@@ -214,4 +229,4 @@ def test_an_emulated_machine_needs_its_kernel(
 ) -> None:
     monkeypatch.setenv(choice.PROCESSOR, "emulated")
     monkeypatch.setattr(kernel, "cached", lambda one=kernel.GUEST: one == kernel.GUEST or None)
-    assert "guest place  the kernel is not built yet" in report(capsys)[1]
+    assert "guest place  its kernel is not made yet" in report(capsys)[1]

@@ -36,6 +36,7 @@ def require(config: pytest.Config) -> None:
         no_verdict("no verdict: this test runs inside a lab, where no other one can run")
     try:
         where = choice.choose("guest", "virtual")
+        environment.require_client()
         if not environment.is_made(where):
             capture = config.pluginmanager.getplugin("capturemanager")
             with capture.global_and_fixture_disabled():

@@ -253,7 +253,7 @@ def _bubblewrap() -> list[str] | None:
 def _refusal(bubblewrap: Sequence[str] | None) -> str | None:
     """Returns why bubblewrap cannot make the namespaces here, or None."""
     if bubblewrap is None:
-        return "bwrap is missing, and the guest image, which has one, is not made yet: make setup"
+        return "bwrap is missing, and the guest's image, which has one, is not made yet"
     done = subprocess.run(
         [*_namespaces(bubblewrap, View((), frozenset())), "true"],
         stdin=subprocess.DEVNULL,

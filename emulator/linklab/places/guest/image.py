@@ -23,13 +23,13 @@ import tarfile
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Literal, cast
 
 from linklab.core import units
 from linklab.core.locks import locked
-from linklab.core.paths import GUEST_HOST_ROOT, in_cache
+from linklab.core.paths import DATA, GUEST_HOST_ROOT, in_cache
 from linklab.core.scratch import image_lock, image_prefix
 from linklab.display.parts import Progress
 from linklab.places.guest import deb, download, image_root, release
@@ -39,6 +39,9 @@ from linklab.places.guest.locked import lock
 Name = Literal["guest", "kernel"]
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 """The guest's Python packages, pinned."""
+
+IN_WHEEL = DATA / "image"
+"""Where a wheel has the guest's image."""
 
 PYTHON = "/usr/bin/python3.11"
 CACHE_TAG = "cpython-311"
@@ -158,7 +161,7 @@ def _made_and_checked(name: Name, progress: Progress) -> Path:
     work = Path(tempfile.mkdtemp(prefix=image_prefix(name), dir=directory()))
     try:
         root = work / "root"
-        if not _came_from_release(name, root, work, progress):
+        if not _came_packed(name, root, work, progress):
             make(name, root, work, progress)
             progress("checking its hash", 0.99)
             came, expected = tree_hash(root), lock().trees.get(name)
@@ -179,11 +182,11 @@ def archive_name(name: Name) -> str:
     return f"{path(name).name}.tar.xz"
 
 
-def pack(name: Name, target: Path) -> None:
-    """Writes the cached image to an archive. The same image always gives the same bytes."""
+def pack(name: Name, target: Path, preset: int = 6) -> None:
+    """Writes the cached image to an archive. The same image and preset always give the same bytes."""
     root = path(name)
     with (
-        lzma.open(target, "wb", preset=6) as packed,
+        lzma.open(target, "wb", preset=preset) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as archive,
     ):
         for one in _below(root):
@@ -215,45 +218,58 @@ class _Bounded:
         return piece
 
 
-def _came_from_release(name: Name, root: Path, work: Path, progress: Progress) -> bool:
-    """Fetches the image from the user's release, and tells whether it is the one of image.lock.
+def _came_packed(name: Name, root: Path, work: Path, progress: Progress) -> bool:
+    """Unpacks the image that a wheel brings, or that of the user's release. Tells whether it is the
+    one of image.lock.
 
-    Problems with the release are reported. Raises ImageError if no image can be made here.
+    Other problems are reported. Raises ImageError if no image can be made here.
     """
+    packed = IN_WHEEL / archive_name(name)
     try:
-        if name != "guest" or release.address() is None:
+        if name != "guest" or (not packed.exists() and release.address() is None):
             return False
-        packed = work / "image.tar.xz"
-        release.fetch(
-            archive_name(name),
-            packed,
-            most_bytes=needed_bytes(name),
-            progress=lambda of: progress(f"fetching, {units.percent(of)}", 0.8 * of),
-        )
-        root.mkdir(mode=0o755)
-        size_bytes = packed.stat().st_size
-        with (
-            packed.open("rb") as file,
-            lzma.open(file) as content,
-            tarfile.open(
-                fileobj=cast(IO[bytes], _Bounded(content, needed_bytes(name))), mode="r|"
-            ) as archive,
-        ):
-            for member in archive:
-                if member.islnk():  # `pack` writes none. A hard link could lead out.
-                    raise ValueError(f"{member.name} is a hard link")
-                deb.extract(archive, member, root, _inside(member.name, root))
-                of = file.tell() / size_bytes
-                progress(f"unpacking, {units.percent(of)}", 0.8 + 0.19 * of)
-        _normalise(root)
+        if not packed.exists():
+            packed = work / "image.tar.xz"
+            release.fetch(
+                archive_name(name),
+                packed,
+                most_bytes=needed_bytes(name),
+                progress=lambda of: progress(f"fetching, {units.percent(of)}", 0.8 * of),
+            )
+        _unpack(packed, root, lambda of: progress(f"unpacking, {units.percent(of)}", 0.99 * of))
         progress("checking its hash", 0.99)
         if tree_hash(root) != lock().trees.get(name):
-            raise release.ReleaseError("that of the release is not the one that image.lock says")
+            raise release.ReleaseError(
+                f"that of {_origin(packed)} is not the one that image.lock says"
+            )
     except (release.ReleaseError, tarfile.TarError, lzma.LZMAError, EOFError, ValueError) as error:
         image_root.report_making(f"{name} image", error)
         shutil.rmtree(root, ignore_errors=True)
         return False
     return True
+
+
+def _origin(packed: Path) -> str:
+    return "the wheel" if packed.is_relative_to(IN_WHEEL) else "the release"
+
+
+def _unpack(packed: Path, root: Path, progress: Callable[[float], None]) -> None:
+    """Unpacks what `pack` wrote, within bounds."""
+    root.mkdir(mode=0o755)
+    size_bytes = packed.stat().st_size
+    with (
+        packed.open("rb") as file,
+        lzma.open(file) as content,
+        tarfile.open(
+            fileobj=cast(IO[bytes], _Bounded(content, needed_bytes("guest"))), mode="r|"
+        ) as archive,
+    ):
+        for member in archive:
+            if member.islnk():  # `pack` writes none. A hard link could lead out.
+                raise ValueError(f"{member.name} is a hard link")
+            deb.extract(archive, member, root, _inside(member.name, root))
+            progress(file.tell() / size_bytes)
+    _normalise(root)
 
 
 def _inside(name: str, root: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from linklab.core.ip_family import ONLY_IPV4
 from linklab.core.link_kinds import LTE, WIFI
-from linklab.core.paths import MULTILINK
+from linklab.core.paths import GUEST_MULTILINK, INSTALLED, MULTILINK, REPOSITORY
 from linklab.lab.multipath.path_use import NO_COUPLING, PathUse, not_one_of_each
 from linklab.runs.clients import aria2, curl, mptcp, multilink, super_aggregation
 from linklab.runs.clients.client import ClientFamily, ClientUnderTest
@@ -241,9 +241,17 @@ def obstacle(wanted: Sequence[str], place: str = "guest") -> str | None:
     packages = missing_packages(wanted) if place == "host" else []
     if packages:
         return f"missing programs: apt-get install {' '.join(packages)}"
-    if not MULTILINK.exists() and any(client_of(name).program is None for name in wanted):
-        return f"the client is not there: {MULTILINK}; make setup builds it, or name one in LINKLAB_MULTILINK"
+    if any(client_of(name).program is None for name in wanted):
+        return client_obstacle()
     return None
+
+
+def client_obstacle() -> str | None:
+    """Returns why there is no multilink and what to do, None if there is one."""
+    if MULTILINK.exists() and GUEST_MULTILINK.exists():
+        return None
+    remedy = "install linklab again" if INSTALLED else f"`make setup` in {REPOSITORY} builds it"
+    return f"the client is not there: {MULTILINK}; {remedy}, or name one in LINKLAB_MULTILINK"
 
 
 def missing_packages(wanted: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from linklab.core import link_kinds
 from linklab.core.algorithms import TABLE
-from linklab.core.paths import MULTILINK
+from linklab.core.paths import MULTILINK, REPOSITORY
 from linklab.lab.multipath.path_use import PathUse
 from linklab.lab.super_aggregation import loss_fetching
 from linklab.places.guest import locked
@@ -386,7 +386,13 @@ def test_a_client_that_is_not_built_is_said_once(
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: name)
     monkeypatch.setattr(registry, "MULTILINK", tmp_path / "multilink")
-    assert "multilink; make setup builds it" in (clients.obstacle(["curl-lte", "alg3"]) or "")
+    monkeypatch.setattr(registry, "GUEST_MULTILINK", tmp_path / "multilink")
+    for installed, words in (
+        (False, f"`make setup` in {REPOSITORY} "),
+        (True, "install linklab again"),
+    ):
+        monkeypatch.setattr(registry, "INSTALLED", installed)
+        assert f"multilink; {words}" in (clients.obstacle(["curl-lte", "alg3"]) or "")
     assert clients.obstacle(["curl-lte", "aria2-8"]) is None
     (tmp_path / "multilink").touch()
     assert clients.obstacle(["alg3"]) is None
