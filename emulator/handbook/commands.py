@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import os
 import re
 import sys
@@ -20,7 +21,9 @@ from linklab.commands import cli, help_groups
 
 PAGE: Final = Path(__file__).parent / "reference" / "commands.md"
 
-ABOUT: Final = "a testbed for multi-link HTTP over emulated LTE and Wi-Fi links"
+ABOUT: Final = (
+    "a testbed for multi-link HTTP over emulated links: Wi-Fi, LTE, 5G, satellites, fixed lines"
+)
 
 HEAD: Final = """\
 # Commands
@@ -28,6 +31,9 @@ HEAD: Final = """\
 `emulator/handbook/commands.py` makes this page from the code. Do not edit it by hand. `linklab COMMAND --help` says the
 same, and so do the man pages of `make manual`. [multilink](multilink.md) has its own commands.
 """
+
+HELP: Final = "-h, --help"
+COMMON: Final = "Options of several commands"
 
 Described = tuple[str, str]
 """How an argument is written, and what it does."""
@@ -70,18 +76,45 @@ def cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 
+def table(title: str, arguments: list[Described]) -> str:
+    """Returns a table of arguments."""
+    rows = "".join(f"| `{cell(how)}` | {cell(what)} |\n" for how, what in arguments)
+    return f"\n| {title} | |\n|---|---|\n{rows}" if rows else ""
+
+
 def markdown() -> str:
-    """Returns the reference."""
+    """Returns the reference. Arguments that several commands describe alike are listed once."""
     parsers = commands()
-    parts = [HEAD]
+    uses = collections.Counter(
+        (how, what)
+        for parser in parsers.values()
+        for _, listed in groups(parser)
+        for how, what in listed
+        if how.startswith("-") and what
+    )
+    # An option with two descriptions: the more frequent one.
+    common = dict((one for one, number in reversed(uses.most_common()) if number > 1))
+    helped = (HELP, common.pop(HELP))
+    parts = [HEAD, f"\n## {COMMON}\n", table("options", sorted(common.items()))]
     for title, listed in help_groups.COMMANDS.items():
         parts.append(f"\n## {title[0].upper()}{title[1:]}\n")
         for name in listed:
             parser = parsers[name]
             parts.append(f"\n### linklab {name}\n\n{parser.description}\n")
+            listed_above = []
             for group, arguments in groups(parser):
-                parts.append(f"\n| {group} | |\n|---|---|\n")
-                parts += [f"| `{cell(how)}` | {cell(what)} |\n" for how, what in arguments]
+                parts.append(
+                    table(group, [one for one in arguments if one not in {helped, *common.items()}])
+                )
+                listed_above += [
+                    how.split(",")[0].split()[0]
+                    for how, what in arguments
+                    if common.get(how) == what
+                ]
+            if listed_above:
+                parts.append(
+                    f"\n[{COMMON}](#{COMMON.lower().replace(' ', '-')}): `{'`, `'.join(listed_above)}`\n"
+                )
             if parser.epilog:
                 parts.append(f"\n```text\n{parser.epilog}\n```\n")
     return "".join(parts)

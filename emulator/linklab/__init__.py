@@ -1,4 +1,4 @@
-"""Emulates LTE and Wi-Fi links, as a testbed for multi-link HTTP.
+"""Emulates links such as Wi-Fi, LTE and 5G, as a testbed for multi-link HTTP.
 
     run = linklab.run("wifi-gone", "adaptive", seed=3)
     table = linklab.compare("hs-s7", ["alg3", "mptcp"], runs=5)

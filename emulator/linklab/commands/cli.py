@@ -100,7 +100,7 @@ def parser(*, whole: bool = False) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="linklab",
         usage="linklab [-h] [--version] COMMAND ...",
-        description="A testbed for multi-link HTTP over emulated LTE and Wi-Fi links.\n\n"
+        description="A testbed for multi-link HTTP over emulated Wi-Fi, LTE, 5G,\nsatellite and fixed links.\n\n"
         + help_groups.command_list(),
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -59,8 +59,9 @@ class _Section:
     about: str
     rows: list[tuple[Row, str]]
 
-    def markdown(self) -> str:
-        lines = [f"## `{self.path}`\n" if self.path else "## At the top\n"]
+    def body(self) -> str:
+        """Returns what stands below the heading."""
+        lines = []
         if self.about:
             lines.append(f"{self.about}\n")
         lines += ["| key | default | allowed | what it is |", "|---|---|---|---|"]
@@ -74,9 +75,16 @@ class _Section:
 
 def markdown() -> str:
     """Returns the document."""
-    scenario = (one.markdown() for one in _sections("", settings.TABLE))
-    energy = (one.markdown() for one in _sections("", model.TABLE))
-    return "\n".join([_HEAD, *scenario, _ENERGY_HEAD, *energy])
+    return "\n".join([_HEAD, *_written(settings.TABLE), _ENERGY_HEAD, *_written(model.TABLE)])
+
+
+def _written(table: AnyTable) -> Iterator[str]:
+    """Yields the sections of a table. Mappings with the same keys share one."""
+    paths: dict[str, list[str]] = {}
+    for one in _sections("", table):
+        paths.setdefault(one.body(), []).append(f"`{one.path}`" if one.path else "At the top")
+    for body, named in paths.items():
+        yield f"## {', '.join(named)}\n\n{body}"
 
 
 def _sections(path: str, table: AnyTable) -> Iterator[_Section]:
