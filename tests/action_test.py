@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -389,3 +389,34 @@ def test_what_the_cache_has_is_not_made_again(copy: Path, hit: str, makes: bool)
     )
     for command in ("emulator/setup/python .venv", "client build/multilink"):
         assert (command in done.stdout) == makes, done.stdout
+
+
+TESTS = """
+import pytest
+
+@pytest.mark.linklab("short.yaml")
+def test_a_download(linklab):
+    assert linklab.run("alg3").download_s < 30
+
+def test_that_fails():
+    assert False
+"""
+
+
+def test_a_project_s_own_tests_run_in_place_of_a_suite(
+    runner: Runner, scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")  # All is there already.
+    python = runner.root / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    (runner.root / "emulator").symlink_to(REPOSITORY / "emulator")
+    (runner.workspace / "test_downloads.py").write_text(TESTS)
+    (runner.workspace / "needs.txt").write_text("packaging\n")
+    shutil.copy(scenario("short"), runner.workspace / "short.yaml")
+    one = {"pytest": "test_downloads.py -k 'a_download or other'", "requirements": "needs.txt"}
+    assert runner(**one, junit="junit.xml") == 0, runner.log
+    assert 'tests="1"' in (runner.workspace / "junit.xml").read_text()
+    assert runner(pytest="test_downloads.py") == 1
+    assert "1 failed, 1 passed" in runner.log
+    assert runner.summary.read_text() == ""
