@@ -82,7 +82,7 @@ def test_who_belongs_to_a_profile() -> None:
 
 
 def test_the_handbook_shows_the_three_lines_to_change() -> None:
-    page = REPOSITORY / "emulator" / "handbook" / "how-to" / "run-in-containers.md"
+    page = REPOSITORY / "emulator" / "handbook" / "how-to" / "use-linklab-from-any-language.md"
     (shown,) = re.findall(r"```yaml\n(  web: .*?)```", page.read_text(), re.DOTALL)
     for name, service in yaml.safe_load(shown).items():
         for key, value in service.items():

@@ -268,7 +268,8 @@ def test_a_project_that_uses_nothing_of_it_imports_nothing_of_it(
     )
     done = in_project()
     assert done.returncode == 0
-    assert "linklab" not in done.stdout.replace(str(project), "")
+    said = re.sub("plugins: .*|" + re.escape(str(project)), "", done.stdout)
+    assert "linklab" not in said
     seen = json.loads((project / "seen.json").read_text())
     assert sorted(seen) == [
         "linklab",

@@ -28,8 +28,8 @@ ABOUT: Final = (
 HEAD: Final = """\
 # Commands
 
-`emulator/handbook/commands.py` makes this page from the code. Do not edit it by hand. `linklab COMMAND --help` says the
-same, and so do the man pages of `make manual`. [multilink](multilink.md) has its own commands.
+`emulator/handbook/commands.py` makes this page from the code. Do not edit it by hand. `linklab COMMAND --help`
+and the man pages of `make manual` say the same, with examples and notes. [multilink](multilink.md) has its own commands.
 """
 
 HELP: Final = "-h, --help"
@@ -115,8 +115,6 @@ def markdown() -> str:
                 parts.append(
                     f"\n[{COMMON}](#{COMMON.lower().replace(' ', '-')}): `{'`, `'.join(listed_above)}`\n"
                 )
-            if parser.epilog:
-                parts.append(f"\n```text\n{parser.epilog}\n```\n")
     return "".join(parts)
 
 

@@ -12,6 +12,10 @@ from typing import Any, Final
 from linklab.realtime import openapi
 from linklab.realtime.operations import OPERATIONS, Operation
 
+KEYS: Final = "../../../profiles/README.md"
+EVERYWHERE: Final = (400, 411, 413)
+"""Refusals that the head of the page explains."""
+
 PAGE: Final = Path(__file__).parent / "reference" / "http-api.md"
 
 HEAD: Final = """\
@@ -21,7 +25,8 @@ HEAD: Final = """\
 serve the API, and its OpenAPI document at `/openapi.json`. `live` begins with a lab, `serve` waits for one.
 [How to use it](../how-to/use-linklab-from-any-language.md) has examples.
 
-What changes a lab needs the token in the header `X-Linklab`. Bodies are JSON. Quantities are text with units, as in
+What changes a lab needs the token in the header `X-Linklab`. A request whose body is no such JSON, has no length or
+more than 4 kB is refused with 400, 411 or 413 and a [Problem](#problem). Bodies are JSON. Quantities are text with units, as in
 [scenario files](../../../profiles/README.md).
 
 | request | what it does |
@@ -58,13 +63,19 @@ def operation(one: Operation) -> Iterator[str]:
     yield "\n\n| status | meaning | body |\n|---|---|---|\n"
     says = "" if one.says is None else f"[{one.says.__name__}](#{one.says.__name__.lower()})"
     for status, why in openapi.statuses(one):
+        if status.value in EVERYWHERE:
+            continue
         body = says if status == one.success else "[Problem](#problem)"
         yield f"| {status.value} | {why} | {body}{' ' if body else ''}|\n"
 
 
 def kind(name: str, schema: dict[str, Any]) -> Iterator[str]:
     """Yields the lines of a type."""
-    yield f"\n## {name}\n\n{schema['description']}\n\n| field | type | meaning |\n|---|---|---|\n"
+    yield f"\n## {name}\n\n{schema['description']}\n"
+    if name == "LinkImpairments":
+        yield f"The fields are the [keys of `impair_down`]({KEYS}), as text or as true and false.\n"
+        return
+    yield "\n| field | type | meaning |\n|---|---|---|\n"
     for field, about in schema["properties"].items():
         said = about.get("description", "").replace("; allowed: ", ". Allowed: ")
         needed = " Needed." if field in schema.get("required", ()) and "Start" in name else ""

@@ -297,7 +297,13 @@ def transitions(before: LinkState, after: LinkState) -> list[Happening]:
 _LINK: Final = Quantity(str, str, "the name of a link")
 
 _MOMENT: Final = (
-    Row("at", "at_s", TIME, "when the event begins; either `at` or `after` is needed", unset=None),
+    Row(
+        "at",
+        "at_s",
+        TIME,
+        "when the event begins, from the scenario's start, which is the client's without `--shift`; either `at` or `after` is needed",
+        unset=None,
+    ),
     Row(
         "after",
         "after_bytes",
