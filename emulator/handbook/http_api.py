@@ -57,10 +57,10 @@ def type_of(schema: dict[str, Any]) -> str:
 
 def operation(one: Operation) -> Iterator[str]:
     """Yields the lines of an operation."""
-    yield f"\n## {one.method} {one.path}\n\n{one.does}"
+    yield f"\n## {one.method} {one.path}\n"
     if one.asks is not None:
-        yield f" The body is a [{one.asks.__name__}](#{one.asks.__name__.lower()})."
-    yield "\n\n| status | meaning | body |\n|---|---|---|\n"
+        yield f"\nThe body is a [{one.asks.__name__}](#{one.asks.__name__.lower()}).\n"
+    yield "\n| status | meaning | body |\n|---|---|---|\n"
     says = "" if one.says is None else f"[{one.says.__name__}](#{one.says.__name__.lower()})"
     for status, why in openapi.statuses(one):
         if status.value in EVERYWHERE:

@@ -245,7 +245,7 @@ def test_namespaces_come_first_then_landlock_then_words(
     confinement.fence.cache_clear()
     monkeypatch.setattr(landlock, "abi", lambda: 0)
     words = confinement.fence().words
-    assert "no namespaces (bwrap is missing, and the guest image, which has one" in words
+    assert "no namespaces (bwrap is missing, and the guest's image, which has one" in words
     assert "no Landlock (not in this kernel)" in words
 
 
