@@ -104,6 +104,7 @@ COMMANDS = {
     **{
         f"aria2-{n}": [
             *split("aria2c --no-conf --quiet --file-allocation=none --console-log-level=error"),
+            *split("--timeout=3 --connect-timeout=3 --max-tries=0"),
             *split("--ca-certificate=/ca.pem --multiple-interface=wlan0,rmnet0"),
             *split(f"-s {n} -x {n} -k 1M -d /tmp/x -o out {GET[2]}"),
         ]
