@@ -130,6 +130,44 @@ def test_loss_and_jitter_do_not_move_the_bound() -> None:
     assert oracle.oracle_s(steady) == oracle.oracle_s(lossy)
 
 
+BULK = "{link: wifi, bulk: {connections: 3}}"
+
+
+@pytest.mark.parametrize(
+    ("flows", "wifi_bps"),
+    [
+        ([BULK], 2e6),  # An equal share of 8 Mbit/s among four.
+        (["{link: wifi, bulk: {}}", "{link: wifi, bulk: {}, from: 900 s}"], 4e6),
+        (["{link: wifi, direction: up, bulk: {}}"], 8e6),
+        # 1200 bytes of payload are 1242 in a frame.
+        (["{link: wifi, call: {rate: 4 Mbit/s}}"], 8e6 - 4e6 * 1242 / 1200),
+        (["{link: wifi, call: {rate: 90 Mbit/s}}"], 0.0),
+    ],
+)
+def test_others_leave_what_is_not_theirs(flows: list[str], wifi_bps: float) -> None:
+    one = make(SLOW, SLOW)
+    text = scenario.to_yaml(one) + "traffic:\n" + "".join(f"  - {flow}\n" for flow in flows)
+    beside = scenario.parse(text)
+    assert oracle.oracle_s(beside) == pytest.approx(8e6 / (G * (8e6 + wifi_bps)), rel=1e-9)
+    assert oracle.single_link_s(beside, "lte") == oracle.single_link_s(one, "lte")
+
+
+def test_others_come_and_go() -> None:
+    text = (
+        scenario.to_yaml(make(SLOW, SLOW))
+        + "traffic:\n  - {link: wifi, bulk: {}, from: 0.1 s, to: 0.3 s}"
+    )
+    # 0.2 s of half of Wi-Fi are missing, which both links make up for.
+    assert oracle.oracle_s(scenario.parse(text)) == pytest.approx(0.5 / G + 0.05, rel=1e-9)
+
+
+def test_pages_take_their_mean_rate() -> None:
+    pages = "traffic:\n  - {link: wifi, web: {page: 300 kB, pause: 1 s}}"
+    beside = scenario.parse(scenario.to_yaml(make(SLOW, SLOW)) + pages)
+    left = 2e6 * G - 300e3 * math.exp(0.5)
+    assert oracle.oracle_s(beside) == pytest.approx(1e6 / left, rel=1e-9)
+
+
 def test_an_unknown_link() -> None:
     with pytest.raises(KeyError):
         oracle.single_link_s(make(SLOW, SLOW), "nr")
