@@ -173,7 +173,7 @@ class Bench:
     def markdown(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Prints a table in Markdown."""
         for row in (heads, ["---"] * len(heads), *rows):
-            self.say(f"| {' | '.join(row)} |")
+            self.console.print(f"| {' | '.join(row)} |", highlight=False, soft_wrap=True)
 
     def write(self, scenario: Scenario) -> Path:
         """Writes a scenario for this benchmark. Returns the path for `linklab`."""

@@ -57,7 +57,8 @@ def _walk(draft: _Draft) -> None:
 
 def _outages(draft: _Draft) -> None:
     """One link is away once, or both are in turn (ping-pong)."""
-    what: Drawn = draft.random.choice(({"carrier": "down"}, {"outage": True}))
+    faults: tuple[Drawn, Drawn] = ({"carrier": "down"}, {"outage": True})
+    what = draft.random.choice(faults)
     if draft.random.random() < 0.4:
         link, at_s = draft.random.choice(LINKS), draft.random.uniform(0.1, 0.6) * draft.least_s
         for_s = _log_uniform(draft.random, (0.5, 8))
