@@ -13,8 +13,8 @@ from rich.table import Table
 
 from linklab.commands.options import UsageError, add_energy_model, add_json
 from linklab.core import extras, statistics
-from linklab.core.extras import MissingExtra
 from linklab.core.error_report import report_error
+from linklab.core.extras import MissingExtra
 from linklab.core.link_kinds import LTE, WIFI, link_title
 from linklab.display import printing
 from linklab.energy import calibration, information_base, library
@@ -89,10 +89,10 @@ def _models(*, as_json: bool) -> None:
         return
     print("\nerror of the energy of downloads that a model was not fitted to, %:")
     errors = _table("model", "of", *("rows", "rms", "from", "to"))
-    for one in errors_elsewhere():
-        bounds = (f"{value * 100:+.1f}" for value in (min(one.errors), max(one.errors)))
-        rms = f"{statistics.rms(one.errors) * 100:.1f}"
-        errors.add_row(one.model, one.of, str(len(one.errors)), rms, *bounds)
+    for found in errors_elsewhere():
+        bounds = (f"{value * 100:+.1f}" for value in (min(found.errors), max(found.errors)))
+        rms = f"{statistics.rms(found.errors) * 100:.1f}"
+        errors.add_row(found.model, found.of, str(len(found.errors)), rms, *bounds)
     printing.console().print(errors)
 
 
