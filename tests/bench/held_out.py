@@ -107,12 +107,16 @@ def rows(
     least_s: Mapping[str, float],
     shares: Mapping[str, float],
 ) -> tuple[list[str], list[list[str]]]:
-    """Returns the heads and the rows of the table. Pure."""
+    """Returns the heads and the rows of the table. Pure.
+
+    An efficiency counts as 1 at most for `all`: what a client takes from others earns nothing there.
+    """
     names = [kind for kind in KINDS if kind in kinds.values()]
     heads = ["client", *names, "all", "worst", "within 1 %", "failed", "share of Wi-Fi, %"]
     made = []
     for client in CLIENTS:
         own = {name: one[client] for name, one in by_scenario.items()}
+        fair = statistics.mean(min(1.0, value) for value in own.values())
         means = [
             statistics.mean(value for name, value in own.items() if kinds[name] == kind)
             for kind in names
@@ -121,9 +125,7 @@ def rows(
             value * (1 + MOST_BEHIND) >= max(by_scenario[name].values())
             for name, value in own.items()
         )
-        cells = [
-            f"{value:.3f}" for value in (*means, statistics.mean(own.values()), min(own.values()))
-        ]
+        cells = [f"{value:.3f}" for value in (*means, fair, min(own.values()))]
         failed = sum(value == 0 for value in own.values())
         share = f"{shares[client] * 100:.0f}" if client in shares else "-"
         made.append([client, *cells, str(near), str(failed), share])

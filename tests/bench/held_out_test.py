@@ -70,6 +70,8 @@ def test_the_table_has_all_kinds_and_clients() -> None:
     kinds = {"x": "static", "y": "static", "z": "swing"}
     heads, made = rows(found, kinds, {"x": 4.0, "y": 6.0, "z": 5.5}, {"adaptive": 0.46})
     assert heads[:5] == ["client", "static", "swing", "all", "worst"]
+    taken = rows(found | {"z": one | {"adaptive": 1.5}}, kinds, {"z": 1.0, "x": 1.0, "y": 1.0}, {})
+    assert taken[1][0][2:4] == ["1.500", "0.867"]
     assert made[0] == ["adaptive", "0.800", "0.900", "0.833", "0.700", "2", "0", "46"]
     assert made[1] == ["alg1", "0.895", "0.895", "0.895", "0.895", "3", "0", "-"]
     assert made[2][-2] == "3"
