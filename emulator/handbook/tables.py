@@ -3,8 +3,7 @@
 .venv/bin/python emulator/handbook/tables.py [NAME…]
 
 Above a table stands `<!-- table NAME: FIGURE of SCENARIO,… by CLIENT,… seeds N -->`. FIGURE is one of
-`FIGURES`. The client `single` stands for each link alone, of which the best is shown. Below the table
-stand the revision that made it, and a hash of what decides its figures. A table is stale if that hash
+`FIGURES`. Below the table stand the revision that made it, and a hash of what decides its figures. A table is stale if that hash
 is another one now. Dates do not matter.
 """
 
@@ -24,6 +23,7 @@ import yaml
 from linklab import scenario as scenarios
 from linklab.core.paths import REPOSITORY
 from linklab.core.version import own_version
+from linklab.links import oracle
 from linklab.places.guest import image, kernel
 from linklab.regression import fingerprint
 
@@ -35,7 +35,6 @@ ENGINE: Final = (
 )
 """The packages of the client that decide when its downloads end."""
 
-SINGLE: Final = "single"
 Row = Mapping[str, Any]
 
 
@@ -68,12 +67,6 @@ class Table:
     seeds: int
     body: str
     inputs: str
-
-    def of(self, scenario: str) -> list[str]:
-        """Returns the names of the clients in a scenario."""
-        links = scenarios.find(scenario).links
-        alone = [f"{SINGLE}-{link}" for link in links]
-        return [one for one in self.clients if one != SINGLE] + alone * (SINGLE in self.clients)
 
     def now(self) -> str:
         """Returns the hash of what decides the figures now: kernel, image, scenarios with their
@@ -132,7 +125,7 @@ def measured(table: Table, out: Path) -> list[dict[str, Any]]:
     out.mkdir(parents=True, exist_ok=True)
     file = out / f"{table.name}.yaml"
     matrices = [
-        {"scenarios": [name], "algorithms": table.of(name), "runs": table.seeds}
+        {"scenarios": [name], "algorithms": [*table.clients], "runs": table.seeds}
         for name in table.scenarios
     ]
     file.write_text(yaml.safe_dump({"name": table.name, "matrices": matrices}))
@@ -146,21 +139,19 @@ def measured(table: Table, out: Path) -> list[dict[str, Any]]:
 
 def body(table: Table, found: Sequence[Mapping[str, Any]]) -> str:
     """Returns a table's lines and those below it. Pure, but for the revision."""
-    clients = [one for one in table.clients if one != SINGLE]
-    heads = ["scenario", *(["oracle"] if table.figure == "seconds" else []), *clients]
-    heads += ["best link"] if SINGLE in table.clients else []
-    lines = [heads, ["---"] * len(heads)]
-    show = FIGURES[table.figure]
+    has_oracle = table.figure == "seconds"
+    ideal = ["oracle", "oracle of the best link"] if has_oracle else []
+    lines = [["scenario", *ideal, *table.clients]]
+    lines.append(["---"] * len(lines[0]))
     for one in found:
         rows = {row["algorithm"]: row for row in one["rows"]}
         cells = [f"`{one['scenario']}`"]
-        cells += [f"{one['oracle_s']:.1f}"] if "oracle" in heads else []
-        cells += [show(rows[name]) for name in clients]
-        alone = {name: row for name, row in rows.items() if name.startswith(f"{SINGLE}-")}
-        if SINGLE in table.clients:
-            best = min(alone, key=lambda name: alone[name]["download_s"])
-            cells.append(f"{show(rows[best])} ({best.partition('-')[2]})")
-        lines.append(cells)
+        if has_oracle:
+            scenario = scenarios.find(one["scenario"])
+            alone = {link: oracle.single_link_s(scenario, link) for link in scenario.links}
+            best = min(alone, key=lambda link: alone[link])
+            cells += [f"{one['oracle_s']:.1f}", f"{alone[best]:.1f} ({best})"]
+        lines.append(cells + [FIGURES[table.figure](rows[name]) for name in table.clients])
     shown = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
     seeds = "seed 1" if table.seeds == 1 else f"medians of seeds 1 to {table.seeds}"
     made = f"*`make tables NAME={table.name}`: linklab {own_version()}, guest kernel {kernel.key()}, {seeds}.*"
