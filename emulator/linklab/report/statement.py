@@ -17,6 +17,8 @@ KINDS: Final[tuple[Kind, ...]] = (
     "does not follow",
 )
 
+SIGNS: Final = ("less", "more", "the same")
+
 Form = Literal["value", "ratio", "difference", "correlation"]
 
 
@@ -89,6 +91,11 @@ class Statement:
         if self.fitted_by:
             return "calibration"
         return "cannot discriminate" if self.also_accepts else "outcome"
+
+    @property
+    def is_sign(self) -> bool:
+        """Whether it only says less, more, or the same."""
+        return self.form == "ratio" and self.expected.text in SIGNS
 
     @property
     def metrics(self) -> tuple[str, ...]:

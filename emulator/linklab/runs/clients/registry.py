@@ -43,6 +43,13 @@ def client_of(name: str) -> ClientUnderTest:
     return _ON_ONE[who](link)
 
 
+def only_link(name: str) -> str | None:
+    """Returns the link of a client that is made for one link, None for a client of several."""
+    who, _, link = name.rpartition("-")
+    made = None if name in _ON_ALL else _ON_ONE.get(who)
+    return link if made is not None and made(link).multipath is None else None
+
+
 def names(links: Iterable[str]) -> tuple[str, ...]:
     """Returns the names of all clients for a scenario's links."""
     return (*(f"{who}-{link}" for who in _ON_ONE for link in links), *_ON_ALL)
