@@ -7,6 +7,7 @@ The file (keys marked * are needed, the others show their defaults):
     source*: thesis                    # its key in REFERENCES.md
     runs: 10                           # how many its figures are of
     campaign: sweep                    # of profiles/campaigns: its scenarios may be named, too
+    same: 10 %                         # the dead band of signs: 0.9 to 1.1 are neither less nor more
     not_there: {gb-p: GreenBag …}      # clients and other needs that linklab lacks, in words
     one_algorithm: {emptcp: [emptcp-http, emptcp-kernel-2016]}   # clients that run the same one
     constants:                         # what was fitted to figures of the file
@@ -37,11 +38,15 @@ The file (keys marked * are needed, the others show their defaults):
         to_sum: [curl-wifi, curl-lte]  # their sum: more than the sum of its parts
         ratio: 51 %                    # of / to: a value, '60 % to 99 %', or 'below 99 %'
         difference: 44 s to 70 s       # of - to
-        is: less                       # or more, or same (within)
+        is: less                       # or more, or same (within; unset: as `same` above)
 
         with: cpu-median               # Pearson's correlation of two measures over
         cells: {hs-s7: [alg1, alg3]}   # these
         correlation: -0.91
+
+        better_in: 13                  # of these cases, one for each scenario, `within` so many:
+        cases:                         # one of `of` is better than the best of `to`
+          - {each: [ts, tm], of: [alg3], to: [naive], metric: energy, workload: [video]}
 
 Which statements are calibration, and which cannot discriminate, is computed (`statement_kinds.py`).
 Any mistake in the file raises one ScenarioError with file, line and what is allowed.
@@ -55,6 +60,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from linklab.core import units
 from linklab.core.paths import PROFILES
 from linklab.energy import library
 from linklab.energy.fitted_to import FIGURES
@@ -117,6 +123,8 @@ class Publication:
         return list(dict.fromkeys(cell for cell in cells if cell.first_s))
 
 
+_SAME: Final = within(units.parse_ratio, 0.0, 0.5, "0 to 50 %")
+
 _ROOT = Keys(
     ("name", "title", "source", "statements"),
     (
@@ -124,6 +132,7 @@ _ROOT = Keys(
         "campaign",
         "not_there",
         "one_algorithm",
+        "same",
         "constants",
     ),
 )
@@ -208,7 +217,7 @@ def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
         words = root.sub("not_there", _ANY)
         lacking = {one: words.get(one, WORDS.parse) for one in words.values}
     swept = _swept(root.get("campaign", TEXT.parse)) if root.has("campaign") else {}
-    reader = StatementReader(lacking, swept)
+    reader = StatementReader(lacking, swept, root.get_or("same", _SAME, None))
     statements = tuple(
         statement
         for item in root.items("statements", STATEMENT)

@@ -115,8 +115,8 @@ def skill(checked: Iterable[CheckedStatement], runs: Runs, by_arithmetic: Runs) 
     return judge(
         said,
         np.array([one.verdict == "holds" for one in outcomes]),
-        np.stack([_Table(one, runs).holds_in(drawn) for one in said], axis=1),
-        np.array([_Table(one, by_arithmetic).holds for one in said]),
+        np.stack([_table(one, runs).holds_in(drawn) for one in said], axis=1),
+        np.array([_table(one, by_arithmetic).holds for one in said]),
     )
 
 
@@ -165,7 +165,7 @@ def missing(checked: Iterable[CheckedStatement]) -> dict[str, int]:
 def _check(statement: Statement, runs: Runs) -> CheckedStatement:
     if statement.missing:
         return CheckedStatement(statement, "not there yet")
-    table = _Table(statement, runs)
+    table = _table(statement, runs)
     if not table.is_complete:
         return CheckedStatement(statement, "not applicable" if statement.real_clock else "no runs")
     measured = table.value()
@@ -173,6 +173,50 @@ def _check(statement: Statement, runs: Runs) -> CheckedStatement:
         return CheckedStatement(statement, "no runs", runs=table.runs)
     verdict: Verdict = "holds" if table.holds else "fails"
     return CheckedStatement(statement, verdict, measured, table.interval(), table.runs)
+
+
+def _table(statement: Statement, runs: Runs) -> _Table | _Cases:
+    return _Cases(statement, runs) if statement.cases else _Table(statement, runs)
+
+
+class _Cases:
+    """Holds the tables of a count: of each case those of its signs."""
+
+    def __init__(self, statement: Statement, runs: Runs) -> None:
+        self._expected = statement.expected
+        self._cases = [[_Table(one, runs) for one in case] for case in statement.cases]
+
+    @property
+    def is_complete(self) -> bool:
+        return all(one.is_complete for case in self._cases for one in case)
+
+    @property
+    def runs(self) -> int:
+        return min(one.runs for case in self._cases for one in case)
+
+    @property
+    def holds(self) -> bool:
+        return self.is_complete and self._expected.accepts(*[self.value()] * 2)
+
+    def value(self) -> float:
+        """Returns the number of cases."""
+        return float(sum(any(one.holds for one in case) for case in self._cases))
+
+    def interval(self) -> Interval | None:
+        """Returns the number's confidence interval, None if a cell has too few runs."""
+        if self.runs < statistics.LEAST_VALUES:
+            return None
+        ends = [50 * (1 - LEVEL), 50 * (1 + LEVEL)]
+        low, high = np.percentile(self._counted(draws(self.runs)), ends)
+        return Interval(float(low), float(high))
+
+    def holds_in(self, draws: Numbers) -> Any:
+        """Tells as that of `_Table`."""
+        counted = self._counted(draws)
+        return (self._expected.low <= counted) & (counted <= self._expected.high)
+
+    def _counted(self, draws: Numbers) -> Any:
+        return sum(np.any([one.holds_in(draws) for one in case], axis=0) for case in self._cases)
 
 
 class _Table:

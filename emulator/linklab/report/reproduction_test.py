@@ -189,6 +189,27 @@ def test_a_difference_is_of_the_best_of_the_others() -> None:
     assert (found.verdict, found.measured, found.error) == ("holds", 51 - 11, -1)
 
 
+def test_a_count_is_of_cases_in_which_one_of_the_clients_is_better() -> None:
+    """alg3 takes 11 s, naive 51 s and LTE alone 21 s. In the one case one of two clients is better,
+    in the other neither."""
+    cases = (
+        "{each: [ts], of: [naive, alg3], to: [single-lte]}, {each: [ts], of: [naive], to: [alg3]}"
+    )
+    (found,) = checked(
+        paper(f"metric: download, better_in: 2, within: 0, cases: [{cases}]"), runs()
+    )
+    assert (found.verdict, found.measured, found.runs) == ("fails", 1.0, 5)
+    assert found.interval is not None and found.clear
+    assert (found.interval.low, found.interval.high) == (1.0, 1.0)
+    assert reproduction_showing.measured_text(found) == "1"
+    assert (
+        checked(paper(f"metric: download, better_in: 1, within: 0, cases: [{cases}]"), [])[
+            0
+        ].verdict
+        == "no runs"
+    )
+
+
 def test_of_a_range_there_is_no_error() -> None:
     stated = paper("metric: efficiency, values: {ts: {alg3: 80 % to 90 %}}")
     (found,) = checked(stated, runs())

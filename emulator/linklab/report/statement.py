@@ -19,7 +19,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 
 SIGNS: Final = ("less", "more", "the same")
 
-Form = Literal["value", "ratio", "difference", "correlation"]
+Form = Literal["value", "ratio", "difference", "correlation", "count"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,7 +57,8 @@ class Statement:
 
     `of` and `to` are cells (RunGroup). A *value* has one `of`. A *ratio* or *difference* has one
     `of` per scenario, and in `to` the cells of the same scenario. The best of them counts, or their
-    sum if `sums`. A *correlation* relates `metric` and `other` over all of `of`. `why` explains a
+    sum if `sums`. A *correlation* relates `metric` and `other` over all of `of`. A *count* is of the
+    `cases` in which one of a case's signs holds. `why` explains a
     known disagreement, or is "". `missing` lists what linklab lacks to check the statement.
 
     `follows` is False if the statement cannot follow from the publication's own figures.
@@ -82,6 +83,7 @@ class Statement:
     fitted_by: tuple[str, ...] = ()
     also_accepts: tuple[str, ...] = ()
     standard_errors: float = 0.0
+    cases: tuple[tuple[Statement, ...], ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -100,6 +102,8 @@ class Statement:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The measures that the statement is about."""
+        if self.cases:
+            return tuple(dict.fromkeys(one.metric for case in self.cases for one in case))
         return (self.metric, self.other) if self.other else (self.metric,)
 
     @property
@@ -124,6 +128,8 @@ class Statement:
     @property
     def where(self) -> str:
         """The statement's scenarios, joined by commas."""
+        if self.cases:
+            return f"{len(self.cases)} cases"
         return ", ".join(dict.fromkeys(one.scenario for one in self.of))
 
     @property
@@ -139,6 +145,9 @@ class Statement:
     @property
     def title(self) -> str:
         """The measure in words, with its link and time."""
+        if self.cases:
+            words = ", ".join(MEASURES[one].words for one in self.metrics)
+            return f"number of cases with better {words}"
         words = self.measure.words
         if self.link:
             words = f"{words} of {self.link}"
@@ -154,4 +163,6 @@ class Statement:
             return f"{value * 100:.1f} %"
         if self.form == "correlation":
             return f"{value:.2f}"
+        if self.form == "count":
+            return f"{value:.0f}"
         return self.measure.say(value)
