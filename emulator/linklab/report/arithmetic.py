@@ -22,6 +22,7 @@ from linklab.links.full_load import spans
 from linklab.report.publication import Publication
 from linklab.report.reproduction import Runs
 from linklab.report.statement import RunGroup
+from linklab.report.statement_kinds import EQUAL_PARTS
 from linklab.runs import run_energy
 from linklab.runs.clients import registry
 from linklab.runs.job import Job
@@ -29,9 +30,6 @@ from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.run_figures import LinkFigures, RunFigures
 from linklab.runs.workload_figures import ROUND_TRIP
 from linklab.scenario import Scenario
-
-EQUAL_PARTS: Final = ("naive", "gb-half")
-"""The clients that give each link the same share of the bytes. Others keep all links busy."""
 
 SAMPLE_S: Final = 0.5
 """The distance between two samples of the carried bytes, as in the lab."""
@@ -57,14 +55,9 @@ class Carried:
 def links_of(client: str, scenario: Scenario) -> tuple[str, ...] | None:
     """Returns the links that a client uses by its definition, None if it decides by energy. Backups
     count as unused."""
-    if (link := registry.only_link(client)) is not None:
+    if (link := registry.link_by_definition(client, scenario.links)) is not None:
         return (link,)
-    one = registry.client_of(client)
-    if one.multipath is not None and (
-        one.multipath.backups or one.multipath.control == "single-path"
-    ):
-        return (one.multipath.first_of(scenario.links),)
-    return None if one.needs_energy else tuple(scenario.links)
+    return None if registry.client_of(client).needs_energy else tuple(scenario.links)
 
 
 class Arithmetic:

@@ -69,11 +69,17 @@ def reasons(rows: Sequence[CheckedStatement]) -> list[str]:
         if one.verdict == "fails" or one.statement.kind == "does not follow"
     ]
     fitted = [(one, ", ".join(one.statement.fitted_by)) for one in rows]
+    built = [(one, one.statement.constructed) for one in rows]
     others = [(one, ", ".join(one.statement.also_accepts)) for one in rows]
     kind = rows[0].statement.kind
     return [
         *_each_once("why", failing, rows),
-        *(_each_once("fitted to these", fitted, rows) if kind == "calibration" else ()),
+        *(
+            _each_once("fitted to these, or can move them", fitted, rows)
+            if kind == "calibration"
+            else ()
+        ),
+        *(_each_once("by construction", built, rows) if kind == "by construction" else ()),
         *(_each_once("also accepted", others, rows) if kind == "cannot discriminate" else ()),
     ]
 
@@ -251,7 +257,7 @@ def to_json(
       the better rule), interval [low, high], only_lab, only_rule, constants[]: form, answer, hits, of
     not_there_yet{reason}: statements that need it
     statements[]: line, metric, link, form, with, of[], to[] (scenario/client), sums (of to[]), source, kind,
-      fitted_by[], also_accepts[], why, published, low, high (limits, null where there is none), missing[], verdict, clear,
+      fitted_by[], constructed, also_accepts[], why, published, low, high (limits, null where there is none), missing[], verdict, clear,
       measured, interval [low, high] (null where there are too few runs), runs, error_ratio
     """
     return {
@@ -315,6 +321,7 @@ def _statement(one: CheckedStatement) -> dict[str, Any]:
         "source": said.source,
         "kind": said.kind,
         "fitted_by": list(said.fitted_by),
+        "constructed": said.constructed or None,
         "also_accepts": list(said.also_accepts),
         "why": said.why or None,
         "published": said.expected.text,

@@ -8,10 +8,13 @@ from typing import Final, Literal
 from linklab.core import units
 from linklab.report.measures import MEASURES, Measure
 
-Kind = Literal["calibration", "outcome", "cannot discriminate", "does not follow"]
+Kind = Literal[
+    "calibration", "by construction", "outcome", "cannot discriminate", "does not follow"
+]
 
 KINDS: Final[tuple[Kind, ...]] = (
     "calibration",
+    "by construction",
     "outcome",
     "cannot discriminate",
     "does not follow",
@@ -62,7 +65,9 @@ class Statement:
     known disagreement, or is "". `missing` lists what linklab lacks to check the statement.
 
     `follows` is False if the statement cannot follow from the publication's own figures.
-    `fitted_by` names the models and constants that were fitted to its figures. `also_accepts` names
+    `fitted_by` names the models and constants that were fitted to its figures, or that can change its
+    verdict. `computed` tells whether linklab computed what is stated. `constructed` says why it holds
+    whatever the lab emulates, or is "". `also_accepts` names
     other algorithms whose published figures agree with it, too. `standard_errors` limits its
     tolerance (`spread.py`), 0 is no limit.
     """
@@ -81,6 +86,8 @@ class Statement:
     why: str = ""
     missing: tuple[str, ...] = ()
     fitted_by: tuple[str, ...] = ()
+    computed: bool = False
+    constructed: str = ""
     also_accepts: tuple[str, ...] = ()
     standard_errors: float = 0.0
     cases: tuple[tuple[Statement, ...], ...] = ()
@@ -92,6 +99,8 @@ class Statement:
             return "does not follow"
         if self.fitted_by:
             return "calibration"
+        if self.constructed:
+            return "by construction"
         return "cannot discriminate" if self.also_accepts else "outcome"
 
     @property

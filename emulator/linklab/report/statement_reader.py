@@ -20,7 +20,17 @@ from linklab.scenario.workload_file import JOINED
 from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
 from linklab.schema.quantities import TEXT, WORDS
 
-_COMMON = ("link", "kind", "why", "needs", "within", "workload", "first", "standard_errors")
+_COMMON = (
+    "link",
+    "kind",
+    "why",
+    "needs",
+    "within",
+    "workload",
+    "first",
+    "standard_errors",
+    "computed",
+)
 _FORMS: dict[str, tuple[str, ...]] = {
     "values": ("values",),
     "comparison": ("each", "over", "of", "to", "to_sum", "ratio", "difference", "is"),
@@ -123,6 +133,7 @@ class StatementReader:
                     missing=tuple(dict.fromkeys(missing)),
                     standard_errors=item.get_or("standard_errors", _STANDARD_ERRORS, 0.0),
                     cases=tuple(cases),
+                    computed=item.get_or("computed", one_of("yes"), "") == "yes",
                 )
 
     def _workloads(self, item: Mapping) -> list[str]:
