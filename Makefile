@@ -126,6 +126,10 @@ generate: development ## make anew what is made from the code: pages, tables, da
 	@$(PYTHON) emulator/handbook/commands.py
 	@$(PYTHON) emulator/handbook/http_api.py
 
+.PHONY: tables
+tables: development ## make stale tables of measured figures in the documents anew, or one (NAME=links-of-today)
+	@$(PYTHON) emulator/handbook/tables.py $(NAME)
+
 .PHONY: notebook
 notebook: development ## execute the example notebook anew, which shows figures of runs
 	@PYTHONPATH=tests $(PYTHON) -m notebooks emulator/examples/*.ipynb

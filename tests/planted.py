@@ -37,9 +37,10 @@ REGRESSIONS = {
         "\tn.install(c, &session{",
     ),
     "fail-over lost": Change(
-        "internal/download/growth.go",
-        "\tif free == 0 {\n",
-        "\tif free == 0 {\n\t\treturn order{}\n\t}\n\tif free == 0 {\n",
+        "internal/download/choice.go",
+        "\tworks := d.estimates.merged(each, now)\n\tfree := d.free()\n",
+        "\tworks := d.estimates.merged(each, now)\n\tfree := d.free()\n"
+        "\tif free == 0 {\n\t\treturn order{}\n\t}\n",
     ),
 }
 
@@ -56,8 +57,8 @@ BENIGN = {
     ),
     "another map order": Change(
         "internal/download/download.go",
-        "\td.ctx = ctx\n\tfor _, l := range d.links {\n",
-        "\td.ctx = ctx\n"
+        "transfer(ctx context.Context) error {\n\tfor _, l := range d.links {\n",
+        "transfer(ctx context.Context) error {\n"
         "\tbyName := map[string]*linkState{}\n"
         "\tfor _, l := range d.links {\n\t\tbyName[l.Name] = l\n\t}\n"
         "\tfor _, l := range byName {\n",

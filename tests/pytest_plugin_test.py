@@ -213,7 +213,7 @@ BAD_INPUT = {
     '@pytest.mark.linklab("small.yaml", run=2)': "the marker linklab has no 'run'; allowed",
     '@pytest.mark.linklab("small.yaml", runs=0)': "runs=0 of the marker linklab; allowed: 1",
     '@pytest.mark.linklab("hs-s77")': "no scenario is called 'hs-s77' (did you mean 'hs-s7'?)",
-    "": "which scenario? allowed: the argument scenario=, or @pytest.mark.linklab(NAME)",
+    "": "which scenario? allowed: the argument scenario= or links=, or @pytest.mark.linklab(NAME)",
 }
 
 

@@ -19,6 +19,7 @@ import pytest
 from conftest import environment, part_of
 from linklab.core.impairments import Impairments
 from linklab.places.guest import gateway
+from linklab.scenario import load
 from msgspec import UNSET
 from pytest_plugin_test import run_pytest
 from python_api_test import SMALL
@@ -135,6 +136,27 @@ def test_every_value_of_a_link_is_changed_and_restored(project: Path) -> None:
     assert values[8] == own
     down, up = Impairments(loss_ratio=0.01, delay_s=0.02), Impairments(loss_ratio=0.02)
     assert impaired == [(UNSET, UNSET), (down, UNSET), (down, up), (UNSET, UNSET)]
+
+
+def test_a_link_becomes_another_one_and_the_links_those_of_a_scenario(project: Path) -> None:
+    """Links of the lab have no file."""
+    links = {"wifi": "10 Mbit/s 20 ms", "lte": "hotel-wifi"}
+    with linklab.live(links=links, out=project / "runs") as lab:
+        lab.link("lte").become("fast-4g, loss 2 %")
+        assert lab.become(project / "small.yaml") == {"wifi": ["queue"], "lte": ["queue"]}
+        with pytest.raises(linklab.LinklabError, match="rural-home has none of the lab's links"):
+            lab.become("rural-home")
+    (run,) = linklab.load(project / "runs")
+    own, scenario = [one for one in run.states if one.link == "lte"], load(project / "small.yaml")
+    was, fast, last = own[0], own[-3], own[-1]
+    assert (was.down_rate_bps, was.impair_down) == (
+        28_000_000,
+        Impairments(delay_s=0.02, jitter_s=0.062),
+    )
+    assert (fast.down_rate_bps, fast.loss_ratio, fast.queue_bytes) == (9_000_000, 0.02, 150_000)
+    assert fast.impair_down == was.impair_down  # What the line leaves out.
+    small = scenario.links["lte"]
+    assert (last.down_rate_bps, last.delay_s) == (small.down_rate_bps, small.rtt_s / 2)
 
 
 @pytest.mark.parametrize("end", part_of((signal.SIGKILL, signal.SIGINT, None), 2))

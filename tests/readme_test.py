@@ -100,3 +100,11 @@ def test_make_test_has_all_that_the_workflow_runs() -> None:
     assert "exec make test" in (REPOSITORY / ".ci/run").read_text()
     nightly = (REPOSITORY / ".github/workflows/nightly.yml").read_text()
     assert "run: make test-all\n" in nightly
+
+
+def test_rows_that_no_workflow_tests_say_so() -> None:
+    table = README.partition("| system |")[2].partition("\n\n")[0]
+    workflows = "".join(path.read_text() for path in (REPOSITORY / ".github/workflows").iterdir())
+    for row, target in (("container", "test-containers"), ("arm64", "test-machines")):
+        (line,) = [line for line in table.splitlines() if line.startswith(f"| {row}")]
+        assert (target in workflows) != ("by hand on 2" in line)

@@ -33,6 +33,7 @@ from bench.common import CORES, Bench, BenchError, Result
 from bench.fairness import fairness
 from bench.fidelity import fidelity
 from bench.field import field
+from bench.held_out import held_out
 from bench.impairments import impairments
 from bench.live import live
 from bench.models import models
@@ -61,6 +62,7 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         regress,
         calibration,
         algorithms,
+        held_out,
         field,
         fairness,
         servers,
@@ -74,6 +76,7 @@ ASKED = (
     "regress",
     "calibration",
     "algorithms",
+    "held_out",
     "field",
     "servers",
     "processors",
@@ -112,7 +115,7 @@ def _arguments() -> argparse.Namespace:
         "--runs",
         type=count(MAX_RUNS),
         metavar="N",
-        help="algorithms, processors: seeds 1 to N (5, 10)",
+        help="algorithms, held_out, processors: seeds 1 to N (5, 3, 10)",
     )
     parser.add_argument(
         "--every-seed", action="store_true", help="algorithms: also of those far behind with one"

@@ -7,23 +7,19 @@ clients take a night (`--every-seed`).
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
 from linklab import scenario as scenarios
 from linklab.models.wifi import WifiSettings
 from linklab.runs import clients
 from linklab.scenario import Scenario
 from rich.table import Table
 
-from bench.common import REPOSITORY, Bench, BenchError, Result, environment, percent, table, target
+from bench.common import Bench, Result, percent, table, target
 from bench.random_scenarios import draw
 
 OURS = "adaptive"
@@ -194,37 +190,12 @@ def _campaign(
 ) -> Result:
     """Runs all clients of each scenario, close ones with all seeds, except runs that exist. Returns
     the JSON of `linklab campaign --json`."""
-    file = bench.work / "algorithms.yaml"
     planned = [
         matrix
         for one, name in chosen
         for matrix in matrices(name, clients[one.name], near[one.name], seeds)
     ]
-    file.write_text(yaml.safe_dump({"name": "algorithms", "matrices": planned}))
-    jobs = ("--jobs", str(bench.jobs)) if bench.jobs else ()
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "linklab",
-            "campaign",
-            file,
-            "--out",
-            bench.work / "algorithms",
-            "--report",
-            bench.work / "algorithms.html",
-            "--json",
-            *jobs,
-        ],
-        stdout=subprocess.PIPE,
-        env=environment(),
-        cwd=REPOSITORY,
-        check=False,
-    )
-    if not done.stdout:
-        raise BenchError(f"linklab campaign ended with {done.returncode}")
-    report: Result = json.loads(done.stdout)
-    return report
+    return bench.campaign("algorithms", {"matrices": planned})
 
 
 def matrices(

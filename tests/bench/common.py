@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
 from conftest import command
 from linklab import scenario as scenarios
 from linklab.display.progress import progress
@@ -142,6 +143,25 @@ class Bench:
                 pool.shutdown()
         return [results[number] for number in range(len(calls))]
 
+    def campaign(self, name: str, plan: Mapping[str, Any]) -> Result:
+        """Runs a campaign, except runs that exist. Returns the JSON of `linklab campaign --json`."""
+        file = self.work / f"{name}.yaml"
+        file.write_text(yaml.safe_dump({"name": name, **plan}))
+        words: list[object] = ["campaign", file, "--out", self.work / name, "--json"]
+        words += ["--report", self.work / f"{name}.html"]
+        words += ["--jobs", self.jobs] if self.jobs else []
+        done = subprocess.run(
+            command(*words),
+            stdout=subprocess.PIPE,
+            env=environment(),
+            cwd=REPOSITORY,
+            check=False,
+        )
+        if not done.stdout:
+            raise BenchError(f"linklab campaign ended with {done.returncode}")
+        report: Result = json.loads(done.stdout)
+        return report
+
     def note(self, text: str) -> None:
         """Prints a line of progress on standard error."""
         self._errors.print(text, style="dim", highlight=False)
@@ -149,6 +169,11 @@ class Bench:
     def say(self, text: str = "") -> None:
         """Prints a line of the report."""
         self.console.print(text, highlight=False)
+
+    def markdown(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Prints a table in Markdown."""
+        for row in (heads, ["---"] * len(heads), *rows):
+            self.console.print(f"| {' | '.join(row)} |", highlight=False, soft_wrap=True)
 
     def write(self, scenario: Scenario) -> Path:
         """Writes a scenario for this benchmark. Returns the path for `linklab`."""

@@ -7,7 +7,6 @@ connection. If random losses keep the link from filling, no connection needs to 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ SIZES = {False: "30 MB", True: "60 MB"}
 """The payload without and with a free link: a download takes 10 s or more."""
 
 
-def _file(bench: Bench, flows: int, *, has_free: bool, loss: float = 0.0) -> Path:
+def shared_link(bench: Bench, flows: int, *, has_free: bool, loss: float = 0.0) -> Path:
     """Writes a scenario of a link with cubic flows of others, and maybe a free link."""
     name = f"shared-{flows}-{'free' if has_free else 'only'}-{loss * 1e4:.0f}"
     names = ("wifi", "lte") if has_free else ("wifi",)
@@ -51,8 +50,8 @@ def fairness(bench: Bench) -> Result:
     seeds = range(1, 2 if bench.quick else SEEDS + 1)
     four = [(has_free, client) for has_free in (False, True) for client in SHARED]
     one = [(loss, client) for loss in LOSSES for client in BESIDE]
-    files = {has_free: _file(bench, FOUR, has_free=has_free) for has_free in (False, True)}
-    lossy = {loss: _file(bench, ONE, has_free=False, loss=loss) for loss in LOSSES}
+    files = {has_free: shared_link(bench, FOUR, has_free=has_free) for has_free in (False, True)}
+    lossy = {loss: shared_link(bench, ONE, has_free=False, loss=loss) for loss in LOSSES}
     calls = [
         *(_call(files[has_free], client, seed) for has_free, client in four for seed in seeds),
         *(_call(lossy[loss], client, seed) for loss, client in one for seed in seeds),
@@ -94,7 +93,7 @@ def _shared(
         shown = ", ".join(f"{flow * 100:.1f}" for flow in flows)
         rows.append((f"`{client}`", f"{own * 100:.1f}", shown, f"{index:.3f}"))
         result[client] = {"share": own, "flows": flows, "jain": index}
-    _print(bench, heads, rows)
+    bench.markdown(heads, rows)
     return result
 
 
@@ -107,8 +106,7 @@ def _beside_one(bench: Bench, found: dict[tuple[float, str], list[Any]]) -> dict
     bench.say()
     bench.say("Mbit/s of one cubic flow beside a client, on the only link")
     bench.say()
-    _print(
-        bench,
+    bench.markdown(
         ("beside", *(f"{loss * 100:g} % loss" if loss else "no loss" for loss in LOSSES)),
         [
             (f"`{client}`", *(f"{rates[loss, client] / 1e6:.2f}" for loss in LOSSES))
@@ -119,9 +117,3 @@ def _beside_one(bench: Bench, found: dict[tuple[float, str], list[Any]]) -> dict
     bench.say()
     bench.say(target(f"no less beside adaptive than beside {REPLACED}", is_fair))
     return {client: {str(loss): rates[loss, client] for loss in LOSSES} for client in BESIDE}
-
-
-def _print(bench: Bench, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a table in Markdown."""
-    for row in (heads, ["---"] * len(heads), *rows):
-        bench.say(f"| {' | '.join(row)} |")

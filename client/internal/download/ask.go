@@ -1,14 +1,12 @@
 package download
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -36,7 +34,7 @@ func (a *asker) ask(c *connection, s *session, target transport.Target, again bo
 	if a.d.Resource != nil {
 		resource = *a.d.Resource
 	} else {
-		resource, err = a.learn(s, target, again)
+		resource, err = learn(a.d.ctx, s.Conn, target, again)
 	}
 
 	a.d.mu.Lock()
@@ -62,8 +60,8 @@ func (a *asker) ask(c *connection, s *session, target transport.Target, again bo
 
 // learn asks by HEAD. It asks by GET if the server refuses HEAD or tells no size, or if the client
 // did not believe an earlier answer.
-func (a *asker) learn(s *session, target transport.Target, again bool) (transport.Resource, error) {
-	ctx := transport.WithProof(a.d.ctx, new(transport.Proof)) // To learn the size is no progress.
+func learn(ctx context.Context, s *transport.Conn, target transport.Target, again bool) (transport.Resource, error) {
+	ctx = transport.WithProof(ctx, new(transport.Proof)) // To learn the size is no progress.
 	if again {
 		return s.Peek(ctx, target)
 	}
@@ -90,45 +88,13 @@ func (a *asker) learned(c *connection, resource transport.Resource) error {
 	if err := a.believe(c.link, resource); err != nil {
 		return err
 	}
-	whole, err := a.d.policy.accept(resource)
+	// Ranges need a validator or a checksum, which proves that they are of one file.
+	whole := resource.NoRanges || resource.Size < 0 || !resource.HasValidator() && !a.d.Verified
+	have, err := a.d.describe(resource, c.link.Name, whole)
 	if err != nil {
 		return err
 	}
-	a.d.part = a.d.Part
-	if a.d.Slice != nil {
-		if a.d.part, err = a.d.Slice.of(resource.Size); err != nil {
-			return sinkError{err}
-		}
-	}
-	if a.d.part.Length == 0 {
-		a.d.part = ranges.Range{Length: resource.Size}
-	}
-	if a.d.part.Offset < 0 || a.d.part.Length < 0 && resource.Size >= 0 || resource.Size >= 0 && a.d.part.End() > resource.Size {
-		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", a.d.part.Offset, a.d.part.End()-1, resource.Size)}
-	}
-	resource.Verified = a.d.Verified
-	a.d.resource, a.d.origin = resource, origin{link: c.link, url: c.url, server: resource.Server}
-	if resource.ETag == "" {
-		a.d.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
-	}
-	if resource.Coding != "" {
-		a.d.Log.Warn("the server encodes the file: it is stored as it comes", "content-encoding", printable.Message(resource.Coding))
-	}
-	now := time.Since(a.d.start)
-	have, err := a.d.sink.Begin(resource, a.d.part)
-	a.d.balance.Has(have...)
-	a.d.balance.Expect(resource.Size) // Of a part, too: an answer may bring the whole.
-	if !whole {
-		a.d.resumed = ranges.NewSet(have...).Bytes()
-	}
-	size := resource.Size
-	if a.d.Slice != nil {
-		size = a.d.part.Length
-	}
-	a.d.record(now, &rundir.Size{Bytes: int64(max(0, size)), ETag: resource.ETag, Link: c.link.Name, Resumed: int64(a.d.resumed)})
-	if err != nil {
-		return sinkError{err}
-	}
+	a.d.origin = origin{link: c.link, url: c.url, server: resource.Server}
 	if whole {
 		a.d.startRace(nil)
 		return nil
@@ -152,8 +118,6 @@ type asker struct {
 	whole *opening
 	// doubtedAt is when the client first did not believe an answer.
 	doubtedAt time.Duration
-	// earlier is the sink, if it has bytes of an earlier call.
-	earlier Continuer
 }
 
 // asks counts a question about the file that was sent on a session.

@@ -37,14 +37,9 @@ func (n *connector) keep(ctx context.Context, c *connection) {
 			n.d.mu.Unlock()
 			return
 		}
-		pause, again := link.Wait(err), true
+		pause := link.Wait(err)
 		if err != nil && pause == 0 && c.needsSession() {
-			pause, again = n.d.policy.unreachable(c, err)
-		}
-		if !again {
-			n.d.Log.Warn("link is not needed any more", "link", c.link.Name, "error", err)
-			n.d.mu.Unlock()
-			return
+			pause = n.d.refusals.unreachable(c, err)
 		}
 		n.d.mu.Unlock()
 		if pause > 0 {
@@ -81,14 +76,12 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 		n.d.mu.Unlock()
 		return nil
 	}
-	attempt, cancel := ctx, context.CancelFunc(func() {})
 	timeout, between := n.attemptTimeout(c), n.betweenAttempts(c)
-	switch {
-	case between > 0:
-		attempt, cancel = context.WithTimeoutCause(ctx, mostAttempt, errNoAnswer)
-	case n.d.policy.timed():
-		attempt, cancel = context.WithTimeoutCause(ctx, timeout, errNoAnswer)
+	most := timeout
+	if between > 0 {
+		most = mostAttempt
 	}
+	attempt, cancel := context.WithTimeoutCause(ctx, most, errNoAnswer)
 	c.abandonAttempt = cancel
 	u := c.url
 	if c.session == nil && c.failures == 0 {
@@ -121,7 +114,7 @@ func (n *connector) connect(ctx context.Context, c *connection) error {
 			silent = c.session
 			n.d.closer.clear(c, silent, lost, connected)
 		}
-		n.d.policy.maintain(connected)
+		n.d.grower.maintain(connected)
 		n.d.mu.Unlock()
 		opening, end := context.WithTimeoutCause(attempt, timeout, errNoAnswer)
 		defer end()
@@ -226,7 +219,7 @@ func (n *connector) proceed(c *connection) {
 		if c.newest == nil {
 			n.d.fetcher.request(c)
 		}
-	case n.d.policy.opensWithRange() && n.d.Resource == nil && !n.d.asker.noRange && !n.d.asker.isAsked():
+	case n.d.asker.opens() && n.d.Resource == nil && !n.d.asker.noRange && !n.d.asker.isAsked():
 		if c.asking == nil {
 			n.d.asker.open(c)
 		}

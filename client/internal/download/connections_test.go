@@ -484,7 +484,7 @@ func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 		l.first().url = u
 		d.Pool.put(l.Name, u, conn)
 		d.mu.Lock()
-		d.policy.(withConnections).grower.add(l)
+		d.grower.add(l)
 		d.closer.remove(d.connections[len(d.connections)-1], time.Second)
 		d.mu.Unlock()
 		d.wg.Wait()

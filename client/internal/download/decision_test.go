@@ -39,7 +39,6 @@ func deciding(free quantity.Bytes) (*download, *connection) {
 		c.pace.Begin(0, 0)
 		c.pace.Add(time.Second, r.received)
 	}
-	d.policy = newPolicy(d)
 	return d, d.connections[20]
 }
 
@@ -57,7 +56,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 		d, c := deciding(free)
 		taken := 0
 		allocations := testing.AllocsPerRun(100, func() {
-			if d.policy.next(c, now).Length > 0 {
+			if d.next(c, now).Length > 0 {
 				taken++
 			}
 		})
@@ -313,7 +312,7 @@ func BenchmarkDecision(b *testing.B) {
 	d, c := deciding(5e8)
 	b.ReportAllocs()
 	for b.Loop() {
-		if next := d.policy.next(c, now); next.Length > 0 {
+		if next := d.next(c, now); next.Length > 0 {
 			d.payload.Release(next.Range)
 		}
 	}
@@ -364,7 +363,7 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	c.pace = throughput.NewPace(transfer.PaceWindow)
 	c.pace.Begin(0, now)
 	c.pace.Add(now+256, 16384)
-	if r := d.policy.(withConnections).withRescue.next(c, now+256); r.Length == 0 || r.Length > schedule.MostOrder(16384) {
+	if r := d.nextOfOne(c, now+256); r.Length == 0 || r.Length > schedule.MostOrder(16384) {
 		t.Errorf("orders %d bytes after 16384 in 256 ns, want at most %d", r.Length, schedule.MostOrder(16384))
 	}
 }

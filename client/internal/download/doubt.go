@@ -47,29 +47,16 @@ func NamesPage(u *url.URL) bool {
 	return slices.Contains(pageEndings, strings.ToLower(path.Ext(u.Path)))
 }
 
-// wantsFile reports whether a web page cannot be the server's answer: ranges of another type have
-// come, or the URL names no page and a false answer could do harm. That is so without TLS, or
-// where an earlier call left bytes.
-func (a *asker) wantsFile() bool {
-	switch {
-	case a.d.resource.IsPage:
-		return false
-	case a.d.ranged && a.d.payload != nil:
-		return true
-	}
-	return !NamesPage(a.d.URL) && (a.d.URL.Scheme == "http" || a.earlier != nil)
-}
-
 // believe returns an error unless the client can believe a link's answer about the resource. If
 // the answer does not fit the bytes of an earlier call, or is a web page under the name of a
 // file, all links that answer must give it, at least twice in all.
 func (a *asker) believe(l *linkState, r transport.Resource) error {
-	if !a.d.Rescue || a.d.Resource != nil {
+	if a.d.Resource != nil {
 		return nil
 	}
 	var why string
 	switch {
-	case a.earlier != nil && !a.earlier.Fits(r):
+	case a.d.earlier != nil && !a.d.earlier.Fits(r):
 		why = fmt.Sprintf("the answer (%d bytes, ETag %q, of %q) is not of the file of which an earlier call left a part", r.Size, r.ETag, r.LastModified)
 	case r.IsPage && !NamesPage(a.d.URL):
 		why = fmt.Sprintf("the answer is a web page (%d bytes) under the name of a file", r.Size)

@@ -6,11 +6,7 @@ package download
 import (
 	"context"
 	"crypto/tls"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/url"
 	"sync"
@@ -18,7 +14,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
@@ -38,7 +33,7 @@ type Options struct {
 	// Window is the time over which throughput is averaged.
 	Window time.Duration
 	// Rescue lets other links take over from a link that fails or falls behind. Without it
-	// the engine works as published (see policy).
+	// the engine works as published (published.go).
 	Rescue bool
 	// GiveUp is how long no new byte may arrive on any link before the download
 	// fails; 0 waits for ever.
@@ -85,64 +80,10 @@ type Options struct {
 // writeSize is how many bytes of a body the engine collects for one write to the sink.
 const writeSize = 64 << 10
 
-// Run downloads into the sink. The summary is valid in case of an error, too; the caller
-// adds the version and the algorithm. When ctx ends, Run ends with its cause, and the
-// outcome is interrupted.
-func Run(ctx context.Context, o Options) (rundir.Summary, error) {
-	d := newDownload(o)
-	for i, of := range o.Links {
-		l := newLink(i, of.Within(o.sessions()), o.Window)
-		l.first().index, l.first().url, l.isSlowToAnswer = i, o.URL, o.IsSlowToAnswer
-		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
-	}
-	if o.Connections != nil && o.Pool == nil {
-		d.Pool = newPool(forever)
-		defer d.Pool.Close()
-	}
-	d.policy = newPolicy(d)
-	d.TLS = d.policy.offer(o.TLS)
-	sum, err := d.run(ctx)
-
-	summary := rundir.Summary{
-		URL:       o.URL.Redacted(),
-		Size:      max(0, d.resource.Size),
-		Outcome:   rundir.Complete,
-		StartedAt: d.start.UnixNano(),
-		Download:  d.end.Nanoseconds(),
-		Warning:   d.warning,
-		Links:     map[string]rundir.LinkSummary{},
-	}
-	for _, l := range d.links {
-		summary.Links[l.Name] = l.summary()
-	}
-	if d.Slice != nil {
-		summary.Size = max(0, d.part.Length)
-	}
-	if d.race == nil {
-		summary.Resumed = d.resumed
-	}
-	done := &rundir.Done{Download: d.end.Nanoseconds()}
-	switch {
-	case err == nil:
-		summary.SHA256 = hex.EncodeToString(sum)
-	case ctx.Err() != nil:
-		summary.Outcome = rundir.Interrupted
-	default:
-		summary.Outcome = rundir.Failed
-	}
-	if err != nil {
-		summary.Error = err.Error()
-	}
-	done.Outcome, done.Error = summary.Outcome, summary.Error
-	d.record(time.Since(d.start), done)
-	return summary, err
-}
-
-// download is the state of one download, which all parts of the engine share. Each part is a
-// type of its own.
+// download is the engine with rescue, and the state that its parts share. Each part is a type of its
+// own.
 type download struct {
-	Options
-	policy    policy
+	task
 	connector connector
 	closer    closer
 	asker     asker
@@ -153,31 +94,15 @@ type download struct {
 	monitor   monitor
 	refusals  refusals
 	watchdog  watchdog
+	grower    grower
+	// plan chooses the links that are used, if it is set.
+	plan *planned
 
-	start  time.Time
-	end    time.Duration
-	sink   Sink
-	window Window // sink, if it is one
-	// waits is for how many seconds the reader has enough bytes, as far as a plan knows.
+	// waits is for how many seconds the reader has enough bytes, as far as the plan knows.
 	waits float64
-	// ctx is that of the transfer, which cancel ends.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
-
-	// mu guards everything below: decisions, counts and events happen one at a time.
-	mu    sync.Mutex
 	links []*linkState
 	// connections are those of all links, in the order in which they were added.
 	connections []*connection
-	resource    transport.Resource
-	part        ranges.Range
-	payload     *ranges.Payload // nil until the size is known
-	// resumed is how many bytes the sink held from the beginning.
-	resumed  quantity.Bytes
-	requests int
-	// ranged says that the server has answered a request for a range with that range.
-	ranged bool
 	// repeats says that the server answered a second request: the URL works more than once.
 	repeats bool
 	// isSerial says that the server seems to serve one request after the other.
@@ -190,8 +115,7 @@ type download struct {
 	fetches sync.WaitGroup
 	// origin is the server and URL of the first answer.
 	origin origin
-	// balance counts the bytes that arrived, and sessions are the open ones.
-	balance  *transfer.Balance
+	// sessions are the open ones.
 	sessions []*session
 	// warning says why a complete download may be wrong.
 	warning string
@@ -201,82 +125,79 @@ type download struct {
 
 // newDownload returns a download without links.
 func newDownload(o Options) *download {
-	d := &download{Options: o, start: time.Now(), balance: o.Balance}
-	if d.balance == nil {
-		d.balance = new(transfer.Balance)
-	}
+	d := new(download)
+	d.task.begin(o)
 	d.connector, d.closer, d.asker = connector{d}, closer{d}, asker{d: d}
-	requests := fullRequestView{fullView{d}}
+	requests := requestView{d}
 	d.fetcher, d.hedger = fetcher{d}, hedger{requests}
 	d.stealer = stealer{view: requests, estimates: &d.estimates}
 	d.estimates, d.monitor, d.refusals = estimates{d: d}, monitor{d}, refusals{d}
 	d.watchdog = watchdog{d, throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
+	d.grower = grower{d}
 	return d
 }
 
-// run downloads the resource and returns its checksum.
-func (d *download) run(ctx context.Context) (sum []byte, err error) {
-	d.sink, err = d.Output()
-	if err != nil {
-		d.end = time.Since(d.start)
-		return nil, err
+// withLinks returns a download with the links of the options.
+func withLinks(o Options) *download {
+	d := newDownload(o)
+	for i, of := range o.Links {
+		l := newLink(i, of.Within(o.sessions()), o.Window)
+		l.first().index, l.first().url, l.isSlowToAnswer = i, o.URL, o.IsSlowToAnswer
+		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
-	d.window, _ = d.sink.(Window)
-	if sink, ok := d.sink.(Continuer); ok && sink.Continues() {
-		d.asker.earlier = sink
+	if planner, ok := o.Scheduler.(schedule.Planner); ok && o.Connections == nil {
+		d.plan = newPlanned(d, planner.Plan())
 	}
-	if err := d.transfer(ctx); err != nil {
-		return nil, errors.Join(err, d.sink.Abort(errors.Is(err, transport.ErrTooLong)))
-	}
-	return d.sink.Commit()
+	return d
 }
 
-// transfer receives all bytes.
+func (d *download) summarize(s *rundir.Summary) {
+	s.Warning = d.warning
+	if d.race != nil {
+		s.Resumed = 0
+	}
+	for _, l := range d.links {
+		s.Links[l.Name] = l.summary()
+	}
+}
+
 func (d *download) transfer(ctx context.Context) error {
-	ctx, d.cancel = context.WithCancelCause(ctx)
-	d.ctx = ctx
 	for _, l := range d.links {
 		first := l.first() // Later the lock guards it.
 		d.wg.Go(func() { d.connector.keep(ctx, first) })
-		d.policy.watch(ctx, l)
+		d.monitor.watch(ctx, l)
 	}
-	d.policy.start()
+	if d.Connections != nil {
+		d.grower.start()
+	}
 	if d.window != nil {
-		d.wg.Go(func() { d.follow(ctx) })
+		d.wg.Go(func() { d.follow(d.grown) })
 	}
-	d.policy.supervise(ctx)
+	d.every(transfer.CheckInterval, d.monitor.look)
+	if d.plan != nil {
+		d.every(d.plan.plan.Every(), d.plan.look)
+	}
 	if len(d.Recorders) > 0 {
-		d.wg.Go(func() { d.sample(ctx) })
+		d.every(rundir.SampleInterval, d.sample)
 	}
 	<-ctx.Done()
 	d.wg.Wait()
-	complete := context.Cause(ctx) == transfer.ErrComplete
+	err := d.ended()
 	for _, c := range d.connections {
 		if c.session != nil {
 			c.measure()
-			d.closer.leave(c, c.session, complete)
+			d.closer.leave(c, c.session, err == nil)
 		}
 	}
 	for len(d.sessions) > 0 {
 		d.watchdog.close(d.sessions[0])
 	}
-	if err := context.Cause(ctx); !complete {
-		d.end = time.Since(d.start)
-		return err
-	}
-	return nil
+	return err
 }
 
 // target is what a connection requests.
 func (d *download) target(c *connection) transport.Target {
-	header := d.Header
-	if header != nil && !transport.IsSameOrigin(c.url, d.URL) {
-		header = header.Clone()
-		for _, name := range append([]string{"Authorization", "Cookie", "Host"}, d.Private...) {
-			header.Del(name)
-		}
-	}
-	return transport.Target{URL: c.url, Header: header, Bare: d.policy.isMinimal(), IsFile: d.asker.wantsFile()}
+	return d.task.target(transport.Target{URL: c.url})
 }
 
 // mostPause is how long an only answer may pause: longestPause, or half of GiveUp, so that
@@ -288,36 +209,12 @@ func (d *download) mostPause() time.Duration {
 	return longestPause
 }
 
-// limit is the offset from which the sink has no room: nothing behind it is requested.
-func (d *download) limit() quantity.Bytes {
-	if d.window == nil {
-		return math.MaxInt64
-	}
-	return d.window.Limit()
-}
-
-// follow gives idle connections work when the sink has more room.
-func (d *download) follow(ctx context.Context) {
-	var failed <-chan error
-	if sink, ok := d.sink.(Failer); ok {
-		failed = sink.Failed()
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case err := <-failed:
-			d.cancel(sinkError{err})
-			return
-		case <-d.window.Grown():
-		}
-		d.mu.Lock()
-		d.assign()
-		d.fetcher.goOn()
-		if d.race != nil {
-			d.race.proceed()
-		}
-		d.mu.Unlock()
+// grown gives idle connections work when the sink has more room.
+func (d *download) grown() {
+	d.assign()
+	d.fetcher.goOn()
+	if d.race != nil {
+		d.race.proceed()
 	}
 }
 
@@ -335,43 +232,11 @@ func (d *download) assign() {
 	}
 }
 
-// nextSize asks the scheduler how many bytes a connection should request. A scheduler of
-// links with several connections is told only of that connection.
-func (d *download) nextSize(c *connection, now time.Duration) quantity.Bytes {
-	known := schedule.Known{Payload: d.part.Length, Links: d.known[:0]}
-	if d.window != nil {
-		known.Payload, known.InOrder = min(known.Payload, d.window.Size()), true
+// sample records the state of every connected link.
+func (d *download) sample(now time.Duration) {
+	for _, l := range d.links {
+		d.sampleLink(l, now)
 	}
-	if d.Connections != nil {
-		known.Links = append(known.Links, c.known(now))
-		d.known = known.Links
-		return d.Scheduler.Next(0, known)
-	}
-	for _, other := range d.connections {
-		other.measure()
-		known.Links = append(known.Links, other.known(now))
-	}
-	d.known = known.Links
-	return d.Scheduler.Next(c.index, known)
-}
-
-func (d *download) completeIfAllArrived(now time.Duration) {
-	if d.payload.Complete() {
-		d.end = now
-		d.cancel(transfer.ErrComplete)
-	}
-}
-
-// sample records the state of every connected link at regular times.
-func (d *download) sample(ctx context.Context) {
-	regularly.Do(ctx, rundir.SampleInterval, func() {
-		d.mu.Lock()
-		now := time.Since(d.start)
-		for _, l := range d.links {
-			d.sampleLink(l, now)
-		}
-		d.mu.Unlock()
-	})
 }
 
 // sampleLink records the state of a link, if it is connected.
@@ -391,25 +256,5 @@ func (d *download) sampleLink(l *linkState, now time.Duration) {
 	if connected == nil {
 		return
 	}
-	d.record(now, &rundir.Sample{
-		Link:       l.Name,
-		Received:   int64(l.Meter.Total()),
-		Throughput: float64(l.Meter.Rate(now)),
-		RTT:        connected.rtt.Last.Nanoseconds(),
-		MinRTT:     connected.rtt.Min.Nanoseconds(),
-		InFlight:   inFlight,
-		Segments:   int64(connected.rtt.Segments),
-		OutOfOrder: int64(connected.rtt.OutOfOrder),
-	})
-}
-
-// fail ends the transfer. Run reports the first failure.
-func (d *download) fail(c *connection, err error) {
-	d.cancel(fmt.Errorf("link %s: %w", c.link.Name, err))
-}
-
-func (d *download) record(t time.Duration, e rundir.Event) {
-	for _, r := range d.Recorders {
-		r.Record(t, e)
-	}
+	d.record(now, sampled(l.Name, &l.Account, connected.rtt, inFlight, now))
 }

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/block"
-	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -28,9 +26,6 @@ const (
 	usualRedirects = 10
 	NoRedirects    = -1
 )
-
-// maxHops is how many redirects in a row the client follows.
-func (d *download) maxHops() int { return max(0, cmp.Or(d.Redirects, usualRedirects)) }
 
 // delaySamples is the number of requests by which a connection knows how soon the server answers.
 const delaySamples = 4
@@ -52,7 +47,7 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 	now := time.Since(f.d.start)
 	if r.complete() {
 		if errors.Is(err, transport.ErrTooLong) {
-			f.d.fail(c, err)
+			f.d.fail(c.link.Name, err)
 		}
 		return
 	}
@@ -61,7 +56,7 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 		left := f.drop(c, r, now)
 		f.release(r, left)
 		if !cancelled {
-			f.d.policy.lost(c, left.Length, now)
+			f.failedOver(c, nil, left.Length, lost, now)
 		}
 	}
 	c.link.counted(r)
@@ -81,7 +76,7 @@ func (f *fetcher) fetch(ctx context.Context, c *connection, r *request, opened *
 	if !cancelled {
 		f.trouble(c, s, err)
 	}
-	f.d.policy.freed()
+	f.d.assign()
 }
 
 // trouble decides what follows from the failure of a request on a session.
@@ -108,16 +103,16 @@ func (f *fetcher) trouble(c *connection, s *session, err error) {
 		}
 		f.redirect(c, s, redirect)
 	case errors.Is(err, transport.ErrTooLong):
-		f.d.fail(c, err)
+		f.d.fail(c.link.Name, err)
 	default:
-		f.d.policy.failed(c, s, err)
+		f.d.refusals.failed(c, s, err)
 	}
 }
 
 // redirect lets the connection go on at the URL to which the server redirects it.
 func (f *fetcher) redirect(c *connection, s *session, to *transport.RedirectError) {
 	if c.hops++; c.hops > f.d.maxHops() {
-		f.d.policy.exclude(c, fmt.Errorf("the server redirects more than %d times, at last to %s", f.d.maxHops(), printable.Text(to.Location.String())))
+		f.d.refusals.exclude(c, f.d.errTooManyHops(to))
 		return
 	}
 	if s != c.session {
@@ -256,7 +251,7 @@ func (f *fetcher) progress(c *connection, r *request, bytes quantity.Bytes) {
 		f.hurry()
 		f.d.completeIfAllArrived(now)
 	}
-	if f.d.policy.due(c, r, now) {
+	if f.due(c, r, now) {
 		c.newest = nil
 		f.request(c)
 	}

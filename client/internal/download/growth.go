@@ -10,72 +10,15 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// withConnections is the engine with Rescue and Connections.
-type withConnections struct {
-	withRescue
-	grower *grower
-}
-
-func (p withConnections) start() { p.grower.start() }
-
-func (p withConnections) maintain(now time.Duration) { p.grower.maintain(now) }
-
-func (p withConnections) opensWithRange() bool { return p.view.isNew() }
-
-// next is as with Rescue, but a connection gets a share of its link's bytes. If no bytes are free,
-// it may duplicate an unfinished request of another connection.
-func (p withConnections) next(c *connection, now time.Duration) order {
-	if !c.usable(now) || c.leaving {
-		return order{}
-	}
-	if urgent := p.stealer.urgent(c, now); urgent.Length > 0 {
-		return urgent
-	}
-	each := p.estimates.measured(now)
-	works := p.estimates.merged(each, now)
-	free := p.view.free()
-	if free == 0 {
-		if stolen := p.stealer.steal(c, works, now); stolen.Length > 0 {
-			return stolen
-		}
-		if balanced := p.stealer.balance(c, each, now); balanced.Length > 0 || !p.view.isAllAssigned() {
-			return balanced
-		}
-		if late := p.hedger.late(c, works, now); late.Length > 0 {
-			return late
-		}
-		return p.hedger.unanswered(c, now)
-	}
-	link := p.estimates.exceptLate(c.link, works)[c.link.index]
-	size := max(p.view.nextSize(c, now), c.pipe(now))
-	if c.link.isSlowToAnswer {
-		size = free
-	}
-	size = min(size, schedule.ConnectionShare(each[c.index], link, schedule.Share(c.link.index, works, free)))
-	if c.onTrial() {
-		size = min(size, trial)
-	}
-	if size < schedule.MinimumRequest {
-		if len(c.active) > 0 && !c.isUnanswered(now) || !schedule.Largest(c.link.index, works, free) {
-			return order{}
-		}
-		size = schedule.MinimumRequest
-	}
-	return p.view.take(size)
-}
-
 // grower adds connections to links, and removes them.
-type grower struct {
-	d    *download
-	most int
-}
+type grower struct{ d *download }
 
 // start adds the connections with which a link begins.
 func (g *grower) start() {
 	g.d.mu.Lock()
 	defer g.d.mu.Unlock()
 	for _, l := range g.d.links {
-		l.Growth = &schedule.Growth{Most: g.most}
+		l.Growth = &schedule.Growth{Most: g.d.Connections.Most}
 		l.Together = throughput.NewPace(transfer.PaceWindow)
 		l.shortQueue = g.d.window != nil
 		for range l.Growth.Begin() - 1 {
@@ -86,7 +29,7 @@ func (g *grower) start() {
 
 // maintain makes each link have the right number of connections.
 func (g *grower) maintain(now time.Duration) {
-	if g.d.payload == nil {
+	if g.d.payload == nil || g.d.Connections == nil {
 		return
 	}
 	for _, l := range g.d.links {

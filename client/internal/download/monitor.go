@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
@@ -25,35 +24,25 @@ func (m *monitor) watch(ctx context.Context, l *linkState) {
 	}
 }
 
-// supervise looks at all connections at regular times until ctx ends.
-func (m *monitor) supervise(ctx context.Context) {
-	m.d.wg.Go(func() { m.look(ctx) })
-}
-
-// look is the loop of supervise.
-func (m *monitor) look(ctx context.Context) {
-	regularly.Do(ctx, transfer.CheckInterval, func() {
-		m.d.mu.Lock()
-		now := time.Since(m.d.start)
+// look finds out which connections work, and gives idle ones work.
+func (m *monitor) look(now time.Duration) {
+	for _, c := range m.d.connections {
+		m.check(c, now)
+	}
+	m.d.refusals.restore()
+	m.rate(now)
+	m.askAgain(now)
+	if m.d.race != nil {
+		m.d.race.dethrone(now)
 		for _, c := range m.d.connections {
-			m.check(c, now)
-		}
-		m.d.refusals.restore()
-		m.rate(now)
-		m.askAgain(now)
-		if m.d.race != nil {
-			m.d.race.dethrone(now)
-			for _, c := range m.d.connections {
-				if c.usable(now) {
-					m.d.race.enter(c)
-				}
+			if c.usable(now) {
+				m.d.race.enter(c)
 			}
 		}
-		m.d.policy.maintain(now)
-		m.d.assign()
-		m.d.watchdog.giveUp(now)
-		m.d.mu.Unlock()
-	})
+	}
+	m.d.grower.maintain(now)
+	m.d.assign()
+	m.d.watchdog.giveUp(now)
 }
 
 // askAgain makes connections ask what the URL stands for, unless one asks on its present session:

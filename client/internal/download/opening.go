@@ -34,15 +34,20 @@ type opening struct {
 
 // isNew reports whether all bytes are missing. A call that resumes a download does not request the
 // first bytes before it knows which ones are missing.
-func (a *asker) isNew() bool { return a.d.Slice == nil && a.earlier == nil }
+func (a *asker) isNew() bool { return a.d.Slice == nil && a.d.earlier == nil }
 
-// open sends an opening on a connection. With Rescue, the first connection that is ready asks for the whole file, since
+// opens reports whether the first request is a GET for bytes, not a HEAD. Its answer brings bytes a round trip earlier.
+func (a *asker) opens() bool {
+	return a.isNew() && (a.d.Connections != nil || a.d.plan != nil && a.d.plan.opens)
+}
+
+// open sends an opening on a connection. The first connection that is ready asks for the whole file, since
 // the URL may work only once. The others take their parts of it later. They send openings, too, if no answer comes soon:
 // a server that serves one connection at a time may serve another one first.
 func (a *asker) open(c *connection) {
 	isAwaited, isLate := a.awaited()
 	switch {
-	case !a.d.Rescue || isLate:
+	case isLate:
 		a.openFor(c, schedule.OpeningOrder)
 	case !isAwaited:
 		a.openFor(c, ranges.ToEnd)
@@ -201,7 +206,7 @@ func (a *asker) adopt() {
 // lead makes all links request from the URL of the first answer, without the redirects before it. So the client learns
 // whether that URL works more than once. It expects other answers to take as long as the first one.
 func (a *asker) lead(o *opening) {
-	if !a.d.Rescue || a.d.payload == nil {
+	if a.d.payload == nil {
 		return
 	}
 	to := a.d.origin.url
@@ -261,5 +266,5 @@ func (o *opening) drop() {
 
 // isOpening reports whether the connection waits for the answer to its opening, which is no request yet.
 func (a *asker) isOpening(c *connection) bool {
-	return a.d.policy.opensWithRange() && c.asking == c.session && len(c.active) == 0
+	return a.opens() && c.asking == c.session && len(c.active) == 0
 }

@@ -2,7 +2,6 @@ package download
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -25,18 +24,18 @@ type order struct {
 	isHedge bool
 }
 
-// request sends the connection's next request, if the policy has one for it.
+// request sends the connection's next request, if there is one for it.
 func (f *fetcher) request(c *connection) {
 	if !c.isFirst() && !f.d.balance.CanPay(0, f.d.watchdog.open()) {
 		return // A server that sends so many unwanted bytes gets few requests at a time.
 	}
 	now := time.Since(f.d.start)
-	next := f.d.policy.next(c, now)
+	next := f.d.next(c, now)
 	if next.Length == 0 {
 		return
 	}
-	if f.d.requests > 0 && !f.d.resource.HasValidator() && !f.d.Verified {
-		f.d.fail(c, errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single"))
+	if f.d.isUnproven() {
+		f.d.fail(c.link.Name, errUnproven)
 		return
 	}
 	if r := c.whole(); r != nil && f.mayExtend(c, r, next) {
@@ -295,13 +294,18 @@ func (f *fetcher) await(c *connection) {
 	decision := c.expected
 	if c.newest != nil {
 		decision -= quantity.Bytes((1 - f.d.Overlap) * float64(c.newest.wanted()))
-		decision = min(decision, c.expected-f.d.policy.ahead(c))
+		decision = min(decision, c.expected-c.pipe(time.Since(f.d.start)))
 	}
 	c.session.Socket.Await(decision, c.expected)
 	c.session.Socket.Owes(c.session.active > 0)
 }
 
-// overlapped reports whether r is the newest request, and enough of it arrived for the next one.
-func (f *fetcher) overlapped(c *connection, r *request) bool {
-	return r == c.newest && float64(r.received) >= f.d.Overlap*float64(r.wanted())
+// due reports whether the connection should send its next request, after bytes of r arrived: enough
+// of its newest request has arrived, or too few bytes are in flight, or it has no newest request.
+func (f *fetcher) due(c *connection, r *request, now time.Duration) bool {
+	if c.newest == nil {
+		return r.complete()
+	}
+	overlapped := r == c.newest && float64(r.received) >= f.d.Overlap*float64(r.wanted())
+	return overlapped || c.expected < c.pipe(now)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -163,20 +164,19 @@ func TestASlowLinkIsForsaken(t *testing.T) {
 // Behind a lost packet nothing comes for a while, and then all at once: the
 // wait is a part of the rate, and no sign of a link that has broken off.
 func TestALostPacketDoesNotChangeARate(t *testing.T) {
-	l := newLink(0, transfer.Link{}, time.Second)
-	c := l.first()
-	c.rtt.Min = 20 * time.Millisecond
-	w := &subsegment{}
+	l := &publishedLink{Account: transfer.NewAccount(time.Second), pace: throughput.NewPace(transfer.PaceWindow)}
+	l.rtt.Min = 20 * time.Millisecond
+	w := &goodput{}
 	var now time.Duration
-	arrive := func(r *request, bytes quantity.Bytes) {
+	arrive := func(r *publishedRequest, bytes quantity.Bytes) {
 		l.Meter.Add(now, bytes)
 		r.received += bytes
-		w.follow(c, r, now)
+		w.follow(l, r, now)
 	}
 	at := func(milliseconds time.Duration) { now = milliseconds * time.Millisecond }
-	ask := func(bytes quantity.Bytes) *request {
-		c.newest = &request{Range: ranges.Range{Length: bytes}, limit: bytes, issued: now}
-		return c.newest
+	ask := func(bytes quantity.Bytes) *publishedRequest {
+		l.newest = &publishedRequest{Range: ranges.Range{Length: bytes}, issued: now}
+		return l.newest
 	}
 	whole := func(name string, want float64) {
 		t.Helper()
@@ -210,7 +210,7 @@ func TestALostPacketDoesNotChangeARate(t *testing.T) {
 	}
 	at(2400)
 	ask(300e3)
-	w.follow(c, c.newest, now)
+	w.follow(l, l.newest, now)
 	at(2900)
 	whole("a link that has broken off", 0)
 }

@@ -47,11 +47,11 @@ func (rf *refusals) pause(c *connection, err error, pause, now time.Duration) {
 }
 
 // unreachable notes an attempt to connect that failed, and returns the pause until the next one.
-func (rf *refusals) unreachable(c *connection, err error) (pause time.Duration, again bool) {
+func (rf *refusals) unreachable(c *connection, err error) (pause time.Duration) {
 	c.problem = err
 	if transfer.IsPermanent(err) {
 		rf.exclude(c, err)
-		return 0, true
+		return 0
 	}
 	c.failures++
 	if transfer.IsRefusal(err) {
@@ -65,12 +65,12 @@ func (rf *refusals) unreachable(c *connection, err error) (pause time.Duration, 
 	if rf.d.payload == nil && rf.d.race == nil {
 		for _, other := range rf.d.connections {
 			if other.out == nil && (other.failures < hopeless || other.session != nil) {
-				return pause, true
+				return pause
 			}
 		}
 		rf.d.cancel(rf.d.watchdog.problems())
 	}
-	return pause, true
+	return pause
 }
 
 // exclude stops using the connection's link.

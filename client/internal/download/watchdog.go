@@ -31,13 +31,7 @@ func (w *watchdog) giveUp(now time.Duration) {
 		w.d.balance.Moved = now // The sink has no room.
 		w.floor.Restart(now, w.received())
 	}
-	var err error
-	switch {
-	case w.d.GiveUp > 0 && now-w.d.balance.Moved >= w.d.GiveUp:
-		err = fmt.Errorf("nothing %sarrived for %v", w.kind(), w.d.GiveUp)
-	case w.floor.IsUnder(now, w.received()):
-		err = fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(w.d.LowestRate), w.d.GiveUp)
-	}
+	err := w.d.slowness(&w.floor, w.received(), w.kind(), now)
 	if err != nil {
 		if problems := w.problems(); problems != nil {
 			err = fmt.Errorf("%w: %w", err, problems)

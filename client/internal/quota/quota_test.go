@@ -152,3 +152,22 @@ func TestALimitedSocketIsToldHowToSend(t *testing.T) {
 		t.Errorf("the socket was told %+v, %v", below, err)
 	}
 }
+
+// A larger read would pass before its time: the link is idle afterwards, but its first bytes are early.
+func TestNoReadExceedsABurst(t *testing.T) {
+	for _, limit := range []quantity.Rate{8e4, 8e6, 8e8} {
+		synctest.Test(t, func(t *testing.T) {
+			allowed := []*rate.Limiter{NewRate(1e12), NewRate(limit), NewRate(2 * limit)}
+			s := connect(t, &Link{Rates: allowed})
+			defer s.Close()
+			begin, burst := time.Now(), max(int(limit.Over(burst)), minBurst)
+			for passed, buffer := 0, make([]byte, 1<<20); passed < 4*burst; {
+				n, err := s.Read(buffer)
+				passed += n
+				if most := int(limit.Over(time.Since(begin))) + burst + 1; err != nil || n > burst || passed > most {
+					t.Fatalf("%v: a read has %d bytes, in all %d of %d: %v", limit, n, passed, most, err)
+				}
+			}
+		})
+	}
+}

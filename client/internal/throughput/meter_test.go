@@ -1,6 +1,7 @@
 package throughput
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -63,5 +64,40 @@ func TestNothingIsMeasuredBeforeTheStart(t *testing.T) {
 	m.Add(1500*ms, 1000)
 	if got := m.Rate(1500 * ms).BytesPerSecond(); got != 2000 {
 		t.Errorf("rate %v B/s half a second after the first start, want 2000", got)
+	}
+}
+
+// The judge keeps every arrival, and adds up those of the window since the last start.
+func TestAMeterAddsUpTheWindowSinceItsLastStart(t *testing.T) {
+	chance := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		window := time.Duration(1+chance.IntN(2000)) * ms
+		m := NewMeter(window)
+		now := time.Duration(chance.IntN(1000)) * ms
+		m.Start(now)
+		start, arrived, total := now, map[time.Duration]quantity.Bytes{}, quantity.Bytes(0)
+		for range 50 {
+			now += time.Duration(1+chance.IntN(400)) * ms
+			bytes := quantity.Bytes(chance.IntN(100_000))
+			m.Add(now, bytes)
+			arrived[now], total = bytes, total+bytes
+			if chance.IntN(10) == 0 {
+				m.Restart(now)
+				start, arrived = now, map[time.Duration]quantity.Bytes{}
+			}
+			var sum quantity.Bytes
+			for at, bytes := range arrived {
+				if at > now-window {
+					sum += bytes
+				}
+			}
+			want := quantity.Rate(0)
+			if measured := min(window, now-start); measured > 0 {
+				want = sum.Per(measured)
+			}
+			if got := m.Rate(now); got != want || m.Total() != total {
+				t.Fatalf("at %v: %v and %v bytes, want %v and %v", now, got, m.Total(), want, total)
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"net"
 	"testing"
 	"time"
@@ -231,6 +232,52 @@ func TestWhatIsLateIsSentAgain(t *testing.T) {
 		test.harm(owing, idle)
 		if r, from, ok := (shares{u}).late(idle, now); ok != test.want || ok && (r != all || from != "wifi") {
 			t.Errorf("%s: %v from %q, %v", name, r, from, ok)
+		}
+	}
+}
+
+// The first of several connections that have a range decides when it will be there. One that was given
+// to two is not given to a third, unless neither gets it through.
+func TestARangeEndsWithTheFirstThatSendsIt(t *testing.T) {
+	const size = 100_000
+	all, now := ranges.Range{Length: size}, 10*time.Second
+	chance := rand.New(rand.NewPCG(5, 6))
+	for range 500 {
+		u := scene(size, 2, 2)
+		idle := u.links[1].connections[1]
+		idle.brings(8e6, now)
+		var senders []*connection
+		want, least, comes := math.Inf(1), math.Inf(1), 0
+		for _, c := range []*connection{u.links[0].connections[0], u.links[0].connections[1], u.links[1].connections[0]} {
+			if chance.IntN(2) == 0 {
+				continue
+			}
+			c.gives(all, now)
+			c.brings(quantity.Rate(1e5*(1+chance.IntN(100))), now)
+			if chance.IntN(2) == 0 {
+				c.heard = now - 10*time.Second
+			} else {
+				comes++
+			}
+			least = min(least, c.ends(0, now))
+			senders = append(senders, c)
+		}
+		switch {
+		case len(senders) == 1:
+			want = least
+		case comes > 0:
+			want = 0
+		}
+		if got := (shares{u}).ends(all, idle, now); got != want {
+			t.Errorf("%d send it, %d of them get it through: it ends in %v s, want %v", len(senders), comes, got, want)
+		}
+		if got := (shares{u}).ends(ranges.Range{Length: 1}, idle, now); !math.IsInf(got, 1) {
+			t.Errorf("nobody sends it, and it ends in %v s", got)
+		}
+		if len(senders) > 0 && comes > 0 && !senders[0].isLost(senders[0].active[0], now) {
+			if got := (shares{u}).ends(all, senders[0], now); got != 0 {
+				t.Errorf("it sends the range itself, and the range ends in %v s", got)
+			}
 		}
 	}
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +22,10 @@ USUAL = "published,adaptive"
 
 
 def run(
-    scenario: StrPath | Scenario,
+    scenario: StrPath | Scenario | None = None,
     client: str = "alg3",
     *,
+    links: Mapping[str, str] | None = None,
     seed: int = 1,
     place: str = "auto",
     clock: str = "auto",
@@ -46,6 +47,8 @@ def run(
     Args:
         scenario: a name of `linklab scenarios`, or a YAML file.
         client: an algorithm or peer, as for `linklab run -a`.
+        links: links in place of a scenario, as for `linklab run --link`:
+            `{"wifi": "20 Mbit/s 30 ms", "lte": "fast-4g"}`.
         seed: the seed of everything random.
         place: `auto`, `guest` or `host`.
         clock: `auto`, `virtual` or `real`.
@@ -76,15 +79,16 @@ def run(
         tls_keys=tls_keys,
     )
     where = Settings(place=place, clock=clock, processor=processor, out=out, timeout=timeout)
-    request = requests.for_client(requests.scenario_of(scenario), client, how, where)
+    request = requests.for_client(requests.scenario_of(scenario, links), client, how, where)
     finished = series.run_one(request, where, progress)
     return _whole(request, finished, series.figures_of(finished))
 
 
 def compare(
-    scenario: StrPath | Scenario,
+    scenario: StrPath | Scenario | None = None,
     clients: str | Sequence[str] = USUAL,
     *,
+    links: Mapping[str, str] | None = None,
     runs: int = 1,
     seed: int = 1,
     place: str = "auto",
@@ -125,7 +129,7 @@ def compare(
     where = Settings(
         place=place, clock=clock, processor=processor, out=out, timeout=timeout, parallel=parallel
     )
-    found = requests.scenario_of(scenario)
+    found = requests.scenario_of(scenario, links)
     names = requests.clients_of(clients, found)
     asked = requests.for_clients([(found, names)], runs, how, where)
     made = series.run_series(asked, where, "compare", progress)
@@ -134,9 +138,10 @@ def compare(
 
 
 def execute(
-    scenario: StrPath | Scenario,
-    command: Sequence[str],
+    scenario: StrPath | Scenario | None = None,
+    command: Sequence[str] = (),
     *,
+    links: Mapping[str, str] | None = None,
     server: str | Sequence[str] | None = None,
     server_restarts: float | None = None,
     port: int | None = None,
@@ -183,7 +188,7 @@ def execute(
     where = Settings(place=place, clock=clock, processor=processor, out=out, timeout=timeout)
     if origin or outside:
         where = replace(where, clock=requests.clock_with_outside(where.clock))
-    found = requests.scenario_of(scenario)
+    found = requests.scenario_of(scenario, links)
     name = choice.choose(where.place, where.clock, where.processor).name
     reaches = requests.outside_of(origin, outside, None, found, name)
     request = requests.for_command(found, command, how, reaches)

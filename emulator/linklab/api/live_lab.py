@@ -10,11 +10,11 @@ import contextlib
 import http.client
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from linklab.api import environment
+from linklab.api import environment, requests
 from linklab.api.errors import UsageError
 from linklab.api.lab_process import LabProcess, lab_process
 from linklab.api.progress import Tell, silent
@@ -47,6 +47,14 @@ class LabLink:
         try:
             self._lab.send(link_command.command_of(self.name, change))
         except (ValueError, RuntimeError) as error:
+            raise UsageError(f"{self.name}: {error}") from error
+
+    def become(self, line: str, *, seconds: float | None = None) -> None:
+        """Makes the link what a line says, as of `linklab run --link`: `become("fast-4g")`. What the
+        line leaves out is as the scenario says."""
+        try:
+            self.set(seconds=seconds, **link_command.as_line(line))
+        except ValueError as error:
             raise UsageError(f"{self.name}: {error}") from error
 
     def restore(self) -> None:
@@ -118,6 +126,17 @@ class OpenLab:
             )
         return LabLink(name, self)
 
+    def become(self, scenario: StrPath) -> dict[str, list[str]]:
+        """Gives the links the values that another scenario has at its start for links of these names.
+
+        Returns the keys that a running link cannot take, such as models, by link. Raises UsageError,
+        ScenarioError.
+        """
+        changes = link_command.of_scenario(requests.scenario_of(scenario), self.proxies)
+        for name, (change, _) in changes.items():
+            self.link(name).set(**change)
+        return {name: left for name, (_, left) in changes.items()}
+
     def send(self, command: Command) -> None:
         """Sends a command. Raises RuntimeError if the lab refuses it or has ended."""
         link_command.send(self._address, command, self._process.token)
@@ -149,8 +168,9 @@ class OpenLab:
 
 @contextlib.contextmanager
 def live(
-    scenario: StrPath,
+    scenario: StrPath | None = None,
     *,
+    links: Mapping[str, str] | None = None,
     origin: str | Sequence[str] = (),
     outside: bool = False,
     seed: int = 1,
@@ -163,6 +183,7 @@ def live(
 
     Args:
         scenario: a name of `linklab scenarios`, or a YAML file.
+        links: links in place of a scenario, as for `linklab.run`.
         origin: URLs of your servers that are put behind the links.
         outside: whether the lab reaches everything that this machine reaches, by TCP and UDP.
         seed: the seed of everything random.
@@ -174,6 +195,7 @@ def live(
     Raises LinklabError if there can be no such lab, LiveLabError if it does not start. It ends with
     the block, and with the thread that opened it.
     """
+    requests.scenario_of(scenario, links)
     RunOptions(seed=seed)
     Settings(place=place, timeout=timeout)
     where = session.choose_place(place)
@@ -183,7 +205,8 @@ def live(
         *("--listen-proxy", "0", "--listen", "127.0.0.1:0"),
         *(f"--origin={one}" for one in ([origin] if isinstance(origin, str) else origin)),
         *(["--outside"] if outside else []),
-        *("--", str(scenario)),  # Without the dashes, a name such as --open were an option.
+        *(f"--link={name}={line}" for name, line in (links or {}).items()),
+        *(() if links else ("--", str(scenario))),  # Without the dashes, --open were an option.
     ]
     require_no_nul(words)
     with lab_process(words) as process:

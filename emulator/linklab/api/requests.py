@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import UNSET
@@ -16,14 +16,23 @@ from linklab.runs import clients, programs, run_energy, visible_paths
 from linklab.runs.job import require_no_credentials, words
 from linklab.runs.reach import Reach
 from linklab.runs.runner import RunRequest
-from linklab.scenario import Scenario, find
+from linklab.scenario import Scenario, find, of_links
 
 Plan = Sequence[tuple[Scenario, Sequence[str]]]
 """Scenarios, each with its clients."""
 
 
-def scenario_of(given: StrPath | Scenario) -> Scenario:
-    """Returns a scenario by name or path, or the given one. Raises ScenarioError."""
+def scenario_of(
+    given: StrPath | Scenario | None, links: Mapping[str, str] | None = None
+) -> Scenario:
+    """Returns a scenario by name or path, the given one, or one of these links. Raises UsageError,
+    ScenarioError."""
+    if (given is None) == (not links):
+        raise UsageError(
+            "which links? allowed: a scenario, or links such as wifi=20mbit,30ms, but not both"
+        )
+    if links:
+        return of_links(links)
     return given if isinstance(given, Scenario) else find(str(given))
 
 

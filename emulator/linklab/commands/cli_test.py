@@ -149,7 +149,7 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
     [
         ("", "the following arguments are required: COMMAND"),
         ("fly", "invalid choice: 'fly'"),
-        ("run", "the following arguments are required: scenario"),
+        ("run", "which links? allowed: a scenario, or links such as wifi"),
         (
             "run ls -a alg4",
             "no algorithm is called 'alg4' (did you mean 'alg3'?); for ls there are: single-wifi, ",

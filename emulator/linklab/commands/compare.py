@@ -13,17 +13,19 @@ from linklab.commands.options import (
     UsageError,
     add_energy_model,
     add_kind,
+    add_links,
     add_repeats,
     add_report,
     add_run,
     add_server,
     add_side_by_side,
+    scenario_of,
 )
 from linklab.display import printing
 from linklab.field import recording
 from linklab.report import tables
 from linklab.runs import clients
-from linklab.scenario import Scenario, find
+from linklab.scenario import Scenario
 
 EPILOG = """\
 examples:
@@ -44,10 +46,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_server(parser)
     parser.add_argument(
         "scenarios",
-        nargs="+",
+        nargs="*",
         metavar="scenario",
         help="scenarios, or directories of recorded downloads, which the lab repeats",
     )
+    add_links(parser)
     add_kind(parser)
     parser.add_argument(
         "-a",
@@ -78,7 +81,10 @@ def run(options: argparse.Namespace) -> int:
     if options.kind:
         raise UsageError("--kind: a scenario says what its links are; allowed: with recordings")
     scenarios: list[Scenario] = []
-    for scenario in map(find, options.scenarios):
+    given = [None] if options.link else options.scenarios or [None]
+    if options.link and options.scenarios:
+        raise UsageError("which links? allowed: scenarios, or --link, but not both")
+    for scenario in (scenario_of(options, name) for name in given):
         if scenario not in scenarios:  # A scenario named twice is run once.
             scenarios.append(scenario)
     wanted = USUAL if options.algorithms is None else options.algorithms

@@ -81,6 +81,8 @@ def options(small: Scenario, tmp_path: Path) -> Namespace:
     return Namespace(
         scenario=str(file),
         scenarios=[str(file)],
+        link=[],
+        save=None,
         algorithm="naive",
         algorithms="naive",
         command=["curl"],

@@ -5,21 +5,25 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.table import Table
 
 from linklab.commands.options import UsageError, add_energy_model, add_json
+from linklab.core import extras, statistics
 from linklab.core.error_report import report_error
+from linklab.core.extras import MissingExtra
 from linklab.core.link_kinds import LTE, WIFI, link_title
 from linklab.display import printing
-from linklab.energy import information_base, library
+from linklab.energy import calibration, information_base, library
 from linklab.energy.account import EnergyFigures
 from linklab.energy.information_base import Thresholds
 from linklab.energy.model import TABLE, EnergyModel, to_yaml
 from linklab.runs import directory_energy
 from linklab.runs.run_figures import FigureError
+from linklab.schema import document
 
 EPILOG = """\
 examples:
@@ -78,6 +82,46 @@ def _models(*, as_json: bool) -> None:
     for one in models:
         table.add_row(one.name, one.device, one.source)
     printing.console().print(table)
+    try:
+        extras.require("report", "the error of models out of sample")
+    except MissingExtra as error:
+        print(f"\n{error}")
+        return
+    print("\nerror of the energy of downloads that a model was not fitted to, %:")
+    errors = _table("model", "of", *("rows", "rms", "from", "to"))
+    for found in errors_elsewhere():
+        bounds = (f"{value * 100:+.1f}" for value in (min(found.errors), max(found.errors)))
+        rms = f"{statistics.rms(found.errors) * 100:.1f}"
+        errors.add_row(found.model, found.of, str(len(found.errors)), rms, *bounds)
+    printing.console().print(errors)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Holds a model's relative errors `of` downloads that it was not fitted to."""
+
+    model: str
+    of: str
+    errors: list[float]
+
+
+def errors_elsewhere() -> Iterator[Elsewhere]:
+    """Yields each measured model's errors of scenarios left out of the fit, and of other devices."""
+    rows = {
+        name: calibration.parse(document.read(file, str(file)), str(file))
+        for name in library.measured()
+        for file in (library.rows_of(name),)
+    }
+    for name, own in rows.items():
+        model = library.get(name)
+        if len({row.label.split()[0] for row in own}) > 1:
+            left_out = calibration.left_out_errors(own, model)
+            yield Elsewhere(name, "each scenario, left out", left_out)
+        for other, measured in rows.items():
+            if other != name:
+                yield Elsewhere(
+                    name, f"the device of {other}", calibration.errors_by(model, measured)
+                )
 
 
 def _thresholds(model: EnergyModel, *, as_json: bool) -> None:

@@ -12,17 +12,18 @@ from linklab.api import requests
 from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
+    add_links,
     add_outside,
     add_pcap,
     add_run,
     add_server,
     outside,
+    scenario_of,
 )
 from linklab.core import plain_file
 from linklab.core.error_report import report_error
 from linklab.places import choice
 from linklab.runs import outcome, server_ends
-from linklab.scenario import find
 
 EPILOG = """\
 The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in
@@ -70,6 +71,7 @@ have another address.
 examples:
   linklab exec static-80-50 -- aria2c --ca-certificate={ca} \\
     --multiple-interface=wlan0,rmnet0 -s2 -x2 -k1M -d /tmp {url}
+  linklab exec --link wifi=20mbit,30ms,1% --link lte=fast-4g -- curl -O {url}
   linklab exec static-80-50 --server 'iperf3 -s -p {port}' -- \\
     iperf3 -c {address} -p {port} --reverse --time 5"""
 
@@ -80,7 +82,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_server(parser)
     add_outside(parser)
     add_pcap(parser)
-    parser.add_argument("scenario")
+    add_links(parser)
+    parser.add_argument("scenario", nargs="?")
     parser.usage = "linklab exec [options] SCENARIO -- COMMAND…"
 
 
@@ -88,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the command and passes on its output. Returns 0, or 1 if it failed."""
     if not options.command:
         raise UsageError("exec needs a command: linklab exec SCENARIO -- COMMAND…")
-    scenario = find(options.scenario)
+    scenario = scenario_of(options, options.scenario)
     place = _place(options)
     how = running.run_options(options)
     with outside(options, scenario, place) as reach:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
+from collections.abc import Iterator
+from typing import Any
 
 from linklab.commands.options import UsageError, add_live_address
 from linklab.models import events
 from linklab.realtime import link_command
+from linklab.scenario import find
 
 _KEYS = {row.key: row.about for row in events.CHANGES} | {
     link_command.RESTORE: "no VALUE; the link becomes as the scenario says"
@@ -18,6 +21,10 @@ _LINES = "\n".join(
     for key, about in _KEYS.items()
 )
 EPILOG = f"""\
+--as gives a link all values of another one: LINK --as fast-4g, or any line of
+`linklab run --link`. Without LINK, --as SCENARIO does so with all links of the
+same names. Models and events of that scenario are not taken on.
+
 The keys and values are those of events in scenarios. What a change leaves out
 stays. KEY is one of
 {_LINES}
@@ -25,14 +32,22 @@ stays. KEY is one of
 examples:
   linklab link wifi carrier down --for 3s
   linklab link lte down 10mbit
+  linklab link lte --as fast-4g
+  linklab link --as train
   linklab link lte impair_up 'loss: 1 %, delay: 20 ms'"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab link`."""
-    parser.add_argument("link", help="its name in the scenario, such as wifi or lte")
-    parser.add_argument("change", choices=(*_KEYS, *link_command.OLD), metavar="KEY")
+    parser.add_argument("link", nargs="?", help="its name in the scenario, such as wifi or lte")
+    parser.add_argument("change", nargs="?", choices=(*_KEYS, *link_command.OLD), metavar="KEY")
     parser.add_argument("value", nargs="?", metavar="VALUE")
+    parser.add_argument(
+        "--as",
+        dest="like",
+        metavar="LINK|SCENARIO",
+        help="a preset or a link in one line; without LINK the links of a scenario",
+    )
     parser.add_argument(
         "--for",
         dest="duration",
@@ -43,15 +58,39 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Sends the change to the live lab and prints its answer."""
-    change, warning = link_command.of_today(options.change, options.value)
-    if warning:
-        print(f"linklab: {warning}", file=sys.stderr)
-    if options.duration is not None:
-        change["for"] = options.duration
-    try:
-        command = link_command.command_of(options.link, change)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    print(link_command.send(options.address, command))
+    """Sends the changes to the live lab and prints its answers."""
+    if (options.like is None) == (options.change is None) or (options.change and not options.link):
+        raise UsageError("which change? allowed: LINK KEY VALUE, LINK --as LINK, or --as SCENARIO")
+    for link, change in _changes(options):
+        if options.duration is not None:
+            change["for"] = options.duration
+        try:
+            command = link_command.command_of(link, change)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        print(link_command.send(options.address, command))
     return 0
+
+
+def _changes(options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the changes by link. Raises UsageError, ScenarioError, RuntimeError."""
+    if options.change is not None:
+        change, warning = link_command.of_today(options.change, options.value)
+        if warning:
+            print(f"linklab: {warning}", file=sys.stderr)
+        yield options.link, change
+    elif options.link is not None:
+        try:
+            yield options.link, link_command.as_line(options.like)
+        except ValueError as error:
+            raise UsageError(f"--as {error}") from None
+    else:
+        wanted = find(options.like)
+        try:
+            found = link_command.of_scenario(wanted, link_command.links_at(options.address))
+        except link_command.UnknownLinkError as error:
+            raise UsageError(str(error)) from None
+        for link, (change, left) in found.items():
+            if left:
+                print(f"linklab: {link}: a running link has no {', '.join(left)}", file=sys.stderr)
+            yield link, change

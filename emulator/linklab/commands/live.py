@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from linklab.api import environment
+from linklab.api import environment, requests
 from linklab.api.progress import Progress
 from linklab.api.requests import clients_of, require_no_nul
 from linklab.commands import running
 from linklab.commands.options import (
     UsageError,
+    add_links,
     add_live_address,
     add_out,
     add_outside,
     add_seed,
     outside,
+    scenario_of,
 )
 from linklab.places.names import PLACES
 from linklab.realtime import session, start
@@ -29,14 +31,14 @@ from linklab.realtime.recorder import Recorder, RecordFileError
 from linklab.realtime.session import LiveLab
 from linklab.realtime.start import Outlets
 from linklab.runs import runner
-from linklab.scenario import ScenarioError, find
+from linklab.scenario import ScenarioError
 
 EPILOG = """\
 The command serves a page to watch and change the links in a browser (--open).
 It also serves metrics for Prometheus, and the HTTP API of `linklab serve`.
 In a second terminal:
   linklab link wifi carrier down --for 3s
-  linklab link lte down 10mbit
+  linklab link lte --as fast-4g
   linklab next
 
 What you change by hand becomes a scenario: --record FILE.yaml, or the page's
@@ -57,6 +59,7 @@ address, proxies and origins. Or it has refused: why there can be no such lab.
 
 examples:
   linklab live live -a alg3,alg1
+  linklab live --link wifi=hotel-wifi --link lte=fast-4g
   linklab live wifi-gone --listen-proxy 8080 --origin http://localhost:3000/"""
 
 _IN_TURN = "alg3,alg2,alg1,naive"
@@ -68,7 +71,8 @@ _FREE_PORTS = ("127.0.0.1", 0)
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab live`."""
-    parser.add_argument("scenario", nargs="?", default="live", help="(default live)")
+    add_links(parser)
+    parser.add_argument("scenario", nargs="?", help="(default live)")
     parser.add_argument(
         "-a",
         "--algorithms",
@@ -121,7 +125,8 @@ def _run(options: argparse.Namespace) -> int:
         )
     if options.open and options.page == "off":
         raise UsageError("--open opens the page: it does not go with --page off")
-    scenario = find(options.scenario)
+    named = options.scenario or (None if options.link else "live")
+    scenario = options.scenario = scenario_of(options, named)
     default = _IN_TURN if options.listen_proxy is None else None
     wanted = default if options.algorithms is None else options.algorithms
     names = [] if wanted is None else clients_of(wanted, scenario)
@@ -130,7 +135,7 @@ def _run(options: argparse.Namespace) -> int:
         recorder = None if options.record is None else Recorder(scenario, options.record)
     except RecordFileError as error:
         raise UsageError(f"--record: {error}") from None
-    first = StartLab(options.scenario, options.origin, options.outside, options.seed)
+    first = StartLab(named or scenario.name, options.origin, options.outside, options.seed)
 
     def open_lab(asked: StartLab, go_on: Callable[[], None]) -> AbstractContextManager[Opened]:
         if asked is first:
@@ -151,6 +156,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def asked_for(asked: StartLab, options: argparse.Namespace) -> argparse.Namespace:
     """Returns the options of a lab that a request asks for, at the place of the server's `options`."""
+    require_no_nul((asked.scenario, *asked.origins))
     proxy = options.listen_proxy or _FREE_PORTS
     return argparse.Namespace(
         **{**vars(options), "listen_proxy": proxy, "origin": asked.origins}
@@ -169,8 +175,7 @@ def opened(
 
     `go_on` is called all the time. What it raises breaks off the start.
     """
-    require_no_nul((options.scenario, *options.origin))
-    scenario = find(options.scenario)
+    scenario = requests.scenario_of(options.scenario)
     where = session.choose_place(options.place)
     with running.shown() as shown:
 

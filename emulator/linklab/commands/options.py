@@ -7,6 +7,7 @@ import contextlib
 import math
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,6 +172,51 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=_port, metavar="N", help="port of your server, TCP or UDP (default 443)"
     )
+
+
+def add_links(parser: argparse.ArgumentParser) -> None:
+    """Adds `--link` and `--save`. `scenario_of` reads them."""
+    parser.add_argument(
+        "--link",
+        action="append",
+        default=[],
+        metavar="NAME=LINK",
+        help="a link in place of a scenario, such as wifi=20mbit/5mbit,30ms,1%% or lte=fast-4g "
+        "(repeatable)",
+    )
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE.yaml", help="write the links of --link as a scenario"
+    )
+
+
+def scenario_of(options: argparse.Namespace, name: str | None) -> Scenario:
+    """Returns the scenario of a name, or that of `--link`. Writes the latter for `--save`. Raises
+    UsageError, ScenarioError, OSError."""
+    from linklab.api import requests  # YAML is slow to load.
+    from linklab.core import whole_file
+    from linklab.realtime import recorder
+    from linklab.scenario import to_yaml
+
+    links: dict[str, str] = {}
+    for given in options.link:
+        key, joined, line = given.partition("=")
+        if not joined or key in links:
+            wrong = "is the second link of this name" if joined else "has no name"
+            raise UsageError(
+                f"--link {given}: {wrong}; allowed: such as wifi=20mbit,30ms or lte=fast-4g"
+            )
+        links[key] = line
+    found = requests.scenario_of(name, links)
+    if options.save is not None:
+        if not links:
+            raise UsageError("--save goes with --link: a scenario has its file")
+        try:
+            recorder.require_new(options.save)
+        except recorder.RecordFileError as error:
+            raise UsageError(f"--save: {error}") from None
+        found = replace(found, name=options.save.stem)
+        whole_file.write(options.save, to_yaml(found).encode())
+    return found
 
 
 def add_outside(parser: argparse.ArgumentParser) -> None:

@@ -22,9 +22,10 @@ from linklab.field.prediction import Prediction
 from linklab.regression import baseline as baselines
 from linklab.regression import fingerprint, history
 from linklab.regression.figures import Cell
-from linklab.report import html, page, publication, reproduction
+from linklab.report import arithmetic, html, page, publication, reproduction
 from linklab.report.page import Group, History, OverTime
 from linklab.report.reproduction import CheckedStatement
+from linklab.report.skill import Skill
 from linklab.runs import clients, job, loaded_runs, process_figures, run_energy, time_series
 from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.time_series import TimeSeries
@@ -228,8 +229,10 @@ def _used(run: LoadedRun, rates: dict[str, TimeSeries]) -> dict[str, TimeSeries]
     return {name: series for name, series in rates.items() if name in links and links[name].bytes}
 
 
-def _verdicts(groups: Sequence[Group]) -> dict[str, list[CheckedStatement]]:
-    """Checks all publications' statements about the scenarios of these runs. Only scenarios that
+def _verdicts(
+    groups: Sequence[Group],
+) -> dict[str, tuple[list[CheckedStatement], Skill | None]]:
+    """Checks all publications' statements about the scenarios of these runs, and judges them. Only scenarios that
     still are as they ship, or as a publication's campaign makes them, count."""
     stated = {name: publication.find(name) for name in publication.names()}
     swept = {name: one for each in stated.values() for name, one in each.swept.items()}
@@ -247,8 +250,14 @@ def _verdicts(groups: Sequence[Group]) -> dict[str, list[CheckedStatement]]:
     ]
     by_cell = reproduction.by_cell(runs)
     verdicts = {name: reproduction.check(one, by_cell) for name, one in stated.items()}
+    model_of = run_energy.models()
     return {
-        name: checked
+        name: (
+            checked,
+            reproduction.skill(
+                checked, by_cell, arithmetic.beside(stated[name], by_cell, model_of)
+            ),
+        )
         for name, checked in verdicts.items()
         if any(one.verdict in ("holds", "fails") for one in checked)
     }

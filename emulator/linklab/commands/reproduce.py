@@ -27,7 +27,7 @@ from linklab.core.limits import MAX_RUNS
 from linklab.display import printing
 from linklab.energy import library
 from linklab.regression import fingerprint
-from linklab.report import publication, reproduction, reproduction_showing
+from linklab.report import arithmetic, publication, reproduction, reproduction_showing
 from linklab.report.publication import Publication
 from linklab.runs import clients, first_seconds, loaded_runs, run_energy
 from linklab.runs.loaded_runs import LoadedRun
@@ -101,14 +101,16 @@ def run(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     checked = reproduction.check(stated, cells)
+    by_rates = arithmetic.beside(stated, cells, run_energy.models(options.energy_model))
+    skill = reproduction.skill(checked, cells, by_rates)
     notes = clients.notes(dict.fromkeys(one.client_name for one in used))
     if options.json:
-        said = reproduction_showing.to_json(stated, checked)
+        said = reproduction_showing.to_json(stated, checked, skill)
         counts = {"runs": len(used), "failures": failures, "notes": notes}
         print(json.dumps({**said, **counts}, indent=2))
     else:
         console = printing.console()
-        reproduction_showing.show(checked, console)
+        reproduction_showing.show(checked, skill, console)
         for note in notes:
             reproduction_showing.tell(note, console)
         for failure in failures:

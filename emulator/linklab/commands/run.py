@@ -9,15 +9,24 @@ from dataclasses import asdict
 
 from linklab.api import requests, series
 from linklab.commands import late_events, running
-from linklab.commands.options import add_energy_model, add_pcap, add_run, add_server
+from linklab.commands.options import (
+    add_energy_model,
+    add_links,
+    add_pcap,
+    add_run,
+    add_server,
+    scenario_of,
+)
 from linklab.core import units
 from linklab.core.error_report import report_error
 from linklab.runs import clients, workload_figures
 from linklab.runs.run_figures import RunFigures
 from linklab.runs.runner import RunRequest
-from linklab.scenario import find
 
-EPILOG = "example:\n  linklab run hs-s7 -a alg3"
+EPILOG = """\
+examples:
+  linklab run hs-s7 -a alg3
+  linklab run --link wifi=20mbit,30ms,1% --link lte=fast-4g"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +35,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_energy_model(parser, "instead of the scenario's")
     add_server(parser)
     add_pcap(parser)
-    parser.add_argument("scenario", help="a name from `linklab scenarios`, or a YAML file")
+    add_links(parser)
+    parser.add_argument(
+        "scenario", nargs="?", help="a name from `linklab scenarios`, or a YAML file"
+    )
     parser.add_argument(
         "-a",
         "--algorithm",
@@ -38,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the algorithm. Returns 1 if the run failed, else 0."""
-    scenario = find(options.scenario)
+    scenario = scenario_of(options, options.scenario)
     how, where = running.run_options(options), running.settings(options)
     request = requests.for_client(scenario, options.algorithm, how, where)
     finished = running.run_one(request, options)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from linklab.commands import run
+from linklab import scenario
+from linklab.commands import compare, exec, run
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
 from linklab.display.printing import escaped
@@ -21,6 +22,45 @@ def test_a_run_for_machines(
     assert read["figures"]["download_s"] == pytest.approx(0.1)
     assert read["wall_s"] == 0.5
     assert (Path(read["run_dir"]) / "summary.json").exists()
+
+
+def test_links_without_a_file_run_and_are_saved(
+    runs: Runs, options: Namespace, tmp_path: Path
+) -> None:
+    options.scenario, options.link = None, ["wifi=20mbit,30ms,1%", "lte=fast-4g"]
+    options.save = tmp_path / "walk.yaml"
+    assert run.run(options) == 0
+    assert compare.run(Namespace(**{**vars(options), "scenarios": [], "save": None})) == 0
+    options.command = ["curl"]
+    with pytest.raises(UsageError, match=r"--save: .*walk.yaml is there already; allowed: a new"):
+        exec.run(options)
+    saved, unsaved = (one.scenario for one in runs.requests)
+    assert (saved.name, unsaved.name) == ("walk", "links")
+    assert scenario.load(options.save) == saved
+    assert saved.links == unsaved.links
+    assert saved.links["lte"].down_rate_bps == 9_000_000
+
+
+@pytest.mark.parametrize(
+    ("link", "name", "save", "words"),
+    [
+        ([], None, None, "which links\\? allowed: a scenario, or links such as wifi=20mbit,30ms"),
+        (["wifi=dsl"], "tm", None, "which links\\? allowed: a scenario, or links .* not both"),
+        (["dsl"], None, None, "--link dsl: has no name; allowed: such as wifi=20mbit,30ms"),
+        (["a=dsl", "a=dsl"], None, None, "--link a=dsl: is the second link of this name; allowed"),
+        (["wifi=20mbit"], None, None, "^links.wifi: 'rtt' is missing; needed: down, up, rtt"),
+        (["wi fi=dsl"], None, None, "^links: 'wi fi' is no name of a link; allowed: up to 12"),
+        ([], "tm", "a.yaml", "--save goes with --link: a scenario has its file"),
+        (["wifi=dsl"], None, "a.yml", "--save: a.yml is no name of a scenario; allowed: "),
+    ],
+)
+def test_links_that_cannot_be_are_refused(
+    options: Namespace, link: list[str], name: str | None, save: str | None, words: str
+) -> None:
+    options.link, options.scenario = link, name
+    options.save = None if save is None else Path(save)
+    with pytest.raises((UsageError, scenario.ScenarioError), match=words):
+        run.run(options)
 
 
 def test_a_run_for_people(

@@ -11,17 +11,18 @@ from pathlib import Path
 from linklab.api import requests
 from linklab.commands import running
 from linklab.commands.options import (
+    add_links,
     add_live_address,
     add_out,
     add_outside,
     add_seed,
     add_server,
     outside,
+    scenario_of,
 )
 from linklab.lab.programs.terminal import Terminal
 from linklab.places.names import PLACES
 from linklab.realtime import session, shell, user_terminal
-from linklab.scenario import find
 
 EPILOG = """\
 The shell is bash, or what follows `--`. It runs on the client host (--on
@@ -41,7 +42,8 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab shell`. A command after `--` is `options.command`."""
-    parser.add_argument("scenario")
+    add_links(parser)
+    parser.add_argument("scenario", nargs="?")
     parser.add_argument(
         "--on",
         choices=("client", "server"),
@@ -63,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
     window = user_terminal.window(0)
     user_terminal.window(1)
-    scenario = find(options.scenario)
+    scenario = scenario_of(options, options.scenario)
     where = session.choose_place(options.place)
     running.announce(where)
     how = running.run_options(options)

@@ -62,7 +62,7 @@ class UnitError(LinklabError, ValueError):
     """The quantity cannot be read. The message says what is wrong and what is allowed."""
 
 
-def _kind_of(unit: str) -> str | None:
+def kind_of(unit: str) -> str | None:
     """Returns the kind of quantity that a unit measures, for errors; None if it is unknown."""
     if unit.lower() in _RATE_UNITS:
         return "a rate"
@@ -93,7 +93,7 @@ def _parse(text: str, units: dict[str, Fraction], form: str, *, fold: bool = Fal
         raise refuse("has no unit")
     scale = units.get(unit.lower() if fold else unit)
     if scale is None:
-        kind = _kind_of(unit)
+        kind = kind_of(unit)
         raise refuse(f"is {kind}" if kind else f"has the unknown unit {unit!r}")
     value = Fraction(number) * scale
     if sign == "-" and value:

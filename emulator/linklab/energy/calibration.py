@@ -245,6 +245,28 @@ def fit(rows: Sequence[MeasuredEnergy], start: EnergyModel, terms: Sequence[str]
     return Fit(_with_tails(model, rows, terms), tuple(terms), residuals)
 
 
+def left_out_errors(rows: Sequence[MeasuredEnergy], start: EnergyModel) -> list[float]:
+    """Returns the relative error of each row by the fit to all rows of other scenarios. A row's
+    scenario is the first word of its name.
+
+    Rows of one scenario resemble each other, so leaving out one row says less of other links.
+    Raises CalibrationError if there is one scenario only, or too few rows.
+    """
+    scenarios = [row.label.split()[0] for row in rows]
+    if len(set(scenarios)) < 2:
+        raise CalibrationError(f"all rows are of {scenarios[0]}; needed: two scenarios")
+    errors = []
+    for row, scenario in zip(rows, scenarios, strict=True):
+        others = [one for one, its in zip(rows, scenarios, strict=True) if its != scenario]
+        errors += errors_by(fit(others, start, usual_terms(others)).model, [row])
+    return errors
+
+
+def errors_by(model: EnergyModel, rows: Sequence[MeasuredEnergy]) -> list[float]:
+    """Returns the relative error of each row's energy by a model."""
+    return [energy_mj(model, row) / (row.energy_j * 1e3) - 1 for row in rows]
+
+
 def energy_mj(model: EnergyModel, row: MeasuredEnergy) -> float:
     """Computes the energy of a row's download by a model, without promotions and tails."""
     total = sum(getattr(model, name) * _amount(row, term) for term, name in _COMMON.items())

@@ -262,3 +262,16 @@ def _table(path: Path) -> dict[str, dict[str, str]]:
     lines = [line.split(",") for line in path.read_text().splitlines()]
     found = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
     return {f"{one['scenario']} {one['approach']}": one for one in found}
+
+
+def test_a_scenario_is_left_out_as_a_whole() -> None:
+    rows, start = rows_of("galaxy-s7"), library.get("galaxy-s7")
+    errors = calibration.left_out_errors(rows, start)
+    others = [row for row in rows if not row.label.startswith("ls ")]
+    without = calibration.fit(others, start, calibration.usual_terms(others)).model
+    at = next(n for n, row in enumerate(rows) if row.label == "ls naive")
+    assert errors[at] == pytest.approx(
+        calibration.energy_mj(without, rows[at]) / rows[at].energy_j / 1e3 - 1
+    )
+    with pytest.raises(CalibrationError, match="all rows are of ls; needed: two scenarios"):
+        calibration.left_out_errors([row for row in rows if row.label.startswith("ls ")], start)

@@ -29,6 +29,16 @@ def find(name_or_path: str, base: Path | None = None) -> Path:
     return _FILES.find(name_or_path, MODELS, base)
 
 
+def measured() -> list[str]:
+    """Lists the models that ship with the rows that they were fitted to, in `rows_of`."""
+    return [name for name in names() if rows_of(name).exists()]
+
+
+def rows_of(name: str) -> Path:
+    """Returns the file of a model's measured rows."""
+    return MODELS / f"{name}.csv"
+
+
 def parse(text: str, file_name: str = "<text>", *, stem: str | None = None) -> EnergyModel:
     """Reads a model from YAML text.
 

@@ -114,7 +114,7 @@ def spans(
             until_s = min(until_s, start_s)
         for name, link in simulation.links.items() if is_used else ():
             state = simulation.states[name]
-            if link.round_trips_left > 0 and state.passes("down") and state.passes("up"):
+            if link.round_trips_left > 0 and _answers(state):
                 until_s = min(until_s, t_s + link.round_trips_left * state.rtt_s)
         if until_s <= t_s:  # Handshakes without a delay end at once.
             until_s = t_s
@@ -125,7 +125,7 @@ def spans(
             if not is_used or not state.passes(direction):
                 continue
             if link.round_trips_left > 0:
-                if state.passes("up") and state.passes("down"):
+                if _answers(state):
                     _advance_handshake(link, state, until_s - t_s)
             else:
                 ratio = goodput_ratio(scenario.links[name].families)
@@ -141,6 +141,10 @@ def spans(
 
 def _queue_bytes(link: LinkSettings, direction: str) -> int:
     return link.queue_down_bytes if direction == "down" else link.queue_up_bytes
+
+
+def _answers(state: LinkState) -> bool:
+    return state.passes("down") and state.passes("up")
 
 
 def _advance_handshake(link: _Link, state: LinkState, time_s: float) -> None:

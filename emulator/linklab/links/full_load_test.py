@@ -3,10 +3,16 @@ import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from linklab import scenario
-from linklab.core.frames import goodput_ratio
+from linklab.core.frames import ack_bytes, goodput_ratio
+from linklab.core.link_state import LinkState
+from linklab.links import full_load
 from linklab.links.full_load import Span, spans
+from linklab.links.stack import ScenarioLink, models
+from linklab.models.layer import Load
 from linklab.scenario import Scenario
 from linklab.scenario.workload import Upload, Workload
 
@@ -91,6 +97,53 @@ def test_what_an_outage_loses_keeps_no_radio_awake() -> None:
     assert min(t for t, rate in rates.items() if t > 3 and rate > 0) == pytest.approx(
         4.28, abs=0.03
     )
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_a_handshake_waits_until_both_directions_pass(direction: str) -> None:
+    outage = f"at: 0 s, link: lte, impair_{direction}: {{loss: 100 %}}, for: 1 s"
+    rates = {
+        span.start_s: span.payload_bytes_per_s["lte"]
+        for span in history(make("rtt: 100 ms", outage))
+    }
+    assert [t for t, rate in rates.items() if rate > 0] == [pytest.approx(1.3)]
+
+
+@given(st.integers(1, 100), st.integers(1, 100), st.booleans())
+def test_a_packet_back_acknowledges_two(down: int, up: int, is_upload: bool) -> None:
+    """Models see it as load."""
+    one = make(
+        "rtt: 0 s",
+        f"at: 0 s, link: lte, down: {down} Mbit/s, up: {up} Mbit/s",
+        "at: 9 s, link: lte, rtt: 1 s",
+    )
+    if is_upload:
+        one = replace(one, workload=Workload(upload=Upload()))
+    seen: list[Load] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(full_load, "models", lambda *asked: _watched(patch, models(*asked), seen))
+        history(one)
+    last = seen[-1]
+    data, answers = (last.down_bytes, last.up_bytes), (last.down_packets, last.up_packets)
+    if is_upload:
+        data, answers = data[::-1], answers[::-1]
+    assert data[0] == pytest.approx((up if is_upload else down) * 1e6 / 8 * 9, abs=1)
+    assert answers[0] == pytest.approx(data[0] / 1514, abs=1)
+    assert answers[1] == pytest.approx(answers[0] / 2, abs=1)
+    assert data[1] == pytest.approx(answers[1] * ack_bytes(one.links["lte"].families), rel=0.01)
+
+
+def _watched(
+    patch: pytest.MonkeyPatch, made: dict[str, ScenarioLink], seen: list[Load]
+) -> dict[str, ScenarioLink]:
+    at = made["lte"].at
+
+    def watched(t_s: float, load: Load) -> LinkState:
+        seen.append(load)
+        return at(t_s, load)
+
+    patch.setattr(made["lte"], "at", watched)
+    return made
 
 
 def test_bytes_received_trigger_events() -> None:

@@ -1,12 +1,15 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import scenario
 from linklab.links import oracle
+from linklab.links.stack import models
+from linklab.models.layer import NO_LOAD
 from linklab.scenario import Payload, Scenario
 
 G = 1448 / 1514 * 16384 / 16406 * 16384 / 16393
@@ -114,6 +117,34 @@ def test_links_that_always_change_are_watched_as_long_as_asked() -> None:
     assert 20e6 * 8 / 40e3 < least_s < 20e6 * 8 / 38e3 * 1.1
 
 
+@given(st.integers(1, 50), st.integers(1, 9))
+def test_random_links_are_those_of_the_seed(seed: int, size_mb: int) -> None:
+    """The judge adds up what each link's model says at each of its changes."""
+    links = "down: 8 Mbit/s, rtt: 0 s, on_off: {rate: 1 Mbit/s, on: 1 s, off: 1 s}"
+    one = make(links, links, size=f"{size_mb} MB")
+    each = {name: _arrivals(one, seed, name, size_mb * 1e6 / G) for name in one.links}
+    for name, arrivals in each.items():
+        assert oracle.single_link_s(one, name, seed) == pytest.approx(arrivals[-1][0], rel=1e-6)
+    both_s = oracle.oracle_s(one, seed)
+    assert oracle.carried_bytes(one, both_s, seed) == pytest.approx(size_mb * 1e6, rel=1e-6)
+    times, carried = zip(*each["wifi"], strict=True)
+    other, more = zip(*each["lte"], strict=True)
+    arrived = np.interp(both_s, times, carried) + np.interp(both_s, other, more)
+    assert arrived * G == pytest.approx(size_mb * 1e6, rel=1e-6)
+
+
+def _arrivals(one: Scenario, seed: int, link: str, size: float) -> list[tuple[float, float]]:
+    """Returns times, and the bytes that have arrived by then over a link, up to `size`."""
+    model = models(one, seed)[link]
+    found = [(0.0, 0.0)]
+    while found[-1][1] < size * (1 - 1e-9):
+        t_s, sent = found[-1]
+        rate = model.at(t_s, NO_LOAD).rate_bps("down") / 8
+        until_s = min(model.next_s(), t_s + (size - sent) / rate)
+        found.append((until_s, sent + rate * (until_s - t_s)))
+    return found
+
+
 def test_done_exactly_when_the_links_go_down() -> None:
     size_bytes = 100_000
     done_s = size_bytes / (2e6 * G)
@@ -128,6 +159,44 @@ def test_loss_and_jitter_do_not_move_the_bound() -> None:
     steady = make("down: 8 Mbit/s, rtt: 10 ms", SLOW)
     lossy = make("down: 8 Mbit/s, rtt: 10 ms, loss: 5 %, jitter: 2 ms", SLOW)
     assert oracle.oracle_s(steady) == oracle.oracle_s(lossy)
+
+
+BULK = "{link: wifi, bulk: {connections: 3}}"
+
+
+@pytest.mark.parametrize(
+    ("flows", "wifi_bps"),
+    [
+        ([BULK], 2e6),  # An equal share of 8 Mbit/s among four.
+        (["{link: wifi, bulk: {}}", "{link: wifi, bulk: {}, from: 900 s}"], 4e6),
+        (["{link: wifi, direction: up, bulk: {}}"], 8e6),
+        # 1200 bytes of payload are 1242 in a frame.
+        (["{link: wifi, call: {rate: 4 Mbit/s}}"], 8e6 - 4e6 * 1242 / 1200),
+        (["{link: wifi, call: {rate: 90 Mbit/s}}"], 0.0),
+    ],
+)
+def test_others_leave_what_is_not_theirs(flows: list[str], wifi_bps: float) -> None:
+    one = make(SLOW, SLOW)
+    text = scenario.to_yaml(one) + "traffic:\n" + "".join(f"  - {flow}\n" for flow in flows)
+    beside = scenario.parse(text)
+    assert oracle.oracle_s(beside) == pytest.approx(8e6 / (G * (8e6 + wifi_bps)), rel=1e-9)
+    assert oracle.single_link_s(beside, "lte") == oracle.single_link_s(one, "lte")
+
+
+def test_others_come_and_go() -> None:
+    text = (
+        scenario.to_yaml(make(SLOW, SLOW))
+        + "traffic:\n  - {link: wifi, bulk: {}, from: 0.1 s, to: 0.3 s}"
+    )
+    # 0.2 s of half of Wi-Fi are missing, which both links make up for.
+    assert oracle.oracle_s(scenario.parse(text)) == pytest.approx(0.5 / G + 0.05, rel=1e-9)
+
+
+def test_pages_take_their_mean_rate() -> None:
+    pages = "traffic:\n  - {link: wifi, web: {page: 300 kB, pause: 1 s}}"
+    beside = scenario.parse(scenario.to_yaml(make(SLOW, SLOW)) + pages)
+    left = 2e6 * G - 300e3 * math.exp(0.5)
+    assert oracle.oracle_s(beside) == pytest.approx(1e6 / left, rel=1e-9)
 
 
 def test_an_unknown_link() -> None:

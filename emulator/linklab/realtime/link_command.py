@@ -17,12 +17,13 @@ from linklab.core import units
 from linklab.core.errors import LinklabError
 from linklab.core.ip_family import Families
 from linklab.lab.player.control import Command
-from linklab.models import events, impairments
+from linklab.models import events, impairments, registry
 from linklab.models.events import round_trip
 from linklab.models.roaming import HANDOVERS
 from linklab.realtime import proof, token
 from linklab.realtime.address import to_text
-from linklab.scenario import Scenario
+from linklab.scenario import Scenario, link_words
+from linklab.scenario import link as link_settings
 from linklab.schema.document import ScenarioError, compose
 from linklab.schema.mapping import Mapping as YamlMapping
 from linklab.schema.mapping import guess
@@ -35,7 +36,7 @@ REASSOCIATION_S = HANDOVERS["reassociation"].outage_s
 """The duration of a handover on a link without access points."""
 
 RESTORE = "restore"
-"""What takes back all changes of a link. It goes with no key."""
+"""What takes back all changes of a link, before other keys of the same change."""
 
 
 def command_of(link: str, change: Mapping[str, Any]) -> Command:
@@ -45,9 +46,8 @@ def command_of(link: str, change: Mapping[str, Any]) -> Command:
     "loss: 1 %, delay: 20 ms". Raises ValueError for other keys and values.
     """
     keys = {key: value for key, value in change.items() if key != RESTORE}
-    if change.get(RESTORE):
-        if keys:
-            raise ValueError("a link that becomes as the scenario says takes no other change")
+    restore = bool(change.get(RESTORE))
+    if restore and not keys:
         return Command(link=link, restore=True)
     text = ", ".join(f"{json.dumps(key)}: {_flow(key, value)}" for key, value in keys.items())
     try:
@@ -57,7 +57,57 @@ def command_of(link: str, change: Mapping[str, Any]) -> Command:
         raise _without_place(error) from None
     fields = {row.attribute: getattr(event, row.attribute) for row in events.CHANGES}
     span_s = None if math.isinf(event.duration_s) else event.duration_s
-    return Command(link=link, duration_s=span_s, **fields)
+    return Command(link=link, duration_s=span_s, restore=restore, **fields)
+
+
+def as_line(line: str) -> dict[str, Any]:
+    """Returns the change that makes a link what a line of `link_words` says, and else as the scenario
+    says. Raises ValueError."""
+    keys = link_words.keys_of(line)
+    return {RESTORE: True} | {key: one for key, one in keys.items() if not key.endswith("kind")}
+
+
+def as_scenario(scenario: Scenario, name: str) -> tuple[dict[str, Any], list[str]]:
+    """Returns the change that makes a link what another scenario's link is at its start, and the keys
+    that no change of a running link has, such as models. Pure."""
+    link = scenario.links[name]
+    written = link_settings.write(name, link)
+    change = {row.key: written[row.key] for row in events.CHANGES if row.key in written}
+    left = [registry.of_settings(one).rows[0].key for one in link.models]
+    if not isinstance(written.get("queue"), str):
+        change.pop("queue", None)
+        left.append("queue")
+    if link.loss_burst_packets != 1:
+        left.append("loss_burst")
+    return {RESTORE: True, **change}, left
+
+
+def of_scenario(
+    scenario: Scenario, links: Collection[str]
+) -> dict[str, tuple[dict[str, Any], list[str]]]:
+    """Returns `as_scenario` of each link that a lab and the scenario have. Raises ValueError without
+    any. Pure."""
+    both = [name for name in scenario.links if name in links]
+    if not both:
+        raise UnknownLinkError(
+            f"{scenario.name} has none of the lab's links; it has {', '.join(scenario.links)}, "
+            f"the lab has {', '.join(links)}"
+        )
+    return {name: as_scenario(scenario, name) for name in both}
+
+
+def links_at(address: tuple[str, int]) -> list[str]:
+    """Returns the names of a running lab's links. Raises RuntimeError without one."""
+    try:
+        answer = json.loads(exchanged(address, "GET", LAB)[0])
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _unanswered(address, error) from None
+    match answer:
+        case {"links": dict(links)}:
+            return list(links)
+        case {"error": str()}:
+            raise RuntimeError(sentence(answer))
+    raise _no_lab(address)
 
 
 def _flow(key: str, value: Any) -> str:
@@ -68,7 +118,8 @@ def _flow(key: str, value: Any) -> str:
 
 def change_of(command: Command) -> dict[str, Any]:
     """Returns a command's change as `command_of` reads it. Pure."""
-    return {RESTORE: True} if command.restore else events.LIVE.write(command.event())
+    restored = {RESTORE: True} if command.restore else {}
+    return restored | events.LIVE.write(command.event())
 
 
 OLD = {"rate": "down", "uplink": "up"}
@@ -101,7 +152,7 @@ def of_today(word: str, value: Any) -> tuple[dict[str, Any], str]:
 def lasting(standing: Command | None, command: Command) -> Command | None:
     """Merges a command into those that also hold for later runs. Pure."""
     if command.restore:
-        return None
+        standing, command = None, msgspec.structs.replace(command, restore=False)
     if command.duration_s is not None or command.handover is not None:
         return standing
     before = standing or Command(link=command.link)
@@ -236,10 +287,7 @@ def send(address: tuple[str, int], command: Command, secret: str | None = None) 
         text, mark = exchanged(address, "PATCH", path, asked, header)
         answer = json.loads(text)
     except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
-        raise RuntimeError(
-            f"no live lab answers at {to_text(address)} ({error}): start one with `linklab live`, "
-            "or name its address with --live"
-        ) from None
+        raise _unanswered(address, error) from None
     match answer:
         case {"error": str()}:
             raise RuntimeError(sentence(answer))
@@ -259,6 +307,13 @@ def _body_of(command: Command) -> dict[str, Any]:
     if command.pause is not None:
         return {"paused": command.pause}
     return {"next": command.algorithm or ""} if command.next else change_of(command)
+
+
+def _unanswered(address: tuple[str, int], error: Exception) -> RuntimeError:
+    return RuntimeError(
+        f"no live lab answers at {to_text(address)} ({error}): start one with `linklab live`, "
+        "or name its address with --live"
+    )
 
 
 def _no_lab(address: tuple[str, int]) -> RuntimeError:

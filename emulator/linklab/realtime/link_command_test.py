@@ -21,15 +21,17 @@ from linklab.models import events
 from linklab.realtime.link_command import (
     OLD,
     REASSOCIATION_S,
+    as_line,
     change_of,
     command_of,
     feasible,
     in_words,
     lasting,
+    of_scenario,
     of_today,
     send,
 )
-from linklab.scenario import Scenario
+from linklab.scenario import Scenario, link_words
 
 TOKEN = "known-to-the-labs-account"
 
@@ -94,7 +96,6 @@ def test_words_become_a_command(
         ({"impair_up": "delay: 99 s"}, "impair_up.delay: '99 s' is out of range"),
         ({"for": "3 s"}, "^changes nothing; allowed: any of carrier, down"),
         ({"at": "3 s"}, "^unknown key 'at'"),
-        ({"restore": True, "down": "1 Mbit/s"}, "takes no other change"),
     ],
 )
 def test_words_that_are_none(change: dict[str, Any], said: str) -> None:
@@ -205,6 +206,45 @@ def test_impairments_fit_the_family_of_the_link() -> None:
 
 def test_a_restored_link_has_no_lasting_change() -> None:
     assert lasting(Command(link="wifi", carrier="down"), Command(link="wifi", restore=True)) is None
+
+
+def test_a_link_is_restored_before_it_becomes_another_one() -> None:
+    change = as_line("fast-4g, 1 %")
+    command = command_of("wifi", change)
+    assert command_of("wifi", change_of(command)) == command
+    restored, changed = command.parts()
+    assert restored == Command(link="wifi", restore=True)
+    assert changed == Command(
+        link="wifi",
+        down_rate_bps=9_000_000,
+        up_rate_bps=1_500_000,
+        rtt_s=0.06,
+        loss_ratio=0.01,
+        queue_bytes=150_000,
+    )
+    before = Command(link="wifi", carrier="down", jitter_s=0.2)
+    assert lasting(before, command) == changed
+    assert as_line("wifi, 20mbit, 5ms") == {**as_line("20mbit, 5ms")}
+
+
+@pytest.mark.parametrize("name", link_words.presets())
+def test_every_preset_is_a_change(name: str) -> None:
+    command = command_of("one", as_line(name))
+    (link,) = scenario.of_links({"one": name}).links.values()
+    assert command.restore
+    assert (command.down_rate_bps, command.rtt_s) == (link.down_rate_bps, link.rtt_s)
+
+
+def test_what_a_link_takes_of_another_scenario_and_what_it_cannot() -> None:
+    change, left = of_scenario(scenario.find("train"), ["lte", "wifi"])["lte"]
+    assert change["down"] == "20 Mbit/s" and change["jitter"] == "11.3 ms"
+    assert left == ["pauses"]
+    feasible(scenario.find("train"), command_of("lte", change))
+    change, left = of_scenario(scenario.find("rural-home"), ["starlink"])["starlink"]
+    assert "queue" not in change
+    assert left == ["slots", "queue"]
+    with pytest.raises(ValueError, match="rural-home has none of the lab's links; it has starl"):
+        of_scenario(scenario.find("rural-home"), ["wifi"])
 
 
 def test_a_command_in_words() -> None:

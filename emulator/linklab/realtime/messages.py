@@ -96,7 +96,7 @@ LinkChange = _struct(
         link_command.RESTORE,
         Annotated[
             bool,
-            Meta(description="the link becomes as the scenario says; goes with no other field"),
+            Meta(description="the link becomes as the scenario says, before what other fields say"),
         ],
         False,
     ),

@@ -23,6 +23,19 @@ class RecordFileError(LinklabError, ValueError):
     """The file of a recording cannot be written. The message says why."""
 
 
+def require_new(file: Path) -> None:
+    """Raises RecordFileError if `file` is no new scenario file."""
+    if file.suffix != ".yaml" or not FORM.fullmatch(file.stem):
+        raise RecordFileError(
+            f"{file} is no name of a scenario; allowed: up to 64 of a-z, 0-9 and '-', and "
+            ".yaml, such as my-train.yaml"
+        )
+    if file.exists() or file.is_symlink():
+        raise RecordFileError(f"{file} is there already; allowed: a new file")
+    if not file.parent.is_dir():
+        raise RecordFileError(f"{file.parent} is no directory; allowed: one that is there")
+
+
 class Recorder:
     """Writes `file` for the first changed run, and `NAME-2.yaml`, … for later ones.
 
@@ -30,15 +43,7 @@ class Recorder:
     """
 
     def __init__(self, scenario: Scenario, file: Path) -> None:
-        if file.suffix != ".yaml" or not FORM.fullmatch(file.stem):
-            raise RecordFileError(
-                f"{file} is no name of a scenario; allowed: up to 64 of a-z, 0-9 and '-', and "
-                ".yaml, such as my-train.yaml"
-            )
-        if file.exists() or file.is_symlink():
-            raise RecordFileError(f"{file} is there already; allowed: a new file")
-        if not file.parent.is_dir():
-            raise RecordFileError(f"{file.parent} is no directory; allowed: one that is there")
+        require_new(file)
         self.files: list[Path] = []
         self._scenario = scenario
         self._file = file

@@ -160,7 +160,11 @@ class LiveLab:
         with self._lock:
             before = self._standing.get(command.link)
             standing = before
-            command = feasible(self._scenario, command, before)
+            parts = [
+                feasible(self._scenario, one, None if command.restore else before)
+                for one in command.parts()
+            ]
+            command = parts[-1]
             if command.pause is not None:
                 self._pause(is_wanted=command.pause)
             elif command.next:
@@ -169,13 +173,15 @@ class LiveLab:
                 self._waker.send(b".")
                 command = Command(next=True, algorithm=command.algorithm)
             else:
-                standing = lasting(before, command)
+                for one in parts:
+                    standing = lasting(standing, one)
                 self._stand(command.link, standing)
                 self._is_changed = True
                 self._changed_run = self._running or self._changed_run
             if self._running is not None and command.pause is None:
                 run_dir = self._running[1]
-                sent = run_dir, control.send(run_dir, command)
+                for one in parts:
+                    sent = run_dir, control.send(run_dir, one)
         if sent is None or command.next:
             return in_words(command)
         try:

@@ -168,6 +168,24 @@ def test_what_was_changed_stays_changed(lab: LiveLab, runs: Runs, tmp_path: Path
     assert lab.status()["changed"] == [standing]
 
 
+def test_a_link_is_restored_and_changed_by_one_command(
+    lab: LiveLab, runs: Runs, tmp_path: Path
+) -> None:
+    def change(begun: int) -> None:
+        lab.obey(Command(link="lte", loss_ratio=0.1))
+        said = lab.obey(Command(link="lte", restore=True, down_rate_bps=10**7))
+        assert said.startswith("lte: down 10 Mbit/s")
+        raise Enough
+
+    runs.during = change
+    with pytest.raises(Enough):
+        lab.run(tmp_path)
+    lines = (runs.directories[0] / FILE).read_text().splitlines()
+    changed = {"link": "lte", "down_rate_bps": 10**7}
+    assert [json.loads(one) for one in lines[1:]] == [{"link": "lte", "restore": True}, changed]
+    assert lab.status()["changed"] == [changed]
+
+
 def test_what_the_lab_refuses_does_not_stay(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
     def change(begun: int) -> None:
         if begun == 2:

@@ -1,4 +1,4 @@
-"""Collects what the lab's page shows of a run, from its records. Pure.
+"""Collects what the lab's page shows of a run, from its records.
 
 It keeps the last minutes only, so its memory is bounded, whatever the run and the readers do.
 """
@@ -20,9 +20,9 @@ from linklab.core.records import EventRecord, LinkRecord, QueueRecord, Record
 from linklab.metrics.links import LinkMetrics
 from linklab.metrics.run import RunMetrics
 from linklab.models import events, impairments, registry
-from linklab.realtime import plan
+from linklab.realtime import link_command, plan
 from linklab.realtime.plan import LinkPlan
-from linklab.scenario import LinkSettings, Scenario
+from linklab.scenario import LinkSettings, Scenario, link_words
 from linklab.schema.rows import Row
 
 MOST_SAMPLES: Final = 480
@@ -82,6 +82,10 @@ class PageView:
             "keys": {
                 "": _said(events.CHANGES),
                 **dict.fromkeys(impairments.KEYS.values(), _said(impairments.TABLE.flat)),
+            },
+            "presets": {
+                name: {"title": one.title, "change": link_command.as_line(name)}
+                for name, one in link_words.presets().items()
             },
         }
         self._plan = LinkPlan(scenario, seed)

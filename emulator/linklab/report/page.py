@@ -20,6 +20,7 @@ from linklab.field.prediction import Prediction
 from linklab.report import charts, reproduction_showing
 from linklab.report.charts import Spec
 from linklab.report.reproduction import CheckedStatement
+from linklab.report.skill import Skill
 from linklab.runs import queue_figures, traffic_figures
 from linklab.runs.figures import Column, RunFigure, figures_in
 from linklab.runs.job import SCENARIO_FILE
@@ -218,7 +219,7 @@ class Chart:
 def context(
     groups: Sequence[Group],
     over: Mapping[tuple[str, str], OverTime],
-    verdicts: Mapping[str, Sequence[CheckedStatement]],
+    verdicts: Mapping[str, tuple[Sequence[CheckedStatement], Skill | None]],
     warnings: Sequence[str],
     command: Sequence[str],
     history: History | None = None,
@@ -236,7 +237,7 @@ def context(
         "answers": [found for group in whole if (found := answer(group)) is not None],
         "heat": _heat(whole, clients),
         "groups": [_section(index, group, over) for index, group in enumerate(groups)],
-        "publications": [_published(name, found) for name, found in verdicts.items()],
+        "publications": [_published(name, *found) for name, found in verdicts.items()],
         "command": shlex.join(command),
         "history": history,
         "predictions": [
@@ -586,7 +587,9 @@ def _versions(groups: Sequence[Group]) -> list[tuple[str, str]]:
     return [(name, ", ".join(versions)) for name, versions in found.items()]
 
 
-def _published(name: str, checked: Sequence[CheckedStatement]) -> dict[str, Any]:
+def _published(
+    name: str, checked: Sequence[CheckedStatement], skill: Skill | None
+) -> dict[str, Any]:
     rows = [
         {
             "title": one.statement.title,
@@ -606,5 +609,5 @@ def _published(name: str, checked: Sequence[CheckedStatement]) -> dict[str, Any]
     return {
         "name": name,
         "rows": rows,
-        "summary": "\n".join(reproduction_showing.summary(checked)),
+        "summary": "\n".join(reproduction_showing.summary(checked, skill)),
     }

@@ -7,6 +7,7 @@ The file (keys marked * are needed, the others show their defaults):
     source*: thesis                    # its key in REFERENCES.md
     runs: 10                           # how many its figures are of
     campaign: sweep                    # of profiles/campaigns: its scenarios may be named, too
+    same: 10 %                         # the dead band of signs: 0.9 to 1.1 are neither less nor more
     not_there: {gb-p: GreenBag …}      # clients and other needs that linklab lacks, in words
     one_algorithm: {emptcp: [emptcp-http, emptcp-kernel-2016]}   # clients that run the same one
     constants:                         # what was fitted to figures of the file
@@ -14,12 +15,15 @@ The file (keys marked * are needed, the others show their defaults):
         fitted_to*:                    # metrics and cells as below; link: of this link only; a
                                        # workload's name follows its scenario's: hs-s6+video
           - {metrics: [download], cells: {hs-s6: [alg1]}}
+        range: 0.5 to 2 MB             # instead or in addition, of a constant that was chosen after
+        moves: []                      # looking: where it may lie, and figures that it can move
     statements*:
       - metric*: download              # of MEASURES
         link: wifi                     # for a measure of one link
         source*: table 5.12            # where in the publication
         kind: does not follow          # from the publication's own figures, which needs
         why: …                         # why runs come out otherwise than stated
+        computed: yes                  # by linklab, and not published
         needs: [music]                 # of not_there
         workload: video                # over the scenarios' links, in place of their own; or
                                        # several, a statement for each
@@ -37,11 +41,15 @@ The file (keys marked * are needed, the others show their defaults):
         to_sum: [curl-wifi, curl-lte]  # their sum: more than the sum of its parts
         ratio: 51 %                    # of / to: a value, '60 % to 99 %', or 'below 99 %'
         difference: 44 s to 70 s       # of - to
-        is: less                       # or more, or same (within)
+        is: less                       # or more, or same (within; unset: as `same` above)
 
         with: cpu-median               # Pearson's correlation of two measures over
         cells: {hs-s7: [alg1, alg3]}   # these
         correlation: -0.91
+
+        better_in: 13                  # of these cases, one for each scenario, `within` so many:
+        cases:                         # one of `of` is better than the best of `to`
+          - {each: [ts, tm], of: [alg3], to: [naive], metric: energy, workload: [video]}
 
 Which statements are calibration, and which cannot discriminate, is computed (`statement_kinds.py`).
 Any mistake in the file raises one ScenarioError with file, line and what is allowed.
@@ -55,10 +63,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from linklab.core import units
 from linklab.core.paths import PROFILES
 from linklab.energy import library
 from linklab.energy.fitted_to import FIGURES
-from linklab.report import spread, statement_kinds
+from linklab.report import by_construction, spread, statement_kinds
 from linklab.report.statement import RunGroup, Statement
 from linklab.report.statement_kinds import KnownFit
 from linklab.report.statement_reader import STATEMENT, StatementReader
@@ -94,9 +103,7 @@ class Publication:
 
     def scenario(self, name: str) -> Scenario:
         """Returns the scenario of a cell. Raises ScenarioError."""
-        base, joined, workload = name.partition(JOINED)
-        found = self.swept.get(base) or find_scenario(base)
-        return with_workload(found, workload, name) if joined else found
+        return _scenario(name, self.swept)
 
     @property
     def checkable(self) -> tuple[Statement, ...]:
@@ -117,6 +124,8 @@ class Publication:
         return list(dict.fromkeys(cell for cell in cells if cell.first_s))
 
 
+_SAME: Final = within(units.parse_ratio, 0.0, 0.5, "0 to 50 %")
+
 _ROOT = Keys(
     ("name", "title", "source", "statements"),
     (
@@ -124,11 +133,12 @@ _ROOT = Keys(
         "campaign",
         "not_there",
         "one_algorithm",
+        "same",
         "constants",
     ),
 )
 _ANY = Keys((), named=str)
-_CONSTANT = Keys(("what", "fitted_to"))
+_CONSTANT = Keys(("what",), ("fitted_to", "range", "moves"))
 
 
 def names(directory: Path = DIRECTORY) -> list[str]:
@@ -208,7 +218,7 @@ def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
         words = root.sub("not_there", _ANY)
         lacking = {one: words.get(one, WORDS.parse) for one in words.values}
     swept = _swept(root.get("campaign", TEXT.parse)) if root.has("campaign") else {}
-    reader = StatementReader(lacking, swept)
+    reader = StatementReader(lacking, swept, root.get_or("same", _SAME, None))
     statements = tuple(
         statement
         for item in root.items("statements", STATEMENT)
@@ -227,6 +237,7 @@ def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
         limited = spread.limited(statements, runs)
     except spread.NoSpread as error:
         root.fail("statements", str(error))
+    known = [*fits, *constants]
     return Publication(
         name=name,
         title=root.get("title", WORDS.parse),
@@ -234,9 +245,19 @@ def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
         runs=runs,
         not_there=lacking,
         swept=swept,
-        statements=statement_kinds.classified(limited, [*fits, *constants], _one_algorithm(root)),
+        statements=by_construction.marked(
+            statement_kinds.classified(limited, known, _one_algorithm(root)),
+            known,
+            lambda name: _scenario(name, swept),
+        ),
         constants=tuple(constants),
     )
+
+
+def _scenario(name: str, swept: dict[str, Scenario]) -> Scenario:
+    base, joined, workload = name.partition(JOINED)
+    found = swept.get(base) or find_scenario(base)
+    return with_workload(found, workload, name) if joined else found
 
 
 def _swept(campaign: str) -> dict[str, Scenario]:
@@ -247,10 +268,23 @@ def _swept(campaign: str) -> dict[str, Scenario]:
 
 def _constant(item: Mapping, reader: StatementReader) -> KnownFit:
     """Reads a constant that was fitted. Raises ScenarioError."""
-    figures = tuple(map(reader.figures, item.items("fitted_to", FIGURES.keys)))
-    if not figures:
-        item.fail("fitted_to", "there is none")
-    return KnownFit(item.get("what", WORDS.parse), figures)
+    read = {
+        key: tuple(map(reader.figures, item.items(key, FIGURES.keys))) if item.has(key) else ()
+        for key in ("fitted_to", "moves")
+    }
+    for key, figures in read.items():
+        if item.has(key) and not figures:
+            item.fail(key, "there is none")
+    if item.has("range") != item.has("moves"):
+        item.fail(None, "'range' and 'moves' go together")
+    if not any(read.values()):
+        item.fail(None, "needs 'fitted_to', or 'range' and 'moves'")
+    return KnownFit(
+        item.get("what", WORDS.parse),
+        read["fitted_to"],
+        item.get_or("range", WORDS.parse, ""),
+        read["moves"],
+    )
 
 
 def _one_algorithm(root: Mapping) -> list[list[str]]:

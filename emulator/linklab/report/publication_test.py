@@ -305,3 +305,56 @@ def test_the_thesis_campaign_is_every_published_figure_ten_times() -> None:
     stated = publication.values(publication.find("thesis").statements, "download")
     assert cells == {(cell.scenario, cell.client) for cell in stated}
     assert "thesis" not in scenario.names_in(), "a campaign is no scenario"
+
+
+def with_band(*statements: str) -> Publication:
+    lines = "".join(f"  - {{source: s, {one}}}\n" for one in statements)
+    return publication.parse(
+        f"name: x\ntitle: t\nsource: s\nsame: 10 %\nstatements:\n{lines}", "x.yaml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "word"),
+    [(0.89, "less"), (0.91, "same"), (1.006, "same"), (1.09, "same"), (1.11, "more")],
+)
+def test_a_dead_band_lets_one_sign_hold_for_each_ratio(ratio: float, word: str) -> None:
+    signs = with_band(*(f"metric: download, {PAIR}, is: {one}" for one in ("less", "same", "more")))
+    held = [one.expected.text for one in signs.statements if one.expected.accepts(ratio, ratio)]
+    assert held == ["the same" if word == "same" else word]
+
+
+def test_a_tolerance_of_its_own_goes_before_the_dead_band() -> None:
+    (made,) = with_band(f"metric: download, {PAIR}, is: same, within: 2 %").statements
+    assert (made.expected.low, made.expected.high) == pytest.approx((0.98, 1.02))
+
+
+CASES = "{each: [ts, tm], of: [alg3, alg2], to: [naive]}"
+
+
+def test_a_count_is_of_the_cases_with_a_better_client() -> None:
+    (made,) = with_band(
+        f"metric: goodput, better_in: 3, within: 1, cases: [{CASES}, {{each: [ao], of: alg3, "
+        "to: [single-wifi, single-lte], metric: download}]"
+    ).statements
+    assert (made.form, len(made.cases), made.kind) == ("count", 3, "outcome")
+    assert (made.expected.low, made.expected.high, made.expected.text) == (2, 4, "3")
+    assert [one.expected.text for case in made.cases for one in case] == ["more"] * 4 + ["less"]
+    assert made.metrics == ("goodput", "download")
+    assert {cell.scenario for cell in made.cells} == {"ts", "tm", "ao"}
+    assert made.where == "3 cases"
+    assert made.title == "number of cases with better goodput, download"
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (f"better_in: 3, within: 0, cases: [{CASES}]", "better_in: '3' is out of range"),
+        (f"better_in: 1, cases: [{CASES}]", "'within' is missing"),
+        ("better_in: 0, within: 0, cases: []", "cases: there is none"),
+        (f"better_in: 1, within: 0, cases: [{CASES}], is: less", "needs either"),
+    ],
+)
+def test_a_bad_count_is_refused(said: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(message)):
+        with_band(f"metric: goodput, {said}")

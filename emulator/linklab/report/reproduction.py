@@ -17,6 +17,7 @@ from linklab.core import statistics
 from linklab.core.statistics import Interval, Numbers
 from linklab.report.measures import MEASURES
 from linklab.report.publication import Publication
+from linklab.report.skill import Skill, draws, judge
 from linklab.report.statement import RunGroup, Statement
 from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.one_window import in_one_window
@@ -100,6 +101,25 @@ def check(publication: Publication, runs: Runs) -> list[CheckedStatement]:
     return [_check(one, runs) for one in publication.statements]
 
 
+def skill(checked: Iterable[CheckedStatement], runs: Runs, by_arithmetic: Runs) -> Skill | None:
+    """Judges the checked outcomes beside rules that measure nothing. None if there are none."""
+    outcomes = [
+        one
+        for one in checked
+        if one.statement.kind == "outcome" and one.verdict in ("holds", "fails")
+    ]
+    if not outcomes:
+        return None
+    said = [one.statement for one in outcomes]
+    drawn = draws(max(len(found) for found in runs.values()))
+    return judge(
+        said,
+        np.array([one.verdict == "holds" for one in outcomes]),
+        np.stack([_table(one, runs).holds_in(drawn) for one in said], axis=1),
+        np.array([_table(one, by_arithmetic).holds for one in said]),
+    )
+
+
 def count(checked: Iterable[CheckedStatement]) -> Count:
     """Counts the statements that could be checked."""
     known = [one for one in checked if one.verdict in ("holds", "fails")]
@@ -145,15 +165,58 @@ def missing(checked: Iterable[CheckedStatement]) -> dict[str, int]:
 def _check(statement: Statement, runs: Runs) -> CheckedStatement:
     if statement.missing:
         return CheckedStatement(statement, "not there yet")
-    table = _Table(statement, runs)
+    table = _table(statement, runs)
     if not table.is_complete:
         return CheckedStatement(statement, "not applicable" if statement.real_clock else "no runs")
     measured = table.value()
     if not math.isfinite(measured):
         return CheckedStatement(statement, "no runs", runs=table.runs)
-    expected = statement.expected
-    verdict: Verdict = "holds" if expected.low <= measured <= expected.high else "fails"
+    verdict: Verdict = "holds" if table.holds else "fails"
     return CheckedStatement(statement, verdict, measured, table.interval(), table.runs)
+
+
+def _table(statement: Statement, runs: Runs) -> _Table | _Cases:
+    return _Cases(statement, runs) if statement.cases else _Table(statement, runs)
+
+
+class _Cases:
+    """Holds the tables of a count: of each case those of its signs."""
+
+    def __init__(self, statement: Statement, runs: Runs) -> None:
+        self._expected = statement.expected
+        self._cases = [[_Table(one, runs) for one in case] for case in statement.cases]
+
+    @property
+    def is_complete(self) -> bool:
+        return all(one.is_complete for case in self._cases for one in case)
+
+    @property
+    def runs(self) -> int:
+        return min(one.runs for case in self._cases for one in case)
+
+    @property
+    def holds(self) -> bool:
+        return self.is_complete and self._expected.accepts(*[self.value()] * 2)
+
+    def value(self) -> float:
+        """Returns the number of cases."""
+        return float(sum(any(one.holds for one in case) for case in self._cases))
+
+    def interval(self) -> Interval | None:
+        """Returns the number's confidence interval, None if a cell has too few runs."""
+        if self.runs < statistics.LEAST_VALUES:
+            return None
+        ends = [50 * (1 - LEVEL), 50 * (1 + LEVEL)]
+        low, high = np.percentile(self._counted(draws(self.runs)), ends)
+        return Interval(float(low), float(high))
+
+    def holds_in(self, draws: Numbers) -> Any:
+        """Tells as that of `_Table`."""
+        counted = self._counted(draws)
+        return (self._expected.low <= counted) & (counted <= self._expected.high)
+
+    def _counted(self, draws: Numbers) -> Any:
+        return sum(np.any([one.holds_in(draws) for one in case], axis=0) for case in self._cases)
 
 
 class _Table:
@@ -205,6 +268,12 @@ class _Table:
         with np.errstate(all="ignore"):
             return float(self._of(*everybody, axis=-1))
 
+    @property
+    def holds(self) -> bool:
+        """Whether every cell has a run, and the statement holds."""
+        expected = self._statement.expected
+        return self.is_complete and expected.low <= self.value() <= expected.high
+
     def interval(self) -> Interval | None:
         """Returns the value's confidence interval, None if a cell has too few runs."""
         if self.runs < statistics.LEAST_VALUES:
@@ -213,6 +282,17 @@ class _Table:
         with np.errstate(all="ignore"):
             found = statistics.bootstrap(self._of, samples, level=LEVEL)
         return found if math.isfinite(found.low) and math.isfinite(found.high) else None
+
+    def holds_in(self, draws: Numbers) -> Any:
+        """Tells for each draw of runs (`skill.draws`) whether the statement holds."""
+        drawn = [
+            (draws[:, : len(seeds)] * len(seeds)).astype(int)
+            for seeds in (self._seeds[group[0]] for group in self._groups)
+        ]
+        with np.errstate(all="ignore"):
+            values = self._of(*drawn, axis=-1)
+        expected = self._statement.expected
+        return np.broadcast_to((expected.low <= values) & (values <= expected.high), (len(draws),))
 
     @property
     def _groups(self) -> list[list[RunGroup]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from linklab.core.statistics import LEAST_VALUES
 from linklab.report import reproduction
 from linklab.report.publication import Publication
 from linklab.report.reproduction import CheckedStatement
+from linklab.report.skill import Skill
 from linklab.report.statement import KINDS, RunGroup
 from linklab.scenario.workload_file import JOINED
 
@@ -25,7 +27,7 @@ _NAME = 30
 _STYLES = {"holds": "green", "fails": "red"}
 
 
-def show(checked: Sequence[CheckedStatement], console: Console) -> None:
+def show(checked: Sequence[CheckedStatement], skill: Skill | None, console: Console) -> None:
     """Prints the checked statements in tables, then a summary, then what could not be checked and
     why."""
     width = min(console.width, _WIDTH)
@@ -38,7 +40,7 @@ def show(checked: Sequence[CheckedStatement], console: Console) -> None:
         for reason in reasons(rows):
             console.print(Text(reason, style="dim"), width=width)
         console.print()
-    for line in summary(checked):
+    for line in summary(checked, skill):
         tell(line, console)
 
 
@@ -67,11 +69,17 @@ def reasons(rows: Sequence[CheckedStatement]) -> list[str]:
         if one.verdict == "fails" or one.statement.kind == "does not follow"
     ]
     fitted = [(one, ", ".join(one.statement.fitted_by)) for one in rows]
+    built = [(one, one.statement.constructed) for one in rows]
     others = [(one, ", ".join(one.statement.also_accepts)) for one in rows]
     kind = rows[0].statement.kind
     return [
         *_each_once("why", failing, rows),
-        *(_each_once("fitted to these", fitted, rows) if kind == "calibration" else ()),
+        *(
+            _each_once("fitted to these, or can move them", fitted, rows)
+            if kind == "calibration"
+            else ()
+        ),
+        *(_each_once("by construction", built, rows) if kind == "by construction" else ()),
         *(_each_once("also accepted", others, rows) if kind == "cannot discriminate" else ()),
     ]
 
@@ -141,7 +149,7 @@ def verdict(one: CheckedStatement) -> str:
     return one.verdict + doubt
 
 
-def summary(checked: Sequence[CheckedStatement]) -> Iterator[str]:
+def summary(checked: Sequence[CheckedStatement], skill: Skill | None) -> Iterator[str]:
     """Yields the lines of the summary."""
     for kind in KINDS:
         of_kind = [one for one in checked if one.statement.kind == kind]
@@ -156,6 +164,8 @@ def summary(checked: Sequence[CheckedStatement]) -> Iterator[str]:
                 said += f"; {counted.explained} of the {counted.fails} misses are explained"
             yield said
             yield from _by_metric(of_kind)
+        if kind == "outcome" and skill is not None:
+            yield from _beside_nothing(skill)
     idle = sum(one.verdict == "no runs" for one in checked)
     if idle:
         yield f"without runs or figures: {idle}"
@@ -175,6 +185,29 @@ def summary(checked: Sequence[CheckedStatement]) -> Iterator[str]:
             f"a question mark: fewer than {LEAST_VALUES} runs, or the interval reaches over the "
             "limit; other seeds may say otherwise"
         )
+
+
+def _beside_nothing(skill: Skill) -> Iterator[str]:
+    """Yields what rules that measure nothing hit of the outcomes, and what remains for the lab."""
+    yield "  beside rules that measure nothing:"
+    yield f"    the lab {skill.lab} of {skill.of}"
+    forms = (f"{one.form} {one.answer} ({one.hits} of {one.of})" for one in skill.constants)
+    yield f"    the best constants {skill.constant}: {'; '.join(forms)}"
+    yield f"    arithmetic on the links' rates {skill.arithmetic}"
+    low, high = skill.interval.low, skill.interval.high
+    yield (
+        f"  skill, the lab beyond the better rule: {skill.skill:+} of {skill.of} "
+        f"({low:+.0f} to {high:+.0f})"
+    )
+    if low > 0:
+        said = "this is the evidence for the lab"
+    elif high < 0:
+        said = "no evidence for the lab: the better rule needs no lab, and hits more"
+    else:
+        said = "no evidence for the lab: as many could hold by chance"
+    yield (
+        f"  {said}. {skill.only_lab} hold in the lab alone, {skill.only_rule} by the better rule alone"
+    )
 
 
 def _by_metric(checked: Sequence[CheckedStatement]) -> Iterator[str]:
@@ -212,15 +245,19 @@ def _grouped(checked: Sequence[CheckedStatement]) -> dict[str, list[CheckedState
     return found
 
 
-def to_json(publication: Publication, checked: Sequence[CheckedStatement]) -> dict[str, Any]:
+def to_json(
+    publication: Publication, checked: Sequence[CheckedStatement], skill: Skill | None
+) -> dict[str, Any]:
     """Returns the verdicts as plain data, for json.dump. Keys are stable. Values are in base units:
     s, bit/s, bytes, J, W, ratios.
 
     counts{kind}: holds, fails, clear, explained (of those that fail), metrics{metric}: holds, fails,
       and of them values: holds, fails, median_error, median_error_ratio, rms_error, rms_error_ratio
+    skill (null without outcomes): of, lab, constant, arithmetic (hits of the outcomes), skill (the lab's beyond
+      the better rule), interval [low, high], only_lab, only_rule, constants[]: form, answer, hits, of
     not_there_yet{reason}: statements that need it
     statements[]: line, metric, link, form, with, of[], to[] (scenario/client), sums (of to[]), source, kind,
-      fitted_by[], also_accepts[], why, published, low, high (limits, null where there is none), missing[], verdict, clear,
+      fitted_by[], constructed, also_accepts[], why, published, low, high (limits, null where there is none), missing[], verdict, clear,
       measured, interval [low, high] (null where there are too few runs), runs, error_ratio
     """
     return {
@@ -228,8 +265,17 @@ def to_json(publication: Publication, checked: Sequence[CheckedStatement]) -> di
         "counts": {
             kind: _counts([one for one in checked if one.statement.kind == kind]) for kind in KINDS
         },
+        "skill": None if skill is None else _skill(skill),
         "not_there_yet": reproduction.missing(checked),
         "statements": [_statement(one) for one in checked],
+    }
+
+
+def _skill(skill: Skill) -> dict[str, Any]:
+    return {
+        **asdict(skill),
+        "skill": skill.skill,
+        "interval": [skill.interval.low, skill.interval.high],
     }
 
 
@@ -275,6 +321,7 @@ def _statement(one: CheckedStatement) -> dict[str, Any]:
         "source": said.source,
         "kind": said.kind,
         "fitted_by": list(said.fitted_by),
+        "constructed": said.constructed or None,
         "also_accepts": list(said.also_accepts),
         "why": said.why or None,
         "published": said.expected.text,

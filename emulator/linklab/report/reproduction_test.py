@@ -131,7 +131,7 @@ def test_a_sum_is_of_all_its_parts() -> None:
     assert [one.verdict for one in found] == ["holds", "holds", "holds", "fails"]
     measured = [one.measured for one in found]
     assert measured == pytest.approx([100 / 70, 30e6, 10 / 70, 50 / 120])
-    assert reproduction_showing.to_json(stated, found)["statements"][0]["sums"]
+    assert reproduction_showing.to_json(stated, found, None)["statements"][0]["sums"]
 
 
 def costing(run: LoadedRun, radios_j: float, window_s: float) -> LoadedRun:
@@ -189,6 +189,27 @@ def test_a_difference_is_of_the_best_of_the_others() -> None:
     assert (found.verdict, found.measured, found.error) == ("holds", 51 - 11, -1)
 
 
+def test_a_count_is_of_cases_in_which_one_of_the_clients_is_better() -> None:
+    """alg3 takes 11 s, naive 51 s and LTE alone 21 s. In the one case one of two clients is better,
+    in the other neither."""
+    cases = (
+        "{each: [ts], of: [naive, alg3], to: [single-lte]}, {each: [ts], of: [naive], to: [alg3]}"
+    )
+    (found,) = checked(
+        paper(f"metric: download, better_in: 2, within: 0, cases: [{cases}]"), runs()
+    )
+    assert (found.verdict, found.measured, found.runs) == ("fails", 1.0, 5)
+    assert found.interval is not None and found.clear
+    assert (found.interval.low, found.interval.high) == (1.0, 1.0)
+    assert reproduction_showing.measured_text(found) == "1"
+    assert (
+        checked(paper(f"metric: download, better_in: 1, within: 0, cases: [{cases}]"), [])[
+            0
+        ].verdict
+        == "no runs"
+    )
+
+
 def test_of_a_range_there_is_no_error() -> None:
     stated = paper("metric: efficiency, values: {ts: {alg3: 80 % to 90 %}}")
     (found,) = checked(stated, runs())
@@ -212,7 +233,7 @@ def test_processor_load_is_of_the_real_clock_alone() -> None:
     virtual = [run("alg3", 1, 10.0), run("naive", 1, 40.0)]
     found = reproduction.check(stated, reproduction.by_cell(virtual))
     assert [(one.verdict, one.measured) for one in found] == [("not applicable", None)] * 2
-    said = list(reproduction_showing.summary(found))
+    said = list(reproduction_showing.summary(found, None))
     assert [line for line in said if line.startswith("not applicable in virtual time: 2, ")]
     real = [
         replace(
@@ -308,9 +329,29 @@ def test_counts_errors_and_what_is_missing(found: list[CheckedStatement]) -> Non
 
 def shown(found: list[CheckedStatement]) -> str:
     console = Console(file=io.StringIO(), width=80)
-    reproduction_showing.show(found, console)
+    reproduction_showing.show(found, None, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def test_the_lab_is_shown_beside_rules_that_measure_nothing(
+    stated: Publication, found: list[CheckedStatement]
+) -> None:
+    """Of 5 outcomes with runs and of one line each, the lab has 4. Without runs by arithmetic that
+    rule hits none."""
+    skill = reproduction.skill(found, reproduction.by_cell(runs()), {})
+    assert skill is not None
+    outcomes = [one for one in found if one.statement.kind == "outcome"]
+    assert (skill.of, skill.lab) == (7, sum(one.verdict == "holds" for one in outcomes))
+    assert skill.arithmetic == 0
+    text = "\n".join(reproduction_showing.summary(found, skill))
+    assert f"the lab {skill.lab} of 7" in text
+    assert "signs always better (1 of 1)" in text
+    assert "evidence for the lab" in text
+    told = reproduction_showing.to_json(stated, found, skill)["skill"]
+    assert (told["lab"], told["skill"]) == (skill.lab, skill.skill)
+    assert told["interval"] == [skill.interval.low, skill.interval.high]
+    assert reproduction.skill([], {}, {}) is None
 
 
 def test_a_table_of_80_columns(found: list[CheckedStatement]) -> None:
@@ -363,7 +404,7 @@ def test_a_miss_is_explained_once_below_its_table() -> None:
     )
     (sums,) = (line for line in lines if line.startswith("does not follow: "))
     assert "misses" not in sums
-    told = reproduction_showing.to_json(publication.parse(EXPLAINED, "x.yaml"), found)
+    told = reproduction_showing.to_json(publication.parse(EXPLAINED, "x.yaml"), found, None)
     assert told["counts"]["outcome"]["explained"] == 3
     assert told["statements"][3]["why"] == "one"
 
@@ -388,7 +429,7 @@ def test_the_four_kinds_are_counted_apart_and_never_together() -> None:
     stated = publication.parse(KINDS, "x.yaml")
     made = [*runs(), *(run("alg1", seed, 50.0) for seed in range(1, 6))]
     found = checked(stated, made)
-    summary = reproduction_showing.summary(found)
+    summary = reproduction_showing.summary(found, None)
     assert [line for line in summary if "hold;" in line] == [
         "calibration: 1 of 1 hold; 1 verdicts are clear",
         "outcome: 1 of 1 hold; 1 verdicts are clear",
@@ -404,7 +445,7 @@ def test_the_four_kinds_are_counted_apart_and_never_together() -> None:
     ], "statements of a kind stand together"
     assert "fitted to these: LTE's rate" in lines
     assert "also accepted (ts alg3): naive" in lines
-    told = reproduction_showing.to_json(stated, found)
+    told = reproduction_showing.to_json(stated, found, None)
     assert list(told["counts"]) == list(statement.KINDS)
     assert [one["kind"] for one in told["statements"]] == [
         "cannot discriminate",
@@ -436,8 +477,10 @@ def test_one_miss_and_no_doubt() -> None:
 
 
 def test_json_is_whole_and_stable(stated: Publication, found: list[CheckedStatement]) -> None:
-    written = json.loads(json.dumps(reproduction_showing.to_json(stated, found), allow_nan=False))
-    assert list(written) == ["publication", "counts", "not_there_yet", "statements"]
+    written = json.loads(
+        json.dumps(reproduction_showing.to_json(stated, found, None), allow_nan=False)
+    )
+    assert list(written) == ["publication", "counts", "skill", "not_there_yet", "statements"]
     assert len(written["statements"]) == len(found)
     alg3 = written["statements"][1]
     assert " ".join(alg3) == (
@@ -468,5 +511,5 @@ def test_the_table_names_a_sum_in_whole_lines(capsys: pytest.CaptureFixture[str]
         "metric: goodput, each: [ts], of: alg3, to: [naive], is: more",
     )
     written = io.StringIO()
-    reproduction_showing.show(checked(stated, runs()), Console(file=written, width=120))
+    reproduction_showing.show(checked(stated, runs()), None, Console(file=written, width=120))
     assert "ts: alg3 to the sum of naive" in written.getvalue()

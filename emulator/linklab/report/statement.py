@@ -8,16 +8,21 @@ from typing import Final, Literal
 from linklab.core import units
 from linklab.report.measures import MEASURES, Measure
 
-Kind = Literal["calibration", "outcome", "cannot discriminate", "does not follow"]
+Kind = Literal[
+    "calibration", "by construction", "outcome", "cannot discriminate", "does not follow"
+]
 
 KINDS: Final[tuple[Kind, ...]] = (
     "calibration",
+    "by construction",
     "outcome",
     "cannot discriminate",
     "does not follow",
 )
 
-Form = Literal["value", "ratio", "difference", "correlation"]
+SIGNS: Final = ("less", "more", "the same")
+
+Form = Literal["value", "ratio", "difference", "correlation", "count"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,11 +60,14 @@ class Statement:
 
     `of` and `to` are cells (RunGroup). A *value* has one `of`. A *ratio* or *difference* has one
     `of` per scenario, and in `to` the cells of the same scenario. The best of them counts, or their
-    sum if `sums`. A *correlation* relates `metric` and `other` over all of `of`. `why` explains a
+    sum if `sums`. A *correlation* relates `metric` and `other` over all of `of`. A *count* is of the
+    `cases` in which one of a case's signs holds. `why` explains a
     known disagreement, or is "". `missing` lists what linklab lacks to check the statement.
 
     `follows` is False if the statement cannot follow from the publication's own figures.
-    `fitted_by` names the models and constants that were fitted to its figures. `also_accepts` names
+    `fitted_by` names the models and constants that were fitted to its figures, or that can change its
+    verdict. `computed` tells whether linklab computed what is stated. `constructed` says why it holds
+    whatever the lab emulates, or is "". `also_accepts` names
     other algorithms whose published figures agree with it, too. `standard_errors` limits its
     tolerance (`spread.py`), 0 is no limit.
     """
@@ -78,8 +86,11 @@ class Statement:
     why: str = ""
     missing: tuple[str, ...] = ()
     fitted_by: tuple[str, ...] = ()
+    computed: bool = False
+    constructed: str = ""
     also_accepts: tuple[str, ...] = ()
     standard_errors: float = 0.0
+    cases: tuple[tuple[Statement, ...], ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -88,11 +99,20 @@ class Statement:
             return "does not follow"
         if self.fitted_by:
             return "calibration"
+        if self.constructed:
+            return "by construction"
         return "cannot discriminate" if self.also_accepts else "outcome"
+
+    @property
+    def is_sign(self) -> bool:
+        """Whether it only says less, more, or the same."""
+        return self.form == "ratio" and self.expected.text in SIGNS
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """The measures that the statement is about."""
+        if self.cases:
+            return tuple(dict.fromkeys(one.metric for case in self.cases for one in case))
         return (self.metric, self.other) if self.other else (self.metric,)
 
     @property
@@ -117,6 +137,8 @@ class Statement:
     @property
     def where(self) -> str:
         """The statement's scenarios, joined by commas."""
+        if self.cases:
+            return f"{len(self.cases)} cases"
         return ", ".join(dict.fromkeys(one.scenario for one in self.of))
 
     @property
@@ -132,6 +154,9 @@ class Statement:
     @property
     def title(self) -> str:
         """The measure in words, with its link and time."""
+        if self.cases:
+            words = ", ".join(MEASURES[one].words for one in self.metrics)
+            return f"number of cases with better {words}"
         words = self.measure.words
         if self.link:
             words = f"{words} of {self.link}"
@@ -147,4 +172,6 @@ class Statement:
             return f"{value * 100:.1f} %"
         if self.form == "correlation":
             return f"{value:.2f}"
+        if self.form == "count":
+            return f"{value:.0f}"
         return self.measure.say(value)

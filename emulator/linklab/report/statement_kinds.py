@@ -1,24 +1,33 @@
 """Finds which statements of a publication are no evidence, from published figures alone. Pure.
 
-A statement whose figures were all fitted is *calibration*. A statement whose tolerance also accepts
-another algorithm's published figure *cannot discriminate*.
+A statement whose figures were all fitted is *calibration*. So is one that a constant can move which was
+chosen after looking. A statement that holds whatever the lab emulates is *by construction*
+(`by_construction.py`). A statement whose tolerance also accepts another algorithm's published figure
+*cannot discriminate*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from linklab.energy.fitted_to import FittedTo
 from linklab.report.statement import Statement
 
+EQUAL_PARTS: Final = ("naive", "gb-half")
+"""The clients that give each link the same share of the bytes. Others keep all links busy."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownFit:
-    """Holds what was fitted, in words, and to which figures."""
+    """Holds what was fitted, in words, and to which figures. `moves` are the figures that it can move
+    within `range`, if it was chosen after looking."""
 
     what: str
     fitted_to: tuple[FittedTo, ...]
+    range: str = ""
+    moves: tuple[FittedTo, ...] = ()
 
     def covers(self, metric: str, link: str, scenario: str, client: str) -> bool:
         """Tells whether it was fitted to a figure."""
@@ -45,7 +54,11 @@ def classified(
 
 
 def fitted_by(statement: Statement, fits: Iterable[KnownFit]) -> tuple[str, ...]:
-    """Names what was fitted to the figures of a statement. Empty unless all of them were fitted."""
+    """Names what was fitted to the figures of a statement. Empty unless all of them were fitted, or a
+    constant can move its verdict."""
+    fits = list(fits)
+    if movers := tuple(one.what for one in fits if _moves(one, statement)):
+        return movers
     found: dict[str, None] = {}
     for metric in statement.metrics:
         for cell in statement.cells:
@@ -60,6 +73,17 @@ def fitted_by(statement: Statement, fits: Iterable[KnownFit]) -> tuple[str, ...]
     return tuple(found)
 
 
+def _moves(fit: KnownFit, statement: Statement) -> bool:
+    """Tells whether a constant moves a client that a statement is about, or the only one beside."""
+    beside = statement.to if len({one.client for one in statement.to}) == 1 else ()
+    return any(
+        one.covers(metric, statement.link, cell.scenario, cell.client)
+        for one in fit.moves
+        for metric in statement.metrics
+        for cell in (*statement.of, *beside)
+    )
+
+
 def unstated(fit: KnownFit, statements: Iterable[Statement]) -> list[str]:
     """Lists the measures and cells of a fit that no statement is about, in words."""
     stated = {
@@ -69,7 +93,7 @@ def unstated(fit: KnownFit, statements: Iterable[Statement]) -> list[str]:
         for cell in one.cells
     }
     found: dict[str, None] = {}
-    for figures in fit.fitted_to:
+    for figures in (*fit.fitted_to, *fit.moves):
         met = [one for one in stated if figures.covers(*one)]
         measures = {metric for metric, *_ in met}
         cells = {(scenario, client) for _, _, scenario, client in met}

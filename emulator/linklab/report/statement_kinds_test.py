@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from linklab.core.paths import REPOSITORY
 from linklab.energy import calibration, library
@@ -132,6 +134,17 @@ def test_a_sum_is_nobody_s_figure(key: str, kind: str) -> None:
         "ratio: 100 %, within: 5 %"
     )
     assert made.kind == kind
+
+
+@given(st.integers(-100, 100), st.integers(1, 200))
+def test_a_correlation_stands_in_no_row(expected: int, within: int) -> None:
+    """It may accept that of other algorithms. These are no other answer to the same question."""
+    stated = (
+        f"metric: download, with: energy-main, source: b, correlation: {expected / 100}, "
+        f"within: {within / 100}, cells: {{ts: [WHO, alg3, single-lte]}}"
+    )
+    found = read(stated.replace("WHO", "alg1"), stated.replace("WHO", "alg2"))
+    assert [(one.form, one.also_accepts) for one in found] == [("correlation", ())] * 2
 
 
 def test_of_another_table_and_of_the_same_algorithm_figures_may_agree() -> None:

@@ -17,25 +17,42 @@ from linklab.report.statement import Expected, Form, RunGroup, Statement
 from linklab.runs import clients
 from linklab.scenario import names_in, workload_names
 from linklab.scenario.workload_file import JOINED
-from linklab.schema.mapping import Keys, Mapping, one_of, within
+from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
 from linklab.schema.quantities import TEXT, WORDS
 
-_COMMON = ("link", "kind", "why", "needs", "within", "workload", "first", "standard_errors")
+_COMMON = (
+    "link",
+    "kind",
+    "why",
+    "needs",
+    "within",
+    "workload",
+    "first",
+    "standard_errors",
+    "computed",
+)
 _FORMS: dict[str, tuple[str, ...]] = {
     "values": ("values",),
     "comparison": ("each", "over", "of", "to", "to_sum", "ratio", "difference", "is"),
     "correlation": ("correlation", "with", "cells"),
+    "count": ("better_in", "cases"),
 }
 STATEMENT: Final = Keys(
     ("metric", "source"), (*_COMMON, *(k for keys in _FORMS.values() for k in keys))
 )
 
 
-class StatementReader:
-    """Reads statements. `used` collects the entries of `not_there` that they name."""
+_CASES: Final = Keys(("each", "of", "to"), ("metric", "workload"))
 
-    def __init__(self, lacking: dict[str, str], swept: Iterable[str]) -> None:
-        self._lacking = lacking
+
+class StatementReader:
+    """Reads statements. `used` collects the entries of `not_there` that they name. `same` is the
+    dead band of signs: ratios of 1 - same to 1 + same are the same, neither less nor more."""
+
+    def __init__(
+        self, lacking: dict[str, str], swept: Iterable[str], same: float | None = None
+    ) -> None:
+        self._lacking, self._same = lacking, same
         self._name = one_of(*names_in(), *swept)
         self._workload = ""
         self._first_s = 0.0
@@ -81,16 +98,20 @@ class StatementReader:
             item.fail("standard_errors", "limits tolerances of the values of downloads alone")
         forms = [name for name, keys in _FORMS.items() if any(map(item.has, keys))]
         if len(forms) != 1:
-            item.fail(None, "needs either 'values', or 'of' and 'to' or 'to_sum', or 'correlation'")
+            item.fail(
+                None,
+                "needs either 'values', or 'of' and 'to' or 'to_sum', or 'correlation', or 'cases'",
+            )
         needs = self._needs(item)
         read = {
             "values": self._values,
             "comparison": self._comparison,
             "correlation": self._correlation,
+            "count": self._count,
         }[forms[0]]
         for workload in self._workloads(item):
             self._workload = workload
-            for line, form, of, to, expected in read(item, metric):
+            for line, form, of, to, expected, *cases in read(item, metric):
                 missing = list(needs)
                 other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
                 for cell in (*of, *to):
@@ -111,6 +132,8 @@ class StatementReader:
                     why=item.get_or("why", WORDS.parse, ""),
                     missing=tuple(dict.fromkeys(missing)),
                     standard_errors=item.get_or("standard_errors", _STANDARD_ERRORS, 0.0),
+                    cases=tuple(cases),
+                    computed=item.get_or("computed", one_of("yes"), "") == "yes",
                 )
 
     def _workloads(self, item: Mapping) -> list[str]:
@@ -195,15 +218,66 @@ class StatementReader:
             if word != "same":
                 if item.has("within"):
                     item.fail("within", f"goes without 'is: {word}'")
-                low, high = (-math.inf, _BELOW_1) if word == "less" else (_ABOVE_1, math.inf)
-                return "ratio", Expected(low, high, word)
-            reach = self._reach(item, of, units.parse_ratio, points=True)(1.0)
+                return "ratio", self._sign(word)
+            if self._same is not None and not item.has("within"):
+                reach = self._same
+            else:
+                reach = self._reach(item, of, units.parse_ratio, points=True)(1.0)
             return "ratio", Expected(1 - reach, 1 + reach, "the same", 1.0)
         form: Form = "ratio" if item.has("ratio") else "difference"
         parse_one = units.parse_ratio if form == "ratio" else MEASURES[metric].quantity.parse
         low, high = item.get(form, _range(parse_one))
         said = item.get(form, TEXT.parse)
         return form, self._around(item, of, low, high, said, parse_one, points=form == "ratio")
+
+    def _sign(self, word: str) -> Expected:
+        """Returns what less or more means, beyond what is the same."""
+        same = self._same or 0.0
+        if word == "less":
+            return Expected(-math.inf, math.nextafter(1 - same, 0.0), word)
+        return Expected(math.nextafter(1 + same, math.inf), math.inf, word)
+
+    def _count(self, item: Mapping, metric: str) -> Iterator[_Read]:
+        """Reads in how many cases, one for each scenario, one of the clients is better."""
+        for key in ("better_in", "cases", "within"):
+            if not item.has(key):
+                item.fail(None, f"{key!r} is missing; needed: better_in, cases, within")
+        cases = []
+        for each in item.items("cases", _CASES):
+            of_metric = each.get_or("metric", one_of(*MEASURES), metric)
+            better = "more" if MEASURES[of_metric].more_is_better else "less"
+            for workload in self._workloads(each):
+                self._workload = workload
+                of, to = each.one_or_each("of", self._client), each.each("to", self._client)
+                for scenario in each.each("each", self._scenario):
+                    cases.append(
+                        tuple(
+                            Statement(
+                                line=each.node.start_mark.line + 1,
+                                metric=of_metric,
+                                link="",
+                                form="ratio",
+                                of=(RunGroup(scenario, client),),
+                                to=tuple(RunGroup(scenario, one) for one in to),
+                                expected=self._sign(better),
+                                source=item.get("source", WORDS.parse),
+                            )
+                            for client in of
+                        )
+                    )
+        if not cases:
+            item.fail("cases", "there is none")
+        count = item.get("better_in", within(integer, 0, len(cases), f"0 to {len(cases)}"))
+        reach = item.get("within", within(integer, 0, len(cases), f"0 to {len(cases)}"))
+        signs = [one for case in cases for one in case]
+        yield (
+            item.node.start_mark.line + 1,
+            "count",
+            tuple(dict.fromkeys(cell for one in signs for cell in one.of)),
+            tuple(dict.fromkeys(cell for one in signs for cell in one.to)),
+            Expected(count - reach, count + reach, f"{count}", count, (count, count)),
+            *cases,
+        )
 
     def _around(
         self,
@@ -270,10 +344,14 @@ _STANDARD_ERRORS: Final = within(units.parse_number, 0.1, 10.0, "0.1 to 10")
 
 _OF_BEGINNINGS: Final = ("goodput", "link-share", "link-bytes", "energy-main", "energy-per-byte")
 
-_Read = tuple[int, Form, tuple[RunGroup, ...], tuple[RunGroup, ...], Expected]
-
-_BELOW_1: Final = math.nextafter(1.0, 0.0)
-_ABOVE_1: Final = math.nextafter(1.0, 2.0)
+_Read = tuple[
+    int,
+    Form,
+    tuple[RunGroup, ...],
+    tuple[RunGroup, ...],
+    Expected,
+    *tuple[tuple[Statement, ...], ...],
+]
 
 
 def _is_known(client: str) -> bool:

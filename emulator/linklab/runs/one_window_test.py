@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from linklab import scenario
 from linklab.core.link_kinds import LTE, WIFI, LinkKind
@@ -42,9 +44,11 @@ def test_a_run_without_a_tail_pays_the_phone_until_the_last_radio_sleeps() -> No
     assert wifi.main_j == short.energy.main_j, "the download is as it was"
 
 
-def test_each_seed_has_a_time_of_its_own() -> None:
-    first, second, third = energies((1, run(2.0, WIFI)), (2, run(9.0, WIFI)), (1, run(4.0, WIFI)))
-    assert (first.window_s, second.window_s, third.window_s) == pytest.approx((4, 9, 4))
+@given(st.lists(st.tuples(st.integers(1, 3), st.floats(1, 100)), max_size=8))
+def test_each_seed_has_the_time_of_its_longest_run(ends: list[tuple[int, float]]) -> None:
+    found = energies(*((seed, run(end_s, WIFI)) for seed, end_s in ends))
+    longest = [max(end_s for seed, end_s in ends if seed == own) for own, _ in ends]
+    assert [one.window_s for one in found] == pytest.approx(longest)
 
 
 def test_models_without_the_phone_and_runs_without_energy_stay_as_they_are() -> None:

@@ -6,8 +6,9 @@ If neither the scenario nor the command names a model, there is no such file and
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from linklab.core.records import FILES, BurstRecord, LinkRecord, ProcessRecord, QueueRecord, Tail
@@ -38,6 +39,17 @@ def model_for(scenario: Scenario, instead: str | None = None) -> str | None:
             f"{', '.join(unknown)}; allowed: a model that does"
         )
     return to_yaml(model)
+
+
+def models(instead: str | None = None) -> Callable[[Scenario], EnergyModel | None]:
+    """Returns a function that reads the model of a scenario, as `model_for` chooses it."""
+    read = functools.cache(library.parse)
+
+    def of(scenario: Scenario) -> EnergyModel | None:
+        text = model_for(scenario, instead)
+        return None if text is None else read(text)
+
+    return of
 
 
 def model_of(run_dir: Path) -> EnergyModel | None:

@@ -29,7 +29,7 @@ from linklab.scenario.link import (
     default_queue_bytes,
 )
 from linklab.scenario.payload import Payload
-from linklab.scenario.reading import parse
+from linklab.scenario.reading import of_links, parse
 from linklab.scenario.settings import SAMPLE_S, Scenario
 from linklab.scenario.tcp import TcpSettings
 from linklab.scenario.writing import to_yaml
@@ -50,6 +50,7 @@ __all__ = [
     "list_all",
     "load",
     "names_in",
+    "of_links",
     "parse",
     "ships",
     "to_yaml",

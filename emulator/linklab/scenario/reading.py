@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import json
+from collections.abc import Mapping as Mappings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from yaml.nodes import MappingNode
+from yaml.nodes import MappingNode, Node, ScalarNode
 
 from linklab.core import units
 from linklab.core.link_kinds import KINDS, MAX_LINKS, LinkKind, devices, in_order, link_name
 from linklab.models import events, impairments
 from linklab.models.events import Event
-from linklab.scenario import distributions, link, payload, traffic
+from linklab.scenario import distributions, link, link_words, payload, traffic
 from linklab.scenario.distributions import DelayDistribution
 from linklab.scenario.link import LinkSettings
 from linklab.scenario.network import NetworkSettings
@@ -22,7 +25,7 @@ from linklab.scenario.traffic import TrafficFlow
 from linklab.scenario.workload import Workload
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
-from linklab.schema.mapping import Keys, Mapping, guess, one_of
+from linklab.schema.mapping import NULL_TAG, Keys, Mapping, guess, one_of
 from linklab.traces import library, plain
 from linklab.traces.trace import TraceSample
 
@@ -35,6 +38,12 @@ NODES: Final = (
 )
 """The names of the lab's nodes. No access point may have one of them."""
 
+
+UNFILED: Final = "links"
+"""The name of a scenario that has no file."""
+
+UNFILED_SIZE: Final = "50 MB"
+"""The size of its payload."""
 
 RETIRED: Final = ("published", "findings")
 """Former keys of scenarios, which old run directories contain. Publications now have their own files."""
@@ -65,17 +74,28 @@ def parse(
     base = None if path is None else path.parent
     tables = distributions.read(top, "distributions", base)
     addresses = values.get("network", NetworkSettings())
-    links = _links(top.sub("links", Keys((), named=link_name)), base, tables, addresses)
+    named = top.sub("links", Keys((), named=link_name))
+    at_start = _from_lines(named)
+    links = _links(named, base, tables, addresses)
     if stem is not None and "energy" in values:
         _check_energy(top, values["energy"], path)
     return Scenario(
         **values,
         links=links,
-        events=_events(top, links, tables),
+        events=_events([*at_start, *top.items("events", events.TABLE.keys)], links, tables),
         distributions=tables,
         traffic=_traffic(top, links),
         path=path,
     )
+
+
+def of_links(links: Mappings[str, str], name: str = UNFILED) -> Scenario:
+    """Returns a scenario of links in one line each (`link_words`). Raises ScenarioError."""
+    top = {"name": name, "payload": {"size": UNFILED_SIZE}, "links": dict(links)}
+    try:
+        return parse(json.dumps(top), "")
+    except ScenarioError as error:
+        raise ScenarioError(str(error).removeprefix(":1: ")) from None
 
 
 def check_size(top: Mapping, read: Payload, workload: Workload) -> None:
@@ -93,6 +113,34 @@ def _check_energy(top: Mapping, name: str, path: Path | None) -> None:
         models.find(name, None if path is None else path.parent)
     except ScenarioError as error:
         top.fail("energy", str(error))
+
+
+def _from_lines(maps: Mapping) -> list[Mapping]:
+    """Replaces links in one line by mappings. Returns what only events can say, at time 0."""
+    at_start = []
+    allowed = link.ANY_KEYS.all
+    for name, node in maps.values.items():
+        if not isinstance(node, ScalarNode) or (node.tag == NULL_TAG and not node.style):
+            continue
+        keys = maps.get(name, link_words.keys_of)
+        kind = keys.pop("preset_kind", None)
+        if kind is not None and name not in KINDS:
+            keys.setdefault("kind", kind)
+        events_keys = {key: keys.pop(key) for key in list(keys) if key not in allowed}
+        maps.values[name] = _node_of(keys, node)
+        if events_keys:
+            first = _node_of({"at": "0 s", "link": name, **events_keys}, node)
+            at_start.append(Mapping(maps.shown, first, maps.path(name), events.TABLE.keys))
+    return at_start
+
+
+def _node_of(value: Any, at: Node) -> Node:
+    """Returns keys and values as YAML that stands where `at` does."""
+    marks = (at.start_mark, at.end_mark)
+    if isinstance(value, str):
+        return ScalarNode("tag:yaml.org,2002:str", value, *marks, style='"')
+    pairs = [(_node_of(key, at), _node_of(one, at)) for key, one in value.items()]
+    return MappingNode("tag:yaml.org,2002:map", pairs, *marks)
 
 
 def _links(
@@ -152,11 +200,11 @@ def _traffic(top: Mapping, links: dict[str, LinkSettings]) -> tuple[TrafficFlow,
 
 
 def _events(
-    top: Mapping, links: dict[str, LinkSettings], tables: dict[str, DelayDistribution]
+    items: Sequence[Mapping], links: dict[str, LinkSettings], tables: dict[str, DelayDistribution]
 ) -> tuple[Event, ...]:
     found: list[Event] = []
     last: dict[str, float] = {}
-    for item in top.items("events", events.TABLE.keys):
+    for item in items:
         event = events.TABLE.of(item, link=item.get("link", one_of(*links)))
         name = event.link
         if event.at_s is not None:

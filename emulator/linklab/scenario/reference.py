@@ -1,4 +1,4 @@
-"""Makes the document of all scenario keys from the rows that read and write them. Pure.
+"""Makes the document of all scenario keys from the rows that read and write them.
 
 `linklab scenarios --keys` prints it. `profiles/README.md` is a copy.
 """
@@ -14,7 +14,7 @@ from linklab.energy import model
 from linklab.models import registry
 from linklab.models.model import AnyModel
 from linklab.queues import registry as disciplines
-from linklab.scenario import clients, link, settings
+from linklab.scenario import clients, link, link_words, settings
 from linklab.schema.rows import AnyTable, Listed, Row, Table
 
 _KINDS: Final = either(f"`{name}`" for name in KINDS)
@@ -32,6 +32,17 @@ this order.
 
 `linklab scenarios` lists the scenarios that ship, with one line each, and `linklab scenarios NAME` describes one.
 `linklab scenarios --keys` prints this document: edit the rows in `emulator/linklab`.
+"""
+
+
+_PRESETS_HEAD: Final = """\
+# Presets
+
+A link may be one line: `lte: 12 Mbit/s/3 Mbit/s 60 ms`. [Which lines](../emulator/handbook/how-to/say-it-in-a-scenario.md#links-without-a-file)
+there are. These words are such lines. Add one to `links.yaml`.
+
+| word | what it is | line | source |
+|---|---|---|---|
 """
 
 
@@ -75,7 +86,13 @@ class _Section:
 
 def markdown() -> str:
     """Returns the document."""
-    return "\n".join([_HEAD, *_written(settings.TABLE), _ENERGY_HEAD, *_written(model.TABLE)])
+    presets = (
+        f"| `{name}` | {one.title} | `{one.link}` | {one.source} |"
+        for name, one in link_words.presets().items()
+    )
+    listed = _PRESETS_HEAD + "\n".join(presets) + "\n"
+    parts = [*_written(settings.TABLE), listed, _ENERGY_HEAD, *_written(model.TABLE)]
+    return "\n".join([_HEAD, *parts])
 
 
 def _written(table: AnyTable) -> Iterator[str]:

@@ -110,7 +110,13 @@ TABLE: Final = Table(
             unset=Workload(),
             default="a download of the file",
         ),
-        Row("links", "links", LinkMapping(), "one to eight links", needed=True),
+        Row(
+            "links",
+            "links",
+            LinkMapping(),
+            "one to eight links, each a mapping or one line",
+            needed=True,
+        ),
         Row("events", "events", Listed(events.TABLE), "what happens to the links", unset=()),
         Row(
             "distributions",

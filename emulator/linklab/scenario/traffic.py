@@ -21,6 +21,9 @@ MOST_FLOWS: Final = 16
 MOST_PACKETS_PER_S: Final = 10_000
 """The most packets of a call in a second."""
 
+PAGE_SIGMA: Final = 1.0
+"""The standard deviation of the logarithm of a page's size."""
+
 _LEAST_PACKET_BYTES: Final = 16
 """A call's packet has its number and its time."""
 
@@ -50,6 +53,11 @@ class Web:
     pause_s: float = 30.0
     connections: int = 6
     congestion_control: str | None = None
+
+    @property
+    def mean_page_bytes(self) -> float:
+        """The mean of the pages' sizes."""
+        return self.page_bytes * math.exp(PAGE_SIGMA**2 / 2)
 
 
 @dataclass(frozen=True, slots=True)

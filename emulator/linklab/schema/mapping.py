@@ -15,7 +15,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from linklab.schema.document import ScenarioError
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
-_NULL_TAG = "tag:yaml.org,2002:null"
+NULL_TAG = "tag:yaml.org,2002:null"
+"""The tag of a value that is left out."""
 
 _KEY_LIKE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,29}", re.ASCII)
 
@@ -128,7 +129,7 @@ class Mapping:
     def _scalar(self, node: Node, where: str, convert: Callable[[str], T]) -> T:
         if not isinstance(node, ScalarNode):
             self.fail_at(node, where, "must be a single value")
-        if node.tag == _NULL_TAG and not node.style:
+        if node.tag == NULL_TAG and not node.style:
             self.fail_at(node, where, "has no value")
         try:
             return convert(node.value)

@@ -23,7 +23,7 @@ def scenario_of(request: pytest.FixtureRequest, name: str | None) -> str:
     UsageError."""
     if name is None:
         raise UsageError(
-            "which scenario? allowed: the argument scenario=, or @pytest.mark.linklab(NAME)"
+            "which scenario? allowed: the argument scenario= or links=, or @pytest.mark.linklab(NAME)"
         )
     beside = request.path.parent / name
     return str(beside) if beside.is_file() else name
@@ -61,7 +61,7 @@ class LabFixture:
     def run(self, client: str = "alg3", *, scenario: str | None = None, **options: Any) -> Run:
         """Runs one client. Raises LinklabError if the run cannot be made or fails."""
         __tracebackhide__ = True
-        where = self._scenario(scenario)
+        where = self._scenario(scenario, options)
         return self._timed(lambda: functions.run(where, client, **self._with_own(options)))
 
     def execute(
@@ -69,7 +69,7 @@ class LabFixture:
     ) -> Run:
         """Runs a program. Raises LinklabError if the run cannot be made or the lab fails."""
         __tracebackhide__ = True
-        where = self._scenario(scenario)
+        where = self._scenario(scenario, options)
         return self._timed(lambda: functions.execute(where, command, **self._with_own(options)))
 
     def compare(
@@ -79,7 +79,7 @@ class LabFixture:
         __tracebackhide__ = True
         begun = time.monotonic()
         own = {"parallel": 1, **self._with_own(options)}
-        where = self._scenario(scenario)
+        where = self._scenario(scenario, options)
         made = told(lambda: functions.compare(where, clients, **own))
         for run in made.runs:
             self._note(run, (time.monotonic() - begun) / len(made.runs))
@@ -99,7 +99,9 @@ class LabFixture:
         else:
             baseline_file.check(path, run, bounds or {})
 
-    def _scenario(self, given: str | None) -> str:
+    def _scenario(self, given: str | None, options: Mapping[str, Any]) -> str | None:
+        if "links" in options:
+            return given
         return scenario_of(self._request, given or self.scenario)
 
     def _with_own(self, options: dict[str, Any]) -> dict[str, Any]:

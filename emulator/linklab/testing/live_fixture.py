@@ -47,7 +47,8 @@ class LiveFixture:
     def __call__(self, *, scenario: str | None = None, **options: Any) -> OpenLab:
         """Opens a lab. Raises LinklabError."""
         __tracebackhide__ = True
-        where = scenario_of(self._request, scenario or self.scenario)
+        named = scenario or (None if "links" in options else self.scenario)
+        where = None if "links" in options else scenario_of(self._request, named)
         own = {"seed": self.seed, "out": self._out, **options}
         lab = told(lambda: self._stack.enter_context(live(where, **own)))
         for name in VARIABLES:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.traces.generator import RateProcess, TraceRecipe, _poisson, generate
+from linklab.traces.generator import RateProcess, TraceRecipe, _poisson, _Wandering, generate
 from linklab.traces.statistics import of_downlink
 
 MBIT = 10**6
@@ -29,6 +29,19 @@ def test_a_reflected_brownian_rate_visits_all_rates_equally() -> None:
     assert statistics.mean(one.autocorrelation_1s or 0 for one in found) == pytest.approx(
         slowest, abs=0.06
     )
+
+
+@given(st.floats(0, 1), st.lists(st.floats(-8, 8), min_size=1, max_size=30))
+def test_walls_reflect_each_step(begin: float, steps: list[float]) -> None:
+    """The judge folds the line at both walls: its distance from the nearest even multiple of the peak."""
+    walker = _Wandering(replace(SPROUT, mean_bps=round(begin * 40 * MBIT)), random.Random(1))
+    peak = 40 * MBIT / (1514 * 8)
+    rate = round(begin * 40 * MBIT) / (1514 * 8)
+    for step in steps:
+        walker.move(step)
+        unfolded = rate + step * 0.2 * peak * math.sqrt(0.02)
+        rate = abs(unfolded - 2 * peak * round(unfolded / (2 * peak)))
+        assert walker._rate == pytest.approx(rate, abs=1e-6 * peak)
 
 
 def test_a_rate_that_returns_is_an_ornstein_uhlenbeck_process() -> None:

@@ -10,7 +10,7 @@ from linklab.models import draws
 from linklab.models.seeds import random_for
 from linklab.scenario import Scenario
 from linklab.scenario.tcp import Ends
-from linklab.scenario.traffic import TrafficFlow
+from linklab.scenario.traffic import PAGE_SIGMA, TrafficFlow
 
 PROGRAM: Final = Path(__file__).with_name("end.py")
 
@@ -19,9 +19,6 @@ FIRST_PORT: Final = 5201
 
 _PAGES: Final = 500
 """The number of pages that are drawn. After them they repeat."""
-
-_SIGMA: Final = 1.0
-"""The standard deviation of the logarithm of a page's size (`scenario/traffic.py`)."""
 
 
 class EndTask(TypedDict):
@@ -91,7 +88,7 @@ def _task(flow: TrafficFlow, number: int, seed: int, controls: Ends) -> EndTask:
         task["connections"] = flow.web.connections
         task["pages"] = [
             (
-                max(1, round(draws.lognormal(random, flow.web.page_bytes, _SIGMA))),
+                max(1, round(draws.lognormal(random, flow.web.page_bytes, PAGE_SIGMA))),
                 _nanoseconds(draws.exponential(random, flow.web.pause_s)),
             )
             for _ in range(_PAGES)

@@ -46,7 +46,7 @@ _Change: Any = msgspec.defstruct(
 class Command(_Change, frozen=True, omit_defaults=True, forbid_unknown_fields=True):  # type: ignore[misc, call-arg]
     """Describes a change of `link` from now on, with the attributes of an event.
 
-    `restore` takes back what earlier commands did to the link. `next` goes on to the next
+    `restore` takes back what earlier commands did to the link, before its own changes. `next` goes on to the next
     algorithm of a live lab, or to `algorithm`. `pause` has it begin no further download, or go on.
     """
 
@@ -56,6 +56,13 @@ class Command(_Change, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     restore: bool = False
     algorithm: Name | None = None
     pause: bool | None = None
+
+    def parts(self) -> list[Command]:
+        """Returns the command as commands that each do one thing: restore a link, or change it."""
+        restored = Command(link=self.link, restore=True)
+        if not self.restore or self == restored:
+            return [self]
+        return [restored, msgspec.structs.replace(self, restore=False)]
 
     def in_words(self) -> str:
         """Describes the change, such as "down 10 Mbit/s, loss 1 %" (`events.in_words`)."""

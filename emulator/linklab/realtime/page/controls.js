@@ -144,7 +144,7 @@ class Keys {
 
 export class Controls {
   // `send(change)` changes the link as an event says it; it throws what the lab refuses.
-  constructor(link, accessPoints, keys, send) {
+  constructor(link, accessPoints, keys, presets, send) {
     const press = (change) => () => send(change).catch(() => {});
     this.rows = Object.keys(CONTROLS).map((name) => new Row(link, name, send));
     this.keys = new Keys(link, keys, send);
@@ -154,6 +154,7 @@ export class Controls {
     const target = make("select", { "aria-label": `Access point of ${link}` }, make("option", { value: "next" }, "next"));
     target.append(...accessPoints.map((name) => make("option", { value: name }, name)));
     const handover = make("button", { type: "button", onclick: () => press({ handover: target.value })() }, "Handover");
+    const preset = ([name, { title, change }]) => make("button", { type: "button", title, onclick: press(change) }, name);
     const buttons = make(
       "div",
       { class: "buttons" },
@@ -164,7 +165,7 @@ export class Controls {
       ...(accessPoints.length > 1 ? [target] : []),
       make("button", { type: "button", onclick: press({ restore: true }) }, "As the scenario says"),
     );
-    this.element = make("fieldset", { class: "controls" }, make("legend", {}, `Change ${link}`), ...this.rows.map((row) => row.element), this.keys.element, buttons);
+    this.element = make("fieldset", { class: "controls" }, make("legend", {}, `Change ${link}`), ...this.rows.map((row) => row.element), this.keys.element, make("div", { class: "buttons", role: "group", "aria-label": `Presets of ${link}` }, ...Object.entries(presets).map(preset)), buttons);
   }
 
   update({ values, impaired, by_hand, up, out }) {

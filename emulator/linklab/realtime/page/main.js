@@ -54,7 +54,7 @@ function begin(about) {
   links = {};
   for (const [name, { kind, access_points }] of Object.entries(about.links)) {
     const curves = new Curves(name);
-    const controls = kept[name]?.controls ?? new Controls(name, access_points, about.keys, (change) => ask(`/lab/links/${encodeURIComponent(name)}`, change));
+    const controls = kept[name]?.controls ?? new Controls(name, access_points, about.keys, about.presets, (change) => ask(`/lab/links/${encodeURIComponent(name)}`, change));
     const state = make("span", { class: "state" });
     const title = `link-${name}`;
     const heading = make("h2", { id: title }, kind === name ? name : `${name} (${kind})`);

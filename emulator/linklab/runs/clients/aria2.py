@@ -17,6 +17,10 @@ from linklab.scenario.workload import WHOLE_FILE
 
 PROGRAM: Final = PeerProgram(package="aria2", executable="aria2c")
 
+TIME_OUTS: Final = ("--timeout=3", "--connect-timeout=3", "--max-tries=0")
+"""As a user of mobile links sets them. By default aria2 waits for 60 s on a silent link, and gives up
+after five tries."""
+
 
 def command(
     url: str, *, connections: int, devices: Iterable[str], ca_file: str, output: str
@@ -25,6 +29,7 @@ def command(
     file = Path(output)
     return [
         *("aria2c", "--no-conf", "--quiet", "--file-allocation=none", "--console-log-level=error"),
+        *TIME_OUTS,
         *(f"--ca-certificate={ca_file}", f"--multiple-interface={','.join(devices)}"),
         *("-s", str(connections), "-x", str(connections), "-k", "1M"),
         *("-d", str(file.parent), "-o", file.name, url),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from linklab.core.ip_family import ONLY_IPV4
@@ -13,7 +13,7 @@ from linklab.lab.multipath.path_use import NO_COUPLING, PathUse, not_one_of_each
 from linklab.runs.clients import aria2, curl, mptcp, multilink, super_aggregation
 from linklab.runs.clients.client import ClientFamily, ClientUnderTest
 from linklab.runs.clients.multilink import ALIASES
-from linklab.scenario import Scenario
+from linklab.scenario import LinkSettings, Scenario
 from linklab.scenario.clients import TESTED
 from linklab.schema.document import ScenarioError
 from linklab.schema.mapping import guess
@@ -41,6 +41,23 @@ def client_of(name: str) -> ClientUnderTest:
         return _ON_ALL[name]
     who, _, link = name.rpartition("-")
     return _ON_ONE[who](link)
+
+
+def only_link(name: str) -> str | None:
+    """Returns the link of a client that is made for one link, None for a client of several."""
+    who, _, link = name.rpartition("-")
+    made = None if name in _ON_ALL else _ON_ONE.get(who)
+    return link if made is not None and made(link).multipath is None else None
+
+
+def link_by_definition(name: str, links: Mapping[str, LinkSettings]) -> str | None:
+    """Returns the only link that a client uses as long as it is there, None for a client of several.
+    Backups and links in turn are unused until then."""
+    if name in _ON_ALL:
+        use = client_of(name).multipath
+        only_one = use is not None and (use.backups or use.control == "single-path")
+        return use.first_of(links) if use is not None and only_one else None
+    return only_link(name)
 
 
 def names(links: Iterable[str]) -> tuple[str, ...]:

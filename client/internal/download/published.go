@@ -1,0 +1,259 @@
+package download
+
+import (
+	"context"
+	"crypto/tls"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// published is the engine of published algorithms (thesis 4.2.2). It uses HTTP/2 alone. Each link has
+// one connection, and the scheduler alone decides which link brings which bytes. The first failure
+// of a link that is still needed ends the download, as does silence (Options.GiveUp).
+type published struct {
+	task
+	links []*publishedLink
+	// plan chooses the links that are used, if it is set.
+	plan  *division
+	floor throughput.Floor
+	// known is memory that decisions use again.
+	known []schedule.Link
+}
+
+// publishedLink is a link with its connection.
+type publishedLink struct {
+	transfer.Link
+	transfer.Account
+	index int
+	// url is where the link requests the resource, after so many redirects.
+	url  *url.URL
+	hops int
+	// session is nil while the link is not connected. On asking it asks for the size, if it does.
+	session, asking *publishedSession
+	rtt             link.RoundTrip
+	// handshake is how long the last TCP handshake took.
+	handshake time.Duration
+	pace      *throughput.Pace
+	// newest is the newest request until the next one is issued, and active are those in flight,
+	// which have still to bring the expected bytes.
+	newest   *publishedRequest
+	active   []*publishedRequest
+	expected quantity.Bytes
+	// delays are the times from the last requests to their first bytes.
+	delays []time.Duration
+	// spared says that the plan does not use the link now.
+	spared    bool
+	failovers int
+	// need receives when the link may need a session.
+	need chan struct{}
+}
+
+// publishedSession is one transport connection of a link.
+type publishedSession struct {
+	*transport.Conn
+	authority string
+	// requests is how many requests were sent on it, and active how many are in flight.
+	requests, active int
+	// isOver says that it takes no new requests, and closes after its last one.
+	isOver bool
+	// unread and bodies are what Unread and Bodies were when the download got the session.
+	unread, bodies quantity.Bytes
+}
+
+// publishedRequest is a request for a range.
+type publishedRequest struct {
+	ranges.Range
+	id            int
+	session       *publishedSession
+	received      quantity.Bytes
+	wasted        quantity.Bytes
+	issued, first time.Duration
+	// dropped says that the engine gave it up.
+	dropped bool
+	cancel  context.CancelFunc
+	proof   *transport.Proof
+}
+
+func (r *publishedRequest) next() quantity.Bytes { return r.Offset + r.received }
+func (r *publishedRequest) left() quantity.Bytes { return r.End() - r.next() }
+func (r *publishedRequest) complete() bool       { return !r.dropped && r.left() == 0 }
+func (r *publishedRequest) goesOn() bool         { return !r.dropped && r.left() > 0 }
+
+func newPublished(o Options) *published {
+	p := &published{floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
+	p.task.begin(o)
+	p.TLS = o.TLS.Clone()
+	if p.TLS == nil {
+		p.TLS = new(tls.Config)
+	}
+	p.TLS.NextProtos = []string{"h2"}
+	for x, of := range o.Links {
+		p.links = append(p.links, &publishedLink{
+			Link: of.Within(o.sessions()), Account: transfer.NewAccount(o.Window), index: x, url: o.URL,
+			pace: throughput.NewPace(transfer.PaceWindow), need: make(chan struct{}, 1),
+		})
+	}
+	if planner, ok := o.Scheduler.(schedule.Planner); ok {
+		p.plan = newDivision(p, planner.Plan())
+	}
+	return p
+}
+
+func (p *published) summarize(s *rundir.Summary) {
+	for _, l := range p.links {
+		one := l.Summary(l.Device, l.Meter.Total(), l.rtt.Min, l.rtt.Last)
+		one.Failovers = l.failovers
+		s.Links[l.Name] = one
+	}
+}
+
+func (p *published) transfer(ctx context.Context) error {
+	for _, l := range p.links {
+		p.wg.Go(func() { p.keep(ctx, l) })
+	}
+	if p.window != nil {
+		p.wg.Go(func() { p.follow(p.assign) })
+	}
+	p.every(time.Second, p.giveUp)
+	if p.plan != nil {
+		p.every(p.plan.plan.Every(), p.plan.look)
+	}
+	if len(p.Recorders) > 0 {
+		p.every(rundir.SampleInterval, p.sample)
+	}
+	<-ctx.Done()
+	p.wg.Wait()
+	err := p.ended()
+	for _, l := range p.links {
+		if s := l.session; s != nil {
+			l.measure()
+			if isKept := err == nil && p.plan == nil && p.Pool != nil && s.Usable(); isKept {
+				p.count(l, s)
+				p.Pool.put(l.Name, l.url, s.Conn)
+			} else {
+				p.close(l, s)
+			}
+		}
+	}
+	return err
+}
+
+// assign gives idle links work, if there is any.
+func (p *published) assign() {
+	if p.payload == nil || p.ctx.Err() != nil {
+		return
+	}
+	for _, l := range p.links {
+		if l.session != nil && !l.session.isOver {
+			p.request(l)
+		}
+	}
+}
+
+// request sends the link's next request, if it has no newest one.
+func (p *published) request(l *publishedLink) {
+	if l.newest != nil {
+		return
+	}
+	now := time.Since(p.start)
+	var next order
+	if p.plan != nil {
+		next = p.plan.next(l, now)
+	} else {
+		next = p.take(p.nextSize(l, now))
+	}
+	switch {
+	case next.Length == 0:
+	case p.isUnproven():
+		p.fail(l.Name, errUnproven)
+	default:
+		p.issue(l, next, now)
+	}
+}
+
+// take orders the next free bytes, at most so many.
+func (p *published) take(size quantity.Bytes) order {
+	r, _ := p.payload.Take(size, p.limit())
+	return order{Range: r}
+}
+
+// nextSize asks the scheduler how many bytes a link should request.
+func (p *published) nextSize(l *publishedLink, now time.Duration) quantity.Bytes {
+	known := p.knownPayload(p.known)
+	for _, other := range p.links {
+		other.measure()
+		known.Links = append(known.Links, other.tells(now))
+	}
+	p.known = known.Links
+	return p.Scheduler.Next(l.index, known)
+}
+
+// tells is what a scheduler is told of the link.
+func (l *publishedLink) tells(now time.Duration) schedule.Link {
+	told := schedule.Link{
+		Throughput: l.Meter.Rate(now), Pace: l.pace.Rate(now), Arrived: l.pace.Total(),
+		Bandwidth: l.Peak(l.Bandwidth), RTT: l.rtt.Min, Handshake: l.handshake,
+		Variation: l.Meter.Variation(), Spared: l.spared,
+	}
+	// A link that is connected again begins as at first.
+	if l.session != nil {
+		told.Requests = l.session.requests
+	}
+	return told
+}
+
+// measure updates the round trip time. If the socket cannot tell it, as after a reset, the last
+// one stays.
+func (l *publishedLink) measure() {
+	if l.session != nil {
+		if rtt, err := l.session.Socket.RoundTrip(); err == nil {
+			l.rtt = rtt
+		}
+	}
+}
+
+// delay is the time from a request to its first byte: a round trip and the server's time.
+func (l *publishedLink) delay() time.Duration {
+	if len(l.delays) == 0 {
+		return l.rtt.Min
+	}
+	return max(l.rtt.Min, slices.Min(l.delays))
+}
+
+// giveUp ends the download if no new bytes arrived for too long, or too few.
+func (p *published) giveUp(now time.Duration) {
+	isWaiting := p.payload == nil || p.window == nil || p.payload.Free(p.limit()) > 0
+	var received quantity.Bytes
+	for _, l := range p.links {
+		isWaiting = isWaiting || len(l.active) > 0
+		received += l.Meter.Total()
+	}
+	if !isWaiting {
+		p.balance.Moved = now // The sink has no room.
+		p.floor.Restart(now, received)
+	}
+	if err := p.slowness(&p.floor, received, "", now); err != nil {
+		p.cancel(err)
+	}
+}
+
+// sample records the state of every connected link.
+func (p *published) sample(now time.Duration) {
+	for _, l := range p.links {
+		if l.session == nil {
+			continue
+		}
+		l.measure()
+		p.record(now, sampled(l.Name, &l.Account, l.rtt, len(l.active), now))
+	}
+}

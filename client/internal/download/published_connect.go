@@ -1,0 +1,240 @@
+package download
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/throughput"
+	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// keep connects a link, and connects it again when it needs a session.
+func (p *published) keep(ctx context.Context, l *publishedLink) {
+	for p.awaitNeed(ctx, l) {
+		err := p.connect(ctx, l)
+		pause := link.Wait(err)
+		p.mu.Lock()
+		isNeedless := p.isAllAssigned() && (p.plan == nil || len(p.plan.work[l.index].reserved) == 0)
+		switch isMissed := err != nil && pause == 0 && ctx.Err() == nil && l.needsSession(); {
+		case isMissed && isNeedless:
+			p.Log.Warn("link is not needed any more", "link", l.Name, "error", err)
+			p.mu.Unlock()
+			return
+		case isMissed:
+			p.fail(l.Name, err)
+		}
+		p.mu.Unlock()
+		if pause > 0 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+	}
+}
+
+// awaitNeed waits until the link needs a session. It reports false if it never will.
+func (p *published) awaitNeed(ctx context.Context, l *publishedLink) bool {
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		needed := l.needsSession()
+		p.mu.Unlock()
+		if needed {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.need:
+		}
+	}
+	return false
+}
+
+func (l *publishedLink) needsSession() bool {
+	return !l.spared && (l.session == nil || l.session.isOver)
+}
+
+// connect makes a link ready for requests.
+func (p *published) connect(ctx context.Context, l *publishedLink) error {
+	p.mu.Lock()
+	u := l.url
+	if l.session == nil {
+		if conn := p.Pool.take(l.Name, u); conn != nil {
+			defer p.mu.Unlock()
+			p.connected(l, u, conn, &rundir.Connected{Protocol: conn.Protocol})
+			return nil
+		}
+	}
+	p.mu.Unlock()
+	address := transport.Address(u)
+	started := time.Since(p.start)
+	dial := func(ctx context.Context) (link.Socket, error) { return l.Dial(ctx, address) }
+	socket, err := dial(ctx)
+	if err != nil {
+		return attemptError(ctx, err)
+	}
+	connected := time.Since(p.start)
+	conn, err := transport.Open(ctx, socket, dial, p.TLS, p.Hellos, u)
+	if err != nil {
+		return attemptError(ctx, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil || !l.needsSession() || l.url != u {
+		conn.Close()
+		return nil
+	}
+	p.connected(l, u, conn, &rundir.Connected{
+		TCP:      (connected - started).Nanoseconds(),
+		TLS:      (time.Since(p.start) - connected).Nanoseconds(),
+		Protocol: conn.Protocol,
+	})
+	return nil
+}
+
+// connected gives the link its session, and its next task.
+func (p *published) connected(l *publishedLink, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
+	now := time.Since(p.start)
+	l.newest = nil
+	if l.Requests > 0 {
+		l.Meter.Restart(now)
+		l.pace = throughput.NewPace(transfer.PaceWindow)
+	}
+	l.session = &publishedSession{Conn: conn, authority: u.Host, unread: conn.Unread(), bodies: conn.Bodies()}
+	l.measure()
+	if event.TCP > 0 {
+		l.handshake = time.Duration(event.TCP)
+	}
+	event.Link, event.RTT = l.Name, l.rtt.Last.Nanoseconds()
+	p.record(now, event)
+	p.proceed(l)
+}
+
+// proceed makes a link ask for the size, unless that is known or another link asks, or for bytes.
+func (p *published) proceed(l *publishedLink) {
+	isAsking := func(one *publishedLink) bool { return one.asking != nil && one.asking == one.session }
+	switch {
+	case p.payload != nil:
+		p.request(l)
+	case l.asking == nil && !slices.ContainsFunc(p.links, isAsking):
+		s, target := l.session, p.target(l)
+		l.asking = s
+		p.wg.Go(func() { p.ask(l, s, target) })
+	}
+}
+
+// ask learns the size.
+func (p *published) ask(l *publishedLink, s *publishedSession, target transport.Target) {
+	var resource transport.Resource
+	var err error
+	if p.Resource != nil {
+		resource = *p.Resource
+	} else {
+		resource, err = learn(p.ctx, s.Conn, target, false)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.asking = nil
+	if p.payload != nil || p.ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = p.accept(l, resource)
+	}
+	if err != nil {
+		p.trouble(l, s, err)
+		return
+	}
+	p.assign()
+}
+
+// accept begins the download of the resource.
+func (p *published) accept(l *publishedLink, resource transport.Resource) error {
+	switch {
+	case resource.Size < 0:
+		return errors.New("the server does not tell the size of the file (no Content-Length)")
+	case resource.NoRanges:
+		return errors.New("the server does not serve ranges (Accept-Ranges: none)")
+	}
+	have, err := p.describe(resource, l.Name, false)
+	if err != nil {
+		return err
+	}
+	p.payload = ranges.NewPayload(p.part, have...)
+	p.completeIfAllArrived(time.Since(p.start))
+	return nil
+}
+
+// trouble decides what follows from the failure of a request: a redirect is followed, and all else
+// ends the download.
+func (p *published) trouble(l *publishedLink, s *publishedSession, err error) {
+	redirect := new(transport.RedirectError)
+	switch {
+	case p.ctx.Err() != nil:
+	case errors.As(err, new(sinkError)):
+		p.cancel(err)
+	case !errors.As(err, &redirect):
+		p.fail(l.Name, err)
+	case l.hops >= p.maxHops():
+		p.fail(l.Name, p.errTooManyHops(redirect))
+	default:
+		p.redirect(l, s, redirect)
+	}
+}
+
+// redirect lets the link go on at the URL to which the server redirects it.
+func (p *published) redirect(l *publishedLink, s *publishedSession, to *transport.RedirectError) {
+	if l.hops++; s != l.session {
+		return
+	}
+	// The request that was redirected did not happen.
+	s.requests = max(0, s.requests-1)
+	if l.url = to.Location; l.url.Host == s.authority && l.url.Scheme == p.URL.Scheme {
+		p.proceed(l)
+		return
+	}
+	l.newest = nil
+	p.finish(l, s)
+	notify(l.need)
+}
+
+// finish sends no more requests on a session, which closes when those in flight have ended.
+func (p *published) finish(l *publishedLink, s *publishedSession) {
+	s.isOver = true
+	p.settle(l, s)
+}
+
+// settle closes a session that takes no new requests and has none left.
+func (p *published) settle(l *publishedLink, s *publishedSession) {
+	if s.isOver && s.active == 0 {
+		p.close(l, s)
+	}
+}
+
+// close closes the session.
+func (p *published) close(l *publishedLink, s *publishedSession) {
+	if l.session == s {
+		l.session = nil
+	}
+	s.isOver = true
+	s.Conn.Close()
+	p.count(l, s)
+}
+
+// count counts the bytes that a session received and nothing read since the last call.
+func (p *published) count(l *publishedLink, s *publishedSession) {
+	p.balance.Closed(s.Bodies() - s.bodies)
+	s.bodies = s.Bodies()
+	if late := s.Unread() - s.unread; late > 0 {
+		s.unread += late
+		l.Wasted += late
+		p.record(time.Since(p.start), &rundir.Late{Link: l.Name, Bytes: int64(late)})
+	}
+}

@@ -1,0 +1,290 @@
+package download
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/energy"
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+)
+
+// division lets a plan choose the links that are used. A plan that divides segments also chooses what
+// each link requests.
+type division struct {
+	p         *published
+	plan      schedule.Plan
+	segments  schedule.Segmenter
+	pipeline  schedule.Pipeliner
+	forsaking schedule.Forsaker
+	scene     schedule.Scene
+	// use says which links the plan uses, and work is what it knows of each.
+	use  []bool
+	work []planWork
+	// dividing says that a segment was just divided: links request their shares of it, and
+	// nothing else.
+	dividing bool
+}
+
+// planWork is what a plan knows of a link.
+type planWork struct {
+	kind energy.Kind
+	// reserved are the ranges that the link requests next.
+	reserved []ranges.Range
+	// first is when the first request of the link was sent.
+	first time.Duration
+	// forsaken says that the plan gave the link up.
+	forsaken bool
+	goodput
+	wire
+}
+
+func newDivision(p *published, plan schedule.Plan) *division {
+	n := len(p.links)
+	v := &division{p: p, plan: plan, use: make([]bool, n), work: make([]planWork, n)}
+	v.segments, _ = plan.(schedule.Segmenter)
+	v.pipeline, _ = plan.(schedule.Pipeliner)
+	v.forsaking, _ = plan.(schedule.Forsaker)
+	v.scene.Links, v.scene.Progress = make([]schedule.Link, n), make([]schedule.Progress, n)
+	for x, l := range p.links {
+		v.work[x].kind = energy.KindOf(l.Name, l.Device)
+	}
+	v.choose(0)
+	return v
+}
+
+// look lets the plan choose again, and gives idle links work.
+func (v *division) look(now time.Duration) {
+	if v.p.ctx.Err() != nil {
+		return
+	}
+	v.choose(now)
+	v.forsake(now)
+	// With each keep-alive an open connection would wake the radio of a spared link.
+	for _, l := range v.p.links {
+		if s := l.session; l.spared && s != nil && s.active == 0 && l.asking == nil {
+			v.p.close(l, s)
+		}
+	}
+	v.p.assign()
+}
+
+// choose asks the plan which links it uses.
+func (v *division) choose(now time.Duration) {
+	v.observe(now)
+	v.plan.Use(&v.scene, v.use)
+	for x, l := range v.p.links {
+		spared := !v.use[x] || v.work[x].forsaken
+		if l.spared != spared {
+			l.spared = spared
+			notify(l.need)
+		}
+		v.scene.Links[x].Spared = spared
+		if spared {
+			for _, r := range v.work[x].reserved {
+				v.p.payload.Release(r)
+			}
+			v.work[x].reserved = nil
+		}
+	}
+}
+
+// forsake stops using the links that the plan gives up.
+func (v *division) forsake(now time.Duration) {
+	if v.forsaking == nil {
+		return
+	}
+	for x, l := range v.p.links {
+		if l.spared || v.work[x].forsaken || len(l.active) == 0 || !v.forsaking.Forsake(x, &v.scene) {
+			continue
+		}
+		v.p.Log.Info("link is given up as slow", "link", l.Name)
+		v.work[x].forsaken, l.spared, v.scene.Links[x].Spared = true, true, true
+		var bytes quantity.Bytes
+		for _, r := range slices.Clone(l.active) {
+			left := v.p.drop(l, r, now)
+			v.p.payload.Release(left)
+			bytes += left.Length
+		}
+		if bytes > 0 {
+			v.p.failedOver(l, nil, bytes, now)
+		}
+	}
+}
+
+// observe updates what the plan sees.
+func (v *division) observe(now time.Duration) {
+	s := &v.scene
+	s.Now = now
+	var assigned quantity.Bytes
+	for x, l := range v.p.links {
+		w := &v.work[x]
+		s.Links[x] = l.tells(now)
+		if l.session != nil {
+			w.look(l.session.Conn, now)
+		}
+		progress := schedule.Progress{
+			Kind: w.kind, Usable: l.session != nil && !l.session.isOver, Received: w.received,
+			Goodput: w.rate(now, l.Meter.Total()), Finished: w.finished, Unfinished: l.expected, Silence: math.MaxInt64,
+		}
+		for _, r := range w.reserved {
+			progress.Unfinished += r.Length
+		}
+		if l.Requests > 0 {
+			progress.Age, progress.Silence = now-w.first, now-max(w.first, w.heard)
+		}
+		assigned += progress.Unfinished
+		s.Progress[x] = progress
+	}
+	if v.p.payload == nil {
+		return
+	}
+	s.Payload, s.Start, s.Free = v.p.part.Length, v.p.part.Offset, v.p.payload.Free(v.p.limit())
+	s.Left = v.p.payload.Free(math.MaxInt64) + assigned
+	// The payload does not know yet of a request that was just given up.
+	s.InOrder = max(s.InOrder, v.p.payload.Missing().Offset)
+	if s.Left == 0 {
+		s.InOrder = v.p.part.End()
+	}
+	for _, l := range v.p.links {
+		for _, r := range l.active {
+			if r.Offset <= s.InOrder && s.InOrder < r.next() {
+				s.InOrder = r.next()
+			}
+		}
+	}
+}
+
+// next is the link's next request; none if the plan does not use it.
+func (v *division) next(l *publishedLink, now time.Duration) (next order) {
+	v.choose(now)
+	switch {
+	case l.spared:
+		return order{}
+	case v.segments != nil:
+		next = v.segment(l, now)
+	default:
+		next = v.p.take(v.p.nextSize(l, now))
+	}
+	if next.Length > 0 && v.work[l.index].first == 0 {
+		v.work[l.index].first = now
+	}
+	return next
+}
+
+// segment is the link's next subsegment: of the last divided segment, else of the bytes that it
+// recovers from another link, else of a new segment.
+func (v *division) segment(l *publishedLink, now time.Duration) (next order) {
+	own := &v.work[l.index].reserved
+	if l.session == nil {
+		return order{}
+	}
+	if len(*own) == 0 && !v.dividing {
+		next.from = v.recover(l, now)
+	}
+	if len(*own) == 0 && !v.dividing {
+		size := v.segments.Segment(l.index, &v.scene)
+		if v.choose(now); l.spared {
+			return order{}
+		}
+		if whole := v.p.take(size); whole.Length > 0 {
+			v.divide(whole.Range, l.index)
+		}
+	}
+	if len(*own) == 0 {
+		return order{}
+	}
+	next.Range, *own = (*own)[0], (*own)[1:]
+	return next
+}
+
+// divide reserves the parts of a range for the links, as the plan shares it on behalf of link x.
+// The fastest link gets the first part.
+func (v *division) divide(whole ranges.Range, x int) {
+	shares := make([]quantity.Bytes, len(v.work))
+	v.segments.Share(x, whole.Length, &v.scene, shares)
+	order := make([]int, 0, len(shares))
+	for i := range shares {
+		if shares[i] > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return int(math.Copysign(1, float64(v.scene.Progress[b].Goodput-v.scene.Progress[a].Goodput)))
+	})
+	for _, i := range order {
+		part := ranges.Range{Offset: whole.Offset, Length: shares[i]}
+		whole.Offset += part.Length
+		v.work[i].reserved = append(v.work[i].reserved, part)
+		v.scene.Progress[i].Unfinished += part.Length
+	}
+	v.dividing = true
+	defer func() { v.dividing = false }()
+	for _, other := range v.p.links {
+		if other.index != x && shares[other.index] > 0 && other.session != nil {
+			v.p.request(other)
+		}
+	}
+}
+
+// recover takes the unfinished bytes from the link that the reader waits for, if the plan wants
+// that, and divides them again. That link gets a new connection, since only that ends an answer
+// in HTTP/1.1. recover returns the name of that link.
+func (v *division) recover(l *publishedLink, now time.Duration) (from string) {
+	for _, other := range v.p.links {
+		if other == l || other.spared || v.isAwaited(other, now) {
+			continue
+		}
+		rest, ok := v.holds(other, v.scene.InOrder)
+		if !ok || !v.segments.Recover(l.index, other.index, rest.Length, &v.scene) {
+			continue
+		}
+		w := &v.work[other.index]
+		later := w.reserved
+		w.reserved = nil
+		for _, r := range slices.Clone(other.active) {
+			if left := v.p.drop(other, r, now); left.Offset == rest.Offset {
+				continue
+			} else if left.Length > 0 {
+				later = append([]ranges.Range{left}, later...)
+			}
+		}
+		later = slices.DeleteFunc(later, func(r ranges.Range) bool { return r == rest })
+		v.p.failedOver(other, l, rest.Length, now)
+		if other.session != nil {
+			v.p.close(other, other.session)
+			notify(other.need)
+		}
+		v.divide(rest, l.index)
+		w.reserved = append(w.reserved, later...)
+		return other.Name
+	}
+	return ""
+}
+
+// isAwaited reports whether all requests of the link are too new for an answer. Without this,
+// links would take the bytes from each other for ever if a server answers late.
+func (v *division) isAwaited(l *publishedLink, now time.Duration) bool {
+	var patience time.Duration
+	for _, one := range v.p.links {
+		patience = max(patience, leastSlow, 2*one.delay())
+	}
+	return slices.ContainsFunc(l.active, func(r *publishedRequest) bool {
+		return r.received == 0 && now-r.issued < patience
+	}) && !slices.ContainsFunc(l.active, func(r *publishedRequest) bool { return r.received > 0 })
+}
+
+// holds returns the link's unfinished range that begins at an offset, in flight or reserved.
+func (v *division) holds(l *publishedLink, offset quantity.Bytes) (ranges.Range, bool) {
+	for _, r := range l.active {
+		if left := (ranges.Range{Offset: r.next(), Length: r.left()}); left.Length > 0 && left.Offset == offset {
+			return left, true
+		}
+	}
+	if reserved := v.work[l.index].reserved; len(reserved) > 0 && reserved[0].Offset == offset {
+		return reserved[0], true
+	}
+	return ranges.Range{}, false
+}

@@ -1,0 +1,116 @@
+"""Tests that the documents' tables of measured figures are those of this checkout."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+
+HANDBOOK = REPOSITORY / "emulator" / "handbook"
+_spec = importlib.util.spec_from_file_location("tables", HANDBOOK / "tables.py")
+assert _spec is not None
+assert _spec.loader is not None
+tables = importlib.util.module_from_spec(_spec)
+sys.modules["tables"] = tables  # Where dataclasses look up names.
+_spec.loader.exec_module(tables)
+
+TABLES = {one.name: one for one in tables.tables()}
+CHEAP = {"energy": "emptcp-256kb-good-bad", "links-of-today": "leave-home"}
+"""A scenario of each table that `make test` runs."""
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.usefixtures("same_programs")
+def test_no_table_is_older_than_what_decides_its_figures(name: str) -> None:
+    assert TABLES[name].inputs == TABLES[name].now(), f"make tables NAME={name}, and commit it"
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.usefixtures("same_programs")
+def test_a_row_comes_out_to_the_digit(name: str, tmp_path: Path) -> None:
+    one = replace(TABLES[name], scenarios=(CHEAP[name],))
+    made = tables.body(one, tables.measured(one, tmp_path))
+    (row,) = [line for line in made.splitlines() if line.startswith(f"| `{CHEAP[name]}`")]
+    assert row in TABLES[name].body
+
+
+PAGE = """\
+# A page
+<!-- table one: seconds of wifi-gone by alg3 seeds 1 -->
+old
+<!-- end one none -->
+<!-- table two: energy of hs-s7 by alg3 seeds 3 -->
+<!-- end two none -->
+"""
+
+
+def test_a_table_is_replaced_between_its_lines(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    one, two = tables.tables([page])
+    row = {"algorithm": "alg3", "download_s": 11.26}
+    body = tables.body(one, [{"scenario": "wifi-gone", "oracle_s": 10.04, "rows": [row]}])
+    assert "| `wifi-gone` | 10.0 | 17.0 (wifi) | 11.3 |\n" in body
+    assert "*`make tables NAME=one`: linklab " in body
+    text = tables.replaced(one, body)
+    assert text == PAGE.replace("old\n", body).replace("end one none", f"end one {one.now()}")
+    assert one.now() != two.now()
+
+
+def test_another_scenario_client_or_seed_makes_a_table_stale() -> None:
+    one = TABLES["energy"]
+    for other in (
+        replace(one, scenarios=one.scenarios[1:]),
+        replace(one, clients=one.clients[1:]),
+        replace(one, seeds=one.seeds + 1),
+    ):
+        assert other.now() != one.now()
+
+
+def test_comments_and_tests_of_the_client_decide_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "client" / "internal" / tables.ENGINE[0] / "a.go"
+    code.parent.mkdir(parents=True)
+    monkeypatch.setattr(tables, "REPOSITORY", tmp_path)
+    code.write_text("package a\n\nconst x = 1\n")
+    before = tables.engine()
+    code.write_text("// Package a is one.\npackage a\n\tconst x = 1\n")
+    code.with_name("a_test.go").write_text("package a\n")
+    assert tables.engine() == before
+    code.write_text("package a\n\nconst x = 2\n")
+    assert tables.engine() != before
+
+
+def test_the_engine_s_packages_exist() -> None:
+    assert [
+        one for one in tables.ENGINE if not (REPOSITORY / "client/internal" / one).exists()
+    ] == []
+
+
+def test_an_unknown_figure_is_refused(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("seconds", "hours"))
+    with pytest.raises(ValueError, match=r"page.md: table one: 'hours' is no figure; allowed: s"):
+        list(tables.tables([page]))
+
+
+MEASURED = (*(HANDBOOK / "experiments").glob("*.md"), HANDBOOK / "explanation/how-exact-it-is.md")
+
+
+@pytest.mark.parametrize("page", MEASURED, ids=lambda page: page.name)
+def test_each_table_of_figures_says_how_it_was_made(page: Path) -> None:
+    """By a command, or by hand: when, and at which revision. The page's first lines speak for all."""
+    head, *sections = re.split(r"^## ", page.read_text(), flags=re.M)
+    told = r"<!-- table |[Bb]y\s+hand,\s+on\s+\d{4}-\d\d-\d\d,\s+at\s+[0-9a-f]{8}"
+    without = [
+        section.partition("\n")[0]
+        for section in sections
+        if re.search(r"^\|.*\d\.\d", section, re.M) and not re.search(told, section)
+    ]
+    assert not without or re.search(told, head)
