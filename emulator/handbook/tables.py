@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -129,7 +130,9 @@ def measured(table: Table, out: Path) -> list[dict[str, Any]]:
         for name in table.scenarios
     ]
     file.write_text(yaml.safe_dump({"name": table.name, "matrices": matrices}))
-    words = ["campaign", str(file), "--out", str(out / table.now() / table.name), "--json"]
+    runs = out / table.name
+    shutil.rmtree(runs, ignore_errors=True)  # Those of another linklab would be refused.
+    words = ["campaign", str(file), "--out", str(runs), "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "linklab", *words], stdout=subprocess.PIPE, check=True
     )
