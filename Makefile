@@ -22,7 +22,7 @@ demo: setup ## compare the thesis' approaches over two emulated links (the first
 
 # The client's tests mostly wait, so the other stages run beside them. Each stage prints all at its end.
 .PHONY: test
-test: packages-test development ## all that CI decides by; CI also measures processor time
+test: packages-test development browser ## all that CI decides by; CI also measures processor time
 	@$(SETUP)/stages begin
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target $(addprefix timed-,test-race lint site test-unit)
 	@$(MAKE) --no-print-directory timed-test-e2e
@@ -74,6 +74,10 @@ $(MULTILINK): $(CLIENT_SOURCES) $(SETUP)/client | packages
 guest: packages
 	@PYTHONPATH=emulator "$$($(SETUP)/python --find)" -m linklab.places.guest
 
+.PHONY: browser
+browser: packages-test # the tests' browser (115 MB)
+	@"$$($(SETUP)/python --find)" $(SETUP)/browser.py build/browser
+
 .PHONY: lint
 lint: development ## formatters and linters of both languages
 	@$(VENV)/bin/ruff format --check emulator tests dashboards
@@ -89,8 +93,8 @@ format: development ## format both languages
 	@$(SETUP)/client format
 
 .PHONY: test-unit
-test-unit: development ## unit tests of Python
-	@$(PYTHON) -m pytest -n auto --dist worksteal emulator
+test-unit: development browser ## unit tests of Python
+	@$(PYTHON) -m pytest -n auto --dist worksteal -m "not of_the_kernel" emulator
 
 .PHONY: test-race
 test-race: development ## unit tests of the client, with Go's race detector; without it where that runs a part
@@ -99,7 +103,7 @@ test-race: development ## unit tests of the client, with Go's race detector; wit
 
 # One process more than cores: that with the tests on the real clock mostly waits (tests/conftest.py).
 .PHONY: test-e2e
-test-e2e: development ## end-to-end tests in the guest, in virtual time
+test-e2e: development browser ## end-to-end tests in the guest, in virtual time
 	@$(PYTHON) -m pytest -n $$(($$(nproc) + 1)) --dist load tests
 
 .PHONY: test-containers

@@ -106,6 +106,7 @@ def a_lab_whose(samples: dict[str, float]) -> type[BaseHTTPRequestHandler]:
 
 
 @pytest.mark.one_at_a_time
+@pytest.mark.asked_for("GRAFANA_URL")
 def test_a_failed_run_is_told_and_a_link_that_is_down_stays_on_the_dashboard() -> None:
     names = ("GRAFANA_URL", "GRAFANA_SCRAPES", "LINKLAB_ALERT_TO")
     if missing := [name for name in names if not os.environ.get(name)]:

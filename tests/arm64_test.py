@@ -8,7 +8,6 @@ With LINKLAB_MACHINES=1 (`make test-machines`). It needs qemu-system-aarch64, ap
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -22,10 +21,7 @@ from conftest import REPOSITORY, Linklab
 from emulated import machine
 from emulated.machine import ARM64, Done, Machine
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("LINKLAB_MACHINES") != "1",
-    reason="LINKLAB_MACHINES=1 is not set: it takes minutes",
-)
+pytestmark = pytest.mark.asked_for("LINKLAB_MACHINES")
 
 RATES_BPS = {"wifi": 3e6, "lte": 2e6}
 """Low, so that the emulated processor keeps up."""

@@ -19,7 +19,7 @@ from conftest import Linklab
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from free_ports import free_port
-from linklab.commands.report_browser_test import CHROMIUM, Tab, browser
+from linklab.commands.report_browser_test import CHROMIUM, Tab, browser, needs_browser
 from linklab.lab.programs import certificates
 from linklab.places.guest import gateway
 from through_the_lab import inside, proxied
@@ -27,7 +27,7 @@ from tornado.websocket import websocket_connect
 
 pytestmark = [
     pytest.mark.one_at_a_time,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium"),
+    needs_browser,
 ]
 
 needs_outside = pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))

@@ -23,13 +23,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from linklab.commands.report_browser_test import CHROMIUM, Tab, browser
+from linklab.commands.report_browser_test import Tab, browser, needs_browser
 from prometheus import DASHBOARDS
 from tornado.websocket import websocket_connect
-
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None, reason="no browser is installed: apt-get install chromium"
-)
 
 POLL_S = 0.25
 
@@ -120,15 +116,6 @@ async def settled(
 # --- With a running Grafana.
 
 
-@pytest.fixture(scope="module")
-def grafana() -> str:
-    """Returns Grafana's address."""
-    address = os.environ.get("GRAFANA_URL")
-    if not address:
-        pytest.skip("GRAFANA_URL is not set: no Grafana at hand")
-    return address.rstrip("/")
-
-
 def address_of(grafana: str, name: str, **variables: str) -> str:
     """Returns the address of a dashboard that shows everything. Live lab shows the newest run of
     multilink."""
@@ -192,31 +179,20 @@ async def shown(
 
 
 @needs_browser
+@pytest.mark.asked_for("GRAFANA_URL")
 @pytest.mark.parametrize("name", DASHBOARDS)
-def test_every_panel_has_data_in_a_browser(grafana: str, name: str, tmp_path: Path) -> None:
-    async def took_s() -> float:
-        async with shown(address_of(grafana, name), name, tmp_path / "profile") as (_, passed_s):
+def test_every_panel_has_data_in_a_browser(name: str, tmp_path: Path) -> None:
+    grafana, pictures = os.environ["GRAFANA_URL"].rstrip("/"), os.environ.get("SCREENSHOTS")
+
+    async def seen(theme: str, width: int) -> float:
+        address, profile = address_of(grafana, name, theme=theme), tmp_path / f"{theme}-{width}"
+        async with shown(address, name, profile, width) as (tab, passed_s):
+            if pictures:
+                content = base64.b64decode((await tab.call("Page.captureScreenshot"))["data"])
+                Path(pictures, f"{name}-{theme}-{width}.png").write_bytes(content)
             return passed_s
 
-    print(f"{name}: everything is shown {asyncio.run(took_s()):.1f} s after the first request")
-
-
-@needs_browser
-@pytest.mark.parametrize("width", [1366, 1600])
-@pytest.mark.parametrize("theme", ["dark", "light"])
-@pytest.mark.parametrize("name", DASHBOARDS)
-def test_a_picture_of_each_dashboard(
-    grafana: str, name: str, theme: str, width: int, tmp_path: Path
-) -> None:
-    directory = os.environ.get("SCREENSHOTS")
-    if not directory:
-        pytest.skip("SCREENSHOTS is not set: no pictures are wanted")
-
-    async def taken() -> bytes:
-        address = address_of(grafana, name, theme=theme)
-        async with shown(address, name, tmp_path / "profile", width) as (tab, _):
-            return base64.b64decode((await tab.call("Page.captureScreenshot"))["data"])
-
-    content = asyncio.run(taken())
-    assert content.startswith(b"\x89PNG")
-    Path(directory, f"{name}-{theme}-{width}.png").write_bytes(content)
+    for theme in ("dark", "light") if pictures else ("dark",):
+        for width in (1366, 1600) if pictures else (1366,):
+            passed_s = asyncio.run(seen(theme, width))
+            print(f"{name}: everything is shown {passed_s:.1f} s after the first request")

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -84,6 +84,28 @@ def _groups_of(file: Path) -> tuple[dict[str, str], str | None]:
 
 def _is_marked(node: ast.AST) -> bool:
     return f"mark.{_ONE_AT_A_TIME}" in ast.unparse(node)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Lets one test be skipped for all that lack the same thing. Its reason says how many they are."""
+    lacking: dict[str, list[pytest.Item]] = {}
+    for one in items:
+        for reason in _lacks(one):
+            lacking.setdefault(reason, []).append(one)
+            break
+    for reason, found in lacking.items():
+        found[0].add_marker(pytest.mark.skip(reason=f"{reason}: {len(found)} tests"))
+    left_out = {one.nodeid for found in lacking.values() for one in found[1:]}
+    items[:] = [one for one in items if one.nodeid not in left_out]
+
+
+def _lacks(test: pytest.Item) -> Iterator[str]:
+    for mark in test.iter_markers("asked_for"):
+        if not os.environ.get(mark.args[0]):
+            yield f"{mark.args[0]} is not set"
+    is_emulated = "machine_kernel" in getattr(test, "fixturenames", ())
+    if is_emulated and not TEST_ALL and kernel.cached(kernel.MACHINE) is None:
+        yield f"the {kernel.MACHINE.called} is not made yet (make test-all)"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -198,8 +220,6 @@ def compared(linklab: Linklab, *files: Path, who: str) -> dict[str, tuple[Any, P
 def machine_kernel() -> Path:
     """Returns the emulated machine's kernel. Only `make test-all` compiles it, in minutes on all cores.
     After a change of its recipe, emulator/setup/lock-kernel does."""
-    if not TEST_ALL and kernel.cached(kernel.MACHINE) is None:
-        pytest.skip(f"the {kernel.MACHINE.called} is not made yet: make test-all")
     return kernel.ensure(recipe=kernel.MACHINE)
 
 

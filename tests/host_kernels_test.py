@@ -6,7 +6,6 @@ With LINKLAB_MACHINES=1 (`make test-machines`). It needs qemu-system-x86_64, apt
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import sys
@@ -17,10 +16,7 @@ import pytest
 from conftest import Linklab
 from emulated import machine
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("LINKLAB_MACHINES") != "1",
-    reason="LINKLAB_MACHINES=1 is not set: it takes minutes",
-)
+pytestmark = pytest.mark.asked_for("LINKLAB_MACHINES")
 
 KERNELS = {"bookworm": "6.1", "trixie": "6.12", "forky": "7.2"}
 """The suites of Debian with their kernels. The mirror has no older one any more."""

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from conftest import TEST_ALL, command, environment
 from container_test import IMAGE, docker, require_image, settings
-from linklab.commands.report_browser_test import CHROMIUM, Tab, browser
+from linklab.commands.report_browser_test import Tab, browser, needs_browser
 from linklab.core.frames import MTU_BYTES
 from linklab.core.paths import cache_dir
 from linklab.places.guest import gateway
@@ -32,7 +32,7 @@ from tornado.websocket import websocket_connect
 
 pytestmark = [
     pytest.mark.one_at_a_time,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium"),
+    needs_browser,
     pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
 ]
 
@@ -204,7 +204,10 @@ def kept_up(lab: ProxiedLab) -> bool:
     return "CANNOT KEEP UP" not in lab.said()
 
 
-@pytest.mark.parametrize("how", [as_it_is, as_nobody, in_a_container], ids=lambda one: one.__name__)
+CONTAINED = pytest.param(in_a_container, marks=pytest.mark.asked_for("LINKLAB_CONTAINERS"))
+
+
+@pytest.mark.parametrize("how", [as_it_is, as_nobody, CONTAINED], ids=lambda one: one.__name__)
 def test_a_page_of_60_files_and_a_large_one(
     place: Path,
     scenario: ScenarioFile,

@@ -38,14 +38,14 @@ from lab_page import (
     until,
 )
 from linklab import scenario as scenarios
-from linklab.commands.report_browser_test import CHROMIUM, Tab
+from linklab.commands.report_browser_test import Tab, needs_browser
 from linklab.places.guest import gateway
 from live_test import Live, live
 from through_the_lab import PATIENCE_S, Launch, ProxiedLab, proxied, served
 
 pytestmark = [
     pytest.mark.one_at_a_time,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium"),
+    needs_browser,
     pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
 ]
 

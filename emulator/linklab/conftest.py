@@ -75,6 +75,14 @@ def dead_pid() -> int:
     return process.pid
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that `make test` runs in the guest, whose kernel has all that they need."""
+    for one in items:
+        if "namespace" in getattr(one, "fixturenames", ()):
+            one.add_marker("of_the_kernel")
+
+
 @pytest.fixture
 def namespace() -> Iterator[int]:
     """A descriptor of a network namespace; skips where none can be made."""

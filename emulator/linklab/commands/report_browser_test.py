@@ -17,14 +17,18 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from linklab.commands.cli import main
 from linklab.commands.report_test import HOSTILE, made
 from linklab.core import records
+from linklab.core.paths import REPOSITORY
 from linklab.core.records import FILES, ClientRecord, QueueRecord
 from linklab.core.records_test import sampled
 from linklab.runs.time_series_test import EVENTS
 from linklab.scenario import Scenario
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+_OWN = REPOSITORY / "build" / "browser" / "chromium"
+CHROMIUM = str(_OWN) if _OWN.exists() else shutil.which("chromium") or shutil.which("google-chrome")
+"""A browser: that of emulator/setup/browser.py, else this machine's."""
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make browser")
+pytestmark = needs_browser
 
 
 class Tab:

@@ -14,6 +14,12 @@ def rows_of(name: str) -> list[MeasuredEnergy]:
     return calibration.parse((library.MODELS / f"{name}.csv").read_text(encoding="utf-8"))
 
 
+def test_lines_without_values_are_left_out() -> None:
+    head, *lines = (library.MODELS / "galaxy-s7.csv").read_text(encoding="utf-8").splitlines()
+    empty = ("", "  ", "," * head.count(","))
+    assert calibration.parse("\n".join([head, *empty, *lines, *empty])) == rows_of("galaxy-s7")
+
+
 S7_TERMS = ("both", "wifi.active", "wifi.down", "lte.active", "lte.down", "wifi.tail", "lte.tail")
 
 

@@ -128,13 +128,19 @@ DRAWN: Final = (cut, with_a_line_again, with_two_lines_swapped, shuffled, withou
 DAMAGES: Final = (twice, twice_without_a_head, with_lines_again, interleaved, *DRAWN)
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("format", FORMATS)
+# Equal lines of mahimahi's are several packets in one millisecond.
+DAMAGED = [
+    (format, damage)
+    for format in FORMATS
+    for damage in DAMAGES
+    if (format, damage) != ("mahimahi", with_lines_again)
+]
+
+
+@pytest.mark.parametrize(("format", "damage"), DAMAGED)
 def test_a_damaged_recording_has_its_rate_or_is_refused(
     tmp_path: Path, format: str, damage: Callable[[str, random.Random], str]
 ) -> None:
-    if (format, damage) == ("mahimahi", with_lines_again):
-        pytest.skip("equal lines are several packets in one millisecond")
     file = tmp_path / "recorded"
     whole = FORMATS[format]()
     for seed in range(12 if damage in DRAWN else 1):

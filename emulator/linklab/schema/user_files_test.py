@@ -90,7 +90,11 @@ def test_what_a_user_names_for_writing(case: dict[str, str], tmp_path: Path) -> 
         assert not list(tmp_path.glob("*.part"))
 
 
-@pytest.mark.parametrize("case", RULE, ids=[one["name"] for one in RULE])
+# Other pipes wait for their writer, as in a shell.
+READ = [one for one in RULE if one["name"] == "open pipe" or not one["name"].endswith("pipe")]
+
+
+@pytest.mark.parametrize("case", READ, ids=[one["name"] for one in READ])
 def test_what_a_user_names_for_reading(case: dict[str, str], tmp_path: Path) -> None:
     with ExitStack() as stack:
         if case["name"] == "open pipe":
@@ -98,8 +102,6 @@ def test_what_a_user_names_for_reading(case: dict[str, str], tmp_path: Path) -> 
             os.close(writing)
             stack.callback(os.close, reading)
             path = Path(f"/proc/self/fd/{reading}")
-        elif case["name"].endswith("pipe"):
-            pytest.skip("a pipe waits for its writer here, as in a shell")
         else:
             path, _ = placed(case["name"], tmp_path / "it", stack)
         if case["read"] == "refused":
