@@ -1,12 +1,10 @@
 """Tests which statements hold whatever the lab emulates, for all publications, by property."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 
-from linklab import scenario
 from linklab.energy import library
 from linklab.report import publication, reproduction
 from linklab.report.arithmetic import Arithmetic
@@ -15,7 +13,6 @@ from linklab.report.reproduction import Runs
 from linklab.report.statement import RunGroup, Statement
 from linklab.runs import run_energy
 from linklab.runs.clients import registry
-from linklab.scenario import Scenario
 
 STATED = {name: publication.find(name) for name in publication.names()}
 
@@ -100,10 +97,6 @@ def test_links_of_one_rate_and_a_client_of_one_link_are_no_outcomes() -> None:
                 assert one.kind == "by construction", one.words
 
 
-def _always(one: Scenario, _: str) -> Scenario:
-    return one
-
-
 def said(*statements: str) -> tuple[Statement, ...]:
     lines = "".join(
         f"  - {{metric: download, source: s, each: [ts], {one}}}\n" for one in statements
@@ -150,27 +143,6 @@ def test_what_the_phone_of_emptcp_can_move_is_no_outcome() -> None:
     moved = [about[index] for index, verdicts in held.items() if len(verdicts) == 2]
     assert len(moved) >= 5
     assert [one.words for one in moved if one.kind == "outcome"] == []
-
-
-def test_what_the_rate_of_the_stations_can_move_is_no_outcome() -> None:
-    stated, name = STATED["emptcp"], "emptcp-background-2"
-    about = [
-        one
-        for one in stated.checkable
-        if one.metric == "download" and {cell.scenario for cell in one.cells} == {name}
-    ]
-    held: dict[int, set[bool]] = {}
-    text = scenario.find(name).path.read_text()  # type: ignore[union-attr]
-    rates = ("6 Mbit/s", "54 Mbit/s")
-    for other in [
-        scenario.parse(text.replace("rate: 9 Mbit/s", f"rate: {rate}"), name, stem=name)
-        for rate in rates
-    ]:
-        made = Arithmetic(partial(_always, other), run_energy.models())
-        for index, one in enumerate(about):
-            held.setdefault(index, set()).add(holds(made, one))
-    moved = [about[index] for index, verdicts in held.items() if len(verdicts) == 2]
-    assert moved and [one.words for one in moved if one.kind == "outcome"] == []
 
 
 def test_no_statement_about_the_energy_of_gb_e_is_an_outcome() -> None:
