@@ -248,7 +248,7 @@ def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
         statements=by_construction.marked(
             statement_kinds.classified(limited, known, _one_algorithm(root)),
             known,
-            lambda name: _scenario(name, swept),
+            functools.cache(lambda name: _scenario(name, swept)),
         ),
         constants=tuple(constants),
     )

@@ -98,7 +98,7 @@ def by_cell(runs: Iterable[LoadedRun]) -> dict[RunGroup, list[LoadedRun]]:
 
 def check(publication: Publication, runs: Runs) -> list[CheckedStatement]:
     """Checks every statement of a publication, in its order."""
-    return [_check(one, runs) for one in publication.statements]
+    return [check_one(one, runs) for one in publication.statements]
 
 
 def skill(checked: Iterable[CheckedStatement], runs: Runs, by_arithmetic: Runs) -> Skill | None:
@@ -162,7 +162,8 @@ def missing(checked: Iterable[CheckedStatement]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _check(statement: Statement, runs: Runs) -> CheckedStatement:
+def check_one(statement: Statement, runs: Runs) -> CheckedStatement:
+    """Checks a statement."""
     if statement.missing:
         return CheckedStatement(statement, "not there yet")
     table = _table(statement, runs)

@@ -99,7 +99,8 @@ def test_a_fit_may_be_of_a_workload() -> None:
             "fitted_to: [{metrics: [download, memory], cells: {ts: [alg1]}}]",
             "no statement is about memory",
         ),
-        ("", "'fitted_to' is missing"),
+        ("", "needs 'fitted_to', or 'range' and 'moves'"),
+        ("moves: [{metrics: [download], cells: {ts: [alg1]}}]", "'range' and 'moves' go together"),
         ("fitted_to: []", "fitted_to: there is none"),
     ],
 )
@@ -236,7 +237,15 @@ def test_a_kind_is_never_outcome_where_all_figures_were_fitted() -> None:
                 for metric in one.metrics
                 for cell in one.cells
             )
-            assert fitted == bool(one.fitted_by)
+            moved = any(
+                figures.covers(metric, one.link, cell.scenario, cell.client)
+                for fit in fits
+                for figures in fit.moves
+                for metric in one.metrics
+                for cell in one.cells
+            )
+            assert not fitted or one.fitted_by
+            assert fitted or moved or not one.fitted_by
             assert not (fitted and one.kind == "outcome")
 
 
