@@ -36,7 +36,8 @@ run.json keeps the command, so no URL in it may have a user or password.
 
 Programs are found on your PATH, which the program gets too, and LANG, LC_ALL,
 TERM and VIRTUAL_ENV. For other variables write the command as
-env NAME=VALUE PROGRAM. HOME is an empty directory.
+env NAME=VALUE PROGRAM. HOME is an empty directory. Programs start where you
+stand. What they write there, up to 16 MB, is written/ of the run directory.
 
 The guest hides home directories. Your programs only see:
   the current directory, and those of your PATH

@@ -6,7 +6,6 @@ import argparse
 import shutil
 import signal
 from dataclasses import replace
-from pathlib import Path
 
 from linklab.api import requests
 from linklab.commands import running
@@ -29,8 +28,9 @@ The shell is bash, or what follows `--`. It runs on the client host (--on
 server: on the server host) on the real clock, with your programs and multilink
 on its PATH, in the current directory. LINKLAB_URL and the other
 variables of `linklab exec` are set. In the guest you can read this machine's
-files but not write them. `linklab exec --help` says what you see of homes. /tmp
-is memory and ends with the shell. Files in LINKLAB_RUN_DIR stay.
+files. What you write where you stand goes into a layer. `linklab exec --help`
+says what you see of homes. /tmp is memory and ends with the shell. Files in
+LINKLAB_RUN_DIR stay.
 From another terminal:
   linklab link wifi carrier down --for 3s
   linklab link lte down 10mbit
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     where = session.choose_place(options.place)
     running.announce(where)
     how = running.run_options(options)
-    terminal = Terminal(window=window, directory=str(Path.cwd()), on=options.on)
+    terminal = Terminal(window=window, on=options.on)
     with outside(options, scenario, where.name) as reach:
         request = requests.for_command(scenario, options.command or _shell(), how, reach)
         request = replace(request, name="shell", terminal=terminal)

@@ -69,7 +69,7 @@ def test_of_another_program_the_direction_of_the_payload_counts(
     assert shown[PROGRESS] == carried_bytes * goodput_ratio() / SIZE_BYTES
 
 
-SHELL = Terminal(window=Window(24, 80), directory="/", on="client")
+SHELL = Terminal(window=Window(24, 80), on="client")
 
 
 @pytest.mark.parametrize(

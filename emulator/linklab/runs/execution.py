@@ -27,7 +27,7 @@ from linklab.lab.player.signal_file import SignalFile
 from linklab.lab.shaping.hfsc_queue import TIMER_SLACK_S
 from linklab.links.stack import ScenarioLink, models
 from linklab.places.guest import gateway, reproducible_start
-from linklab.runs import execution_programs, names, outcome
+from linklab.runs import execution_programs, names, outcome, working_directory
 from linklab.runs.applications import APPLICATIONS
 from linklab.runs.clients import preparations
 from linklab.runs.clients.preparations import ReadyLab
@@ -71,6 +71,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
             _multipath(one.plan, ReadyLab(one.lab, player, one.plan.task), stack) for one in further
         ]
         _even(plan)
+        stack.callback(working_directory.keep, run_dir)
         serving = start_server()
         stack.callback(serving.stop)
         before = [_interfaces(one) for one in (lab, *(one.lab for one in further))]

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from linklab.core.paths import GUEST_FILES
 from linklab.lab.multipath.path_use import PathUse
 from linklab.places.guest.init import BIND, mount
-from linklab.runs import environment
+from linklab.runs import environment, working_directory
 from linklab.runs import job as manifest
 from linklab.runs.clients import ClientUnderTest, Task, client_of
 from linklab.runs.job import Job
@@ -30,7 +31,8 @@ class Plan:
 
     The user's programs run from the host's files, with `host_root` as their root. `as_written` is
     the job with paths valid for them. `job` is the same with paths valid for the lab's own
-    programs. `scratch` is a directory for the time of the run.
+    programs. `scratch` is a directory for the time of the run. The user's programs start in
+    `directory`.
     """
 
     run_dir: Path
@@ -41,6 +43,7 @@ class Plan:
     scenario: Scenario
     client: ClientUnderTest | None
     task: Task
+    directory: Path
 
     @classmethod
     def read(cls, run_dir: Path, host_root: Path, scratch: Path) -> Plan:
@@ -51,7 +54,10 @@ class Plan:
         client = client_of(job.client) if job.client else None
         told = job if client else as_written
         task = environment.task_of(told, scenario, run_dir, scratch / "payload")
-        return cls(run_dir, host_root, scratch, as_written, job, scenario, client, task)
+        directory = scratch
+        if job.directory is not UNSET:
+            directory = working_directory.begin(host_root, Path(job.directory), scratch)
+        return cls(run_dir, host_root, scratch, as_written, job, scenario, client, task, directory)
 
     def further(self) -> list[Plan]:
         """Returns a plan for each further client of the scenario. It has directories of its own in

@@ -15,7 +15,8 @@ def plan(client: str | None, scenario: Scenario, clock: str = "virtual") -> Plan
     job = cast(Job, SimpleNamespace(client=client, clock=clock, payload="/p/1.bin"))
     found = None if client is None else client_of(client)
     scratch = Path("/scratch")
-    return Plan(Path("/r"), Path("/"), scratch, job, job, scenario, found, cast(Task, None))
+    task = cast(Task, None)
+    return Plan(Path("/r"), Path("/"), scratch, job, job, scenario, found, task, scratch)
 
 
 @pytest.mark.parametrize(

@@ -59,19 +59,21 @@ def server_starter(plan: Plan, lab: Lab, further: Sequence[Plan] = ()) -> Callab
         raise LabError(
             f"{plan.as_written.client} needs HTTP without TLS, which only H2O is set up for"
         )
-    directory = plan.scratch / "server"
+    home = plan.scratch / "server"
     values = environment.for_server(plan.as_written, plan.scenario)
+    values["directory"] = Path(plan.job.payload).parent  # A server's own user can read it.
     return functools.partial(
         own_server.start,
         lab.server,
         [
-            *program_root.at(plan.host_root, lab.server, directory),
+            *program_root.at(plan.host_root, lab.server, plan.directory),
             *(filled(word, values) for word in plan.as_written.server.command),
         ],
         plan.as_written.server.port,
         plan.run_dir,
-        environment=environment.own(plan.as_written.environment, directory, values),
-        directory=directory,
+        environment=environment.own(plan.as_written.environment, home, values),
+        home=home,
+        directory=home if plan.host_root != Path("/") else plan.directory,
         links={name: link.families for name, link in plan.scenario.links.items()},
     )
 
@@ -82,12 +84,9 @@ def client_command(plan: Plan, lab: Lab) -> list[str]:
         return plan.client.command(plan.task)
     job = plan.as_written
     own = [filled(word, environment.for_client(job, plan.task)) for word in job.command or []]
+    enter = program_root.at(plan.host_root, _client_host(plan, lab), plan.directory)
     if job.terminal is None:
-        return [*program_root.at(plan.host_root, lab.client, plan.scratch), *own]
-    there = Path(job.terminal.directory)
-    if not (plan.host_root / there.relative_to("/")).is_dir():  # The guest hides it.
-        there = plan.scratch
-    enter = program_root.at(plan.host_root, _client_host(plan, lab), there)
+        return [*enter, *own]
     return [shutil.which("setsid") or "setsid", "--ctty", *enter, *own]
 
 
@@ -177,7 +176,7 @@ def _started(
         stdout=stdout,
         stderr=stderr,
         environment=environment.of_client(plan.client_job, plan.task, plan.scratch),
-        directory=plan.scratch,
+        directory=plan.scratch if plan.host_root != Path("/") else plan.directory,
     )
 
 

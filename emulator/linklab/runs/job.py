@@ -72,7 +72,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     `client` is the name of an algorithm or peer. It is None if `command` is a user's program
     (`linklab exec`), which may have a `name`. `server` is a user's program that serves instead of
-    H2O. Both get the user's `environment`. `terminal` is the command's terminal, if any. `outside`
+    H2O. Both get the user's `environment` and start in `directory`. `terminal` is the command's terminal, if any. `outside`
     is what the command reaches beyond the lab. `shift_s` delays the client's start. Packets of the
     links in `pcap` are recorded, with `tls_keys` also the keys to decrypt them. A `live` run is
     watched, not measured. It goes on if the emulator is late. `limit_s` is the lab's time from the
@@ -86,6 +86,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     command: list[Words] | None
     server: OwnServer | None = None
     environment: dict[str, str] = {}
+    directory: Words | msgspec.UnsetType = msgspec.UNSET
     terminal: Terminal | None = None
     outside: Outside | None = None
     seed: Seed

@@ -200,6 +200,7 @@ def prepare(
             command=list(programs.located(request.command)) if request.command else None,
             server=programs.server_located(request.server),
             environment=programs.environment() if request.command or request.server else {},
+            directory=(request.beside or str(Path.cwd())) if request.commands else UNSET,
             terminal=request.terminal,
             outside=None if request.reach is None else request.reach.outside,
             seed=request.seed,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from linklab.api import functions
 from linklab.api.progress import PLACE, RUNS, Progress
@@ -24,8 +23,7 @@ def run(scenario: str, arguments: Sequence[str]) -> int:
     """Runs pytest with these arguments behind the scenario's links. Passes on its output, and
     returns its exit code."""
     color = ("--color=yes",) if sys.stdout.isatty() else ()
-    here = f"--chdir={Path.cwd()}"  # A program in the lab begins in a directory of its own.
-    command = ["env", here, sys.executable, "-m", "pytest", *arguments, "-W", _NO_CACHE, *color]
+    command = [sys.executable, "-m", "pytest", *arguments, "-W", _NO_CACHE, *color]
     try:
         with Parts() as parts:
 

@@ -89,13 +89,14 @@ def start(
     run_dir: Path,
     *,
     environment: dict[str, str],
+    home: Path,
     directory: Path,
     links: Mapping[str, Families],
 ) -> Server:
-    """Starts the user's server on `host`. Returns once it listens on `port`, by TCP or UDP, for all
+    """Starts the user's server on `host`, in `directory`. Makes its `home`. Returns once it listens on `port`, by TCP or UDP, for all
     `links` by their families, and has opened no further socket since the last check. Its output goes
     to `server.out` and `server.err`. Raises LabError if it does not listen."""
-    directory.mkdir()
+    home.mkdir()
     others_own = all_listening(host.pid)
     log = run_dir / "server.err"
 

@@ -88,7 +88,8 @@ def started(
         port,
         run_dir,
         environment={"A": "b"},
-        directory=run_dir / "home",
+        home=run_dir / "home",
+        directory=run_dir,
         links=links,
     )
 

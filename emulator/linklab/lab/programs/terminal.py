@@ -47,11 +47,9 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
-    """Describes the terminal of a run's program, and the user's current `directory`. The program
-    runs `on` the client or server host."""
+    """Describes the terminal of a run's program, which runs `on` the client or server host."""
 
     window: Window
-    directory: str
     on: Literal["client", "server"] = "client"
 
 
