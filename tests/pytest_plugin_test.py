@@ -107,6 +107,8 @@ def test_a_change_that_slows_downloads_fails_a_test_of_a_user_s_repository(
     assert "no baseline of small" in run_pytest(project, start, "-k", "no_slower").stdout
     made = run_pytest(project, start, "--linklab-update")
     assert made.returncode == 0, made.stdout
+    assert made.stdout.count("baseline written: ") == 2
+    assert f"baseline written: {project}/__linklab__/test_downloads.test_ad" in made.stdout
     assert sorted(one.name for one in (project / "__linklab__").iterdir()) == [
         "test_downloads.test_adaptive.yaml",
         "test_downloads.test_my_client_is_no_slower.yaml",
@@ -228,6 +230,8 @@ def test_bad_input_is_one_clear_error(project: Path, in_project: Pytest) -> None
     assert done.returncode == 1
     assert [words for words in BAD_INPUT.values() if words not in done.stdout] == []
     assert re.search(r"= 2 failed, .*2 errors in ", done.stdout)
+    of_marker = done.stdout.partition("ERROR collecting test_0.py")[2].partition("\n_")[0]
+    assert of_marker.strip("_ \n").count("\n") == 0, of_marker
 
 
 def test_a_whole_suite_runs_behind_the_links_without_a_change(

@@ -320,7 +320,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(ScenarioError, match="did you mean 'small'.*; allowed: small"):
         scenario.find("smal", directory)
-    with pytest.raises(ScenarioError, match="missing.yaml: there is no such scenario"):
+    with pytest.raises(ScenarioError, match=r"missing.yaml: there is no such scenario in /"):
         scenario.find("./missing.yaml")
     file.write_bytes(b"name: \xff\n")
     with pytest.raises(ScenarioError, match="not UTF-8"):

@@ -12,7 +12,7 @@ from linklab.api import requests, series
 from linklab.api.compared_runs import ComparedRuns
 from linklab.api.errors import FailedRunError, UsageError
 from linklab.api.progress import Tell, silent
-from linklab.api.settings import RUNS, RunOptions, Settings, StrPath, require_runs
+from linklab.api.settings import CLIENT, RUNS, RunOptions, Settings, StrPath, require_runs
 from linklab.places import choice
 from linklab.runs.runner import Finished, RunRequest
 from linklab.scenario import Scenario
@@ -23,7 +23,7 @@ USUAL = "published,adaptive"
 
 def run(
     scenario: StrPath | Scenario | None = None,
-    client: str = "alg3",
+    client: str = CLIENT,
     *,
     links: Mapping[str, str] | None = None,
     seed: int = 1,

@@ -22,6 +22,9 @@ from linklab.places.names import CLOCKS, PLACES, PROCESSORS
 RUNS: Final = Path("runs")
 """The default directory of run directories."""
 
+CLIENT: Final = "adaptive"
+"""The default algorithm of a run, as of `multilink` (client/internal/cli/engine.go)."""
+
 StrPath = str | Path
 
 

@@ -134,9 +134,24 @@ def commands_of(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
     return dict(commands.choices)
 
 
+_STARTING = ("exec", "shell")
+"""The commands that start a program of the user's."""
+
+
+def _require_command(top: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Ends with an error if the first word is no command."""
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        from linklab.schema.mapping import guess  # YAML is slow to load.
+
+        allowed = ", ".join(COMMANDS)
+        top.error(
+            f"no command is called {words[0]!r}{guess(words[0], COMMANDS)}; allowed: {allowed}"
+        )
+
+
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """Splits words at the first `--` if the command starts one of the user's."""
-    if words[:1] not in (["exec"], ["shell"]) or "--" not in words:
+    if not words or words[0] not in _STARTING or "--" not in words:
         return words, []
     at = words.index("--")
     return words[:at], words[at + 1 :]
@@ -150,7 +165,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     words, command = _split(sys.argv[1:] if arguments is None else list(arguments))
-    options = parser().parse_args(words)
+    top = parser()
+    _require_command(top, words)
+    options, rest = top.parse_known_args(words)
+    if rest and options.name in _STARTING and not command:
+        said = " ".join(rest)
+        top.error(f"-- is missing before your program; allowed: linklab {options.name} … -- {said}")
+    if rest:
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
     options.command = command
     if getattr(options, "processor", None) is not None:
         os.environ[PROCESSOR] = options.processor

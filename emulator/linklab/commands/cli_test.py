@@ -77,7 +77,7 @@ def test_defaults(called: Called) -> None:
     assert cli.main(["run", "hs-s7"]) == 0
     assert cli.main(["compare", "hs-s7", "ls"]) == 0
     one, several = called
-    assert one.algorithm == "alg3"
+    assert one.algorithm == "adaptive"
     assert several.algorithms is None  # "published", or what was recorded.
     assert (one.scenario, several.scenarios) == ("hs-s7", ["hs-s7", "ls"])
     for read in called:
@@ -148,7 +148,13 @@ def test_what_follows_the_dashes_is_the_user_s(called: Called) -> None:
     ("line", "words"),
     [
         ("", "the following arguments are required: COMMAND"),
-        ("fly", "invalid choice: 'fly'"),
+        ("fly", "no command is called 'fly'; allowed: run, compare, exec,"),
+        ("rum hs-s7", "no command is called 'rum' (did you mean 'run'?); allowed: run, compare"),
+        (
+            "exec ls curl {url}",
+            "-- is missing before your program; allowed: linklab exec … -- curl",
+        ),
+        ("run ls fast", "unrecognized arguments: fast"),
         ("run", "which links? allowed: a scenario, or links such as wifi"),
         (
             "run ls -a alg4",

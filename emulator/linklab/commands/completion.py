@@ -14,9 +14,10 @@ The script completes commands, options, scenarios, algorithms and files.
 
 examples:
   source <(linklab completion bash)            in this bash, or in ~/.bashrc
-  linklab completion zsh > ~/.zfunc/_linklab   with ~/.zfunc in zsh's fpath"""
+  linklab completion zsh > ~/.zfunc/_linklab   with ~/.zfunc in zsh's fpath
+  linklab completion fish > ~/.config/fish/completions/linklab.fish"""
 
-SHELLS = ("bash", "zsh")
+SHELLS = ("bash", "zsh", "fish")
 
 _SCENARIOS = ("scenario", "scenarios", "names", "what")
 _ALGORITHMS = ("algorithm", "algorithms")
@@ -90,6 +91,7 @@ def _named(kind: str, names: Iterable[str]) -> dict[str, Any]:
     return {
         "bash": function,
         "zsh": function,
+        "fish": f"({function})",
         "preamble": {
             "bash": f"""
 {function}() {{
@@ -100,5 +102,10 @@ def _named(kind: str, names: Iterable[str]) -> dict[str, Any]:
   local -a names=({words})
   _describe {kind} names || _files
 }}""",
+            "fish": f"""
+function {function}
+  printf '%s\\n' {words}
+  __fish_complete_path (commandline -ct)
+end""",
         },
     }

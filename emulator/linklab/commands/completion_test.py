@@ -62,7 +62,7 @@ def test_the_shell_can_read_its_script(scripts: dict[str, Path], shell: str) -> 
     ("line", "offered"),
     [
         ("linklab re", ["regress", "report", "reproduce"]),
-        ("linklab completion ", ["bash", "zsh"]),
+        ("linklab completion ", ["bash", "fish", "zsh"]),
         ("linklab run hs-s", ["hs-s6", "hs-s7"]),
         ("linklab run mi", ["mine.yaml"]),
         ("linklab compare hs-s7 -a adap", ["adaptive", "adaptive-energy"]),
@@ -74,6 +74,25 @@ def test_the_shell_can_read_its_script(scripts: dict[str, Path], shell: str) -> 
 )
 def test_bash_completes(scripts: dict[str, Path], line: str, offered: list[str]) -> None:
     assert sorted(completed(scripts["bash"], *line.split(" "))) == offered
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("linklab re", ["regress", "report", "reproduce"]),
+        ("linklab run hs-s", ["hs-s6", "hs-s7"]),
+        ("linklab compare hs-s7 -a adap", ["adaptive", "adaptive-energy"]),
+        ("linklab run hs-s7 --place g", ["guest"]),
+    ],
+)
+def test_fish_completes(scripts: dict[str, Path], line: str, offered: list[str]) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    script = f"source {scripts['fish']}; complete -C '{line}'"
+    asked = subprocess.run(
+        ["fish", "--no-config", "-c", script], check=True, capture_output=True, text=True
+    )
+    assert sorted(one.split("\t")[0] for one in asked.stdout.splitlines()) == offered
 
 
 def test_every_command_is_completed(scripts: dict[str, Path]) -> None:

@@ -40,7 +40,7 @@ COMMANDS = {
     "set up this machine": {
         "doctor": "check this machine: kernel features, packages, disk space",
         "clean": "remove what linklab made here outside run directories",
-        "completion": "print the script by which bash or zsh completes commands",
+        "completion": "print the script by which your shell completes commands",
     },
 }
 """All commands with their descriptions, in groups."""

@@ -83,6 +83,12 @@ def _figure(options: argparse.Namespace) -> int:
     return 0
 
 
+def _runs_in(directory: Path) -> list[Path]:
+    """Returns the run directories in a directory, the newest last."""
+    found = [one for one in directory.iterdir() if (one / job.FILE).is_file()]
+    return sorted(found, key=lambda one: (one / job.FILE).stat().st_mtime_ns)
+
+
 def _draw(options: argparse.Namespace) -> int:
     """Draws a plot. Raises ScenarioError for an unknown scenario, UsageError for an invalid time or run."""
     if options.seconds is not None and not 0 < options.seconds <= plotting.MAX_SECONDS:
@@ -97,6 +103,11 @@ def _draw(options: argparse.Namespace) -> int:
             plot = run_plot.of_run(directory)
         except ValueError as error:
             raise UsageError(str(error)) from error
+    elif directory.is_dir() and (inside := _runs_in(directory)):
+        raise UsageError(
+            f"{directory} holds {len(inside)} runs; allowed: one of them, such as {inside[-1]}. "
+            f"`linklab report {directory}` shows all"
+        )
     else:
         seed = 1 if options.seed is None else options.seed
         plot = plotting.of_scenario(scenario.find(options.what), seed, options.seconds)

@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 
 from linklab.api import requests, series
+from linklab.api.settings import CLIENT
 from linklab.commands import late_events, running
 from linklab.commands.options import (
     add_energy_model,
@@ -42,9 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-a",
         "--algorithm",
-        default="alg3",
+        default=CLIENT,
         metavar="NAME",
-        help=f"{', '.join(clients.names(clients.USUAL_LINKS))} (default alg3)",
+        help=f"{', '.join(clients.names(clients.USUAL_LINKS))} (default {CLIENT})",
     )
 
 

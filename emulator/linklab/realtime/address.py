@@ -11,7 +11,7 @@ DEFAULT = ("127.0.0.1", 9464)
 
 
 def parse(text: str) -> tuple[str, int]:
-    """Reads `127.0.0.1:9464`, `[::1]:9464` or `:9464` (all addresses).
+    """Reads `127.0.0.1:9464`, `[::1]:9464`, `:9464` (all addresses) or `9464` (the loopback device).
 
     Raises ValueError that says what is allowed.
     """
@@ -20,9 +20,11 @@ def parse(text: str) -> tuple[str, int]:
         number = int(port)
     except ValueError:
         number = -1
-    if not colon or not 0 <= number <= 65535:
-        raise ValueError(f"{text!r} is not an address; allowed: an address such as 127.0.0.1:9464")
-    return (host.strip("[]") or "0.0.0.0", number)
+    if not 0 <= number <= 65535:
+        raise ValueError(
+            f"{text!r} is not an address; allowed: an address such as 127.0.0.1:9464, or a port"
+        )
+    return (host.strip("[]") or "0.0.0.0", number) if colon else (DEFAULT[0], number)
 
 
 def parse_proxy(text: str) -> tuple[str, int]:
@@ -32,7 +34,7 @@ def parse_proxy(text: str) -> tuple[str, int]:
     Raises ValueError that says what is allowed.
     """
     try:
-        host, port = parse(text if ":" in text else f"127.0.0.1:{text}")
+        host, port = parse(text)
         return str(ipaddress.IPv4Address(host)), port
     except ValueError:
         raise ValueError(

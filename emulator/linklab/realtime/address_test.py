@@ -11,7 +11,8 @@ def test_addresses() -> None:
     assert address.parse("127.0.0.1:9464") == ("127.0.0.1", 9464)
     assert address.parse("[::1]:1") == ("::1", 1)
     assert address.parse(":80") == ("0.0.0.0", 80)
-    for bad in ("127.0.0.1", "x:y", "x:70000", "9464"):
+    assert address.parse("9464") == ("127.0.0.1", 9464)
+    for bad in ("127.0.0.1", "x:y", "x:70000", "70000", ""):
         with pytest.raises(ValueError, match="allowed: an address such as"):
             address.parse(bad)
 

@@ -26,6 +26,15 @@ class NamedFiles:
         """Returns the names of the files in `directory` and its folders, sorted."""
         return list(self.files(directory))
 
+    def _near(self, file: Path) -> str:
+        """Names the folder that was searched, and the nearest name in it."""
+        folder = file.absolute().parent
+        try:
+            names = [one.name for one in folder.iterdir() if one.suffix in self.endings]
+        except OSError:
+            return f", because there is no folder {folder}"
+        return f" in {folder}{guess(file.name, names)}"
+
     def find(self, name_or_path: str, directory: Path, base: Path | None = None) -> Path:
         """Returns the file of a name in `directory` or its folders, or of a path relative to `base`.
 
@@ -35,7 +44,9 @@ class NamedFiles:
             file = (base or Path()) / name_or_path
             if not file.is_file():
                 allowed = f"the path of a file that ends in {self.endings[0]}"
-                raise self.error(f"{file}: there is no such {self.kind}; allowed: {allowed}")
+                raise self.error(
+                    f"{file}: there is no such {self.kind}{self._near(file)}; allowed: {allowed}"
+                )
             return file
         known = self.files(directory)
         if name_or_path in known:

@@ -11,6 +11,10 @@ PROPERTY = "linklab"
 """The name of a test's user properties that describe its runs."""
 
 
+WRITTEN = "linklab-baseline"
+"""The name of a test's user properties that name the baselines which it wrote."""
+
+
 class Case(NamedTuple):
     """The scenario and seed of a test with the marker."""
 

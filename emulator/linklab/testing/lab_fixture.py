@@ -13,9 +13,10 @@ from linklab.analysis.run import Run
 from linklab.api import functions
 from linklab.api.compared_runs import ComparedRuns
 from linklab.api.errors import FailedRunError, UsageError
+from linklab.api.settings import CLIENT
 from linklab.core.errors import LinklabError
 from linklab.testing import baseline_file
-from linklab.testing.case import PROPERTY, Case
+from linklab.testing.case import PROPERTY, WRITTEN, Case
 
 
 def scenario_of(request: pytest.FixtureRequest, name: str | None) -> str:
@@ -58,7 +59,7 @@ class LabFixture:
     def __repr__(self) -> str:
         return f"LabFixture({self.scenario!r}, seed {self.seed})"
 
-    def run(self, client: str = "alg3", *, scenario: str | None = None, **options: Any) -> Run:
+    def run(self, client: str = CLIENT, *, scenario: str | None = None, **options: Any) -> Run:
         """Runs one client. Raises LinklabError if the run cannot be made or fails."""
         __tracebackhide__ = True
         where = self._scenario(scenario, options)
@@ -96,6 +97,7 @@ class LabFixture:
         path = baseline_file.place(self._request.path, self._request.node)
         if self._request.config.getoption("--linklab-update"):
             baseline_file.update(path, run)
+            self._request.node.user_properties.append((WRITTEN, str(path)))
         else:
             baseline_file.check(path, run, bounds or {})
 

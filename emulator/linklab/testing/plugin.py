@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from linklab.testing.case import INSIDE, PROPERTY, Case
+from linklab.testing.case import INSIDE, PROPERTY, WRITTEN, Case
 
 if TYPE_CHECKING:
     from linklab.testing.lab_fixture import LabFixture
@@ -70,15 +70,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     where = metafunc.definition.nodeid
     allowed = {"runs": 1, "seed": 1}
     if unknown := sorted(marker.kwargs.keys() - allowed):
-        raise pytest.UsageError(
+        raise pytest.Collector.CollectError(
             f"{where}: the marker linklab has no {unknown[0]!r}; allowed: scenarios, runs, seed"
         )
     given = {**allowed, **marker.kwargs}
     runs, seed = given["runs"], given["seed"]
     if not isinstance(runs, int) or not 1 <= runs <= _SEEDS_AT_MOST:
-        raise pytest.UsageError(f"{where}: runs={runs!r} of the marker linklab; allowed: 1 to 1000")
+        raise pytest.Collector.CollectError(
+            f"{where}: runs={runs!r} of the marker linklab; allowed: 1 to 1000"
+        )
     if not isinstance(seed, int) or seed < 0:
-        raise pytest.UsageError(
+        raise pytest.Collector.CollectError(
             f"{where}: seed={seed!r} of the marker linklab; allowed: 0 to 2^63-1"
         )
     cases = [Case(one, seed + n) for one in marker.args or (None,) for n in range(runs)]
@@ -156,6 +158,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     from linklab.testing import showing  # Only sessions with runs need it.
 
     terminalreporter.section("linklab")
+    written = dict.fromkeys(path for one in reports for path in _properties(one, WRITTEN))
+    for path in written:
+        terminalreporter.write_line(f"baseline written: {path}")
     for line in showing.summary([(one.nodeid, one.outcome, _runs(one)) for one in reports]):
         terminalreporter.write_line(line)
     page = config.getoption("--linklab-report")
@@ -166,5 +171,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _runs(report: Any) -> list[dict[str, Any]]:
     """Returns what a report says of its test's runs. pytest-xdist carries it between processes."""
-    properties = getattr(report, "user_properties", ())
-    return [value for name, value in properties if name == PROPERTY]
+    return _properties(report, PROPERTY)
+
+
+def _properties(report: Any, wanted: str) -> list[Any]:
+    return [value for name, value in getattr(report, "user_properties", ()) if name == wanted]
