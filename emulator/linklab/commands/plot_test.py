@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from linklab import scenario
 from linklab.commands import cli
+from linklab.commands.options import UsageError
 from linklab.runs import job
 from linklab.runs.job_test import JOB
 
@@ -259,3 +261,13 @@ def test_a_directory_that_is_no_run_is_no_scenario_either(
     shutil.rmtree(run)
     run.mkdir()
     refused(run, capsys)
+
+
+def test_a_directory_of_runs_is_answered_with_the_newest_one(tmp_path: Path) -> None:
+    for number, name in enumerate(("b", "a")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / job.FILE).write_text("{}")
+        os.utime(tmp_path / name / job.FILE, (number, number))
+    options = cli.parser().parse_args(["plot", str(tmp_path)])
+    with pytest.raises(UsageError, match=r"holds 2 runs; allowed: one of them, such as .*/a\. "):
+        options.module.run(options)
