@@ -29,7 +29,7 @@ const (
 	// patience is --give-up, and longest the simulated time within which a download ends. A server
 	// may bring something new until then, a little at a time.
 	patience = time.Minute
-	longest  = 12 * time.Hour
+	longest  = 24 * time.Hour
 	// wait is how long the client of a gateway waits.
 	wait = 10 * time.Minute
 	// overhead is what a connection costs besides bodies, in bytes: TLS and headers.
