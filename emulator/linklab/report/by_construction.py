@@ -1,4 +1,4 @@
-"""Finds statements that hold whatever the lab emulates, from their clients and links alone. Pure.
+"""Finds statements that hold whatever the lab emulates, from their clients and links alone.
 
 They hold by arithmetic: linklab computed what is stated; two clients use one link, or links of one
 rate; fixed parts of a file come over links whose rates were fitted; another statement says as much.
