@@ -32,15 +32,11 @@ from bench.client import client
 from bench.common import CORES, Bench, BenchError, Result
 from bench.fairness import fairness
 from bench.fidelity import fidelity
-from bench.field import field
 from bench.held_out import held_out
 from bench.impairments import impairments
-from bench.live import live
 from bench.models import models
 from bench.packets import packets
 from bench.peers import peers
-from bench.processors import processors
-from bench.queues import queues
 from bench.regress import regress
 from bench.repeatability import repeatability, sensitivity
 from bench.round_trips import round_trips
@@ -58,16 +54,12 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         speed,
         peers,
         client,
-        live,
         regress,
         calibration,
         algorithms,
         held_out,
-        field,
         fairness,
         servers,
-        processors,
-        queues,
         packets,
         round_trips,
     )
@@ -77,17 +69,13 @@ ASKED = (
     "calibration",
     "algorithms",
     "held_out",
-    "field",
     "servers",
-    "processors",
-    "queues",
     "packets",
     "round_trips",
 )
 """Sections that only run when they are named. 20 runs of the regression suite take over an hour
 (`regress --quick`: minutes). Calibration of the thesis' links takes ten minutes, and is needed when
-their models changed. All algorithms in all scenarios take hours, `field` a quarter of an hour.
-`servers` needs packages and minutes, `processors` QEMU and half an hour, `queues` a quarter.
+their models changed. All algorithms in all scenarios take hours. `servers` needs packages and minutes.
 `packets` and `round_trips` are parts of `fidelity`. With `--keep`, `algorithms` keeps the runs that
 it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
@@ -115,12 +103,12 @@ def _arguments() -> argparse.Namespace:
         "--runs",
         type=count(MAX_RUNS),
         metavar="N",
-        help="algorithms, held_out, processors: seeds 1 to N (5, 3, 10)",
+        help="algorithms, held_out: seeds 1 to N (5, 3)",
     )
     parser.add_argument(
         "--every-seed", action="store_true", help="algorithms: also of those far behind with one"
     )
-    for what, users in (("scenarios", "algorithms, processors"), ("contestants", "algorithms")):
+    for what, users in (("scenarios", "algorithms"), ("contestants", "algorithms")):
         parser.add_argument(
             f"--{what}", type=_words, metavar="NAMES", help=f"{users}: these {what}, not all"
         )
