@@ -74,8 +74,10 @@ def fitted_by(statement: Statement, fits: Iterable[KnownFit]) -> tuple[str, ...]
 
 
 def _moves(fit: KnownFit, statement: Statement) -> bool:
-    """Tells whether a constant moves a client that a statement is about, or the only one beside."""
-    beside = statement.to if len({one.client for one in statement.to}) == 1 else ()
+    """Tells whether a constant moves a client that a statement is about, or what is beside it: the only
+    client there, or a part of their sum."""
+    counts = statement.sums or len({one.client for one in statement.to}) == 1
+    beside = statement.to if counts else ()
     return any(
         one.covers(metric, statement.link, cell.scenario, cell.client)
         for one in fit.moves
