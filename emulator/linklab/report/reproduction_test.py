@@ -443,7 +443,7 @@ def test_the_four_kinds_are_counted_apart_and_never_together() -> None:
         "download: single-lte (table 1, calibration)",
         "download: alg1 (table 1)",
     ], "statements of a kind stand together"
-    assert "fitted to these: LTE's rate" in lines
+    assert "fitted to these, or can move them: LTE's rate" in lines
     assert "also accepted (ts alg3): naive" in lines
     told = reproduction_showing.to_json(stated, found, None)
     assert list(told["counts"]) == list(statement.KINDS)
@@ -484,8 +484,8 @@ def test_json_is_whole_and_stable(stated: Publication, found: list[CheckedStatem
     assert len(written["statements"]) == len(found)
     alg3 = written["statements"][1]
     assert " ".join(alg3) == (
-        "line metric link form with of to sums source kind fitted_by also_accepts why "
-        "published low high missing verdict clear measured interval runs error_ratio"
+        "line metric link form with of to sums source kind fitted_by constructed "
+        "also_accepts why published low high missing verdict clear measured interval runs error_ratio"
     )
     assert (alg3["of"], alg3["interval"], alg3["error_ratio"]) == (
         ["ts/alg3"],

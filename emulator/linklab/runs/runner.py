@@ -240,9 +240,9 @@ def fitting(scenarios: Sequence[Scenario], *, is_emulated: bool) -> int:
 
 
 def _slowest_s(scenario: Scenario) -> float:
-    """Returns how long the slowest link takes for the payload at most, beside other senders."""
+    """Returns how long the slowest link takes for the payload of all clients, beside other senders."""
     slowest_s = max(oracle.single_link_s(scenario, link) for link in scenario.links)
-    return min(slowest_s * (1 + scenario.rivals), oracle.HORIZON_S)
+    return min(slowest_s * len(scenario.clients), oracle.HORIZON_S)
 
 
 def limit_s(request: RunRequest, timeout_s: float | None) -> float | None:

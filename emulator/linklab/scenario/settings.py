@@ -67,12 +67,6 @@ class Scenario:
         return frozenset(flow.link for flow in self.traffic)
 
     @property
-    def rivals(self) -> int:
-        """The number of connections and clients that share links with the client under test."""
-        senders = (flow.bulk or flow.web for flow in self.traffic)
-        return len(self.clients) - 1 + sum(one.connections if one else 1 for one in senders)
-
-    @property
     def delay_tables(self) -> dict[str, DelayTable]:
         """The scenario's own delay distributions, by name."""
         return {name: one.table for name, one in self.distributions.items()}
