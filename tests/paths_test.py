@@ -57,7 +57,9 @@ def checkout(directory: Path) -> Path:
         shutil.copytree(
             REPOSITORY / name, directory / name, ignore=shutil.ignore_patterns("__pycache__")
         )
-    shutil.copytree(REPOSITORY / "build", directory / "build")
+    shutil.copytree(
+        REPOSITORY / "build", directory / "build", ignore=shutil.ignore_patterns("browser")
+    )
     venv.create(directory / ".venv", with_pip=False, symlinks=True)
     (library,) = (directory / ".venv" / "lib").glob("python*/site-packages")
     (library / "tested.pth").write_text("".join(f"{one}\n" for one in site.getsitepackages()))
