@@ -1,7 +1,6 @@
 package download
 
 import (
-	"math"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -117,15 +116,3 @@ func (d *download) nextSize(c *connection, now time.Duration) quantity.Bytes {
 	d.known = known.Links
 	return d.Scheduler.Next(c.index, known)
 }
-
-// free is how many bytes the sink has room for and no request is for.
-func (d *download) free() quantity.Bytes { return d.payload.Free(d.limit()) }
-
-// take orders the next free bytes, at most so many.
-func (d *download) take(size quantity.Bytes) order {
-	r, _ := d.payload.Take(size, d.limit())
-	return order{Range: r}
-}
-
-// left is how many missing bytes no request is for, whether the sink has room for them or not.
-func (d *download) left() quantity.Bytes { return d.payload.Free(math.MaxInt64) }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
@@ -26,10 +25,7 @@ type connection struct {
 	// completing are older sessions, the oldest first. They take no new requests, but the
 	// server still completes earlier ones on them.
 	completing []*session
-	rtt        link.RoundTrip
-	// handshake is how long the last TCP handshake took.
-	handshake time.Duration
-	pace      *throughput.Pace
+	pathState
 
 	// newest is the newest request until the next one is issued.
 	newest *request
@@ -37,9 +33,8 @@ type connection struct {
 	active []*request
 	// expected is how many bytes these have still to bring.
 	expected quantity.Bytes
-	// delays are the times from the last requests to their first bytes. idleDelay is that of
-	// the last request that was sent alone, and leastDelay the least of those.
-	delays                []time.Duration
+	// idleDelay is the time from the last request that was sent alone to its first byte, and
+	// leastDelay the least of those.
 	idleDelay, leastDelay time.Duration
 	// asking is the session on which it asks what the URL stands for, if it does. questions is
 	// how many of these requests have no answer yet, and askedAt is when it sent the last one.
@@ -56,7 +51,7 @@ type connection struct {
 // newConnection adds a connection to the link, but not yet to the download. It begins with what
 // the client measured on the first one.
 func (l *linkState) newConnection() *connection {
-	c := &connection{link: l, pace: throughput.NewPace(transfer.PaceWindow), health: newHealth()}
+	c := &connection{link: l, pathState: pathState{pace: throughput.NewPace(transfer.PaceWindow)}, health: newHealth()}
 	if len(l.connections) > 0 {
 		first := l.first()
 		c.url, c.rtt, c.delays = first.url, first.rtt, slices.Clone(first.delays)
@@ -67,14 +62,6 @@ func (l *linkState) newConnection() *connection {
 
 // isFirst reports whether it is the link's first connection.
 func (c *connection) isFirst() bool { return c.link.first() == c }
-
-// delay is the time from a request to its first byte: a round trip and the server's time.
-func (c *connection) delay() time.Duration {
-	if len(c.delays) == 0 {
-		return c.rtt.Min
-	}
-	return max(c.rtt.Min, slices.Min(c.delays))
-}
 
 // idle is the time from a request to its first byte if nothing else is in flight. With other
 // requests in flight, delay includes the time of their bytes. The last request that was sent
@@ -108,29 +95,17 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	return min(transfer.Ahead(rate, delay, 0), most)
 }
 
-// measure updates the round trip time. If the socket cannot tell it, as after a reset, the last
-// one stays.
+// measure updates the round trip time while the connection is connected.
 func (c *connection) measure() {
-	if c.session == nil {
-		return
-	}
-	if rtt, err := c.session.Socket.RoundTrip(); err == nil {
-		c.rtt = rtt
+	if c.session != nil {
+		c.pathState.measure(c.session.Conn)
 	}
 }
 
 // known is what a scheduler is told of the link.
 func (c *connection) known(now time.Duration) schedule.Link {
-	known := schedule.Link{
-		Throughput: c.link.Meter.Rate(now),
-		Pace:       c.pace.Rate(now),
-		Arrived:    c.pace.Total(),
-		Bandwidth:  c.link.Peak(c.link.Bandwidth),
-		RTT:        c.rtt.Min,
-		Handshake:  c.handshake,
-		Variation:  c.link.Meter.Variation(),
-		Spared:     c.link.spared,
-	}
+	known := c.tells(&c.link.Account, c.link.Bandwidth, now)
+	known.Spared = c.link.spared
 	// A link that is connected again begins as at first.
 	if c.session != nil {
 		known.Requests = c.session.requests

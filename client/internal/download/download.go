@@ -128,9 +128,7 @@ func newDownload(o Options) *download {
 	d := new(download)
 	d.task.begin(o)
 	d.connector, d.closer, d.asker = connector{d}, closer{d}, asker{d: d}
-	requests := requestView{d}
-	d.fetcher, d.hedger = fetcher{d}, hedger{requests}
-	d.stealer = stealer{view: requests, estimates: &d.estimates}
+	d.fetcher, d.hedger, d.stealer = fetcher{d}, hedger{d}, stealer{d: d}
 	d.estimates, d.monitor, d.refusals = estimates{d: d}, monitor{d}, refusals{d}
 	d.watchdog = watchdog{d, throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
 	d.grower = grower{d}

@@ -27,9 +27,6 @@ const (
 	NoRedirects    = -1
 )
 
-// delaySamples is the number of requests by which a connection knows how soon the server answers.
-const delaySamples = 4
-
 // fetcher sends requests for ranges and receives the answers.
 type fetcher struct{ d *download }
 
@@ -265,7 +262,7 @@ func (f *fetcher) arrived(c *connection, r *request, bytes quantity.Bytes, now t
 		r.first = now
 		f.worksAgain(c, r)
 		f.d.record(now, &rundir.FirstByte{Link: c.link.Name, ID: r.id})
-		c.delays = append(c.delays[max(0, len(c.delays)-delaySamples+1):], now-r.issued)
+		c.pathState.answered(now - r.issued)
 		f.answered(c, r.session, r.issued, now)
 		if r.alone {
 			c.idleDelay = now - r.issued

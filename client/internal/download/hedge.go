@@ -10,7 +10,7 @@ import (
 )
 
 // hedger requests ranges twice (hedged requests: Dean and Barroso, The Tail at Scale, 2013).
-type hedger struct{ view requestView }
+type hedger struct{ d *download }
 
 // late makes an idle connection duplicate the unfinished request that would end last, if the
 // duplicate may well end sooner. To wait for the last bytes of a link that went silent costs more
@@ -22,13 +22,13 @@ func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) o
 	}
 	var latest transfer.Latest[victim]
 	most := transfer.MostDuplicate(stealer.Rate)
-	for _, other := range h.view.all() {
+	for _, other := range h.d.connections {
 		if other == c || other.link == c.link && !other.isSilent(now) {
 			continue
 		}
 		for _, r := range other.active {
 			// A complete request is only being written. An only answer goes on beyond its wanted bytes.
-			if r.left() == 0 || h.view.mayBeOnly(r) || r.left() > most || !h.mayDuplicate(r, other, c) {
+			if r.left() == 0 || h.d.fetcher.mayBeOnly(r) || r.left() > most || !h.mayDuplicate(r, other, c) {
 				continue
 			}
 			latest.Offer(victim{other, r}, r.left(), owed(other, r, works[other.link.index], now).End())
@@ -79,7 +79,7 @@ func (h *hedger) unanswered(c *connection, now time.Duration) order {
 		return order{}
 	}
 	var oldest victim
-	for _, other := range h.view.all() {
+	for _, other := range h.d.connections {
 		for _, r := range other.active {
 			d := r.duplicate
 			isTried := r.isDuplicate || d != nil && (h.of(d) == nil || !d.isHedgeable() || now-d.issued < d.issued-r.issued)
@@ -118,7 +118,7 @@ func repeat(of *connection, r *request, isHedge bool) order {
 // endDuplicate gives up a duplicate that was of no use.
 func (h *hedger) endDuplicate(r *request, now time.Duration) {
 	r.detach()
-	h.view.drop(h.of(r), r, now)
+	h.d.fetcher.drop(h.of(r), r, now)
 }
 
 // mayDuplicate reports whether c may duplicate a request of another connection: if
@@ -157,16 +157,16 @@ func (h *hedger) endOther(r *request, now time.Duration) {
 		return
 	}
 	if c := h.of(duplicate); c != nil {
-		h.view.drop(c, duplicate, now)
+		h.d.fetcher.drop(c, duplicate, now)
 		if c.newest == nil {
-			h.view.request(c)
+			h.d.fetcher.request(c)
 		}
 	}
 }
 
 // of returns the connection that has the request in flight; nil if there is none.
 func (h *hedger) of(r *request) *connection {
-	for _, c := range h.view.all() {
+	for _, c := range h.d.connections {
 		if slices.Contains(c.active, r) {
 			return c
 		}
@@ -193,7 +193,7 @@ func (h *hedger) endHedge(r *request, now time.Duration) {
 	}
 	r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
 	if c := h.of(duplicate); c != nil {
-		h.view.drop(c, duplicate, now)
+		h.d.fetcher.drop(c, duplicate, now)
 	}
 }
 

@@ -122,17 +122,10 @@ func (p *planned) observe(now time.Duration) {
 	if p.d.payload == nil {
 		return
 	}
-	s.Payload, s.Start, s.Free, s.Left = p.d.part.Length, p.d.part.Offset, p.d.free(), p.d.left()+assigned
-	// The payload does not know yet of a request that was just given up.
-	s.InOrder = max(s.InOrder, p.d.payload.Missing().Offset)
-	if s.Left == 0 {
-		s.InOrder = p.d.part.End()
-	}
+	p.d.show(s, assigned)
 	for _, c := range p.d.connections {
 		for _, r := range c.active {
-			if r.Offset <= s.InOrder && s.InOrder < r.next() {
-				s.InOrder = r.next()
-			}
+			s.Reach(r.Offset, r.next())
 		}
 	}
 }

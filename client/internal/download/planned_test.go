@@ -164,7 +164,7 @@ func TestASlowLinkIsForsaken(t *testing.T) {
 // Behind a lost packet nothing comes for a while, and then all at once: the
 // wait is a part of the rate, and no sign of a link that has broken off.
 func TestALostPacketDoesNotChangeARate(t *testing.T) {
-	l := &publishedLink{Account: transfer.NewAccount(time.Second), pace: throughput.NewPace(transfer.PaceWindow)}
+	l := &publishedLink{Account: transfer.NewAccount(time.Second), pathState: pathState{pace: throughput.NewPace(transfer.PaceWindow)}}
 	l.rtt.Min = 20 * time.Millisecond
 	w := &goodput{}
 	var now time.Duration

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net/url"
-	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -40,17 +38,12 @@ type publishedLink struct {
 	hops int
 	// session is nil while the link is not connected. On asking it asks for the size, if it does.
 	session, asking *publishedSession
-	rtt             link.RoundTrip
-	// handshake is how long the last TCP handshake took.
-	handshake time.Duration
-	pace      *throughput.Pace
+	pathState
 	// newest is the newest request until the next one is issued, and active are those in flight,
 	// which have still to bring the expected bytes.
 	newest   *publishedRequest
 	active   []*publishedRequest
 	expected quantity.Bytes
-	// delays are the times from the last requests to their first bytes.
-	delays []time.Duration
 	// spared says that the plan does not use the link now.
 	spared    bool
 	failovers int
@@ -100,7 +93,7 @@ func newPublished(o Options) *published {
 	for x, of := range o.Links {
 		p.links = append(p.links, &publishedLink{
 			Link: of.Within(o.sessions()), Account: transfer.NewAccount(o.Window), index: x, url: o.URL,
-			pace: throughput.NewPace(transfer.PaceWindow), need: make(chan struct{}, 1),
+			pathState: pathState{pace: throughput.NewPace(transfer.PaceWindow)}, need: make(chan struct{}, 1),
 		})
 	}
 	if planner, ok := o.Scheduler.(schedule.Planner); ok {
@@ -181,53 +174,33 @@ func (p *published) request(l *publishedLink) {
 	}
 }
 
-// take orders the next free bytes, at most so many.
-func (p *published) take(size quantity.Bytes) order {
-	r, _ := p.payload.Take(size, p.limit())
-	return order{Range: r}
-}
-
 // nextSize asks the scheduler how many bytes a link should request.
 func (p *published) nextSize(l *publishedLink, now time.Duration) quantity.Bytes {
 	known := p.knownPayload(p.known)
 	for _, other := range p.links {
 		other.measure()
-		known.Links = append(known.Links, other.tells(now))
+		known.Links = append(known.Links, other.known(now))
 	}
 	p.known = known.Links
 	return p.Scheduler.Next(l.index, known)
 }
 
-// tells is what a scheduler is told of the link.
-func (l *publishedLink) tells(now time.Duration) schedule.Link {
-	told := schedule.Link{
-		Throughput: l.Meter.Rate(now), Pace: l.pace.Rate(now), Arrived: l.pace.Total(),
-		Bandwidth: l.Peak(l.Bandwidth), RTT: l.rtt.Min, Handshake: l.handshake,
-		Variation: l.Meter.Variation(), Spared: l.spared,
-	}
+// known is what a scheduler is told of the link.
+func (l *publishedLink) known(now time.Duration) schedule.Link {
+	known := l.tells(&l.Account, l.Bandwidth, now)
+	known.Spared = l.spared
 	// A link that is connected again begins as at first.
 	if l.session != nil {
-		told.Requests = l.session.requests
+		known.Requests = l.session.requests
 	}
-	return told
+	return known
 }
 
-// measure updates the round trip time. If the socket cannot tell it, as after a reset, the last
-// one stays.
+// measure updates the round trip time while the link is connected.
 func (l *publishedLink) measure() {
 	if l.session != nil {
-		if rtt, err := l.session.Socket.RoundTrip(); err == nil {
-			l.rtt = rtt
-		}
+		l.pathState.measure(l.session.Conn)
 	}
-}
-
-// delay is the time from a request to its first byte: a round trip and the server's time.
-func (l *publishedLink) delay() time.Duration {
-	if len(l.delays) == 0 {
-		return l.rtt.Min
-	}
-	return max(l.rtt.Min, slices.Min(l.delays))
 }
 
 // giveUp ends the download if no new bytes arrived for too long, or too few.

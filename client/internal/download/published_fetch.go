@@ -176,7 +176,7 @@ func (p *published) progress(l *publishedLink, r *publishedRequest, bytes quanti
 	if r.received == bytes {
 		r.first = now
 		p.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
-		l.delays = append(l.delays[max(0, len(l.delays)-delaySamples+1):], now-r.issued)
+		l.answered(now - r.issued)
 	}
 	fresh := p.balance.Arrived(ranges.Range{Offset: r.next() - bytes, Length: bytes}, r.first, now)
 	l.Last, l.hops, p.ranged = now, 0, true

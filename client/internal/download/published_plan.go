@@ -121,7 +121,7 @@ func (v *division) observe(now time.Duration) {
 	var assigned quantity.Bytes
 	for x, l := range v.p.links {
 		w := &v.work[x]
-		s.Links[x] = l.tells(now)
+		s.Links[x] = l.known(now)
 		if l.session != nil {
 			w.look(l.session.Conn, now)
 		}
@@ -141,18 +141,10 @@ func (v *division) observe(now time.Duration) {
 	if v.p.payload == nil {
 		return
 	}
-	s.Payload, s.Start, s.Free = v.p.part.Length, v.p.part.Offset, v.p.payload.Free(v.p.limit())
-	s.Left = v.p.payload.Free(math.MaxInt64) + assigned
-	// The payload does not know yet of a request that was just given up.
-	s.InOrder = max(s.InOrder, v.p.payload.Missing().Offset)
-	if s.Left == 0 {
-		s.InOrder = v.p.part.End()
-	}
+	v.p.show(s, assigned)
 	for _, l := range v.p.links {
 		for _, r := range l.active {
-			if r.Offset <= s.InOrder && s.InOrder < r.next() {
-				s.InOrder = r.next()
-			}
+			s.Reach(r.Offset, r.next())
 		}
 	}
 }

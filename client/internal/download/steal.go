@@ -11,9 +11,8 @@ import (
 
 // stealer takes bytes from the request that would end last.
 type stealer struct {
-	view      requestView
-	estimates *estimates
-	victims   transfer.Victims[victim]
+	d       *download
+	victims transfer.Victims[victim]
 }
 
 // victim is a request from which other connections may take bytes.
@@ -25,7 +24,7 @@ type victim struct {
 // steal takes unfinished bytes from the link that would end last.
 func (t *stealer) steal(c *connection, works []schedule.Work, now time.Duration) order {
 	t.victims.Reset(len(works))
-	for _, other := range t.view.all() {
+	for _, other := range t.d.connections {
 		x := other.link.index
 		for _, r := range other.active {
 			t.offer(x, victim{other, r}, r.left(), works[x], now)
@@ -41,7 +40,7 @@ func (t *stealer) balance(c *connection, each []schedule.Work, now time.Duration
 		return order{}
 	}
 	t.victims.Reset(len(each))
-	for x, other := range t.view.all() {
+	for x, other := range t.d.connections {
 		if other.link != c.link {
 			continue
 		}
@@ -60,8 +59,8 @@ func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Wor
 	// from each other for the same reason.
 	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
-	isYoung := v.r.received == 0 && (t.view.mayBeOnly(v.r) || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
-	if t.view.mayBeOnly(v.r) {
+	isYoung := v.r.received == 0 && (t.d.fetcher.mayBeOnly(v.r) || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
+	if t.d.fetcher.mayBeOnly(v.r) {
 		bytes = min(bytes, v.r.left()-1)
 	}
 	if !isYoung && v.r.duplicate == nil && bytes > 0 {
@@ -89,13 +88,14 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 	}
 	stolen := order{Range: ranges.Range{Offset: r.limit - bytes, Length: bytes}, from: other.link.Name}
 	if bytes == r.left() {
-		t.view.drop(other, r, now)
+		t.d.fetcher.drop(other, r, now)
 	} else {
-		t.view.shrink(other, r, bytes)
+		t.d.fetcher.shrink(other, r, bytes)
+		t.d.fetcher.await(other)
 	}
 	switch {
 	case !works[y].Usable || works[y].Rate == 0:
-		t.view.failedOver(other, c, bytes, stalled, now)
+		t.d.fetcher.failedOver(other, c, bytes, stalled, now)
 		if len(other.active) == 0 && other.session != nil && !other.suspect {
 			// The connection has no request left that could show that it works.
 			other.suspect = true
@@ -103,18 +103,18 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 			other.wake()
 		}
 	case other.isSlow(now):
-		t.view.failedOver(other, c, bytes, slow, now)
+		t.d.fetcher.failedOver(other, c, bytes, slow, now)
 	}
 	return stolen
 }
 
 // urgent takes the next bytes of a reader in order from a connection that delays them.
 func (t *stealer) urgent(c *connection, now time.Duration) order {
-	first, isRead := t.view.awaited()
-	if !isRead {
+	if t.d.window == nil {
 		return order{}
 	}
-	for _, other := range t.view.all() {
+	first := t.d.payload.Missing().Offset
+	for _, other := range t.d.connections {
 		reason := ""
 		switch {
 		case other == c:
@@ -127,7 +127,7 @@ func (t *stealer) urgent(c *connection, now time.Duration) order {
 			continue
 		}
 		for _, r := range other.active {
-			if t.view.mayBeOnly(r) {
+			if t.d.fetcher.mayBeOnly(r) {
 				continue
 			}
 			// Two slow links would take the bytes from each other for ever.
@@ -137,8 +137,8 @@ func (t *stealer) urgent(c *connection, now time.Duration) order {
 				if reason == slow && r.isHedgeable() {
 					return repeat(other, r, true)
 				}
-				left := t.view.drop(other, r, now)
-				t.view.failedOver(other, c, left.Length, reason, now)
+				left := t.d.fetcher.drop(other, r, now)
+				t.d.fetcher.failedOver(other, c, left.Length, reason, now)
 				return order{Range: left, from: other.link.Name}
 			}
 		}
@@ -152,6 +152,6 @@ func (t *stealer) urgent(c *connection, now time.Duration) order {
 func (t *stealer) isSooner(c *connection, r *request, now time.Duration) bool {
 	came, due := r.coming()
 	late := transfer.Owed{Work: schedule.Work{Rate: came.Per(now - r.issued), Left: due}, Comes: true}
-	end, stealer := late.End(), t.estimates.works(now)[c.index]
-	return end >= t.view.waits() && stealer.Rate > 0 && stealer.Sooner(r.left(), end)
+	end, stealer := late.End(), t.d.estimates.works(now)[c.index]
+	return end >= t.d.waits && stealer.Rate > 0 && stealer.Sooner(r.left(), end)
 }

@@ -268,6 +268,26 @@ func (t *task) knownPayload(links []schedule.Link) schedule.Known {
 	return known
 }
 
+// free is how many bytes the sink has room for and no request is for.
+func (t *task) free() quantity.Bytes { return t.payload.Free(t.limit()) }
+
+// take orders the next free bytes, at most so many.
+func (t *task) take(size quantity.Bytes) order {
+	r, _ := t.payload.Take(size, t.limit())
+	return order{Range: r}
+}
+
+// show tells a plan of the bytes, of which so many are assigned and missing.
+func (t *task) show(s *schedule.Scene, assigned quantity.Bytes) {
+	s.Payload, s.Start, s.Free = t.part.Length, t.part.Offset, t.free()
+	s.Left = t.payload.Free(math.MaxInt64) + assigned
+	// The payload does not know yet of a request that was just given up.
+	s.InOrder = max(s.InOrder, t.payload.Missing().Offset)
+	if s.Left == 0 {
+		s.InOrder = t.part.End()
+	}
+}
+
 // isUnproven reports whether nothing proves that a second range is of the same file.
 func (t *task) isUnproven() bool {
 	return t.requests > 0 && !t.resource.HasValidator() && !t.Verified

@@ -78,6 +78,14 @@ type Scene struct {
 	Progress []Progress
 }
 
+// Reach notes bytes that a request in flight has brought. If the first missing byte is among them,
+// InOrder is behind them.
+func (s *Scene) Reach(from, to quantity.Bytes) {
+	if from <= s.InOrder && s.InOrder < to {
+		s.InOrder = to
+	}
+}
+
 // Progress describes what a link has done so far.
 type Progress struct {
 	// Kind is the kind of the link, if known.
