@@ -255,11 +255,15 @@ def left_out_errors(rows: Sequence[MeasuredEnergy], start: EnergyModel) -> list[
     scenarios = [row.label.split()[0] for row in rows]
     if len(set(scenarios)) < 2:
         raise CalibrationError(f"all rows are of {scenarios[0]}; needed: two scenarios")
-    errors = []
-    for row, scenario in zip(rows, scenarios, strict=True):
-        others = [one for one, its in zip(rows, scenarios, strict=True) if its != scenario]
-        errors += errors_by(fit(others, start, usual_terms(others)).model, [row])
-    return errors
+    models = {}
+    for scenario in set(scenarios):
+        others = [row for row, its in zip(rows, scenarios, strict=True) if its != scenario]
+        models[scenario] = fit(others, start, usual_terms(others)).model
+    return [
+        error
+        for row, scenario in zip(rows, scenarios, strict=True)
+        for error in errors_by(models[scenario], [row])
+    ]
 
 
 def errors_by(model: EnergyModel, rows: Sequence[MeasuredEnergy]) -> list[float]:

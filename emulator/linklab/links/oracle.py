@@ -54,8 +54,8 @@ def single_link_s(scenario: Scenario, link: str, seed: int = 1) -> float:
 
 
 def carried_bytes(scenario: Scenario, until_s: float, seed: int = 1) -> float:
-    """Returns the payload bytes that all links can have carried by `until_s`, the inverse of
-    `oracle_s`. No smaller payload can be sure to last so long."""
+    """Returns the payload bytes that all links can have carried by `until_s`, without others' traffic:
+    then it is the inverse of `oracle_s`. No smaller payload can be sure to last so long."""
     total = 0.0
     for span in spans(scenario, seed, scenario.links):
         length_s = min(span.end_s, until_s) - span.start_s
