@@ -38,13 +38,19 @@ DONE = (
 
 
 def states(run_dir: Path, until_s: float) -> dict[tuple[int, str], dict[str, Any]]:
-    """Every state of every link by its nanosecond. Of several at once, live the last one counts."""
-    found = {}
+    """Every change of every link by its nanosecond. Of several states at once, live the last one counts:
+    it may be the one before again, if what a command takes back ends just then."""
+    found: dict[tuple[int, str], dict[str, Any]] = {}
     for line in whole_lines(run_dir / "links.jsonl"):
         t_ns = round(line.pop("t_s") * 1e9)
         line.pop("late_s")
         if t_ns <= until_s * 1e9:
             found[t_ns, line["link"]] = line
+    last: dict[str, dict[str, Any]] = {}
+    for (t_ns, link), line in list(found.items()):
+        if line == last.get(link):
+            del found[t_ns, link]
+        last[link] = line
     return found
 
 
