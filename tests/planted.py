@@ -27,19 +27,19 @@ REGRESSIONS = {
     ),
     "a link that adopts another's connection": Change(
         "internal/download/connect.go",
-        "\tn.install(c, &session{",
-        "\tfor _, other := range n.d.connections {\n"
+        "\td.install(c, &session{",
+        "\tfor _, other := range d.connections {\n"
         "\t\tif other != c && other.session != nil {\n"
         "\t\t\tconn.Close()\n"
         "\t\t\tconn = other.session.Conn\n"
         "\t\t}\n"
         "\t}\n"
-        "\tn.install(c, &session{",
+        "\td.install(c, &session{",
     ),
     "fail-over lost": Change(
         "internal/download/choice.go",
-        "\tworks := d.estimates.merged(each, now)\n\tfree := d.free()\n",
-        "\tworks := d.estimates.merged(each, now)\n\tfree := d.free()\n"
+        "\tworks := d.merged(each, now)\n\tfree := d.free()\n",
+        "\tworks := d.merged(each, now)\n\tfree := d.free()\n"
         "\tif free == 0 {\n\t\treturn order{}\n\t}\n",
     ),
 }
@@ -48,17 +48,17 @@ BENIGN = {
     "a log line more": Change(
         "internal/download/order.go",
         "\tdecision := c.expected\n",
-        '\tf.d.Log.Warn("awaiting", "link", c.link.Name)\n\tdecision := c.expected\n',
+        '\td.Log.Warn("awaiting", "link", c.link.Name)\n\tdecision := c.expected\n',
     ),
     "a clock read more": Change(
         "internal/download/order.go",
-        "func (f *fetcher) await(c *connection) {\n",
-        "func (f *fetcher) await(c *connection) {\n\ttime.Now()\n",
+        "func (d *download) await(c *connection) {\n",
+        "func (d *download) await(c *connection) {\n\ttime.Now()\n",
     ),
     "another map order": Change(
-        "internal/download/download.go",
-        "transfer(ctx context.Context) error {\n\tfor _, l := range d.links {\n",
-        "transfer(ctx context.Context) error {\n"
+        "internal/download/loop.go",
+        "func (beginning) step(d *download) {\n\tfor _, l := range d.links {\n",
+        "func (beginning) step(d *download) {\n"
         "\tbyName := map[string]*linkState{}\n"
         "\tfor _, l := range d.links {\n\t\tbyName[l.Name] = l\n\t}\n"
         "\tfor _, l := range byName {\n",

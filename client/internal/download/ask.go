@@ -1,8 +1,6 @@
 package download
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -11,102 +9,118 @@ import (
 )
 
 // startAsking asks by HEAD on a session what the URL stands for.
-func (a *asker) startAsking(c *connection, s *session) {
-	a.asks(c, s)
+func (d *download) startAsking(c *connection, s *session) {
+	d.asks(c, s)
 	c.head = s
-	target, again := a.d.target(c), c.link.claim.times > 0
-	a.d.wg.Go(func() { a.ask(c, s, target, again) })
+	d.do(&question{d: d, c: c, s: s, target: d.target(c), again: c.link.claim.times > 0, sent: d.now})
 }
 
 // isAsked reports whether a connection asks by HEAD on its present session, and the server is not
 // late: else another link may get an answer sooner.
-func (a *asker) isAsked() bool {
-	return slices.ContainsFunc(a.d.connections, func(c *connection) bool {
+func (d *download) isAsked() bool {
+	return slices.ContainsFunc(d.connections, func(c *connection) bool {
 		return c.head != nil && c.head == c.session && c.head.wait.since == 0
 	})
 }
 
-// ask learns what the URL stands for. again says that the client did not believe an earlier answer.
-func (a *asker) ask(c *connection, s *session, target transport.Target, again bool) {
-	sent := time.Since(a.d.start)
-	var resource transport.Resource
-	var err error
-	if a.d.Resource != nil {
-		resource = *a.d.Resource
+// question asks by HEAD what the URL stands for. It is an action, and the answer is an event.
+type question struct {
+	d      *download
+	c      *connection
+	s      *session
+	target transport.Target
+	// again says that the client did not believe an earlier answer.
+	again    bool
+	sent     time.Duration
+	resource transport.Resource
+	err      error
+}
+
+func (q *question) step(d *download) {
+	d.hasAnswer(q.c, q.s)
+	if q.c.head == q.s {
+		q.c.head = nil
+	}
+	d.answered(q.c, q.s, q.sent, d.now)
+	switch {
+	case d.payload != nil || d.race != nil || d.isOver:
+	case q.err != nil:
+		d.trouble(q.c, q.s, q.err)
+	default:
+		d.learned(&learned{d: d, c: q.c, s: q.s, resource: q.resource})
+	}
+}
+
+// learned is what the URL stands for, as the server told on a connection's session. It makes the sink begin with the
+// resource, as an action. What the sink has already is an event.
+type learned struct {
+	d        *download
+	c        *connection
+	s        *session
+	resource transport.Resource
+	// opened is the opening that was answered; nil for an answer to HEAD.
+	opened *opening
+	// isWhole says that the server sends the resource only as a whole, or proves no range.
+	isWhole bool
+	have    []ranges.Range
+	err     error
+}
+
+// learned begins the download of a resource, if the client believes the answer. It reports whether it does.
+func (d *download) learned(l *learned) bool {
+	if l.err = d.believe(l.c.link, l.resource); l.err == nil {
+		// Ranges need a validator or a checksum, which proves that they are of one file.
+		l.isWhole = l.resource.NoRanges || l.resource.Size < 0 || !l.resource.HasValidator() && !d.Verified
+		l.err = d.describe(l.resource)
+	}
+	if l.err != nil {
+		d.notLearned(l)
+		return false
+	}
+	d.do(l)
+	return true
+}
+
+func (l *learned) step(d *download) {
+	defer d.settle(l.c, l.s)
+	l.err = d.sinkBegan(l.have, l.err, l.c.link.Name, l.isWhole, d.now)
+	if l.err != nil {
+		d.notLearned(l)
+		return
+	}
+	d.origin = origin{link: l.c.link, url: l.c.url, server: l.resource.Server}
+	if l.isWhole {
+		d.startRace(nil)
 	} else {
-		resource, err = learn(a.d.ctx, s.Conn, target, again)
+		d.payload = ranges.NewPayload(d.part, l.have...)
+		d.completeIfAllArrived(d.now)
 	}
-
-	a.d.mu.Lock()
-	defer a.d.mu.Unlock()
-	a.hasAnswer(c, s)
-	if c.head == s {
-		c.head = nil
+	if l.opened != nil {
+		// The server has answered a second request, if the first one asks for the whole file.
+		d.repeats = d.repeats || !l.opened.isWhole
 	}
-	a.d.fetcher.answered(c, s, sent, time.Since(a.d.start))
-	if a.d.payload != nil || a.d.race != nil || a.d.ctx.Err() != nil {
-		return
+	d.adopt()
+	if l.opened != nil {
+		d.lead(l.opened)
+		d.goOn()
 	}
-	if err == nil {
-		err = a.learned(c, resource)
+	d.assign()
+	if l.opened != nil {
+		d.fillStart()
 	}
-	if err != nil {
-		a.d.fetcher.trouble(c, s, err)
-		return
-	}
-	a.adopt()
-	a.d.assign()
 }
 
-// learn asks by HEAD. It asks by GET if the server refuses HEAD or tells no size, or if the client
-// did not believe an earlier answer.
-func learn(ctx context.Context, s *transport.Conn, target transport.Target, again bool) (transport.Resource, error) {
-	ctx = transport.WithProof(ctx, new(transport.Proof)) // To learn the size is no progress.
-	if again {
-		return s.Peek(ctx, target)
+// notLearned decides what follows from an answer that the client does not believe, or that the sink refuses.
+func (d *download) notLearned(l *learned) {
+	if l.opened != nil {
+		d.wholeOpening = nil
+		d.forget(l.opened)
 	}
-	resource, err := s.Head(ctx, target)
-	sizeless := err == nil && resource.Size < 0 && !resource.NoRanges
-	if !sizeless && !isRefused(err) {
-		return resource, err
-	}
-	peeked, peekErr := s.Peek(ctx, target)
-	if isRefused(peekErr) || sizeless && errors.As(peekErr, new(*transport.MismatchError)) {
-		return resource, err
-	}
-	return peeked, peekErr
+	d.trouble(l.c, l.s, l.err)
 }
 
-// isRefused reports whether the server refuses such requests for good.
-func isRefused(err error) bool {
-	status := new(transport.StatusError)
-	return errors.As(err, &status) && !status.Temporary()
-}
-
-// learned begins the download of the resource that the server described on connection c.
-func (a *asker) learned(c *connection, resource transport.Resource) error {
-	if err := a.believe(c.link, resource); err != nil {
-		return err
-	}
-	// Ranges need a validator or a checksum, which proves that they are of one file.
-	whole := resource.NoRanges || resource.Size < 0 || !resource.HasValidator() && !a.d.Verified
-	have, err := a.d.describe(resource, c.link.Name, whole)
-	if err != nil {
-		return err
-	}
-	a.d.origin = origin{link: c.link, url: c.url, server: resource.Server}
-	if whole {
-		a.d.startRace(nil)
-		return nil
-	}
-	a.d.payload = ranges.NewPayload(a.d.part, have...)
-	a.d.completeIfAllArrived(time.Since(a.d.start))
-	return nil
-}
-
-// asker learns what the URL stands for.
-type asker struct {
-	d *download
+// learning is what the engine knows before it knows what the URL stands for.
+type learning struct {
 	// openings are the requests for the first bytes that learn it. opened is how many there
 	// were.
 	openings []*opening
@@ -114,30 +128,30 @@ type asker struct {
 	// noRange says that the server answered an opening with other bytes. The engine sends no
 	// more openings then: each might bring the whole file.
 	noRange bool
-	// whole is the opening that the server answers with the whole file, if there is one.
-	whole *opening
+	// wholeOpening is the opening that the server answers with the whole file, if there is one.
+	wholeOpening *opening
 	// doubtedAt is when the client first did not believe an answer.
 	doubtedAt time.Duration
 }
 
 // asks counts a question about the file that was sent on a session.
-func (a *asker) asks(c *connection, s *session) {
+func (d *download) asks(c *connection, s *session) {
 	if c.asking != s {
 		c.asking, c.questions = s, 0
 	}
 	c.questions++
-	c.askedAt = time.Since(a.d.start)
+	c.askedAt = d.now
 }
 
 // isUnanswered reports whether the server leaves the questions of a link's first connection without an answer for
 // long. Another one may get one.
-func (a *asker) isUnanswered(c *connection, now time.Duration) bool {
+func (d *download) isQuestionUnanswered(c *connection, now time.Duration) bool {
 	isAsking := c.isFirst() && c.asking != nil && c.asking == c.session && c.questions < mostUnanswered
 	return isAsking && now-c.askedAt >= leastUnanswered<<(c.questions-1)
 }
 
 // hasAnswer counts the answer to such a question.
-func (a *asker) hasAnswer(c *connection, s *session) {
+func (d *download) hasAnswer(c *connection, s *session) {
 	if c.asking != s {
 		return
 	}

@@ -29,19 +29,19 @@ func (d *download) nextOfOne(c *connection, now time.Duration) order {
 	if !c.usable(now) {
 		return order{}
 	}
-	if urgent := d.stealer.urgent(c, now); urgent.Length > 0 {
+	if urgent := d.urgent(c, now); urgent.Length > 0 {
 		return urgent
 	}
-	works := d.estimates.works(now)
+	works := d.works(now)
 	free := d.free()
 	if free == 0 {
-		if stolen := d.stealer.steal(c, works, now); stolen.Length > 0 {
+		if stolen := d.steal(c, works, now); stolen.Length > 0 {
 			return stolen
 		}
-		return d.hedger.unanswered(c, now)
+		return d.hedgeUnanswered(c, now)
 	}
 	size := d.nextSize(c, now)
-	share := schedule.Share(c.index, d.estimates.exceptLate(c.link, works), free)
+	share := schedule.Share(c.index, d.exceptLate(c.link, works), free)
 	if size <= 0 || c.link.isSlowToAnswer {
 		size = share
 	}
@@ -64,25 +64,25 @@ func (d *download) nextOfSeveral(c *connection, now time.Duration) order {
 	if !c.usable(now) || c.leaving {
 		return order{}
 	}
-	if urgent := d.stealer.urgent(c, now); urgent.Length > 0 {
+	if urgent := d.urgent(c, now); urgent.Length > 0 {
 		return urgent
 	}
-	each := d.estimates.measured(now)
-	works := d.estimates.merged(each, now)
+	each := d.measured(now)
+	works := d.merged(each, now)
 	free := d.free()
 	if free == 0 {
-		if stolen := d.stealer.steal(c, works, now); stolen.Length > 0 {
+		if stolen := d.steal(c, works, now); stolen.Length > 0 {
 			return stolen
 		}
-		if balanced := d.stealer.balance(c, each, now); balanced.Length > 0 || d.payload.Free(d.part.End()) > 0 {
+		if balanced := d.stealWithin(c, each, now); balanced.Length > 0 || d.payload.Free(d.part.End()) > 0 {
 			return balanced
 		}
-		if late := d.hedger.late(c, works, now); late.Length > 0 {
+		if late := d.hedgeLate(c, works, now); late.Length > 0 {
 			return late
 		}
-		return d.hedger.unanswered(c, now)
+		return d.hedgeUnanswered(c, now)
 	}
-	link := d.estimates.exceptLate(c.link, works)[c.link.index]
+	link := d.exceptLate(c.link, works)[c.link.index]
 	size := max(d.nextSize(c, now), c.pipe(now))
 	if c.link.isSlowToAnswer {
 		size = free

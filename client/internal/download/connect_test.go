@@ -26,7 +26,7 @@ func TestWhoAsksAgainSoon(t *testing.T) {
 		if test.several {
 			c.link.Growth = &schedule.Growth{}
 		}
-		if got := (&connector{}).betweenAttempts(c); got != test.want {
+		if got := c.betweenAttempts(); got != test.want {
 			t.Errorf("%+v: %v", test, got)
 		}
 	}

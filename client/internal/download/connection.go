@@ -51,7 +51,7 @@ type connection struct {
 // newConnection adds a connection to the link, but not yet to the download. It begins with what
 // the client measured on the first one.
 func (l *linkState) newConnection() *connection {
-	c := &connection{link: l, pathState: pathState{pace: throughput.NewPace(transfer.PaceWindow)}, health: newHealth()}
+	c := &connection{link: l, pathState: pathState{pace: throughput.NewPace(transfer.PaceWindow)}}
 	if len(l.connections) > 0 {
 		first := l.first()
 		c.url, c.rtt, c.delays = first.url, first.rtt, slices.Clone(first.delays)

@@ -483,10 +483,10 @@ func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 		l := d.links[0]
 		l.first().url = u
 		d.Pool.put(l.Name, u, conn)
-		d.mu.Lock()
-		d.grower.add(l)
-		d.closer.remove(d.connections[len(d.connections)-1], time.Second)
-		d.mu.Unlock()
+		d.handle(steps(func(d *download) {
+			d.add(l)
+			d.remove(d.connections[len(d.connections)-1], time.Second)
+		}))
 		d.wg.Wait()
 		d.Pool.Close()
 		time.Sleep(time.Second)
@@ -507,9 +507,8 @@ func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 			c := d.connections[2]
 			c.url, c.active, c.leaving = u, nil, true
 			c.session = &session{Conn: conn, stale: stale}
-			d.mu.Lock()
-			d.closer.remove(c, time.Second)
-			d.mu.Unlock()
+			d.remove(c, time.Second)
+			d.perform()
 			if kept := d.Pool.take(c.link.Name, u) != nil; kept != (stale == 0) {
 				t.Errorf("with %d bytes to come it is kept: %v", int64(stale), kept)
 			}
@@ -528,7 +527,7 @@ func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
 		c.active, c.newest, c.expected = nil, nil, 0
 		c.session = &session{Conn: conn, stale: 50_000}
 		now := 10 * time.Second
-		d.monitor.listen(c, c.session, now) // The handshake has come.
+		d.listen(c, c.session, now) // The handshake has come.
 		c.pace.Add(now, 1000)
 		c.pace.End(now)
 		for _, step := range []struct {
@@ -540,7 +539,7 @@ func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
 			{firstSilence + 100*time.Millisecond, 0, true, false},
 			{firstSilence + 100*time.Millisecond, 0, false, true},
 		} {
-			d.monitor.listen(c, c.session, now+step.after)
+			d.listen(c, c.session, now+step.after)
 			if c.session.stale != step.stale {
 				t.Errorf("%v after the last byte %d are still to come, want %d", step.after, c.session.stale, step.stale)
 			}
@@ -548,7 +547,7 @@ func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
 			if step.reads {
 				d.window = reorder.NewWindow(1000)
 			}
-			if rate := d.estimates.measured(now + step.after)[0].Rate; (rate > 0) != step.known {
+			if rate := d.measured(now + step.after)[0].Rate; (rate > 0) != step.known {
 				t.Errorf("%v after the last byte, read in order %v: its rate is %v", step.after, step.reads, rate)
 			}
 		}

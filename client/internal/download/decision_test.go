@@ -14,6 +14,11 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
+// steps is an event whose step is the function.
+type steps func(d *download)
+
+func (s steps) step(d *download) { s(d) }
+
 // deciding is a download in its middle: two links of sixteen connections each,
 // on which a request is in flight, and the connection that asks next.
 func deciding(free quantity.Bytes) (*download, *connection) {
@@ -145,16 +150,16 @@ func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 	l := d.links[0]
 	l.Together.Begin(0, 0)
 	l.Together.Add(time.Second, 8e5)
-	all := d.estimates.merged(d.estimates.measured(now), now)[0].Rate
+	all := d.merged(d.measured(now), now)[0].Rate
 	for _, c := range l.connections[1:] {
 		c.active = nil
 	}
-	got := d.estimates.merged(d.estimates.measured(now), now)[0].Rate
+	got := d.merged(d.measured(now), now)[0].Rate
 	if want := l.Together.Rate(now); got != want || got >= all {
 		t.Errorf("one of sixteen has work: the link is taken for %.0f bit/s, want %.0f; all had %.0f", float64(got), float64(want), float64(all))
 	}
 	l.Together = throughput.NewPace(transfer.PaceWindow)
-	if got := d.estimates.merged(d.estimates.measured(now), now)[0].Rate; got != 0 {
+	if got := d.merged(d.measured(now), now)[0].Rate; got != 0 {
 		t.Errorf("nothing comes on the link, which is taken for %.0f bit/s", float64(got))
 	}
 }
@@ -200,7 +205,7 @@ func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
 		late.duplicate, r.duplicate, r.isDuplicate = r, late, true
 		late.received += 1000
 		if r == vain {
-			d.hedger.endDuplicate(vain, time.Second)
+			d.endDuplicate(vain, time.Second)
 		}
 	}
 	again.detach()
@@ -232,7 +237,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 		if i%3 == 2 {
 			next := &request{session: c.session, issued: now - 100*time.Millisecond}
 			c.active = append(c.active, next)
-			d.fetcher.ended(c, r, now)
+			d.endRequest(c, r, now)
 			r = next
 		}
 	}
@@ -249,19 +254,19 @@ func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {
 	late, duplicate := wifi.active[0], again.active[0]
 	late.duplicate, duplicate.duplicate, duplicate.isDuplicate = duplicate, late, true
 	duplicate.received = 0
-	if !d.hedger.mayDuplicate(late, wifi, lte) {
+	if !d.mayDuplicate(late, wifi, lte) {
 		t.Error("another link may not repeat it")
 	}
-	if d.hedger.mayDuplicate(late, wifi, d.connections[4]) || d.hedger.mayDuplicate(duplicate, again, lte) {
+	if d.mayDuplicate(late, wifi, d.connections[4]) || d.mayDuplicate(duplicate, again, lte) {
 		t.Error("a third connection of its link may, or the repetition may be repeated")
 	}
 	duplicate.received = 1
-	if d.hedger.mayDuplicate(late, wifi, lte) {
+	if d.mayDuplicate(late, wifi, lte) {
 		t.Error("another link may repeat what comes")
 	}
 	duplicate.received = 0
 	again.active, lte.active = nil, append(lte.active, duplicate)
-	if d.hedger.mayDuplicate(late, wifi, lte) {
+	if d.mayDuplicate(late, wifi, lte) {
 		t.Error("a link may repeat what it repeats already")
 	}
 }
@@ -295,13 +300,13 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		late.pace = throughput.NewPace(transfer.PaceWindow)
 		late.pace.Begin(0, 0)
 		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
-		each := d.estimates.measured(now)
-		taken := d.stealer.balance(stealer, each, now)
+		each := d.measured(now)
+		taken := d.stealWithin(stealer, each, now)
 		ok := taken.Length > 0
 		if ok != test.takes || ok && (taken.End() != test.left+test.received || taken.Length < test.left/2 || taken.Length >= test.left) {
 			t.Errorf("%s: %v, %+v is taken", name, ok, taken)
 		}
-		if d.stealer.balance(d.connections[3], each, now).Length > 0 {
+		if d.stealWithin(d.connections[3], each, now).Length > 0 {
 			t.Errorf("%s: another link takes it as one of the same", name)
 		}
 	}
@@ -342,10 +347,10 @@ func TestALinkThatIsDownLosesItsShare(t *testing.T) {
 		keeps  bool
 	}{{50 * time.Millisecond, true}, {2 * firstSilence, false}} {
 		now := down.downSince + test.passed
-		if got := d.estimates.measured(now)[0].Usable; got != test.keeps {
+		if got := d.measured(now)[0].Usable; got != test.keeps {
 			t.Errorf("%v after its carrier has gone: it can be used: %v", test.passed, got)
 		}
-		works := d.estimates.works(now)
+		works := d.works(now)
 		if share := schedule.Share(other.index, works, 100_000); (share < 100_000) != test.keeps {
 			t.Errorf("%v after the other's carrier has gone the share of 100000 bytes is %d", test.passed, share)
 		}

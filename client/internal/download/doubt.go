@@ -3,6 +3,7 @@ package download
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"path"
 	"slices"
@@ -50,28 +51,28 @@ func NamesPage(u *url.URL) bool {
 // believe returns an error unless the client can believe a link's answer about the resource. If
 // the answer does not fit the bytes of an earlier call, or is a web page under the name of a
 // file, all links that answer must give it, at least twice in all.
-func (a *asker) believe(l *linkState, r transport.Resource) error {
-	if a.d.Resource != nil {
+func (d *download) believe(l *linkState, r transport.Resource) error {
+	if d.Resource != nil {
 		return nil
 	}
 	var why string
 	switch {
-	case a.d.earlier != nil && !a.d.earlier.Fits(r):
+	case d.earlier != nil && !d.earlier.Fits(r):
 		why = fmt.Sprintf("the answer (%d bytes, ETag %q, of %q) is not of the file of which an earlier call left a part", r.Size, r.ETag, r.LastModified)
-	case r.IsPage && !NamesPage(a.d.URL):
+	case r.IsPage && !NamesPage(d.URL):
 		why = fmt.Sprintf("the answer is a web page (%d bytes) under the name of a file", r.Size)
 	default:
 		return nil
 	}
-	if a.doubtedAt == 0 {
-		a.doubtedAt = time.Since(a.d.start)
+	if d.doubtedAt == 0 {
+		d.doubtedAt = d.now
 	}
 	if !l.claim.says(r) {
 		l.claim = claim{resource: r}
 	}
 	l.claim.times++
 	agreed, open := 0, false
-	for _, other := range a.d.links {
+	for _, other := range d.links {
 		switch {
 		case other.claim.says(r):
 			agreed += other.claim.times
@@ -79,7 +80,7 @@ func (a *asker) believe(l *linkState, r transport.Resource) error {
 			open = open || other.claim.times == 0 && other.mayAnswer()
 		}
 	}
-	if agreed >= believedAfter && (!open || time.Since(a.d.start)-a.doubtedAt > longestDoubt) {
+	if agreed >= believedAfter && (!open || d.now-d.doubtedAt > longestDoubt) {
 		return nil
 	}
 	return doubtError{errors.New(printable.Message(why))}
@@ -93,28 +94,28 @@ func (l *linkState) mayAnswer() bool {
 
 // doubt backs off from a link with a doubtful answer. A new connection to the URL that the user
 // gave may reach the server itself.
-func (rf *refusals) doubt(c *connection, s *session, err error, now time.Duration) {
+func (d *download) doubt(c *connection, s *session, err error, now time.Duration) {
 	c.link.portal = errors.As(err, new(*transport.PortalError))
-	rf.d.Log.Info("link is left for later", "link", c.link.Name, "error", err)
+	d.note(slog.LevelInfo, "link is left for later", "link", c.link.Name, "error", err)
 	if s == c.session {
-		rf.backOff(c, err, 0, now)
-		rf.goBack(c)
-		rf.d.closer.lose(c, s)
+		d.backOff(c, err, 0, now)
+		d.goBack(c)
+		d.lose(c, s)
 	}
-	if rf.d.payload != nil || rf.d.race != nil {
+	if d.payload != nil || d.race != nil {
 		return
 	}
-	for _, l := range rf.d.links {
+	for _, l := range d.links {
 		if first := l.first(); first.out == nil && (first.failures < hopeless || first.session != nil && !l.portal) {
 			return
 		}
 	}
-	rf.d.cancel(rf.d.watchdog.problems())
+	d.finish(d.problems())
 }
 
 // goBack makes the connection ask for the URL that the user gave.
-func (rf *refusals) goBack(c *connection) {
-	if c.url != rf.d.URL {
-		c.url, c.hops = rf.d.URL, 0
+func (d *download) goBack(c *connection) {
+	if c.url != d.URL {
+		c.url, c.hops = d.URL, 0
 	}
 }

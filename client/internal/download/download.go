@@ -4,7 +4,6 @@
 package download
 
 import (
-	"context"
 	"crypto/tls"
 	"log/slog"
 	"net/http"
@@ -84,17 +83,17 @@ const writeSize = 64 << 10
 // own.
 type download struct {
 	task
-	connector connector
-	closer    closer
-	asker     asker
-	fetcher   fetcher
-	hedger    hedger
-	stealer   stealer
-	estimates estimates
-	monitor   monitor
-	refusals  refusals
-	watchdog  watchdog
-	grower    grower
+	learning
+	// now is the time of the present event. actions is what its step wants done, and pending are the events that
+	// these actions bring at once.
+	now     time.Duration
+	actions []action
+	pending []event
+	// events come from other goroutines. isClosing says that no more of these begin.
+	events    chan message
+	isClosing bool
+	// sampledAt is when the links were sampled last.
+	sampledAt time.Duration
 	// plan chooses the links that are used, if it is set.
 	plan *planned
 
@@ -119,19 +118,22 @@ type download struct {
 	sessions []*session
 	// warning says why a complete download may be wrong.
 	warning string
-	// known is memory that decisions use again, so that they allocate nothing.
-	known []schedule.Link
+	// floor is the least total rate of the links.
+	floor throughput.Floor
+	// known, victims, worksMemory and mergeMemory are memory that decisions use again, so that they
+	// allocate nothing.
+	known                    []schedule.Link
+	victims                  transfer.Victims[victim]
+	worksMemory, mergeMemory []schedule.Work
 }
 
 // newDownload returns a download without links.
 func newDownload(o Options) *download {
 	d := new(download)
 	d.task.begin(o)
-	d.connector, d.closer, d.asker = connector{d}, closer{d}, asker{d: d}
-	d.fetcher, d.hedger, d.stealer = fetcher{d}, hedger{d}, stealer{d: d}
-	d.estimates, d.monitor, d.refusals = estimates{d: d}, monitor{d}, refusals{d}
-	d.watchdog = watchdog{d, throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
-	d.grower = grower{d}
+	d.events = make(chan message)
+	d.do = func(a action) { d.actions = append(d.actions, a) }
+	d.floor = throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}
 	return d
 }
 
@@ -159,40 +161,6 @@ func (d *download) summarize(s *rundir.Summary) {
 	}
 }
 
-func (d *download) transfer(ctx context.Context) error {
-	for _, l := range d.links {
-		first := l.first() // Later the lock guards it.
-		d.wg.Go(func() { d.connector.keep(ctx, first) })
-		d.monitor.watch(ctx, l)
-	}
-	if d.Connections != nil {
-		d.grower.start()
-	}
-	if d.window != nil {
-		d.wg.Go(func() { d.follow(d.grown) })
-	}
-	d.every(transfer.CheckInterval, d.monitor.look)
-	if d.plan != nil {
-		d.every(d.plan.plan.Every(), d.plan.look)
-	}
-	if len(d.Recorders) > 0 {
-		d.every(rundir.SampleInterval, d.sample)
-	}
-	<-ctx.Done()
-	d.wg.Wait()
-	err := d.ended()
-	for _, c := range d.connections {
-		if c.session != nil {
-			c.measure()
-			d.closer.leave(c, c.session, err == nil)
-		}
-	}
-	for len(d.sessions) > 0 {
-		d.watchdog.close(d.sessions[0])
-	}
-	return err
-}
-
 // target is what a connection requests.
 func (d *download) target(c *connection) transport.Target {
 	return d.task.target(transport.Target{URL: c.url})
@@ -207,25 +175,16 @@ func (d *download) mostPause() time.Duration {
 	return longestPause
 }
 
-// grown gives idle connections work when the sink has more room.
-func (d *download) grown() {
-	d.assign()
-	d.fetcher.goOn()
-	if d.race != nil {
-		d.race.proceed()
-	}
-}
-
 // assign gives idle connections work, if there is any.
 func (d *download) assign() {
-	if d.payload == nil || d.ctx.Err() != nil {
+	if d.payload == nil || d.isOver {
 		return
 	}
-	now := time.Since(d.start)
+	now := d.now
 	for _, c := range d.connections {
 		isFree := c.newest == nil || c.newest.isHeld || c.isUnanswered(now)
-		if c.session != nil && isFree && !d.asker.isOpening(c) {
-			d.fetcher.request(c)
+		if c.session != nil && isFree && !d.isOpening(c) {
+			d.request(c)
 		}
 	}
 }

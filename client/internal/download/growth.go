@@ -10,49 +10,44 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// grower adds connections to links, and removes them.
-type grower struct{ d *download }
-
 // start adds the connections with which a link begins.
-func (g *grower) start() {
-	g.d.mu.Lock()
-	defer g.d.mu.Unlock()
-	for _, l := range g.d.links {
-		l.Growth = &schedule.Growth{Most: g.d.Connections.Most}
+func (d *download) startGrowth() {
+	for _, l := range d.links {
+		l.Growth = &schedule.Growth{Most: d.Connections.Most}
 		l.Together = throughput.NewPace(transfer.PaceWindow)
-		l.shortQueue = g.d.window != nil
+		l.shortQueue = d.window != nil
 		for range l.Growth.Begin() - 1 {
-			g.add(l)
+			d.add(l)
 		}
 	}
 }
 
 // maintain makes each link have the right number of connections.
-func (g *grower) maintain(now time.Duration) {
-	if g.d.payload == nil || g.d.Connections == nil {
+func (d *download) maintain(now time.Duration) {
+	if d.payload == nil || d.Connections == nil {
 		return
 	}
-	for _, l := range g.d.links {
-		g.maintainLink(l, now)
+	for _, l := range d.links {
+		d.maintainLink(l, now)
 	}
 }
 
-func (g *grower) maintainLink(l *linkState, now time.Duration) {
-	flow := schedule.Flow{Total: l.Meter.Total(), Busy: g.d.payload.Free(g.d.limit()) > 0}
+func (d *download) maintainLink(l *linkState, now time.Duration) {
+	flow := schedule.Flow{Total: l.Meter.Total(), Busy: d.payload.Free(d.limit()) > 0}
 	hears := slices.ContainsFunc(l.connections, func(c *connection) bool { return c.hears(now) })
 	for _, c := range l.connections {
 		switch {
 		case c.isFirst():
-		case c.suspect && c.session != nil && g.d.fetcher.hasOnly(c, c.session):
-			g.d.closer.clear(c, c.session, lost, now)
+		case c.suspect && c.session != nil && d.hasOnly(c, c.session):
+			d.clear(c, c.session, lost, now)
 		case c.suspect:
 			if hears {
 				l.Growth.Lost()
 			}
-			g.d.closer.remove(c, now)
+			d.remove(c, now)
 			continue
 		case c.leaving && len(c.active) == 0:
-			g.d.closer.remove(c, now)
+			d.remove(c, now)
 			continue
 		}
 		if c.session != nil && c.pace.Total() > 0 {
@@ -85,8 +80,8 @@ func (g *grower) maintainLink(l *linkState, now time.Duration) {
 	count := l.Growth.Count(now, flow)
 	// While the reader pauses, the server would close idle connections again and again. On a
 	// silent link new connections would be silent, too.
-	for len(l.connections) < count && (hears || begins) && (flow.Busy || g.d.window == nil) {
-		g.add(l)
+	for len(l.connections) < count && (hears || begins) && (flow.Busy || d.window == nil) {
+		d.add(l)
 	}
 	for _, c := range l.surplus(count, now) {
 		c.leaving = true
@@ -94,20 +89,20 @@ func (g *grower) maintainLink(l *linkState, now time.Duration) {
 }
 
 // add adds a connection to the link.
-func (g *grower) add(l *linkState) {
+func (d *download) add(l *linkState) {
 	c := l.newConnection()
-	c.index = len(g.d.connections)
-	g.d.connections = append(slices.Clone(g.d.connections), c)
-	g.d.wg.Go(func() {
-		err := g.d.connector.connect(g.d.ctx, c)
-		g.d.mu.Lock()
-		defer g.d.mu.Unlock()
-		if c.session != nil || c.out != nil {
-			return
-		}
-		if err != nil && !link.IsCrowded(err) {
-			l.Growth.Lost()
-		}
-		g.d.closer.remove(c, time.Since(g.d.start))
-	})
+	c.index = len(d.connections)
+	d.connections = append(slices.Clone(d.connections), c)
+	d.dial(c)
+}
+
+// notAdded removes a further connection that got no session from its attempt.
+func (d *download) notAdded(c *connection, err error) {
+	if c.session != nil || c.out != nil {
+		return
+	}
+	if err != nil && !link.IsCrowded(err) {
+		c.link.Growth.Lost()
+	}
+	d.remove(c, d.now)
 }

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -10,11 +9,14 @@ import (
 
 // health is what the client knows of a connection's failures.
 type health struct {
-	// need receives when the connection may need a session, and hurry when an attempt may
-	// succeed at once.
-	need, hurry chan struct{}
-	// abandonAttempt ends the present attempt to connect.
-	abandonAttempt context.CancelFunc
+	// attempt is the present attempt to connect.
+	attempt *attempt
+	// isPausing says that the connection waits until its next attempt. pauses counts these pauses. isHurried says
+	// that there is none before the next attempt.
+	isPausing, isHurried bool
+	pauses               int
+	// isWoken says that the connection may need a session: the loop looks after the present step.
+	isWoken bool
 	// out is why the connection is not used any more.
 	out error
 	// suspect says that nothing arrives, though it should.
@@ -26,10 +28,6 @@ type health struct {
 	notBefore time.Duration
 	// slowSince is since when the connection is slow; 0 if it is not.
 	slowSince time.Duration
-}
-
-func newHealth() health {
-	return health{need: make(chan struct{}, 1), hurry: make(chan struct{}, 1), abandonAttempt: func() {}}
 }
 
 // sessions returns all sessions of the connection.
@@ -47,22 +45,15 @@ func (c *connection) interrupted(now time.Duration) bool {
 	return c.alive() && c.link.down && !c.link.spared && now-c.link.downSince <= c.silence(c.session)
 }
 
-// wake makes connector.keep look at the connection.
-func (c *connection) wake() { notify(c.need) }
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+// wake makes the loop look whether the connection needs a session.
+func (c *connection) wake() { c.isWoken = true }
 
 // heard notes that bytes arrived.
-func (c *connection) heard() {
+func (d *download) heard(c *connection) {
 	c.hops, c.link.portal = 0, false
 	if c.suspect && !c.link.down {
 		c.suspect = false
-		c.abandonAttempt()
+		d.abandonAttempt(c)
 	}
 }
 

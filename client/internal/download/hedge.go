@@ -9,26 +9,23 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// hedger requests ranges twice (hedged requests: Dean and Barroso, The Tail at Scale, 2013).
-type hedger struct{ d *download }
-
 // late makes an idle connection duplicate the unfinished request that would end last, if the
 // duplicate may well end sooner. To wait for the last bytes of a link that went silent costs more
 // than to receive some bytes twice. The request that is complete first ends the other one.
-func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) order {
+func (d *download) hedgeLate(c *connection, works []schedule.Work, now time.Duration) order {
 	stealer := works[c.link.index]
 	if stealer.Rate == 0 || len(c.active) > 0 {
 		return order{}
 	}
 	var latest transfer.Latest[victim]
 	most := transfer.MostDuplicate(stealer.Rate)
-	for _, other := range h.d.connections {
+	for _, other := range d.connections {
 		if other == c || other.link == c.link && !other.isSilent(now) {
 			continue
 		}
 		for _, r := range other.active {
 			// A complete request is only being written. An only answer goes on beyond its wanted bytes.
-			if r.left() == 0 || h.d.fetcher.mayBeOnly(r) || r.left() > most || !h.mayDuplicate(r, other, c) {
+			if r.left() == 0 || d.mayBeOnly(r) || r.left() > most || !d.mayDuplicate(r, other, c) {
 				continue
 			}
 			latest.Offer(victim{other, r}, r.left(), owed(other, r, works[other.link.index], now).End())
@@ -39,7 +36,7 @@ func (h *hedger) late(c *connection, works []schedule.Work, now time.Duration) o
 	}
 	late := latest.Request
 	if late.r.duplicate != nil {
-		h.endDuplicate(late.r.duplicate, now)
+		d.endDuplicate(late.r.duplicate, now)
 	}
 	return repeat(late.of, late.r, false)
 }
@@ -74,15 +71,15 @@ func (c *connection) isStuck(now time.Duration) bool {
 // unanswered makes a connection without answers duplicate the oldest request that the server leaves without an answer, whatever
 // the rates are: the server may never answer it. If the server does not answer the duplicate either, another one takes
 // its place, each time after twice the time.
-func (h *hedger) unanswered(c *connection, now time.Duration) order {
+func (d *download) hedgeUnanswered(c *connection, now time.Duration) order {
 	if len(c.active) > 0 && !c.isUnanswered(now) {
 		return order{}
 	}
 	var oldest victim
-	for _, other := range h.d.connections {
+	for _, other := range d.connections {
 		for _, r := range other.active {
-			d := r.duplicate
-			isTried := r.isDuplicate || d != nil && (h.of(d) == nil || !d.isHedgeable() || now-d.issued < d.issued-r.issued)
+			again := r.duplicate
+			isTried := r.isDuplicate || again != nil && (d.holder(again) == nil || !again.isHedgeable() || now-again.issued < again.issued-r.issued)
 			if r.isHedgeable() && !isTried && (oldest.r == nil || r.issued < oldest.r.issued) {
 				oldest = victim{other, r}
 			}
@@ -92,7 +89,7 @@ func (h *hedger) unanswered(c *connection, now time.Duration) order {
 	case oldest.r == nil:
 		return order{}
 	case oldest.r.duplicate != nil:
-		h.endDuplicate(oldest.r.duplicate, now)
+		d.endDuplicate(oldest.r.duplicate, now)
 	}
 	return repeat(oldest.of, oldest.r, true)
 }
@@ -116,18 +113,18 @@ func repeat(of *connection, r *request, isHedge bool) order {
 }
 
 // endDuplicate gives up a duplicate that was of no use.
-func (h *hedger) endDuplicate(r *request, now time.Duration) {
+func (d *download) endDuplicate(r *request, now time.Duration) {
 	r.detach()
-	h.d.fetcher.drop(h.of(r), r, now)
+	d.drop(d.holder(r), r, now)
 }
 
 // mayDuplicate reports whether c may duplicate a request of another connection: if
 // none does, or only one of the same link, which has no answer yet.
-func (h *hedger) mayDuplicate(r *request, of, c *connection) bool {
+func (d *download) mayDuplicate(r *request, of, c *connection) bool {
 	if r.duplicate == nil {
 		return true
 	}
-	by := h.of(r.duplicate)
+	by := d.holder(r.duplicate)
 	return !r.isDuplicate && r.duplicate.received == 0 && by != nil && by.link == of.link && c.link != of.link
 }
 
@@ -151,22 +148,22 @@ func (r *request) detach() (duplicate *request) {
 }
 
 // endOther ends the duplicate of a request that is complete.
-func (h *hedger) endOther(r *request, now time.Duration) {
+func (d *download) endOther(r *request, now time.Duration) {
 	duplicate := r.detach()
 	if duplicate == nil {
 		return
 	}
-	if c := h.of(duplicate); c != nil {
-		h.d.fetcher.drop(c, duplicate, now)
+	if c := d.holder(duplicate); c != nil {
+		d.drop(c, duplicate, now)
 		if c.newest == nil {
-			h.d.fetcher.request(c)
+			d.request(c)
 		}
 	}
 }
 
 // of returns the connection that has the request in flight; nil if there is none.
-func (h *hedger) of(r *request) *connection {
-	for _, c := range h.d.connections {
+func (d *download) holder(r *request) *connection {
+	for _, c := range d.connections {
 		if slices.Contains(c.active, r) {
 			return c
 		}
@@ -185,15 +182,15 @@ func (l *linkState) counted(r *request) {
 }
 
 // endHedge gives up the duplicate of a hedged request whose first bytes arrived.
-func (h *hedger) endHedge(r *request, now time.Duration) {
+func (d *download) endHedge(r *request, now time.Duration) {
 	duplicate := r.duplicate
 	r.hedged = false
 	if duplicate == nil {
 		return
 	}
 	r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
-	if c := h.of(duplicate); c != nil {
-		h.d.fetcher.drop(c, duplicate, now)
+	if c := d.holder(duplicate); c != nil {
+		d.drop(c, duplicate, now)
 	}
 }
 

@@ -1,9 +1,9 @@
 package download
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -14,64 +14,54 @@ import (
 
 var errGoodbye = errors.New("the server says goodbye before it has answered")
 
-// monitor finds out which connections still work.
-type monitor struct{ d *download }
-
-// watch follows the changes of the link's device until ctx ends.
-func (m *monitor) watch(ctx context.Context, l *linkState) {
-	if l.Watch != nil {
-		m.d.wg.Go(func() { l.Watch(ctx, func(change link.Change) { m.changed(l, change) }) })
-	}
-}
-
 // look finds out which connections work, and gives idle ones work.
-func (m *monitor) look(now time.Duration) {
-	for _, c := range m.d.connections {
-		m.check(c, now)
+func (d *download) look(now time.Duration) {
+	for _, c := range d.connections {
+		d.check(c, now)
 	}
-	m.d.refusals.restore()
-	m.rate(now)
-	m.askAgain(now)
-	if m.d.race != nil {
-		m.d.race.dethrone(now)
-		for _, c := range m.d.connections {
+	d.restore()
+	d.findSlow(now)
+	d.askAgain(now)
+	if d.race != nil {
+		d.race.dethrone(now)
+		for _, c := range d.connections {
 			if c.usable(now) {
-				m.d.race.enter(c)
+				d.race.enter(c)
 			}
 		}
 	}
-	m.d.grower.maintain(now)
-	m.d.assign()
-	m.d.watchdog.giveUp(now)
+	d.maintain(now)
+	d.assign()
+	d.giveUp(now)
 }
 
 // askAgain makes connections ask what the URL stands for, unless one asks on its present session:
 // an older session may never answer.
-func (m *monitor) askAgain(now time.Duration) {
-	if m.d.payload != nil || m.d.race != nil {
+func (d *download) askAgain(now time.Duration) {
+	if d.payload != nil || d.race != nil {
 		return
 	}
-	for _, c := range m.d.connections {
+	for _, c := range d.connections {
 		if c.asking != c.session {
 			c.asking = nil
 		}
 	}
-	for _, c := range m.d.connections {
+	for _, c := range d.connections {
 		switch {
-		case !c.usable(now) || m.d.asker.isAsked():
-		case m.d.asker.isUnanswered(c, now):
-			m.d.asker.startAsking(c, c.session)
+		case !c.usable(now) || d.isAsked():
+		case d.isQuestionUnanswered(c, now):
+			d.startAsking(c, c.session)
 		default:
-			m.d.connector.proceed(c)
+			d.proceed(c)
 		}
 	}
 }
 
 // check finds out whether the connection's sessions still work.
-func (m *monitor) check(c *connection, now time.Duration) {
+func (d *download) check(c *connection, now time.Duration) {
 	for _, s := range slices.Clone(c.completing) {
-		if m.listen(c, s, now); m.isDead(c, s, now) && !m.d.fetcher.hasOnly(c, s) {
-			m.d.closer.giveUpOn(c, s, stalled, now)
+		if d.listen(c, s, now); d.isDead(c, s, now) && !d.hasOnly(c, s) {
+			d.giveUpOn(c, s, stalled, now)
 		}
 	}
 	s := c.session
@@ -79,9 +69,9 @@ func (m *monitor) check(c *connection, now time.Duration) {
 		return
 	}
 	// Without requests, the bytes may be of a cancelled one.
-	if m.listen(c, s, now) && c.suspect && !c.link.down && len(c.on(s)) > 0 {
+	if d.listen(c, s, now) && c.suspect && !c.link.down && len(c.on(s)) > 0 {
 		c.suspect = false
-		c.abandonAttempt()
+		d.abandonAttempt(c)
 	}
 	switch {
 	case !s.draining && !s.Usable():
@@ -94,13 +84,13 @@ func (m *monitor) check(c *connection, now time.Duration) {
 			}
 			c.broken()
 		}
-		m.d.closer.lose(c, s)
-	case !c.suspect && (m.isDead(c, s, now) || c.isStuck(now)):
+		d.lose(c, s)
+	case !c.suspect && (d.isDead(c, s, now) || c.isStuck(now)):
 		c.suspect = true
 		c.failures++
 		c.problem = fmt.Errorf("nothing arrived for %v", (now - s.heardAt).Round(time.Millisecond))
 		s.wait = wait{}
-		m.d.Log.Info("link is silent", "link", c.link.Name)
+		d.note(slog.LevelInfo, "link is silent", "link", c.link.Name)
 		c.asking, c.head = nil, nil
 		c.wake()
 	}
@@ -108,10 +98,10 @@ func (m *monitor) check(c *connection, now time.Duration) {
 
 // listen notes how many bytes a session received, and reports whether there are new ones. A
 // session is not silent while nothing is expected of it, or while the engine does not read it.
-func (m *monitor) listen(c *connection, s *session, now time.Duration) (heard bool) {
+func (d *download) listen(c *connection, s *session, now time.Duration) (heard bool) {
 	received := s.Received()
 	heard = received != s.heard
-	awaited := slices.ContainsFunc(c.on(s), (*request).isAwaited) || c.asking == s || m.d.race.on(c, s)
+	awaited := slices.ContainsFunc(c.on(s), (*request).isAwaited) || c.asking == s || d.race.on(c, s)
 	switch {
 	case heard:
 		s.lateAt = now
@@ -122,16 +112,16 @@ func (m *monitor) listen(c *connection, s *session, now time.Duration) (heard bo
 	case heard && s.wait.since > 0:
 		// The other end's TCP or HTTP/2 answered, or the server's answer begins.
 		s.heard, s.wait.there = received, now
-	case heard || !awaited || s.Held() || m.d.race.waits(c):
+	case heard || !awaited || s.Held() || d.race.waits(c):
 		s.heard, s.heardAt, s.wait = received, now, wait{}
 	}
 	return heard
 }
 
 // rate finds out which connections are slow.
-func (m *monitor) rate(now time.Duration) {
-	works := m.d.estimates.merged(m.d.estimates.measured(now), now)
-	for _, c := range m.d.connections {
+func (d *download) findSlow(now time.Duration) {
+	works := d.merged(d.measured(now), now)
+	for _, c := range d.connections {
 		switch {
 		case len(c.active) == 0 || !schedule.Slow(c.link.index, works):
 			c.slowSince = 0
@@ -141,37 +131,41 @@ func (m *monitor) rate(now time.Duration) {
 	}
 }
 
-// changed reacts to a change of the link's device.
-func (m *monitor) changed(l *linkState, change link.Change) {
-	m.d.mu.Lock()
-	defer m.d.mu.Unlock()
-	m.d.Log.Info("link changed", "link", l.Name, "change", change)
+// changed is a change of a link's device.
+type changed struct {
+	l    *linkState
+	what link.Change
+}
+
+func (e changed) step(d *download) {
+	l := e.l
+	d.note(slog.LevelInfo, "link changed", "link", l.Name, "change", e.what)
 	c := l.first()
-	switch change {
+	switch e.what {
 	case link.Down:
 		// The link keeps its work until it was silent for long. Else each handover would
 		// waste bytes.
-		l.down, l.downSince = true, time.Since(m.d.start)
+		l.down, l.downSince = true, d.now
 		c.problem = errors.New("the device has no carrier")
 	case link.Up:
 		c.failures = 0
 		l.answers, l.down = true, false
 		for _, one := range l.connections {
 			for _, s := range one.sessions() {
-				s.heardAt = time.Since(m.d.start)
+				s.heardAt = d.now
 			}
 		}
-		notify(c.hurry)
+		c.hurry()
 		c.wake()
 	case link.Better:
 		if c.needsSession() {
 			c.failures = 0
-			notify(c.hurry)
+			c.hurry()
 			c.wake()
 		} else {
 			return
 		}
 	}
-	c.abandonAttempt()
-	m.d.assign()
+	d.abandonAttempt(c)
+	d.assign()
 }

@@ -48,7 +48,7 @@ func newPlanned(d *download, plan schedule.Plan) *planned {
 
 // look lets the plan choose again, and gives idle links work.
 func (p *planned) look(now time.Duration) {
-	if p.d.ctx.Err() != nil || p.d.race != nil {
+	if p.d.isOver || p.d.race != nil {
 		return
 	}
 	p.choose(now)
@@ -62,7 +62,7 @@ func (p *planned) disconnect() {
 	for _, c := range p.d.connections {
 		if s := c.session; c.link.spared && s != nil && s.active == 0 && c.asking == nil {
 			c.session = nil
-			p.d.closer.close(c, s, false)
+			p.d.close(c, s, false)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
@@ -115,7 +116,13 @@ func (p *published) transfer(ctx context.Context) error {
 		p.wg.Go(func() { p.keep(ctx, l) })
 	}
 	if p.window != nil {
-		p.wg.Go(func() { p.follow(p.assign) })
+		p.wg.Go(func() {
+			p.follow(func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.assign()
+			})
+		})
 	}
 	p.every(time.Second, p.giveUp)
 	if p.plan != nil {
@@ -229,4 +236,15 @@ func (p *published) sample(now time.Duration) {
 		l.measure()
 		p.record(now, sampled(l.Name, &l.Account, l.rtt, len(l.active), now))
 	}
+}
+
+// every calls do at regular times until the transfer ends, locked.
+func (p *published) every(period time.Duration, do func(now time.Duration)) {
+	p.wg.Go(func() {
+		regularly.Do(p.ctx, period, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			do(time.Since(p.start))
+		})
+	})
 }

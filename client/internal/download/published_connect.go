@@ -163,8 +163,11 @@ func (p *published) accept(l *publishedLink, resource transport.Resource) error 
 	case resource.NoRanges:
 		return errors.New("the server does not serve ranges (Accept-Ranges: none)")
 	}
-	have, err := p.describe(resource, l.Name, false)
-	if err != nil {
+	if err := p.describe(resource); err != nil {
+		return err
+	}
+	have, err := p.sink.Begin(p.resource, p.part)
+	if err := p.sinkBegan(have, err, l.Name, false, time.Since(p.start)); err != nil {
 		return err
 	}
 	p.payload = ranges.NewPayload(p.part, have...)
@@ -238,3 +241,6 @@ func (p *published) count(l *publishedLink, s *publishedSession) {
 		p.record(time.Since(p.start), &rundir.Late{Link: l.Name, Bytes: int64(late)})
 	}
 }
+
+// notify tells a goroutine that may wait for it.
+func notify(c chan struct{}) { notice{c}.perform() }

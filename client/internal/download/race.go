@@ -1,13 +1,11 @@
 package download
 
 import (
-	"context"
 	"errors"
-	"io"
+	"log/slog"
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/block"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -56,9 +54,6 @@ func (rc *race) on(c *connection, s *session) bool { return rc.by(c) && rc.runne
 // waits reports whether the connection waits for room in the sink.
 func (rc *race) waits(c *connection) bool { return rc != nil && rc.full && rc.winner == c }
 
-// proceed notes that the sink has more room.
-func (rc *race) proceed() { notify(rc.grown) }
-
 // keep notes that the sink has bytes of an earlier range.
 func (rc *race) keep(part ranges.Range) {
 	if rc != nil && rc.keeps {
@@ -71,10 +66,10 @@ func (rc *race) keep(part ranges.Range) {
 func (d *download) startRace(why error) {
 	d.race = &race{d: d, runners: map[*connection]*request{}, grown: make(chan struct{}, 1), have: ranges.NewSet()}
 	d.balance.Expect(d.resource.Size)
-	d.balance.Grant(d.watchdog.open())
-	now := time.Since(d.start)
+	d.balance.Grant(d.openBytes())
+	now := d.now
 	for _, c := range d.connections {
-		d.closer.abandon(c, slices.Clone(c.active), lost, now)
+		d.abandon(c, slices.Clone(c.active), lost, now)
 		c.link.refused = nil
 	}
 	if d.payload != nil && d.isProven() {
@@ -82,11 +77,11 @@ func (d *download) startRace(why error) {
 	}
 	d.payload = nil
 	if why == nil || errors.Is(why, transport.ErrNoRanges) && !d.ranged {
-		d.Log.Warn("the server does not serve ranges, or gives no validator: only the fastest link is used")
+		d.note(slog.LevelWarn, "the server does not serve ranges, or gives no validator: only the fastest link is used")
 	} else {
-		d.Log.Warn("ranges cannot be used: only the fastest link is used from now on", "error", why)
+		d.note(slog.LevelWarn, "ranges cannot be used: only the fastest link is used from now on", "error", why)
 	}
-	if o := d.asker.whole; o != nil {
+	if o := d.wholeOpening; o != nil {
 		d.race.begin(o.link, o.on, o)
 	}
 	for _, c := range d.connections {
@@ -114,31 +109,16 @@ func (rc *race) begin(c *connection, s *session, opened *opening) {
 	if opened != nil {
 		r.proof = opened.proof
 	}
-	ctx, cancel := context.WithCancel(transport.WithProof(rc.d.ctx, r.proof))
-	r.cancel = cancel
-	if opened != nil {
-		r.cancel = func() { cancel(); opened.drop() }
-	}
 	rc.runners[c] = r
 	c.link.Requests++
 	s.requests++
 	s.active++
-	now := time.Since(rc.d.start)
+	now := rc.d.now
 	s.heardAt = now
 	c.link.Meter.Start(now)
 	c.pace.Begin(now, c.rtt.Min)
 	rc.d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
-	target, resource := rc.d.target(c), rc.d.resource // The resource's size may become known meanwhile.
-	rc.d.wg.Go(func() {
-		defer r.cancel()
-		err := rc.receiveWhole(ctx, c, r, resource.Size, func() (*transport.WholeBody, error) {
-			if opened != nil {
-				return opened.body.(*transport.WholeBody), nil
-			}
-			return s.Whole(ctx, target, resource)
-		})
-		rc.ended(ctx, c, r, err)
-	})
+	rc.d.do(&receivingWhole{d: rc.d, c: c, r: r, opened: opened, target: rc.d.target(c), resource: rc.d.resource})
 }
 
 // canPayFor reports whether the balance allows so many links to receive the beginning. One always
@@ -148,17 +128,15 @@ func (rc *race) canPayFor(runners int) bool {
 	if size := rc.d.resource.Size; size >= 0 {
 		lead = min(lead, size)
 	}
-	return runners == 1 || rc.d.balance.CanPay(quantity.Bytes(runners)*lead, rc.d.watchdog.open())
+	return runners == 1 || rc.d.balance.CanPay(quantity.Bytes(runners)*lead, rc.d.openBytes())
 }
 
-// ended decides what follows when a request has ended.
-func (rc *race) ended(ctx context.Context, c *connection, r *request, err error) {
-	rc.d.mu.Lock()
-	defer rc.d.mu.Unlock()
-	now := time.Since(rc.d.start)
+// ended decides what follows when a request has ended. isCanceled says that the engine ended it.
+func (rc *race) ended(c *connection, r *request, isCanceled bool, err error) {
+	now := rc.d.now
 	s := r.session
 	s.active--
-	defer rc.d.closer.settle(c, s)
+	defer rc.d.settle(c, s)
 	delete(rc.runners, c)
 	c.pace.End(now)
 	wasted := r.received - r.used
@@ -176,68 +154,16 @@ func (rc *race) ended(ctx context.Context, c *connection, r *request, err error)
 		if rc.d.resource.Size < 0 {
 			rc.d.resource.Size = r.received
 		}
-		rc.d.cancel(transfer.ErrComplete)
+		rc.d.finish(transfer.ErrComplete)
 		return
-	case ctx.Err() != nil || err == nil:
+	case isCanceled || err == nil:
 		end.Outcome = rundir.Cancelled
 	default:
 		end.Outcome, end.Error = rundir.Failed, err.Error()
 	}
 	rc.d.record(now, end)
 	if end.Outcome == rundir.Failed {
-		rc.d.fetcher.trouble(c, s, err)
-	}
-}
-
-// receiveWhole receives the resource. It writes to the sink once the connection has won.
-func (rc *race) receiveWhole(ctx context.Context, c *connection, r *request, size quantity.Bytes, answer func() (*transport.WholeBody, error)) error {
-	body, err := answer()
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	var lead []byte
-	memory := block.Get()
-	defer block.Put(memory)
-	won := false
-	for {
-		n, err := body.Read(memory[:])
-		// A session may break between the last byte and HTTP/2's END_STREAM.
-		ended := err == io.EOF || err != nil && size >= 0 && r.received+quantity.Bytes(n) == size
-		if err != nil && !ended {
-			return err
-		}
-		rc.d.mu.Lock()
-		r.received += quantity.Bytes(n)
-		if n > 0 {
-			rc.d.fetcher.arrived(c, r, quantity.Bytes(n), time.Since(rc.d.start))
-		}
-		offset := r.received - quantity.Bytes(n)
-		data := memory[:n]
-		if !won {
-			lead = append(lead, data...)
-			offset, data = 0, lead
-			won = rc.win(c, ended, len(lead))
-		}
-		rc.d.mu.Unlock()
-		if won {
-			lead = nil
-			if err := rc.deliver(ctx, r, data, offset); err != nil {
-				return err
-			}
-			if rc.hasAll() {
-				return nil
-			}
-		}
-		if ended {
-			if !won {
-				return nil
-			}
-			if body.Unproven() {
-				rc.warn(c, r.received)
-			}
-			return rc.resize(r.received)
-		}
+		rc.d.trouble(c, s, err)
 	}
 }
 
@@ -246,14 +172,12 @@ func (rc *race) warn(c *connection, bytes quantity.Bytes) {
 	if rc.d.Verified || rc.d.resource.SHA256 != nil {
 		return
 	}
-	rc.d.mu.Lock()
 	rc.d.warning = unprovenEnd
-	rc.d.mu.Unlock()
-	rc.d.Log.Warn(unprovenEnd, "link", c.link.Name, "bytes", bytes)
+	rc.d.note(slog.LevelWarn, unprovenEnd, "link", c.link.Name, "bytes", bytes)
 }
 
 // win reports whether the connection has won: no other one has, and it has enough bytes.
-func (rc *race) win(c *connection, ended bool, bytes int) bool {
+func (rc *race) win(c *connection, ended bool, bytes quantity.Bytes) bool {
 	alone := len(rc.d.connections) == 1
 	if rc.winner != nil || !ended && !alone && bytes < raceLength {
 		return false
@@ -261,7 +185,7 @@ func (rc *race) win(c *connection, ended bool, bytes int) bool {
 	rc.winner, rc.dethroned = c, false
 	for other, r := range rc.runners {
 		if other != c {
-			r.cancel()
+			rc.d.do(canceled{r})
 		}
 	}
 	return true
@@ -276,64 +200,24 @@ func (rc *race) dethrone(now time.Duration) {
 	}
 	for _, c := range rc.d.connections {
 		if c.usable(now) {
-			rc.d.fetcher.failedOver(winner, c, rc.have.Bytes(), stalled, now)
+			rc.d.failedOver(winner, c, rc.have.Bytes(), stalled, now)
 			rc.dethroned = true
-			rc.runners[winner].cancel()
+			rc.d.do(canceled{rc.runners[winner]})
 			return
 		}
 	}
 }
 
-// deliver writes the wanted part of the data when the sink has room.
-func (rc *race) deliver(ctx context.Context, r *request, data []byte, offset quantity.Bytes) error {
-	if err := rc.restart(); err != nil {
-		return err
-	}
-	for _, missing := range rc.missing(offset, offset+quantity.Bytes(len(data))) {
-		if missing.Length < 0 {
-			return sinkError{errors.New("the connection was lost, and the server cannot continue where it was")}
-		}
-		for from := missing.Offset; from < missing.End(); {
-			room := min(missing.End(), max(rc.d.limit(), from))
-			if room == from {
-				if err := rc.awaitRoom(ctx); err != nil {
-					return err
-				}
-				continue
-			}
-			if _, err := rc.d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
-				return sinkError{err}
-			}
-			r.used += room - from
-			from = room
-		}
-		rc.d.mu.Lock()
-		rc.have.Add(missing)
-		rc.d.mu.Unlock()
-	}
-	return nil
-}
-
-// restart waits until no range is being written, and lets the sink begin again if it must.
-func (rc *race) restart() error {
-	rc.d.fetches.Wait()
-	rc.d.mu.Lock()
-	restarts, resource := rc.restarts && !rc.restarted, rc.d.resource
+// restart reports once whether the sink must begin again before it takes bytes.
+func (rc *race) restart() bool {
+	restarts := rc.restarts && !rc.restarted
 	rc.restarted = rc.restarted || restarts
-	rc.d.mu.Unlock()
-	if restarts {
-		if err := rc.d.sink.(Restarter).Restart(resource); err != nil {
-			return sinkError{err}
-		}
-	}
-	return nil
+	return restarts
 }
 
 // missing returns the wanted bytes from offset to end. If nothing proves that the sink's bytes are
-// of the same file, these are all.
-func (rc *race) missing(offset, end quantity.Bytes) []ranges.Range {
-	rc.d.mu.Lock()
-	defer rc.d.mu.Unlock()
+// of the same file, these are all. It reports false if a program has read other bytes instead of these.
+func (rc *race) missing(offset, end quantity.Bytes) (parts []ranges.Range, canGoOn bool) {
 	offset = max(offset, rc.d.part.Offset)
 	if rc.d.resource.Size >= 0 {
 		end = min(end, rc.d.part.End())
@@ -343,48 +227,12 @@ func (rc *race) missing(offset, end quantity.Bytes) []ranges.Range {
 		for _, r := range rc.have.Ranges() {
 			wanted.Remove(r)
 		}
-		return wanted.Ranges()
+		return wanted.Ranges(), true
 	}
-	if rc.d.window != nil && rc.have.Below(end) > rc.have.Below(offset) {
-		return []ranges.Range{{Length: -1}}
-	}
-	return wanted.Ranges()
+	return wanted.Ranges(), rc.d.window == nil || rc.have.Below(end) == rc.have.Below(offset)
 }
 
 // hasAll reports whether the sink has all bytes, though the answer goes on.
 func (rc *race) hasAll() bool {
-	rc.d.mu.Lock()
-	defer rc.d.mu.Unlock()
 	return rc.keeps && rc.d.resource.Size >= 0 && rc.have.Below(rc.d.part.End())-rc.have.Below(rc.d.part.Offset) == rc.d.part.Length
-}
-
-// awaitRoom waits until the sink has more room.
-func (rc *race) awaitRoom(ctx context.Context) error {
-	rc.setFull(true)
-	defer rc.setFull(false)
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-rc.grown:
-		return nil
-	}
-}
-
-func (rc *race) setFull(full bool) {
-	rc.d.mu.Lock()
-	defer rc.d.mu.Unlock()
-	rc.full = full
-}
-
-// resize tells the sink the size, if it was unknown.
-func (rc *race) resize(size quantity.Bytes) error {
-	if rc.d.resource.Size >= 0 {
-		return nil
-	}
-	if sink, ok := rc.d.sink.(Sizer); ok {
-		if err := sink.Resize(size); err != nil {
-			return sinkError{err}
-		}
-	}
-	return nil
 }

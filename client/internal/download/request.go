@@ -46,9 +46,8 @@ type request struct {
 	// brings the rest.
 	surplus bool
 	needed  quantity.Bytes
-	cancel  context.CancelFunc
-	// written reports that nothing more of the request is written to the sink.
-	written func()
+	// cancel ends the request, once the loop has sent it.
+	cancel context.CancelFunc
 	// proof lets its new bytes prove that the connection works (transport.Proof).
 	proof *transport.Proof
 }

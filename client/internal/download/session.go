@@ -54,74 +54,75 @@ type session struct {
 	stale  quantity.Bytes
 	lateAt time.Duration
 	hole   hole
+	// decision, end and owes are what the socket is told: how many bytes must arrive until the connection's next
+	// decision, how many until all its requests have ended, and whether the server owes any.
+	decision, end quantity.Bytes
+	owes          bool
 }
 
 // isIdle reports whether no more bytes will arrive, wanted or not.
 func (s *session) isIdle() bool { return s.active == 0 && s.stale <= s.Unread() }
 
-// closer closes sessions, or keeps them for later.
-type closer struct{ d *download }
-
 // close closes a session: at once, or when the requests that it completes have ended.
-func (k *closer) close(c *connection, s *session, completing bool) {
+func (d *download) close(c *connection, s *session, completing bool) {
 	s.closed = true
 	if !completing {
-		s.Conn.Close()
+		d.do(hungUp{s.Conn})
 	}
-	k.settle(c, s)
+	d.settle(c, s)
 }
 
 // leave closes a session at the end of a download, or keeps it in the pool. It closes a session
 // that has many unwanted bytes to come. It closes all sessions of a download with a plan:
 // keep-alives would wake a radio that the plan lets sleep.
-func (k *closer) leave(c *connection, s *session, complete bool) {
-	_, planned := k.d.Scheduler.(schedule.Planner)
-	if planned || !complete || !k.spare(c, s) {
-		k.close(c, s, false)
+func (d *download) leave(c *connection, s *session, complete bool) {
+	_, planned := d.Scheduler.(schedule.Planner)
+	if planned || !complete || !d.spare(c, s) {
+		d.close(c, s, false)
 	}
 }
 
 // spare keeps an idle session in the pool, if the session works.
-func (k *closer) spare(c *connection, s *session) bool {
-	if k.d.Pool == nil || s != c.session || !c.usable(time.Since(k.d.start)) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
+func (d *download) spare(c *connection, s *session) bool {
+	if d.Pool == nil || s != c.session || !c.usable(d.now) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
 		return false
 	}
-	k.wasted(c, s)
-	k.d.watchdog.close(s)
-	k.d.Pool.put(c.link.Name, c.url, s.Conn)
+	d.wasted(c, s)
+	d.closed(s)
+	d.do(pooled{d, c, s})
 	return true
 }
 
 // settle counts the wasted bytes of a session that was closed and has no requests left.
-func (k *closer) settle(c *connection, s *session) {
-	if !s.closed || s.active > 0 || k.d.asker.awaitsWhole(s) {
+func (d *download) settle(c *connection, s *session) {
+	if !s.closed || s.active > 0 || d.awaitsWhole(s) {
 		return
 	}
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
-	s.Conn.Close()
-	k.wasted(c, s)
-	k.d.watchdog.close(s)
+	d.do(hungUp{s.Conn})
+	d.wasted(c, s)
+	d.closed(s)
 }
 
 // giveUpOn closes a session that completes requests. Their bytes are free again.
-func (k *closer) giveUpOn(c *connection, s *session, reason string, now time.Duration) {
+func (d *download) giveUpOn(c *connection, s *session, reason string, now time.Duration) {
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
-	k.abandon(c, c.on(s), reason, now)
-	k.close(c, s, false)
+	d.abandon(c, c.on(s), reason, now)
+	d.close(c, s, false)
 }
 
 // wasted counts the bytes that a session received and nothing read since the last call.
-func (k *closer) wasted(c *connection, s *session) {
+func (d *download) wasted(c *connection, s *session) {
 	if late := s.Unread() - s.unread; late > 0 {
 		s.unread += late
 		c.link.Wasted += late
-		k.d.record(time.Since(k.d.start), &rundir.Late{Link: c.link.Name, Bytes: int64(late)})
+		d.record(d.now, &rundir.Late{Link: c.link.Name, Bytes: int64(late)})
 	}
 }
 
 // lose sends no more requests on a session. Its requests in flight may still complete. A link's
 // first connection connects again; a further one leaves.
-func (k *closer) lose(c *connection, s *session) {
+func (d *download) lose(c *connection, s *session) {
 	if s != c.session {
 		return
 	}
@@ -130,60 +131,60 @@ func (k *closer) lose(c *connection, s *session) {
 		s.draining = true
 	} else {
 		c.session = nil
-		k.close(c, s, false)
+		d.close(c, s, false)
 	}
 	c.wake()
 }
 
 // abandon gives up requests. The bytes that they have not brought are free again.
-func (k *closer) abandon(c *connection, requests []*request, reason string, now time.Duration) {
+func (d *download) abandon(c *connection, requests []*request, reason string, now time.Duration) {
 	var bytes quantity.Bytes
 	for _, r := range requests {
-		left := k.d.fetcher.drop(c, r, now)
-		k.d.fetcher.release(r, left)
+		left := d.drop(c, r, now)
+		d.release(r, left)
 		bytes += left.Length
 	}
 	if bytes > 0 {
-		k.d.fetcher.failedOver(c, nil, bytes, reason, now)
+		d.failedOver(c, nil, bytes, reason, now)
 	}
 }
 
 // clear gives up the requests of a session, except one that may have the URL's only answer. That one
 // keeps its last byte, so that it can go on if no other request is answered.
-func (k *closer) clear(c *connection, s *session, reason string, now time.Duration) {
-	others := slices.DeleteFunc(c.on(s), k.d.fetcher.isOnly)
-	if r := c.whole(); r != nil && r.session == s && k.d.fetcher.isOnly(r) {
+func (d *download) clear(c *connection, s *session, reason string, now time.Duration) {
+	others := slices.DeleteFunc(c.on(s), d.isOnly)
+	if r := c.whole(); r != nil && r.session == s && d.isOnly(r) {
 		rest := ranges.Range{Offset: r.next() + 1, Length: r.left() - 1}
-		k.d.fetcher.shrink(c, r, rest.Length)
-		k.d.fetcher.release(r, rest)
+		d.shrink(c, r, rest.Length)
+		d.release(r, rest)
 	}
-	k.abandon(c, others, reason, now)
+	d.abandon(c, others, reason, now)
 }
 
 // remove takes a further connection off its link. Its unfinished bytes are free again. The
 // session of an idle one goes to the pool: an outage does not harm it, while TCP backs off on
 // sessions with bytes in flight.
-func (k *closer) remove(c *connection, now time.Duration) {
+func (d *download) remove(c *connection, now time.Duration) {
 	if c.out != nil {
 		return
 	}
-	spared := c.leaving && c.session != nil && c.session.isIdle() && k.spare(c, c.session)
+	spared := c.leaving && c.session != nil && c.session.isIdle() && d.spare(c, c.session)
 	c.out = transfer.ErrGone
-	k.abandon(c, slices.Clone(c.active), lost, now)
-	c.abandonAttempt()
+	d.abandon(c, slices.Clone(c.active), lost, now)
+	d.abandonAttempt(c)
 	for len(c.completing) > 0 {
-		k.giveUpOn(c, c.completing[0], lost, now)
+		d.giveUpOn(c, c.completing[0], lost, now)
 	}
 	if s := c.session; s != nil {
 		c.session = nil
 		if !spared {
-			k.close(c, s, false)
+			d.close(c, s, false)
 		}
 	}
 	isIt := func(other *connection) bool { return other == c }
-	k.d.connections = slices.DeleteFunc(slices.Clone(k.d.connections), isIt)
+	d.connections = slices.DeleteFunc(slices.Clone(d.connections), isIt)
 	c.link.connections = slices.DeleteFunc(slices.Clone(c.link.connections), isIt)
-	for x, other := range k.d.connections {
+	for x, other := range d.connections {
 		other.index = x
 	}
 }

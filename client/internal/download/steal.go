@@ -9,12 +9,6 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// stealer takes bytes from the request that would end last.
-type stealer struct {
-	d       *download
-	victims transfer.Victims[victim]
-}
-
 // victim is a request from which other connections may take bytes.
 type victim struct {
 	of *connection
@@ -22,55 +16,55 @@ type victim struct {
 }
 
 // steal takes unfinished bytes from the link that would end last.
-func (t *stealer) steal(c *connection, works []schedule.Work, now time.Duration) order {
-	t.victims.Reset(len(works))
-	for _, other := range t.d.connections {
+func (d *download) steal(c *connection, works []schedule.Work, now time.Duration) order {
+	d.victims.Reset(len(works))
+	for _, other := range d.connections {
 		x := other.link.index
 		for _, r := range other.active {
-			t.offer(x, victim{other, r}, r.left(), works[x], now)
+			d.offer(x, victim{other, r}, r.left(), works[x], now)
 		}
 	}
-	return t.takeOver(c, c.link.index, works, now)
+	return d.takeOver(c, c.link.index, works, now)
 }
 
 // balance is as steal, between the connections of a link; each is the work of every connection.
 // With a queue at the link, to move bytes between its connections gains nothing.
-func (t *stealer) balance(c *connection, each []schedule.Work, now time.Duration) order {
+func (d *download) stealWithin(c *connection, each []schedule.Work, now time.Duration) order {
 	if c.link.isQueued(now) {
 		return order{}
 	}
-	t.victims.Reset(len(each))
-	for x, other := range t.d.connections {
+	d.victims.Reset(len(each))
+	for x, other := range d.connections {
 		if other.link != c.link {
 			continue
 		}
 		sent := transfer.OnItsWay(each[x].Rate, other.rtt.Last)
 		for _, r := range other.active {
-			t.offer(x, victim{other, r}, r.left()-sent, each[x], now)
+			d.offer(x, victim{other, r}, r.left()-sent, each[x], now)
 		}
 	}
-	return t.takeOver(c, c.index, each, now)
+	return d.takeOver(c, c.index, each, now)
 }
 
 // offer offers so many bytes of a request to takeOver, unless another connection duplicates the
 // request. work is that of x, the link or connection of the request.
-func (t *stealer) offer(x int, v victim, bytes quantity.Bytes, work schedule.Work, now time.Duration) {
+func (d *download) offer(x int, v victim, bytes quantity.Bytes, work schedule.Work, now time.Duration) {
 	// A new request without an answer stays where it is: else connections would take its bytes
 	// from each other for the same reason.
 	c, age := v.of, now-v.r.issued
 	unknown := work.Usable && work.Rate == 0
-	isYoung := v.r.received == 0 && (t.d.fetcher.mayBeOnly(v.r) || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
-	if t.d.fetcher.mayBeOnly(v.r) {
+	isYoung := v.r.received == 0 && (d.mayBeOnly(v.r) || unknown && age < c.patience() || c.link.HasSeveral() && age < c.delay())
+	if d.mayBeOnly(v.r) {
 		bytes = min(bytes, v.r.left()-1)
 	}
 	if !isYoung && v.r.duplicate == nil && bytes > 0 {
-		t.victims.Offer(x, v, bytes)
+		d.victims.Offer(x, v, bytes)
 	}
 }
 
 // takeOver gives the connection, which is x in works, bytes of the victim that would end last.
-func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time.Duration) order {
-	chosen, y, bytes := t.victims.Choose(x, works)
+func (d *download) takeOver(c *connection, x int, works []schedule.Work, now time.Duration) order {
+	chosen, y, bytes := d.victims.Choose(x, works)
 	if bytes == 0 {
 		return order{}
 	}
@@ -88,14 +82,14 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 	}
 	stolen := order{Range: ranges.Range{Offset: r.limit - bytes, Length: bytes}, from: other.link.Name}
 	if bytes == r.left() {
-		t.d.fetcher.drop(other, r, now)
+		d.drop(other, r, now)
 	} else {
-		t.d.fetcher.shrink(other, r, bytes)
-		t.d.fetcher.await(other)
+		d.shrink(other, r, bytes)
+		d.await(other)
 	}
 	switch {
 	case !works[y].Usable || works[y].Rate == 0:
-		t.d.fetcher.failedOver(other, c, bytes, stalled, now)
+		d.failedOver(other, c, bytes, stalled, now)
 		if len(other.active) == 0 && other.session != nil && !other.suspect {
 			// The connection has no request left that could show that it works.
 			other.suspect = true
@@ -103,18 +97,18 @@ func (t *stealer) takeOver(c *connection, x int, works []schedule.Work, now time
 			other.wake()
 		}
 	case other.isSlow(now):
-		t.d.fetcher.failedOver(other, c, bytes, slow, now)
+		d.failedOver(other, c, bytes, slow, now)
 	}
 	return stolen
 }
 
 // urgent takes the next bytes of a reader in order from a connection that delays them.
-func (t *stealer) urgent(c *connection, now time.Duration) order {
-	if t.d.window == nil {
+func (d *download) urgent(c *connection, now time.Duration) order {
+	if d.window == nil {
 		return order{}
 	}
-	first := t.d.payload.Missing().Offset
-	for _, other := range t.d.connections {
+	first := d.payload.Missing().Offset
+	for _, other := range d.connections {
 		reason := ""
 		switch {
 		case other == c:
@@ -127,18 +121,18 @@ func (t *stealer) urgent(c *connection, now time.Duration) order {
 			continue
 		}
 		for _, r := range other.active {
-			if t.d.fetcher.mayBeOnly(r) {
+			if d.mayBeOnly(r) {
 				continue
 			}
 			// Two slow links would take the bytes from each other for ever.
 			young := reason == slow && now-r.issued < other.patience()
 			if r.Offset <= first && first < r.limit && r.left() > 0 && !young && r.duplicate == nil &&
-				(reason != slow || t.isSooner(c, r, now)) {
+				(reason != slow || d.isSooner(c, r, now)) {
 				if reason == slow && r.isHedgeable() {
 					return repeat(other, r, true)
 				}
-				left := t.d.fetcher.drop(other, r, now)
-				t.d.fetcher.failedOver(other, c, left.Length, reason, now)
+				left := d.drop(other, r, now)
+				d.failedOver(other, c, left.Length, reason, now)
 				return order{Range: left, from: other.link.Name}
 			}
 		}
@@ -149,9 +143,9 @@ func (t *stealer) urgent(c *connection, now time.Duration) order {
 // isSooner reports whether a connection would bring the rest of another one's request sooner than
 // that one, by the rate of that request so far. If the reader has enough bytes until then, it
 // reports false.
-func (t *stealer) isSooner(c *connection, r *request, now time.Duration) bool {
+func (d *download) isSooner(c *connection, r *request, now time.Duration) bool {
 	came, due := r.coming()
 	late := transfer.Owed{Work: schedule.Work{Rate: came.Per(now - r.issued), Left: due}, Comes: true}
-	end, stealer := late.End(), t.d.estimates.works(now)[c.index]
-	return end >= t.d.waits && stealer.Rate > 0 && stealer.Sooner(r.left(), end)
+	end, stealer := late.End(), d.works(now)[c.index]
+	return end >= d.waits && stealer.Rate > 0 && stealer.Sooner(r.left(), end)
 }

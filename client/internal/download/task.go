@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
@@ -35,6 +35,8 @@ type task struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
+	// do performs an action: at once, or after the present step of the loop.
+	do func(action)
 
 	// mu guards everything below: decisions, counts and events happen one at a time.
 	mu       sync.Mutex
@@ -46,6 +48,8 @@ type task struct {
 	requests int
 	// ranged says that the server has answered a request for a range with that range.
 	ranged bool
+	// isOver says that the transfer ends: no more requests are sent.
+	isOver bool
 	// balance counts the bytes that arrived.
 	balance *transfer.Balance
 }
@@ -63,6 +67,7 @@ type engine interface {
 // begin makes t a task that begins now.
 func (t *task) begin(o Options) {
 	t.Options, t.start, t.balance = o, time.Now(), o.Balance
+	t.do = action.perform
 	if t.balance == nil {
 		t.balance = new(transfer.Balance)
 	}
@@ -186,7 +191,7 @@ func (t *task) limit() quantity.Bytes {
 	return t.window.Limit()
 }
 
-// follow calls grown, locked, each time the sink has more room.
+// follow calls grown each time the sink has more room.
 func (t *task) follow(grown func()) {
 	var failed <-chan error
 	if sink, ok := t.sink.(Failer); ok {
@@ -201,62 +206,52 @@ func (t *task) follow(grown func()) {
 			return
 		case <-t.window.Grown():
 		}
-		t.mu.Lock()
 		grown()
-		t.mu.Unlock()
 	}
 }
 
-// every calls do at regular times until the transfer ends, locked.
-func (t *task) every(period time.Duration, do func(now time.Duration)) {
-	t.wg.Go(func() {
-		regularly.Do(t.ctx, period, func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			do(time.Since(t.start))
-		})
-	})
-}
-
-// describe takes an answer about the resource, which came over a link. It begins the sink, and
-// returns what the sink has. isWhole says that the answer brings no ranges.
-func (t *task) describe(resource transport.Resource, link string, isWhole bool) (have []ranges.Range, err error) {
+// describe takes an answer about the resource.
+func (t *task) describe(resource transport.Resource) (err error) {
 	t.part = t.Part
 	if t.Slice != nil {
 		if t.part, err = t.Slice.of(resource.Size); err != nil {
-			return nil, sinkError{err}
+			return sinkError{err}
 		}
 	}
 	if t.part.Length == 0 {
 		t.part = ranges.Range{Length: resource.Size}
 	}
 	if t.part.Offset < 0 || t.part.Length < 0 && resource.Size >= 0 || resource.Size >= 0 && t.part.End() > resource.Size {
-		return nil, sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", t.part.Offset, t.part.End()-1, resource.Size)}
+		return sinkError{fmt.Errorf("bytes %d-%d are not in the resource of %d bytes", t.part.Offset, t.part.End()-1, resource.Size)}
 	}
 	resource.Verified = t.Verified
 	t.resource = resource
 	if resource.ETag == "" {
-		t.Log.Warn("the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
+		t.note(slog.LevelWarn, "the server gives no strong ETag: a change of the file during the download may go unnoticed", "last-modified", resource.LastModified)
 	}
 	if resource.Coding != "" {
-		t.Log.Warn("the server encodes the file: it is stored as it comes", "content-encoding", printable.Message(resource.Coding))
+		t.note(slog.LevelWarn, "the server encodes the file: it is stored as it comes", "content-encoding", printable.Message(resource.Coding))
 	}
-	now := time.Since(t.start)
-	have, err = t.sink.Begin(resource, t.part)
+	return nil
+}
+
+// sinkBegan takes what the sink has of the resource, or why it cannot take it. The answer about the resource came over a
+// link. isWhole says that it brings no ranges.
+func (t *task) sinkBegan(have []ranges.Range, err error, link string, isWhole bool, now time.Duration) error {
 	t.balance.Has(have...)
-	t.balance.Expect(resource.Size) // Of a part, too: an answer may bring the whole.
+	t.balance.Expect(t.resource.Size) // Of a part, too: an answer may bring the whole.
 	if !isWhole {
 		t.resumed = ranges.NewSet(have...).Bytes()
 	}
-	size := resource.Size
+	size := t.resource.Size
 	if t.Slice != nil {
 		size = t.part.Length
 	}
-	t.record(now, &rundir.Size{Bytes: int64(max(0, size)), ETag: resource.ETag, Link: link, Resumed: int64(t.resumed)})
+	t.record(now, &rundir.Size{Bytes: int64(max(0, size)), ETag: t.resource.ETag, Link: link, Resumed: int64(t.resumed)})
 	if err != nil {
-		return nil, sinkError{err}
+		return sinkError{err}
 	}
-	return have, nil
+	return nil
 }
 
 // knownPayload is what schedulers are told, except the links, for which it uses memory again.
@@ -298,7 +293,7 @@ var errUnproven = errors.New("the server gives neither a strong ETag nor Last-Mo
 func (t *task) completeIfAllArrived(now time.Duration) {
 	if t.payload.Complete() {
 		t.end = now
-		t.cancel(transfer.ErrComplete)
+		t.finish(transfer.ErrComplete)
 	}
 }
 
@@ -329,10 +324,20 @@ func sampled(name string, a *transfer.Account, rtt link.RoundTrip, inFlight int,
 }
 
 // fail ends the transfer. Run reports the first failure.
-func (t *task) fail(link string, err error) { t.cancel(fmt.Errorf("link %s: %w", link, err)) }
+func (t *task) fail(link string, err error) { t.finish(fmt.Errorf("link %s: %w", link, err)) }
 
+// finish ends the transfer: complete, or with an error. The first call decides.
+func (t *task) finish(err error) {
+	t.isOver = true
+	t.do(finished{t, err})
+}
+
+// record gives an event to the recorders.
 func (t *task) record(at time.Duration, e rundir.Event) {
-	for _, r := range t.Recorders {
-		r.Record(at, e)
+	if len(t.Recorders) > 0 {
+		t.do(recorded{t, at, e})
 	}
 }
+
+// note logs.
+func (t *task) note(level slog.Level, text string, args ...any) { t.do(noted{t, level, text, args}) }

@@ -32,19 +32,19 @@ var errUnanswered = errors.New("the server is there, and has not answered")
 func (s *session) lives() bool { return s.wait.there > 0 }
 
 // awaitsFirst reports whether no request of the session has an answer yet.
-func (m *monitor) awaitsFirst(c *connection, s *session) bool {
+func (d *download) awaitsFirst(c *connection, s *session) bool {
 	for _, r := range c.active {
 		if r.session == s && r.received > 0 {
 			return false
 		}
 	}
-	return s == c.session || !m.d.race.on(c, s) || m.d.race.runners[c].received == 0
+	return s == c.session || !d.race.on(c, s) || d.race.runners[c].received == 0
 }
 
 // isDead reports whether a session brought nothing for too long, and gave no sign of life.
-func (m *monitor) isDead(c *connection, s *session, now time.Duration) bool {
+func (d *download) isDead(c *connection, s *session, now time.Duration) bool {
 	limit := c.silence(s)
-	if !m.awaitsFirst(c, s) {
+	if !d.awaitsFirst(c, s) {
 		return now-s.heardAt > limit
 	}
 	w := &s.wait
@@ -66,7 +66,7 @@ func (m *monitor) isDead(c *connection, s *session, now time.Duration) bool {
 		if w.asked = now; w.since == 0 {
 			w.since = now
 		}
-		_ = s.Ask() // A failure means a closed connection.
+		d.do(pinged{s})
 	}
 	if !s.AsksAtOnce() {
 		limit = time.Duration(askedByTCP * float64(limit))

@@ -112,11 +112,11 @@ func TestNothingIsNotUrgent(t *testing.T) {
 	other.active = []*request{r}
 	d := newDownload(Options{})
 	d.connections, d.window, d.payload = []*connection{c, other}, window, ranges.NewPayload(part)
-	if taken := d.stealer.urgent(c, time.Second); taken.Length > 0 {
+	if taken := d.urgent(c, time.Second); taken.Length > 0 {
 		t.Errorf("%+v is taken over", taken)
 	}
 	r.received = 900
-	if taken := d.stealer.urgent(c, time.Second); taken.Range != (ranges.Range{Offset: 900, Length: 100}) {
+	if taken := d.urgent(c, time.Second); taken.Range != (ranges.Range{Offset: 900, Length: 100}) {
 		t.Errorf("%+v is taken over, want the last 100 bytes", taken)
 	}
 }

@@ -8,42 +8,34 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/throughput"
 )
 
-// watchdog ends a download in which no new bytes arrive, or too few, or too many unwanted ones.
-type watchdog struct {
-	d *download
-	// floor is the least total rate of the links.
-	floor throughput.Floor
-}
-
 // giveUp ends the download if no new bytes arrived for too long.
-func (w *watchdog) giveUp(now time.Duration) {
-	waiting := w.d.payload == nil || w.d.window == nil || w.d.payload.Free(w.d.limit()) > 0
-	if w.d.race != nil {
-		waiting = !w.d.race.full
+func (d *download) giveUp(now time.Duration) {
+	waiting := d.payload == nil || d.window == nil || d.payload.Free(d.limit()) > 0
+	if d.race != nil {
+		waiting = !d.race.full
 	}
-	for _, c := range w.d.connections {
+	for _, c := range d.connections {
 		waiting = waiting || slices.ContainsFunc(c.active, (*request).isAwaited)
 	}
 	if !waiting {
-		w.d.balance.Moved = now // The sink has no room.
-		w.floor.Restart(now, w.received())
+		d.balance.Moved = now // The sink has no room.
+		d.floor.Restart(now, d.allReceived())
 	}
-	err := w.d.slowness(&w.floor, w.received(), w.kind(), now)
+	err := d.slowness(&d.floor, d.allReceived(), d.newKind(), now)
 	if err != nil {
-		if problems := w.problems(); problems != nil {
+		if problems := d.problems(); problems != nil {
 			err = fmt.Errorf("%w: %w", err, problems)
 		}
-		w.d.cancel(err)
+		d.finish(err)
 	}
 }
 
 // kind says that old bytes arrive, and no new ones.
-func (w *watchdog) kind() string {
-	for _, l := range w.d.links {
-		if l.Last > w.d.balance.Moved {
+func (d *download) newKind() string {
+	for _, l := range d.links {
+		if l.Last > d.balance.Moved {
 			return "new "
 		}
 	}
@@ -52,48 +44,47 @@ func (w *watchdog) kind() string {
 
 // pay ends the download if the same bytes arrive again and again. The engine calls it when bytes
 // repeat or a request fails, not when new bytes arrive.
-func (w *watchdog) pay() {
-	if !w.d.balance.MayEnd() {
+func (d *download) pay() {
+	if !d.balance.MayEnd() {
 		return
 	}
-	if received, fresh, isOver := w.d.balance.IsOver(w.open()); isOver && w.d.ctx.Err() == nil {
+	if received, fresh, isOver := d.balance.IsOver(d.openBytes()); isOver && !d.isOver {
 		err := fmt.Errorf("the server sends the same bytes again and again: %d bytes arrived, of which only %d were new", int64(received), int64(fresh))
-		if problems := w.problems(); problems != nil {
+		if problems := d.problems(); problems != nil {
 			err = fmt.Errorf("%w: %w", err, problems)
 		}
-		w.d.cancel(err)
+		d.finish(err)
 	}
 }
 
 // turn requests the whole file if ranges cost too much: an answer to a small range may bring many
 // unwanted bytes, and the engine repeats requests that fail.
-func (w *watchdog) turn(err error) {
-	d := w.d
-	canTurn := d.payload != nil && d.race == nil && d.ctx.Err() == nil && (d.window == nil || d.isProven())
-	if canTurn && d.balance.MayEnd() && d.balance.IsDear(w.open()) {
+func (d *download) turn(err error) {
+	canTurn := d.payload != nil && d.race == nil && !d.isOver && (d.window == nil || d.isProven())
+	if canTurn && d.balance.MayEnd() && d.balance.IsDear(d.openBytes()) {
 		d.startRace(err)
 	}
 }
 
 // open returns how many bytes of bodies the open sessions have brought.
-func (w *watchdog) open() (sum quantity.Bytes) {
-	for _, s := range w.d.sessions {
+func (d *download) openBytes() (sum quantity.Bytes) {
+	for _, s := range d.sessions {
 		sum += s.Bodies() - s.bodies
 	}
 	return sum
 }
 
 // close adds the bytes of a closed session to the balance.
-func (w *watchdog) close(s *session) {
-	if i := slices.Index(w.d.sessions, s); i >= 0 {
-		w.d.sessions = slices.Delete(w.d.sessions, i, i+1)
-		w.d.balance.Closed(s.Bodies() - s.bodies)
+func (d *download) closed(s *session) {
+	if i := slices.Index(d.sessions, s); i >= 0 {
+		d.sessions = slices.Delete(d.sessions, i, i+1)
+		d.balance.Closed(s.Bodies() - s.bodies)
 	}
 }
 
 // received is how many bytes have arrived on all links.
-func (w *watchdog) received() (sum quantity.Bytes) {
-	for _, c := range w.d.connections {
+func (d *download) allReceived() (sum quantity.Bytes) {
+	for _, c := range d.connections {
 		if c.isFirst() {
 			sum += c.link.Meter.Total()
 		}
@@ -103,10 +94,10 @@ func (w *watchdog) received() (sum quantity.Bytes) {
 
 // problems says what is wrong with the links, once if it is the same for all. It is nil if no
 // problem is known.
-func (w *watchdog) problems() error {
+func (d *download) problems() error {
 	var errs []error
 	texts := map[string]bool{}
-	for _, c := range w.d.connections {
+	for _, c := range d.connections {
 		err := cmp.Or(c.out, c.problem)
 		if c.out == nil && c.session != nil && c.session.lives() {
 			err = errUnanswered

@@ -1,6 +1,7 @@
 package download
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,61 +31,61 @@ type origin struct {
 // differs decides what follows from an answer of the right size with another validator. All links
 // go to the origin's server. If that server itself gives different validators, one link downloads
 // the whole file.
-func (rf *refusals) differs(c *connection, s *session, err *transport.MismatchError, now time.Duration) {
-	elsewhere := err.Server != rf.d.origin.server || c.url.String() != rf.d.origin.url.String()
-	known := err.Server != "" && rf.d.origin.server != ""
+func (d *download) differs(c *connection, s *session, err *transport.MismatchError, now time.Duration) {
+	elsewhere := err.Server != d.origin.server || c.url.String() != d.origin.url.String()
+	known := err.Server != "" && d.origin.server != ""
 	switch {
-	case rf.d.race != nil && c.failures < mostDiffering:
+	case d.race != nil && c.failures < mostDiffering:
 		// The next server to answer may have the right file.
 		c.failures++
-		rf.pause(c, err, transfer.LeastBackoff, now)
-	case rf.d.race != nil:
-		rf.exclude(c, err)
+		d.pause(c, err, transfer.LeastBackoff, now)
+	case d.race != nil:
+		d.exclude(c, err)
 	case known && elsewhere:
-		if !rf.d.origin.isPinned {
-			rf.d.origin.isPinned = true
-			rf.d.Log.Warn("servers of the file differ: all links use the one that began", "server", rf.d.origin.server, "link", c.link.Name, "error", err)
+		if !d.origin.isPinned {
+			d.origin.isPinned = true
+			d.note(slog.LevelWarn, "servers of the file differ: all links use the one that began", "server", d.origin.server, "link", c.link.Name, "error", err)
 		}
-		c.url = rf.d.origin.url
-		rf.d.closer.lose(c, s)
-	case c.link != rf.d.origin.link && rf.d.origin.link.first().out == nil:
+		c.url = d.origin.url
+		d.lose(c, s)
+	case c.link != d.origin.link && d.origin.link.first().out == nil:
 		// The link reaches another server at the same address.
-		rf.refuse(c.link, err)
+		d.refuse(c.link, err)
 	default:
-		rf.startAnew(err)
+		d.startAnew(err)
 	}
 }
 
 // startAnew downloads the whole file from any server. The bytes that were written are worth
 // nothing then. If the sink cannot take them back, only an answer with the same validator fits.
-func (rf *refusals) startAnew(why error) {
-	rf.d.origin.isPinned = false
-	_, restarts := rf.d.sink.(Restarter)
-	if restarts = restarts && rf.d.Resource == nil; restarts {
-		rf.d.resource = transport.Resource{Size: rf.d.resource.Size}
-		rf.d.resumed = 0
-		for _, l := range rf.d.links {
+func (d *download) startAnew(why error) {
+	d.origin.isPinned = false
+	_, restarts := d.sink.(Restarter)
+	if restarts = restarts && d.Resource == nil; restarts {
+		d.resource = transport.Resource{Size: d.resource.Size}
+		d.resumed = 0
+		for _, l := range d.links {
 			l.Wasted, l.raced = l.Wasted+l.Meter.Total()-l.raced, l.Meter.Total()
 		}
 	}
-	rf.d.startRace(why)
-	rf.d.race.restarts = restarts
+	d.startRace(why)
+	d.race.restarts = restarts
 }
 
 // refuse requests no more ranges over a link. If no link gets ranges, one sends a plain GET.
-func (rf *refusals) refuse(l *linkState, err error) {
-	now := time.Since(rf.d.start)
+func (d *download) refuse(l *linkState, err error) {
+	now := d.now
 	first := l.first()
 	l.refused = err
 	for _, other := range l.connections[1:] {
-		rf.d.closer.remove(other, now)
+		d.remove(other, now)
 	}
-	rf.d.closer.abandon(first, slices.Clone(first.active), excluded, now)
-	if rf.d.hasRanges() {
-		rf.d.Log.Warn("link is not used any more", "link", l.Name, "error", err)
+	d.abandon(first, slices.Clone(first.active), excluded, now)
+	if d.hasRanges() {
+		d.note(slog.LevelWarn, "link is not used any more", "link", l.Name, "error", err)
 		return
 	}
-	rf.d.startRace(err)
+	d.startRace(err)
 }
 
 // hasRanges reports whether a link may still get ranges.
@@ -94,23 +95,23 @@ func (d *download) hasRanges() bool {
 
 // countUnranged counts an answer without a range. After mostWhole of these for each link, a link
 // sends a plain GET, if no new bytes arrived for the time least.
-func (rf *refusals) countUnranged(err error, least, now time.Duration) {
-	rf.d.unranged++
+func (d *download) countUnranged(err error, least, now time.Duration) {
+	d.unranged++
 	links := 0
-	for _, l := range rf.d.links {
+	for _, l := range d.links {
 		if l.first().out == nil && l.refused == nil {
 			links++
 		}
 	}
-	if rf.d.payload != nil && now-rf.d.balance.Moved >= least && rf.d.unranged >= mostWhole*links {
-		rf.d.startRace(err)
+	if d.payload != nil && now-d.balance.Moved >= least && d.unranged >= mostWhole*links {
+		d.startRace(err)
 	}
 }
 
 // isNoRange reports whether a refusal may be because of the range. A busy server may refuse many
 // of a link's connections: it answers 503 after it has served ranges.
-func (rf *refusals) isNoRange(c *connection, status *transport.StatusError) bool {
-	isBusy := rf.d.ranged && status.Code == http.StatusServiceUnavailable
+func (d *download) isNoRange(c *connection, status *transport.StatusError) bool {
+	isBusy := d.ranged && status.Code == http.StatusServiceUnavailable
 	return c.isFirst() && status.RetryAfter == 0 && transport.RefusesRanges(status.Code) && !isBusy
 }
 

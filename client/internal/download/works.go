@@ -8,17 +8,10 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// estimates says how many bytes each connection has still to bring, and at which rate.
-type estimates struct {
-	d *download
-	// of and merge are memory that decisions use again, so that they allocate nothing.
-	of, merge []schedule.Work
-}
-
 // measured returns the outstanding work of each connection, with its measured rate.
-func (e *estimates) measured(now time.Duration) []schedule.Work {
-	works := transfer.Cleared(&e.of, len(e.d.connections))
-	for x, c := range e.d.connections {
+func (d *download) measured(now time.Duration) []schedule.Work {
+	works := transfer.Cleared(&d.worksMemory, len(d.connections))
+	for x, c := range d.connections {
 		w := &works[x]
 		*w = schedule.Work{
 			Usable:    c.usable(now) || c.interrupted(now),
@@ -38,7 +31,7 @@ func (e *estimates) measured(now time.Duration) []schedule.Work {
 			w.Tail = c.tail(r, now)
 		}
 		w.Rate = c.pace.Rate(now)
-		if e.d.window != nil && len(c.active) == 0 && now-c.session.lateAt > firstSilence {
+		if d.window != nil && len(c.active) == 0 && now-c.session.lateAt > firstSilence {
 			w.Rate = 0 // A rate of long ago must not keep work from the connection for ever.
 		}
 		if kept := c.session.hole.kept; kept > 0 {
@@ -49,9 +42,9 @@ func (e *estimates) measured(now time.Duration) []schedule.Work {
 }
 
 // merged sums the outstanding work of each link's connections.
-func (e *estimates) merged(each []schedule.Work, now time.Duration) []schedule.Work {
-	works := e.merge[:0]
-	for x, c := range e.d.connections {
+func (d *download) merged(each []schedule.Work, now time.Duration) []schedule.Work {
+	works := d.mergeMemory[:0]
+	for x, c := range d.connections {
 		if c.isFirst() {
 			works = append(works, each[x])
 		} else {
@@ -61,25 +54,25 @@ func (e *estimates) merged(each []schedule.Work, now time.Duration) []schedule.W
 			works[c.link.index].Connections++
 		}
 	}
-	for _, c := range e.d.connections {
+	for _, c := range d.connections {
 		// The idle connections' share of the bandwidth is already counted for the busy ones.
 		if l := c.link; l.Together != nil && len(c.active) == 0 && c.pace.Total() > 0 && l.isBusy() {
 			works[l.index].Rate = min(works[l.index].Rate, l.Together.Rate(now))
 		}
 	}
-	e.merge = works
+	d.mergeMemory = works
 	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
-		l := e.d.links[x]
+		l := d.links[x]
 		return l.isFresh(), l.Bandwidth, l.Shown.Rate()
 	})
 	return works
 }
 
 // works is as measured, with a guess for each rate that is not known.
-func (e *estimates) works(now time.Duration) []schedule.Work {
-	works := e.measured(now)
+func (d *download) works(now time.Duration) []schedule.Work {
+	works := d.measured(now)
 	transfer.GuessRates(works, func(x int) (isFresh bool, bandwidth, shown quantity.Rate) {
-		c := e.d.connections[x]
+		c := d.connections[x]
 		if c.isFirst() {
 			shown = c.link.Shown.Rate()
 		}
@@ -90,8 +83,8 @@ func (e *estimates) works(now time.Duration) []schedule.Work {
 
 // exceptLate makes the works of other links unusable whose server is late: these take no free bytes
 // before it answers.
-func (e *estimates) exceptLate(of *linkState, works []schedule.Work) []schedule.Work {
-	for _, l := range e.d.links {
+func (d *download) exceptLate(of *linkState, works []schedule.Work) []schedule.Work {
+	for _, l := range d.links {
 		if l != of && l.isLate() {
 			works[l.index].Usable = false
 		}

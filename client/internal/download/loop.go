@@ -1,0 +1,259 @@
+package download
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/regularly"
+	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
+)
+
+// This file is the run loop of the engine with rescue. One goroutine owns the whole state. What happens comes to it as
+// an event. The event's step changes the state and decides. A step reads counters of sockets. It waits for nothing and
+// reads no clock. What it wants done is a list of actions, which the loop performs in order when the step has ended.
+// Other goroutines wait, read sockets and write the sink: attempt.go, receive.go and receive_whole.go.
+
+// An event is something that happened.
+type event interface{ step(d *download) }
+
+// An action is something that a step wants done. It waits for nothing.
+type action interface{ perform() }
+
+// message brings an event to the loop, which closes ended after the event's actions.
+type message struct {
+	event
+	ended chan struct{}
+}
+
+// post brings an event to the loop. It does not wait for the event's step.
+func (d *download) post(e event) { d.events <- message{event: e} }
+
+// call brings an event to the loop, and waits until its actions have been performed.
+func (d *download) call(e event) {
+	ended := make(chan struct{})
+	d.events <- message{e, ended}
+	<-ended
+}
+
+// transfer handles events until the transfer has ended and no other goroutine of it is left.
+func (d *download) transfer(ctx context.Context) error {
+	d.wg.Add(1) // The loop may start goroutines until it closes.
+	go func() {
+		<-ctx.Done()
+		d.post(closing{})
+		d.wg.Wait()
+		close(d.events)
+	}()
+	d.handle(beginning{})
+	for m := range d.events {
+		d.handle(m.event)
+		if m.ended != nil {
+			close(m.ended)
+		}
+	}
+	err := d.ended()
+	d.now = time.Since(d.start)
+	for _, c := range d.connections {
+		if c.session != nil {
+			c.measure()
+			d.leave(c, c.session, err == nil)
+		}
+	}
+	for len(d.sessions) > 0 {
+		d.closed(d.sessions[0])
+	}
+	d.perform()
+	d.do = action.perform // What follows is alone.
+	return err
+}
+
+// handle does the step of an event, then the steps of the events that its actions brought at once.
+func (d *download) handle(e event) {
+	d.pending = append(d.pending, e)
+	for len(d.pending) > 0 {
+		e, d.pending = d.pending[0], d.pending[1:]
+		d.now, d.isOver = time.Since(d.start), d.isOver || d.ctx.Err() != nil
+		e.step(d)
+		d.reconnect()
+		d.perform()
+	}
+}
+
+// perform performs the actions of a step.
+func (d *download) perform() {
+	for _, a := range d.actions {
+		a.perform()
+	}
+	clear(d.actions)
+	d.actions = d.actions[:0]
+}
+
+// launch starts a goroutine that may bring events.
+func (d *download) launch(f func()) {
+	if !d.isClosing {
+		d.wg.Go(f)
+	}
+}
+
+// every brings an event at regular times.
+func (d *download) every(period time.Duration, e event) {
+	d.launch(func() { regularly.Do(d.ctx, period, func() { d.post(e) }) })
+}
+
+// beginning starts what brings events.
+type beginning struct{}
+
+func (beginning) step(d *download) {
+	for _, l := range d.links {
+		d.connect(l.first())
+		d.do(watching{d, l})
+	}
+	if d.Connections != nil {
+		d.startGrowth()
+	}
+	d.do(ticking{d})
+}
+
+// closing says that the transfer has ended.
+type closing struct{}
+
+func (closing) step(d *download) {
+	d.isClosing = true
+	d.wg.Done()
+}
+
+// watching follows the changes of a link's device.
+type watching struct {
+	d *download
+	l *linkState
+}
+
+func (w watching) perform() {
+	if w.l.Watch != nil {
+		w.d.launch(func() { w.l.Watch(w.d.ctx, func(change link.Change) { w.d.post(changed{w.l, change}) }) })
+	}
+}
+
+// ticking brings the events of time, and of a sink with a window.
+type ticking struct{ d *download }
+
+func (t ticking) perform() {
+	d := t.d
+	if d.window != nil {
+		d.launch(func() { d.follow(func() { d.post(grown{}) }) })
+	}
+	d.every(transfer.CheckInterval, tick{})
+	if d.plan != nil {
+		d.every(d.plan.plan.Every(), planTick{})
+	}
+}
+
+// tick is the time to look at all connections, and every second time to sample the links. The samples come
+// last: they do not decide.
+type tick struct{}
+
+func (tick) step(d *download) {
+	d.look(d.now)
+	if at := d.now.Truncate(rundir.SampleInterval); len(d.Recorders) > 0 && at > d.sampledAt {
+		d.sampledAt = at
+		d.sample(d.now)
+	}
+}
+
+// planTick is the time at which the plan chooses again.
+type planTick struct{}
+
+func (planTick) step(d *download) { d.plan.look(d.now) }
+
+// grown says that the sink has more room.
+type grown struct{}
+
+func (grown) step(d *download) {
+	d.assign()
+	d.goOn()
+	if d.race != nil {
+		d.do(notice{d.race.grown})
+	}
+}
+
+// recorded is an event for the recorders.
+type recorded struct {
+	t     *task
+	at    time.Duration
+	event rundir.Event
+}
+
+func (r recorded) perform() {
+	for _, to := range r.t.Recorders {
+		to.Record(r.at, r.event)
+	}
+}
+
+// noted is a line of the log.
+type noted struct {
+	t     *task
+	level slog.Level
+	text  string
+	args  []any
+}
+
+func (n noted) perform() { n.t.Log.Log(context.Background(), n.level, n.text, n.args...) }
+
+// finished ends the transfer.
+type finished struct {
+	t   *task
+	err error
+}
+
+func (f finished) perform() { f.t.cancel(f.err) }
+
+// canceled ends a request.
+type canceled struct{ r *request }
+
+func (c canceled) perform() { c.r.cancel() }
+
+// dropped gives an opening up.
+type dropped struct{ o *opening }
+
+func (d dropped) perform() { d.o.drop() }
+
+// hungUp closes a connection to the server.
+type hungUp struct{ conn *transport.Conn }
+
+func (h hungUp) perform() { h.conn.Close() }
+
+// pinged asks the other end of a session for a sign of life. A failure means a closed connection.
+type pinged struct{ s *session }
+
+func (p pinged) perform() { _ = p.s.Ask() }
+
+// told tells a session's socket how many bytes are expected of it.
+type told struct{ s *session }
+
+func (t told) perform() {
+	t.s.Socket.Await(t.s.decision, t.s.end)
+	t.s.Socket.Owes(t.s.owes)
+}
+
+// notice tells a goroutine that may wait for it.
+type notice struct{ to chan struct{} }
+
+func (n notice) perform() {
+	select {
+	case n.to <- struct{}{}:
+	default:
+	}
+}
+
+// pooled puts a session into the pool.
+type pooled struct {
+	d *download
+	c *connection
+	s *session
+}
+
+func (p pooled) perform() { p.d.Pool.put(p.c.link.Name, p.c.url, p.s.Conn) }
