@@ -80,16 +80,16 @@ browser: packages-test # the tests' browser (115 MB)
 
 .PHONY: lint
 lint: development ## formatters and linters of both languages
-	@$(VENV)/bin/ruff format --check emulator tests dashboards
-	@$(VENV)/bin/ruff check emulator tests dashboards
+	@$(VENV)/bin/ruff format --check emulator tests
+	@$(VENV)/bin/ruff check emulator tests
 	@$(VENV)/bin/mypy
 	@said=$$(PYTHONPATH=emulator $(VENV)/bin/lint-imports --no-cache) || { echo "$$said"; exit 1; }
 	@$(SETUP)/client lint
 
 .PHONY: format
 format: development ## format both languages
-	@$(VENV)/bin/ruff format emulator tests dashboards
-	@$(VENV)/bin/ruff check --fix emulator tests dashboards
+	@$(VENV)/bin/ruff format emulator tests
+	@$(VENV)/bin/ruff check --fix emulator tests
 	@$(SETUP)/client format
 
 .PHONY: test-unit
@@ -123,10 +123,9 @@ bench-fidelity: development ## links and their models against what a scenario st
 	@PYTHONPATH=tests $(PYTHON) -m bench fidelity models
 
 .PHONY: generate
-generate: development ## make anew what is made from the code: pages, tables, dashboards, golden files
+generate: development ## make anew what is made from the code: pages, tables, golden files
 	@$(SETUP)/client generate
 	@$(LINKLAB) scenarios --keys > build/keys.md && mv build/keys.md profiles/README.md
-	@$(PYTHON) dashboards/generate.py
 	@$(PYTHON) emulator/handbook/commands.py
 	@$(PYTHON) emulator/handbook/http_api.py
 

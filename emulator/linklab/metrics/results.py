@@ -42,10 +42,7 @@ OF_RUNS = {
 }
 """The metrics of a run's figures, by the figures' keys."""
 
-DOWNLOAD = OF_RUNS[figures.DOWNLOAD.key]
 GOODPUT = OF_RUNS[figures.GOODPUT.key]
-EFFICIENCY = OF_RUNS[figures.EFFICIENCY.key]
-LINK_DELTA = OF_RUNS[figures.LINK_DELTA.key]
 
 
 def _sojourns(results: Results) -> Readings:

@@ -49,7 +49,7 @@ GRAFANA = "http://127.0.0.1:3000"
 """The address in compose.yaml."""
 
 LIVE_UID, COMPARE_UID, HISTORY_UID = "linklab-live", "linklab-compare", "linklab-regression"
-"""The identifiers of the dashboards (dashboards/boards)."""
+"""The identifiers of the dashboards (dashboards/grafana)."""
 
 STEP_S = 1
 """The interval of samples, like the scrapes of a live run."""

@@ -1,1 +1,0 @@
-"""Grafana's dashboards: what they ask, how they look, one file for each."""
