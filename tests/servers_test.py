@@ -22,7 +22,7 @@ KNOWN: dict[str, dict[str, str]] = {
 """Known failures by reason: the cells that fail. A listed cell that works fails the test too, and
 must be removed."""
 
-REFUSING = {("put-none", "put"), ("put-cuts", "put")}
+REFUSING = {("put-none", "put")}
 """Cells where no client can put the file. The client has to end with an error."""
 
 

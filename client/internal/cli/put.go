@@ -29,7 +29,6 @@ type putFlags struct {
 	requestFlags
 	runDir string
 	ranged bool
-	verify bool
 	json   bool
 	quiet  bool
 }
@@ -41,14 +40,9 @@ func newPut() *cobra.Command {
 		Short: "Upload a file",
 		Long: `Upload a file over several links, by PUT.
 
-A server with WebDAV gets the file under a temporary name beside the old one.
-The temporary file takes its place when the server has all of it. Over all links
-the file goes if that server keeps ranges of two short files (Content-Range,
-RFC 9110 14.5). All other servers get the whole over one link: a server that
-ignores Content-Range would keep the last range for the whole. --ranged says
-that the server is known to take ranges.
-
-Afterwards the server is asked for the size, and for checksums that it offers.`,
+One link sends the whole file. If that link fails, another one starts anew.
+With --ranged all links send ranges (Content-Range, RFC 9110 14.5). A server
+that ignores Content-Range keeps the last range as the whole file.`,
 		Example: `  multilink put film.mp4 https://example.org/uploads/film.mp4 --link wlan0 --link rmnet0
   multilink put film.mp4 https://example.org/uploads/film.mp4 --link wifi=wlan0 --link lte=rmnet0 --algorithm alg1`,
 		Args: exactly("FILE", "URL"),
@@ -61,8 +55,7 @@ Afterwards the server is asked for the size, and for checksums that it offers.`,
 	f.engineFlags.register(flags)
 	f.requestFlags.register(flags)
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
-	flags.BoolVar(&f.ranged, "ranged", false, "the server is known to take ranges: send them to URL over all links, and try nothing before")
-	flags.BoolVar(&f.verify, "verify", true, "ask the server afterwards what it has; what is not the file that was sent is an error")
+	flags.BoolVar(&f.ranged, "ranged", false, "the server is known to take ranges: send them over all links")
 	flags.BoolVar(&f.json, "json", false, "print the summary as one JSON object")
 	flags.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	return command
@@ -94,10 +87,7 @@ func runPut(command *cobra.Command, name, rawURL string, f *putFlags) error {
 		dir.Record(0, started)
 		options.Recorder = dir
 	}
-	options.Ranged, options.Verify = f.ranged, f.verify
-	if !f.quiet {
-		options.Note = func(text string) { fmt.Fprintf(command.ErrOrStderr(), "multilink: note: %s\n", text) }
-	}
+	options.Ranged = f.ranged
 	var digest string
 	options.Check = func() (err error) {
 		digest, err = digestOf(file, status)

@@ -25,8 +25,8 @@ type Habit struct {
 	Does string
 	// serve answers a request for the file.
 	serve func(*exchange)
-	// take answers a PUT of a body, or of a range that begins at first.
-	take func(x *exchange, body []byte, first int, ranged bool)
+	// take answers a PUT of a body.
+	take func(x *exchange, body []byte)
 	// Differs is true if the server has two files of the same size under one name.
 	Differs bool
 	// Varies is true if the validators of one file vary. A client may then use one address of

@@ -401,7 +401,7 @@ func (s *soak) put(c client, n int, algorithm string) {
 		s.t.Error(err)
 		return
 	}
-	code, text := s.call(path, append([]string{"put", name, c.base + path, "--quiet", "--ranged", "--verify=false", "--algorithm", algorithm}, c.flags...)...)
+	code, text := s.call(path, append([]string{"put", name, c.base + path, "--quiet", "--ranged", "--algorithm", algorithm}, c.flags...)...)
 	switch code {
 	case 0:
 		s.right(c.name, path, s.server.uploaded("/"+path), nil)

@@ -40,7 +40,6 @@ var (
 // httpConn is a transport.Conn.
 type httpConn interface {
 	Put(ctx context.Context, t transport.Target, body io.Reader, part ranges.Range, size quantity.Bytes, asks bool) (code int, status string, err error)
-	Exchange(ctx context.Context, q transport.Question) (transport.Answer, error)
 	Usable() bool
 	Received() quantity.Bytes
 	Close() error

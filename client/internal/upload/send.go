@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // fill gives every connection the requests that it may have.
@@ -42,7 +42,6 @@ func (u *upload) supply(c *connection) {
 type request struct {
 	ranges.Range
 	id         int
-	to         *url.URL
 	connection *connection
 	// taken is how many of its bytes the connection has taken.
 	taken  quantity.Bytes
@@ -67,7 +66,7 @@ func (u *upload) send(c *connection, r ranges.Range, from string, now time.Durat
 	}
 	u.requests++
 	ctx, cancel := context.WithCancelCause(u.ctx)
-	one := &request{Range: r, id: u.requests, to: u.to.next(u.whole), connection: c, issued: now, moved: now, cancel: cancel, asks: u.asks()}
+	one := &request{Range: r, id: u.requests, connection: c, issued: now, moved: now, cancel: cancel, asks: u.asks()}
 	c.active = append(c.active, one)
 	l.Requests++
 	l.Meter.Start(now)
@@ -105,7 +104,7 @@ func (u *upload) put(ctx context.Context, conn httpConn, one *request) error {
 	if u.whole {
 		part = ranges.Range{}
 	}
-	code, status, err := conn.Put(ctx, u.target(one.to), body, part, u.Size, one.asks)
+	code, status, err := conn.Put(ctx, transport.Target{URL: u.URL, Header: u.Header}, body, part, u.Size, one.asks)
 	switch {
 	case err == nil && code == http.StatusExpectationFailed:
 		u.isAsked.Store(true)
@@ -169,9 +168,6 @@ func (c *connection) confirmed(one *request) {
 	l, u := c.link, c.link.upload
 	c.answered, c.stuck = max(c.answered, one.id), 0
 	news := u.missing.Remove(one.Range)
-	if u.to.isBeside() && !u.whole {
-		u.kept = append(u.kept, one.Range)
-	}
 	l.bytes += news
 	l.Wasted += one.Length - news
 	l.Last, u.refused, l.failures, l.problem, l.refusal = u.now(), 0, 0, nil, nil
@@ -180,7 +176,6 @@ func (c *connection) confirmed(one *request) {
 		u.drop(rival, errTaken)
 	}
 	if u.missing.Bytes() == 0 {
-		u.stored = one.to
 		u.end(transfer.ErrComplete)
 	}
 }

@@ -45,12 +45,8 @@ type Options struct {
 	Scheduler schedule.Scheduler
 	Overlap   float64
 	Window    time.Duration
-	// Ranged says that the server is known to take ranges: the client does not try before.
+	// Ranged says that the server is known to take ranges.
 	Ranged bool
-	// Verify says that the client asks the server afterwards for the file or its checksum.
-	Verify bool
-	// Note shows a message to the user; it may be nil.
-	Note func(string)
 	// Rescue lets other links take over from a link that fails or falls behind. Without it only
 	// the scheduler decides, and the first failure ends the upload.
 	Rescue bool
@@ -106,38 +102,18 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	return summary, err
 }
 
-// deliver sends the file to a place where it does no harm to an older one, verifies it, and makes it the
-// target. It returns when all bytes were sent.
+// deliver sends the file, and follows redirects. It returns when all bytes were sent.
 func (u *upload) deliver(ctx context.Context) (end time.Duration, err error) {
 	for i, l := range u.Links {
 		u.links = append(u.links, u.newLink(i, l))
 	}
-	asker := &asker{upload: u}
-	defer asker.close()
-	u.to = destination{target: u.URL, ranged: true}
-	if !u.Ranged {
-		if u.to, err = asker.choose(ctx, u.URL); err != nil {
-			return u.now(), err
-		}
-		asker.close() // The connection would be idle for long.
-	}
-	end, err = u.transfer(ctx, asker, !u.to.ranged)
+	end, err = u.transfer(ctx)
 	for hops, to := 0, new(transport.RedirectError); errors.As(err, &to); hops++ {
-		if hops == mostRedirects || u.to.isBeside() {
+		if hops == mostRedirects {
 			return end, fmt.Errorf("%w, which is not followed", err)
 		}
 		u.redirect(to.Location)
-		asker.close()
-		end, err = u.transfer(ctx, asker, !u.to.ranged)
-	}
-	if u.to.isBeside() {
-		if u.to.ranged && errors.As(err, new(*differsError)) {
-			end, err = u.transfer(ctx, asker, true) // The target still has the older file.
-		}
-		if err == nil {
-			err = asker.replace(ctx, u.stored)
-		}
-		asker.remove(ctx, u.to.temporary...)
+		end, err = u.transfer(ctx)
 	}
 	return end, err
 }
@@ -150,22 +126,19 @@ func (u *upload) redirect(to *url.URL) {
 			u.Header.Del(name)
 		}
 	}
-	u.URL, u.to.target = to, to
+	u.URL = to
 	u.isAsked.Store(false)
 }
 
-// transfer sends the file and verifies it.
-func (u *upload) transfer(ctx context.Context, asker *asker, whole bool) (end time.Duration, err error) {
-	err = u.run(ctx, whole)
+// transfer sends the file, and makes sure that it did not change meanwhile.
+func (u *upload) transfer(ctx context.Context) (end time.Duration, err error) {
+	err = u.run(ctx, !u.Ranged)
 	if errors.Is(err, errWhole) {
 		err = u.run(ctx, true)
 	}
 	end = u.now()
 	if err == nil && u.Check != nil {
 		err = u.Check()
-	}
-	if err == nil && u.Verify {
-		err = asker.verify(ctx, u.stored)
 	}
 	return end, err
 }
@@ -179,11 +152,6 @@ type upload struct {
 	end context.CancelCauseFunc
 	// whole says that the file goes in one piece.
 	whole bool
-	// to is where the file goes, and stored the URL that has all of it.
-	to     destination
-	stored *url.URL
-	// kept are the confirmed ranges, if only a trial shows that the server takes ranges.
-	kept []ranges.Range
 
 	mu    sync.Mutex
 	links []*linkState
@@ -207,7 +175,7 @@ type upload struct {
 func (u *upload) run(ctx context.Context, whole bool) error {
 	all := ranges.Range{Length: u.Size}
 	u.mu.Lock() // net/http may still read a body of the last round.
-	u.whole, u.kept = whole, nil
+	u.whole = whole
 	u.free, u.missing = ranges.NewSet(all), ranges.NewSet(all)
 	u.ctx, u.end = context.WithCancelCause(ctx)
 	u.balance.Came(1, u.now())
@@ -294,15 +262,4 @@ func (u *upload) record(e rundir.Event) {
 	if u.Recorder != nil {
 		u.Recorder.Record(u.now(), e)
 	}
-}
-
-// target is the target of a request, with the header fields of the user.
-func (u *upload) target(to *url.URL) transport.Target {
-	return transport.Target{URL: to, Header: u.Header}
-}
-
-// as is a request with the header fields of the user.
-func (u *upload) as(q transport.Question) transport.Question {
-	q.Target = u.target(q.Target.URL)
-	return q
 }

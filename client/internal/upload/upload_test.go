@@ -42,7 +42,7 @@ var file = func() []byte {
 // keeping is a server that keeps ranges.
 func keeping() *odd {
 	s := newOdd()
-	s.ranged = keeps
+	s.keepsRanges = true
 	return s
 }
 

@@ -56,11 +56,10 @@ class _Mode:
         ]
 
     def put(self, task: Task) -> list[str]:
-        """Returns the command of an upload. The lab's server accepts ranges (`exchange.rb`), so the
-        client need not test for it."""
+        """Returns the command of an upload. The lab's server accepts ranges (`exchange.rb`)."""
         return [
             *(task.multilink, "put", task.payload, task.url, *self.flags(task)),
-            *("--ranged", "--verify=false"),
+            "--ranged",
             *("--ca-file", task.ca_file, "--run-dir", task.run_dir),
         ]
 

@@ -212,7 +212,7 @@ def test_a_player_s_requests_take_the_client_s_way(task: Task, name: str, way: l
 
 PUT = ["/build/multilink", "put", "/payload.bin", GET[2]]
 SENDS = [*split("--silent --show-error --fail --http1.1 --cacert /ca.pem --upload-file"), *PUT[2:]]
-CHECKS = split("--ranged --verify=false --ca-file /ca.pem --run-dir /run")
+CHECKS = split("--ranged --ca-file /ca.pem --run-dir /run")
 
 
 @pytest.mark.parametrize(
