@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/oddserver"
 )
 
 // odd starts a server with all habits, at one address for each link under one name. It returns the

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/oddserver"
+	"github.com/linklab/linklab/client/tests/oddserver"
 )
 
 // onceServer answers the first GET of each URL, and refuses all later requests for it.

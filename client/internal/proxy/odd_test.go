@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/oddserver"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/oddserver"
 )
 
 // at returns a dial to an address of loopback for any name.

@@ -14,7 +14,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/linklab/linklab/client/internal/oddserver"
+	"github.com/linklab/linklab/client/tests/oddserver"
 )
 
 // settings are the command's flags.
