@@ -111,7 +111,6 @@ func newRoot(logs *logging) *cobra.Command {
 		Short:         "Download over several links at once",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		// Commands with a file of settings call it again after they have read the file.
 		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
 			_, err := logs.logger(command.ErrOrStderr())
 			return err

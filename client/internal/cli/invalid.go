@@ -2,22 +2,10 @@ package cli
 
 import "fmt"
 
-// flagError is an error in the value of a flag.
-type flagError struct {
-	flag, value string
-	err         error
-}
-
-// invalid returns a flagError with a formatted reason.
+// invalid returns an error in the value of a flag.
 func invalid(flag string, value any, format string, arguments ...any) error {
-	return &flagError{flag, fmt.Sprint(value), fmt.Errorf(format, arguments...)}
-}
-
-func (e *flagError) Error() string {
-	if e.value == "" {
-		return fmt.Sprintf("--%s: %v", e.flag, e.err)
+	if text := fmt.Sprint(value); text != "" {
+		flag += " " + text
 	}
-	return fmt.Sprintf("--%s %s: %v", e.flag, e.value, e.err)
+	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, arguments...))
 }
-
-func (e *flagError) Unwrap() error { return e.err }

@@ -16,7 +16,6 @@ import (
 type proxyFlags struct {
 	engineFlags
 	metrics metricsFlags
-	config  string
 	listen  string
 	allow   []string
 	buffer  quantity.Bytes
@@ -59,7 +58,6 @@ begins at 0.`,
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.config, "config", "", "YAML file with settings: its keys are the long names of these flags")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address of the proxy, as HOST:PORT; port 0 takes a free one")
 	flags.StringArrayVar(&f.allow, "allow", nil, "addresses of other clients that may use it, as CIDR such as 192.168.1.0/24 (repeatable)")
 	flags.Var(&f.buffer, "buffer", "memory for putting one stream in order")
@@ -71,25 +69,21 @@ begins at 0.`,
 
 func runProxy(command *cobra.Command, f *proxyFlags, logs *logging) error {
 	ctx := command.Context()
-	settings, err := readConfig(f.config, command.Flags())
-	if err != nil {
-		return usageError{err}
-	}
 	options, err := f.engineFlags.options(command.Flags())
 	var allow []netip.Prefix
 	if err == nil {
 		allow, err = f.check()
 	}
 	if err != nil {
-		return usageError{settings.locate(err)}
+		return usageError{err}
 	}
 	log, err := logs.logger(command.ErrOrStderr())
 	if err != nil {
-		return settings.locate(err)
+		return err
 	}
 	exported, stopMetrics, err := f.metrics.start(f.algorithm, options.Links)
 	if err != nil {
-		return settings.locate(err)
+		return err
 	}
 	defer stopMetrics()
 	listener, err := net.Listen("tcp", f.listen)

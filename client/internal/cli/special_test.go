@@ -241,7 +241,6 @@ func TestWhatIsNoFileStays(t *testing.T) {
 		"put link to pipe": {nil, []string{"put", "link", url, "--link", "lo"}, "link is a pipe: allowed is a plain file"},
 		"put directory":    {nil, []string{"put", ".", url, "--link", "lo"}, ". is a directory: allowed is a plain file"},
 		"authorities":      {nil, []string{"get", url, "--link", "lo", "--ca-file", "it"}, "there is no certificate in it"},
-		"settings":         {nil, []string{"proxy", "--config", "it"}, "at least one --link is needed"},
 		"energy model":     {nil, []string{"get", url, "--link", "wifi=lo", "--algorithm", "emptcp-http", "--energy-model", "it"}, "it: the file is empty"},
 		"keys":             {nil, []string{"get", url, "--link", "lo"}, "SSLKEYLOGFILE: it is not used, because it is no regular file"},
 		"part":             {[]string{"x.part"}, []string{"get", url, "--link", "lo", "-o", "x"}, "x.part is not used, because it is no regular file"},
@@ -261,7 +260,7 @@ func TestWhatIsNoFileStays(t *testing.T) {
 				fifo(t, pipe)
 			}
 			arguments := test.arguments
-			if name != "authorities" && arguments[0] != "proxy" {
+			if name != "authorities" {
 				arguments = append(arguments, flags...)
 			}
 			ended := make(chan struct{})
