@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	ossignal "os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -312,7 +313,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 	var interrupt sync.Once
 	var served atomic.Int64
 	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		content(&countingWriter{w, func(n int) {
+		content(&countingWriter{slowWriter{w}, func(n int) {
 			if served.Add(int64(n)) > 2_500_000 {
 				interrupt.Do(func() { syscall.Kill(os.Getpid(), syscall.SIGINT) })
 			}
@@ -320,7 +321,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 	}))
 	t.Chdir(t.TempDir())
 	results := t.TempDir()
-	arguments := append([]string{"get", url, "--link", "lo", "--rate-limit", "80Mbit/s", "--json"}, flags...)
+	arguments := append([]string{"get", url, "--link", "lo", "--json"}, flags...)
 	if code, stdout, stderr := run(arguments...); code != 130 || !strings.Contains(stdout, `"resumed_bytes":0,`) {
 		t.Fatalf("exit code %d, stdout %q, stderr %q, want an interrupted download", code, stdout, stderr)
 	}
@@ -421,12 +422,6 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --ca-file /dev/null", "there is no certificate in it"},
 		{"get https://h/f --link lo --log-level loud", "--log-level loud: allowed are debug, info, warn, error"},
 		{"get https://h/f --link lo --log-format xml", "--log-format xml: allowed are text and json"},
-		{"get https://h/f --link lo --cap 5GB", "--cap 5GB: allowed is NAME=SIZE such as lte=500MB"},
-		{"get https://h/f --link lo --cap lte=5GB", `--cap lte=5GB: there is no link "lte", the links are lo`},
-		{"get https://h/f --link lo --cap lo=x", "is not a size"},
-		{"get https://h/f --link lo --cap lo=5GB/month", `--cap lo=5GB/month: "5GB/month" is not a size`},
-		{"get https://h/f --link lo --rate-limit fast", `--rate-limit fast: "fast" is not a rate`},
-		{"get https://h/f --link lo --rate-limit lte=1Mbit/s", `--rate-limit lte=1Mbit/s: there is no link "lte"`},
 		{"get https://h/f --link lo --dns here", `--dns here: "here" is not a name server`},
 		{"get https://h/f --link lo --dns lte=1.1.1.1", `--dns lte=1.1.1.1: there is no link "lte"`},
 		{"get https://h/f --link lo --speed 3", "unknown flag: --speed"},
@@ -465,7 +460,6 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"proxy --link lo --listen 127.0.0.1:0 --allow everyone", "--allow everyone: allowed is ADDRESS/BITS"},
 		{"proxy --link lo --streams 0", "--streams 0: allowed are numbers from 1"},
 		{"proxy --link lo --buffer 3kB", "--buffer 3kB: allowed are sizes from 1MiB"},
-		{"proxy --link lo --cap lo=1GB/month", `"1GB/month" is not a size`},
 		{"proxy --link lo http://example.org/", "proxy takes 0 arguments"},
 
 		{"workload", "a workload is needed: player, page"},
@@ -523,3 +517,17 @@ var models = func() string {
 	}
 	return path
 }()
+
+// slowWriter writes at most 4 MB/s.
+type slowWriter struct{ http.ResponseWriter }
+
+func (w slowWriter) Write(p []byte) (n int, err error) {
+	for piece := range slices.Chunk(p, 4<<10) {
+		time.Sleep(time.Millisecond) // This server is slow.
+		written, err := w.ResponseWriter.Write(piece)
+		if n += written; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}

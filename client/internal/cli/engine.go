@@ -59,8 +59,6 @@ type engineFlags struct {
 	giveUp      time.Duration
 	lowest      string
 	wireless    string
-	caps        []string
-	rates       []string
 	dns         []string
 	ipv4, ipv6  bool
 
@@ -94,8 +92,6 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.giveUp, "give-up", 5*time.Minute, "time without a new byte from any link after which the download fails (0: never)")
 	flags.StringVar(&f.lowest, "lowest-rate", "200bit/s", "least rate of all links together over the time of --give-up; below it the download fails (0: none)")
 	flags.StringVar(&f.wireless, "wireless-file", link.WirelessFile, "signal strengths in the format of /proc/net/wireless, which tell rescue when a link is worth another try")
-	flags.StringArrayVar(&f.caps, "cap", nil, "most that a link may carry in both directions, as "+capForm+" (repeatable)")
-	flags.StringArrayVar(&f.rates, "rate-limit", nil, "most that a link may receive, as NAME=RATE such as lte=20Mbit/s, or all links together, as RATE (repeatable)")
 	flags.StringArrayVar(&f.dns, "dns", nil, "name server to ask through a link, as NAME=ADDRESS, or through all, as ADDRESS (repeatable; default: those of /etc/resolv.conf; one on this machine answers over whatever link it uses)")
 	flags.BoolVar(&f.legacyTLS, "tls-legacy", false, "also take what is not safe any more: TLS 1.0 and 1.1, RSA key exchange, and CBC")
 	flags.StringVar(&f.minTLS, "min-tls-version", "1.2", "oldest TLS of servers: 1.2 or 1.3")
@@ -194,9 +190,6 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 	}
 	o.Rescue = algorithm.Rescue
 	if err = f.parseBandwidths(o.Links); err != nil {
-		return o, err
-	}
-	if err = f.limit(o.Links); err != nil {
 		return o, err
 	}
 	pacer := link.NewPacer()

@@ -25,7 +25,6 @@ var flagGroups = []flagGroup{
 	{"Flags of algorithms", "bandwidth upper-limit padding plain first-request connections overlap segment window"},
 	{"Flags for playback and energy", "playback-rate playback-buffer energy-model objective slowdown"},
 	{"Flags for failing links", "give-up lowest-rate wireless-file"},
-	{"Flags for limits of links", "cap rate-limit"},
 	{"Flags for name servers, addresses and TLS", "dns ipv4 ipv6 min-tls-version tls-legacy ca-file"},
 	{"Flags for requests", "header user-agent max-redirs"},
 	{"Flags for measurements", "run-dir metrics metrics-label"},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -102,9 +101,6 @@ func (f *engineFlags) nameServers(links []transfer.Link, i int) (servers []netip
 	return servers, nil
 }
 
-// capForm is the form of --cap.
-const capForm = "NAME=SIZE such as lte=500MB"
-
 func (f *engineFlags) parseBandwidths(links []transfer.Link) error {
 	for _, text := range f.bandwidths {
 		i, rate, err := ofLink(links, "bandwidth", text, "NAME=RATE such as wifi=80Mbit/s")
@@ -134,46 +130,4 @@ func ofLink(links []transfer.Link, flag, text, form string) (i int, value string
 		names[i] = l.Name
 	}
 	return 0, "", invalid(flag, text, "there is no link %q, the links are %s", name, strings.Join(names, ", "))
-}
-
-// limit applies --cap and --rate-limit to the links.
-func (f *engineFlags) limit(links []transfer.Link) error {
-	limits := make([]quota.Link, len(links))
-	for i, l := range links {
-		limits[i].Name = l.Name
-	}
-	for _, text := range f.caps {
-		i, volume, err := ofLink(links, "cap", text, capForm)
-		if err != nil {
-			return err
-		}
-		if err := limits[i].Cap.Set(volume); err != nil {
-			return invalid("cap", text, "%w", err)
-		}
-	}
-	for _, text := range f.rates {
-		var err error
-		from, to, value := 0, len(links), text
-		if strings.Contains(text, "=") {
-			if from, value, err = ofLink(links, "rate-limit", text, "NAME=RATE or RATE"); err != nil {
-				return err
-			}
-			to = from + 1
-		}
-		limit, err := quantity.ParseRate(value)
-		if err != nil {
-			return invalid("rate-limit", text, "%w", err)
-		}
-		limiter := quota.NewRate(limit)
-		for i := from; i < to; i++ {
-			limits[i].Rates = append(limits[i].Rates, limiter)
-		}
-	}
-	for i := range limits {
-		l := &limits[i]
-		if l.Cap > 0 || len(l.Rates) > 0 {
-			links[i].Dial, links[i].Packets = l.Dialer(links[i].Dial), l.Packets(links[i].Packets)
-		}
-	}
-	return nil
 }

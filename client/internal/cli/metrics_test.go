@@ -73,16 +73,3 @@ func TestMetricsThatCanNotBeServed(t *testing.T) {
 	expectFailure(t, 2, "--metrics nowhere: allowed is HOST:PORT or unix:PATH", append(get, "--metrics", "nowhere")...)
 	expectFailure(t, 2, "--metrics-label url=x: allowed is NAME=VALUE with NAME run, scenario or seed", append(get, "--metrics-label", "url=x")...)
 }
-
-func TestGetKeepsToLimits(t *testing.T) {
-	url, flags := serve(t, http.HandlerFunc(content))
-	t.Chdir(t.TempDir())
-	code, _, stderr := run(append([]string{"get", url, "--link", "lte=lo", "--algorithm", "single", "--cap", "lte=2MB"}, flags...)...)
-	if want := "the data cap of 2000000 bytes is reached"; code != 1 || !strings.Contains(stderr, "link lte: ") || !strings.Contains(stderr, want) {
-		t.Errorf("exit code %d, stderr %q, want 1 and %q", code, stderr, want)
-	}
-	code, _, stderr = run(append([]string{"get", url, "--link", "a=lo", "--link", "b=lo", "--rate-limit", "a=200Mbit/s", "--rate-limit", "400Mbit/s", "--cap", "a=1GB"}, flags...)...)
-	if code != 0 || stderr != "" {
-		t.Errorf("exit code %d, stderr %q", code, stderr)
-	}
-}

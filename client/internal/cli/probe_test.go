@@ -60,9 +60,9 @@ func TestProbeMeasuresAloneByOneConnection(t *testing.T) {
 
 // A probe that ends before its file reports what it measured.
 func TestProbeEndsInTime(t *testing.T) {
-	url, flags := serve(t, http.HandlerFunc(content))
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { content(slowWriter{w}, r) }))
 	dir := t.TempDir()
-	code, stdout, stderr := run(append(flags, "probe", "--link", "wifi=lo", "--rate-limit", "8Mbit/s", "--time", "1s", "--server", url, "--run-dir", dir)...)
+	code, stdout, stderr := run(append(flags, "probe", "--link", "wifi=lo", "--time", "1s", "--server", url, "--run-dir", dir)...)
 	if code != 0 || stderr != "" || strings.Contains(stdout, "all, ") {
 		t.Fatalf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}

@@ -43,14 +43,11 @@ of https URLs, and by SOCKS5, it connects the program with the server over the
 best link, since it cannot look inside. By SOCKS5, UDP takes the best link too
 (UDP ASSOCIATE), so QUIC works.
 
-Only programs on this machine may use it, unless --allow says otherwise.
-
-What --cap allows a link counts from the start of the command: the next one
-begins at 0.`,
+Only programs on this machine may use it, unless --allow says otherwise.`,
 		Example: `  multilink proxy --link wlan0 --link rmnet0 --listen 127.0.0.1:8080
   curl --proxy http://127.0.0.1:8080 -O http://example.org/file
   mpv http://127.0.0.1:8080/https://example.org/film.mkv
-  multilink proxy --link wifi=wlan0 --link lte=rmnet0 --listen 192.168.1.2:8080 --allow 192.168.1.0/24 --cap lte=5GB`,
+  multilink proxy --link wifi=wlan0 --link lte=rmnet0 --listen 192.168.1.2:8080 --allow 192.168.1.0/24`,
 		Args: exactly(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runProxy(command, f, logs)

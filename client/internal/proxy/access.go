@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/quota"
 )
 
 // mayUse reports whether a client at this address may use the proxy.
@@ -47,7 +46,7 @@ func isOurs(host string) bool {
 var errLoop = errors.New("the request leads back to this proxy")
 
 // guarded returns a dial that refuses connections to the proxy itself, by any name.
-func (p *Proxy) guarded(dial quota.Dial) quota.Dial {
+func (p *Proxy) guarded(dial func(context.Context, string) (link.Socket, error)) func(context.Context, string) (link.Socket, error) {
 	return func(ctx context.Context, address string) (link.Socket, error) {
 		socket, err := dial(ctx, address)
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/socks"
 )
 
@@ -205,7 +204,7 @@ func isOfLink(err error) bool {
 			return true
 		}
 	}
-	return errors.As(err, new(*quota.CapError))
+	return false
 }
 
 // clientSocket exchanges datagrams with the client of an association alone.

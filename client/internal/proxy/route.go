@@ -16,7 +16,6 @@ import (
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/quota"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -342,7 +341,7 @@ func (r *routes) close() {
 // mayRepeat reports whether a failed request may be sent again: it was certainly not sent, or it
 // only reads.
 func mayRepeat(request *http.Request, err error) bool {
-	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" || link.Wait(err) > 0 || errors.As(err, new(*quota.CapError)) {
+	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" || link.Wait(err) > 0 {
 		return true
 	}
 	// A part of a body may have been read.

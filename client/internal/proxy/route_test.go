@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/linklab/linklab/client/internal/quota"
 )
 
 // deafen drops all that arrives on the origin's connections, like a dead link.
@@ -41,15 +39,14 @@ func (o *origin) deafen(t *testing.T) {
 // A connection that was kept while its link died delays a request only briefly.
 func TestADeadKeptConnection(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		secure  bool
-		method  string
-		links   int
-		limited bool
+		name   string
+		secure bool
+		method string
+		links  int
 	}{
-		{"HTTP", false, http.MethodGet, 2, false},
-		{"HTTPS", true, http.MethodHead, 2, false},
-		{"one link with a limit", false, http.MethodGet, 1, true},
+		{"HTTP", false, http.MethodGet, 2},
+		{"HTTPS", true, http.MethodHead, 2},
+		{"one link", false, http.MethodGet, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -58,10 +55,6 @@ func TestADeadKeptConnection(t *testing.T) {
 			})
 			address, _ := start(t, o, func(o *Options) {
 				o.Engine.Links = o.Engine.Links[:test.links]
-				if test.limited {
-					l := &quota.Link{Name: "wifi", Cap: 1 << 30}
-					o.Engine.Links[0].Dial = l.Dialer(o.Engine.Links[0].Dial)
-				}
 			})
 			for range 2 {
 				if response, _ := do(t, direct(t), test.method, "http://"+address+"/"+o.URL+"/f", nil); response.StatusCode != 200 || response.ContentLength != 1000 {

@@ -61,7 +61,7 @@ func trialOf(conn net.Conn) *link.Trial {
 	return nil
 }
 
-// below returns the connection of this type below TLS, a quota and other wrappers.
+// below returns the connection of this type below TLS and other wrappers.
 func below[T net.Conn](conn net.Conn) (found T, ok bool) {
 	for {
 		if found, ok = conn.(T); ok {
