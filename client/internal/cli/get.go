@@ -31,17 +31,14 @@ import (
 type getFlags struct {
 	engineFlags
 	requestFlags
-	metrics metricsFlags
-	slice   string
-	// remoteName and serverName say where the name of the file comes from.
-	remoteName bool
-	serverName bool
-	output     string
-	checksum   string
-	resume     bool
-	runDir     string
-	json       bool
-	quiet      bool
+	metrics  metricsFlags
+	slice    string
+	output   string
+	checksum string
+	resume   bool
+	runDir   string
+	json     bool
+	quiet    bool
 	// file is the output, if it is a file.
 	file *partfile.File
 	// toStdout is true if the output is standard output.
@@ -84,8 +81,6 @@ says; the names of these flags are curl's.`,
 	f.registerRedirects(flags)
 	flags.StringVarP(&f.slice, "range", "r", "", "get this part of the file, as FIRST-LAST, FIRST- or -LENGTH in bytes")
 	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL); - is standard output")
-	flags.BoolVarP(&f.remoteName, "remote-name", "O", false, "name the file as the URL does, as without --output")
-	flags.BoolVarP(&f.serverName, "remote-header-name", "J", false, "name it as the server does (Content-Disposition), if it does; no file is replaced")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
 	flags.BoolVar(&f.resume, "resume", true, "begin with what an earlier call left, and leave what the next one can use")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for client.jsonl and client.json")
@@ -187,13 +182,8 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 	if err != nil {
 		return o, err
 	}
-	if f.output != "" && (f.remoteName || f.serverName) {
-		return o, errors.New("--output and --remote-name or --remote-header-name exclude each other")
-	}
-	if f.output, err = outputName(u, f.output); err != nil && !f.serverName {
+	if f.output, err = outputName(u, f.output); err != nil {
 		return o, err
-	} else if err != nil {
-		f.output = nameless
 	}
 	if o, err = f.engineFlags.options(command.Flags()); err != nil {
 		return o, err
@@ -211,7 +201,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 			f.toStdout = stream.IsStandard
 			return stream, nil
 		}
-		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u), ServerName: f.serverName}
+		options := partfile.Options{Name: f.output, Checksum: checksum, Resume: f.resume, URL: resumeURL(u)}
 		if slice != nil {
 			options.URL += "#bytes=" + f.slice // URLs of other downloads have no fragment.
 		}
@@ -248,9 +238,6 @@ func parseURL(text string, checksum []byte) (*url.URL, error) {
 	}
 	return u, nil
 }
-
-// nameless is the file name if neither the URL nor the server gives one.
-const nameless = "download"
 
 // outputName returns the given name, or the last part of the URL.
 func outputName(u *url.URL, given string) (string, error) {

@@ -21,7 +21,7 @@ type flagGroup struct {
 // flagGroups assigns the flags of get, put, probe and proxy to groups, in the order of
 // help. Commands without --link have few flags, in one list.
 var flagGroups = []flagGroup{
-	{"Flags", "link listen server algorithm output remote-name remote-header-name range checksum resume allow streams buffer time ranged json quiet help"},
+	{"Flags", "link listen server algorithm output range checksum resume allow streams buffer time ranged json quiet help"},
 	{"Flags of algorithms", "bandwidth upper-limit padding plain first-request connections overlap segment window"},
 	{"Flags for playback and energy", "playback-rate playback-buffer energy-model objective slowdown"},
 	{"Flags for failing links", "give-up lowest-rate wireless-file"},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,49 +90,5 @@ func TestInternationalNames(t *testing.T) {
 				t.Errorf("%s %q: exit code %d, stderr %q, want %q", command[0], url, code, stderr, want)
 			}
 		}
-	}
-}
-
-// With -J the server names the file, in this directory, and no file is replaced.
-func TestTheServerNamesTheFile(t *testing.T) {
-	for name, test := range map[string]struct {
-		path, disposition string
-		want, fails       string
-	}{
-		"a name":            {"/dir/file.bin", `attachment; filename="a b.bin"`, "a b.bin", ""},
-		"a path":            {"/dir/file.bin", `attachment; filename*=UTF-8''..%2F..%2F.%C3%BC.bin`, "ü.bin", ""},
-		"none":              {"/dir/file.bin", "", "file.bin", ""},
-		"a part":            {"/dir/file.bin", `attachment; filename="a.part"`, "file.bin", ""},
-		"too long":          {"/dir/file.bin", `attachment; filename="` + strings.Repeat("a", 300) + `"`, "file.bin", ""},
-		"no name in either": {"/?id=5", "", "download", ""},
-		"a URL without":     {"/?id=5", `attachment; filename="5.bin"`, "5.bin", ""},
-		"taken":             {"/dir/file.bin", `attachment; filename="taken"`, "", "taken: the file exists"},
-		"taken by the URL":  {"/dir/taken", "", "", "taken: the file exists"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if test.disposition != "" {
-					w.Header().Set("Content-Disposition", test.disposition)
-				}
-				content(w, r)
-			}))
-			t.Chdir(t.TempDir())
-			written(t, "taken", []byte("mine"))
-			url = strings.Replace(url, "/dir/file.bin", test.path, 1)
-			code, stdout, stderr := run(append([]string{"get", url, "-OJ", "--link", "wifi=lo", "--link", "lte=lo"}, flags...)...)
-			want := []string{"taken"}
-			if test.fails == "" {
-				want = append(want, test.want)
-				slices.Sort(want)
-			}
-			names, err := filepath.Glob("*")
-			mine, _ := os.ReadFile("taken")
-			if err != nil || !slices.Equal(names, want) || (code != 0) != (test.fails != "") || string(mine) != "mine" || !strings.Contains(stderr, test.fails) {
-				t.Errorf("exit code %d, files %q, want %q, stderr %q", code, names, want, stderr)
-			}
-			if test.fails == "" && !strings.HasPrefix(stdout, test.want+": 5000000 bytes") {
-				t.Errorf("printed is %q", stdout)
-			}
-		})
 	}
 }

@@ -27,14 +27,9 @@ type File struct {
 }
 
 // Create opens the part for writing. It returns an error if the part cannot become the file, or
-// if another process writes it. Without noReplace the caller has checked that the name is free
-// or belongs to a plain file (plainfile.Into).
+// if another process writes it. The caller has checked that the name is free or belongs to a
+// plain file (plainfile.Into).
 func Create(o Options) (*File, error) {
-	if o.noReplace {
-		if err := checkFree(o.Name); err != nil {
-			return nil, err
-		}
-	}
 	partName, err := nameOfPart(o.Name)
 	if err != nil {
 		return nil, err
@@ -83,9 +78,6 @@ func (f *File) resume(resource transport.Resource) ([]ranges.Range, error) {
 // Begin prepares for the whole resource, and returns the ranges from earlier downloads.
 func (f *File) Begin(resource transport.Resource, _ ranges.Range) ([]ranges.Range, error) {
 	if err := f.part.owned(); err != nil {
-		return nil, err
-	}
-	if err := f.takeName(resource.Name); err != nil {
 		return nil, err
 	}
 	f.resumable = f.canResume(resource)
@@ -171,7 +163,7 @@ func Verify(sum, checksum []byte, resource transport.Resource) error {
 // replaced returns the permissions of the file that the download replaces, if there is one.
 func (o Options) replaced() (os.FileMode, bool) {
 	info, err := os.Stat(o.Name)
-	if err != nil || o.noReplace || !info.Mode().IsRegular() {
+	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
 	}
 	return info.Mode().Perm(), true
@@ -185,11 +177,7 @@ func (f *File) rename() error {
 	if mode, ok := f.replaced(); ok {
 		_ = f.part.file.Chmod(mode) // Some file systems give all files the same permissions.
 	}
-	move := plainfile.Rename
-	if f.noReplace {
-		move = renameNew
-	}
-	if err := move(f.part.name(), f.Name); err != nil {
+	if err := plainfile.Rename(f.part.name(), f.Name); err != nil {
 		return err
 	}
 	if err := unlink(f.part.stateName()); err != nil {

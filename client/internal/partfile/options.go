@@ -2,11 +2,6 @@ package partfile
 
 import (
 	"encoding/hex"
-	"errors"
-	"os"
-	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -20,26 +15,6 @@ type Options struct {
 	// download from URL has left.
 	Resume bool
 	URL    string
-	// ServerName gives the file the name that the server proposes, if any, in the directory
-	// of Name. Then no file is replaced.
-	ServerName bool
-	// noReplace keeps a file that has the name. Create and Commit then fail with errExists.
-	noReplace bool
-}
-
-// takeName uses the name that the server proposes, with ServerName.
-func (o *Options) takeName(proposed string) error {
-	if !o.ServerName {
-		return nil
-	}
-	o.noReplace = true
-	if proposed != "" && CheckName(proposed) == nil {
-		name := filepath.Join(filepath.Dir(o.Name), proposed)
-		if _, err := os.Lstat(name); !errors.Is(err, unix.ENAMETOOLONG) {
-			o.Name = name
-		}
-	}
-	return checkFree(o.Name)
 }
 
 // canResume reports whether another download could prove that it has the resource.

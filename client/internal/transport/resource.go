@@ -23,8 +23,6 @@ type Resource struct {
 	SHA256 []byte
 	// Coding is the content coding of all answers, "" for none. The file is stored encoded.
 	Coding string
-	// Name is the file name that the server proposes, or "".
-	Name string
 	// NoRanges is true if the server does not serve ranges.
 	NoRanges bool
 	// IsPage is true for a web page.
@@ -50,7 +48,6 @@ func newResource(response *http.Response, size quantity.Bytes) Resource {
 		LastModified: response.Header.Get("Last-Modified"),
 		SHA256:       reprDigest(response.Header),
 		Coding:       codingOf(response.Header),
-		Name:         dispositionName(response.Header),
 		IsPage:       IsPage(response.Header),
 	}
 }
