@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from linklab.commands import import_delays, import_recordings
+from linklab.commands import import_recordings
 from linklab.commands.options import UsageError, add_json, add_kind, given
 from linklab.core.printable import printable
 from linklab.importers.format import ENDS, Options
@@ -50,12 +50,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="make a scenario of recorded downloads, with its traces beside it",
     )
     add_kind(parser)
-    parser.add_argument(
-        "--distribution",
-        type=Path,
-        metavar="NAME.dist",
-        help="make a table of the recorded delays, for impair_down or impair_up",
-    )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the trace (default: FILE's name .csv)"
     )
@@ -106,10 +100,6 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.kind:
         raise UsageError("--kind: a trace has no kind; allowed: with --scenario")
-    if options.distribution is not None:
-        if options.output is not None:
-            raise UsageError("--output: does not go with --distribution, which names the file")
-        return import_delays.run(options, _options(options))
     try:
         (file,) = options.files
         output = options.output or Path(f"{file.stem}.csv")
@@ -137,7 +127,6 @@ def _of_traces(options: argparse.Namespace) -> list[str]:
         "device",
         "keep",
         "licence",
-        "distribution",
     )
     return given(options, *names)
 

@@ -79,12 +79,6 @@ def import_file(
         )
 
 
-def samples(source: Path, options: Options | None = None) -> Iterator[TraceSample]:
-    """Yields the samples of a file in any format. Raises TraceError."""
-    with ExitStack() as open_files:
-        yield from _Opened(source, options or Options(), open_files).samples
-
-
 class _Opened:
     """A source with its uplink and RTT files, opened to be read once."""
 

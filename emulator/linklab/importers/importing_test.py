@@ -3,14 +3,13 @@ import re
 import resource
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from linklab.importers.format import Options
-from linklab.importers.importing import import_file, samples
+from linklab.importers.importing import import_file
 from linklab.traces import plain
 from linklab.traces.trace import TraceError, TraceSample
 
@@ -127,9 +126,12 @@ def test_linklabs_own_format_keeps_everything(tmp_path: Path, destination: Path)
     assert (report.samples, report.down.gaps, report.down.longest_gap_s) == (3, 1, 1.0)
 
 
-def test_a_format_is_told_by_name_or_from_the_file(source: Path) -> None:
-    told = list(samples(source, Options(format="cellreplay")))
-    assert list(samples(source)) == [replace(sample, down_bps=12_112_000) for sample in told]
+def test_a_format_is_told_by_name_or_from_the_file(source: Path, tmp_path: Path) -> None:
+    found, told = tmp_path / "found.csv", tmp_path / "told.csv"
+    assert import_file(source, found).format == "mahimahi"
+    assert import_file(source, told, Options(format="cellreplay")).format == "cellreplay"
+    rates = [sample.down_bps for sample in plain.load(told)]
+    assert [sample.down_bps for sample in plain.load(found)] == [12_112_000] * len(rates) != rates
 
 
 def test_a_report_says_what_the_trace_is_like(tmp_path: Path, destination: Path) -> None:

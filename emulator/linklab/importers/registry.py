@@ -67,7 +67,7 @@ def format_of(head: bytes, name: str) -> Format:
 def _of_line(line: str, where: str) -> Format:
     if _TABLE.fullmatch(line):
         raise TraceError(
-            f"{where}: this is netem's table of a delay distribution; allowed: with --distribution"
+            f"{where}: this is netem's table of a delay distribution; allowed: in `distributions` of a scenario"
         )
     for one in reversed(FORMATS.values()):
         if one.begins(line, where):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -113,67 +113,3 @@ def _entry(word: str, where: str) -> int:
             f"allowed: whole numbers from {_LOW} to {_HIGH}"
         )
     return value
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredDelays:
-    """A distribution of measured round trips, as the keys of a link tell it.
-
-    Attributes:
-        least_s: the shortest round trip, which is the link's `rtt`.
-        delay_s: the mean of what is beyond it.
-        jitter_s: what 8192 in the table counts: the standard deviation, or more for a long tail.
-        cut_ratio: share of the time with a delay that is too long for the table, and cut to its end.
-    """
-
-    least_s: float
-    delay_s: float
-    jitter_s: float
-    table: DelayTable
-    cut_ratio: float
-
-
-def measured(delays: Iterable[tuple[float, int]], most_jitter_s: float) -> MeasuredDelays:
-    """Makes the table of delays in seconds, each with the time for which it held.
-
-    Raises ValueError if there are fewer than two different delays.
-    """
-    ordered = sorted(delays)
-    total = sum(weight for _, weight in ordered)
-    if not total or ordered[0][0] == ordered[-1][0]:
-        raise ValueError("has no delays that differ; needed: at least two")
-    mean_s = sum(delay_s * weight for delay_s, weight in ordered) / total
-    variance = (
-        sum((delay_s - mean_s) * (delay_s - mean_s) * weight for delay_s, weight in ordered) / total
-    )
-    farthest_s = max(mean_s - ordered[0][0], ordered[-1][0] - mean_s)
-    jitter_s = min(max(math.sqrt(variance), farthest_s * UNIT / _HIGH), most_jitter_s)
-
-    def entry(delay_s: float) -> int:
-        return round((delay_s - mean_s) / jitter_s * UNIT)
-
-    entries = [min(max(entry(one), _LOW), _HIGH) for one in _quantiles(ordered, total)]
-    cut = sum(weight for delay_s, weight in ordered if not _LOW <= entry(delay_s) <= _HIGH)
-    least_s = ordered[0][0]
-    return MeasuredDelays(
-        least_s, mean_s - least_s, jitter_s, DelayTable(tuple(entries)), cut / total
-    )
-
-
-def _quantiles(ordered: list[tuple[float, int]], total: int) -> Iterator[float]:
-    """Yields the delays that equal shares of the time do not exceed."""
-    reached = index = 0
-    for number in range(_QUANTILES):
-        wanted = (2 * number + 1) * total
-        while (reached + ordered[index][1]) * 2 * _QUANTILES <= wanted:
-            reached += ordered[index][1]
-            index += 1
-        yield ordered[index][0]
-
-
-def written(table: DelayTable, comments: Iterable[str]) -> str:
-    """Returns the text of a table's file, which `parse` reads back."""
-    lines = [f"# {line}" for comment in comments for line in comment.splitlines() or [""]]
-    for begin in range(0, len(table.entries), 8):
-        lines.append(" ".join(str(entry) for entry in table.entries[begin : begin + 8]))
-    return "\n".join(lines) + "\n"
