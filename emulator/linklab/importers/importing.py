@@ -20,14 +20,13 @@ from linklab.importers import cellreplay
 from linklab.importers.format import ENDS, Format, Options
 from linklab.importers.merging import binned, with_rtts, with_uplink
 from linklab.importers.opening import HEAD_BYTES, opened
-from linklab.importers.registry import FORMATS, OWN, format_of, that_take
+from linklab.importers.registry import FORMATS, format_of, that_take
 from linklab.traces import plain
 from linklab.traces.statistics import Counting, DelayCounting, Delays, Statistics
 from linklab.traces.trace import (
     NS_PER_S,
     OPTIONAL,
     TraceError,
-    TraceFile,
     TraceSample,
     limited,
 )
@@ -87,8 +86,7 @@ class _Opened:
         self.format = _format(file, options, str(source))
         _check(options, self.format, str(source))
         self._options = options
-        means = self._means(source)
-        recording = means or self.format.read(file, str(source), options, False)
+        recording = self.format.read(file, str(source), options, False)
         self.samples = recording.samples
         self.notes = recording.notes
         self.has_rates = recording.has_rates
@@ -108,19 +106,9 @@ class _Opened:
             self.samples = _with_rtts_in_limits(self.samples, str(source))
         if options.bin_s is not None and "bin_s" not in self.format.takes:
             recording.comments.append(f"means over {options.bin_s:g} s")
-            if means is None:
-                self.samples = binned(self.samples, round(options.bin_s * NS_PER_S))
+            self.samples = binned(self.samples, round(options.bin_s * NS_PER_S))
         self.samples = limited(self.samples, str(source))
         self.comments = self._comments(source, recording.comments)
-
-    def _means(self, source: Path) -> TraceFile | None:
-        """Reads long samples of a regular table at once. A pipe cannot be read twice."""
-        bin_s = self._options.bin_s
-        if bin_s is None or self.format is not OWN or not source.is_file():
-            return None
-        from linklab.importers import block_means  # numpy is slow to load.
-
-        return block_means.read(source, round(bin_s * NS_PER_S))
 
     def _uplink(self, path: Path) -> Iterator[tuple[int, int]]:
         with ExitStack() as open_files:
