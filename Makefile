@@ -115,7 +115,7 @@ test-machines: setup ## arm64 and other kernels of the host, in emulated machine
 	@LINKLAB_MACHINES=1 $(PYTHON) -m pytest tests/arm64_test.py tests/host_kernels_test.py
 
 .PHONY: bench
-bench: development ## repeatability, sensitivity, fidelity, speed, peers, the client's cost (ARGS="speed --quick")
+bench: development ## repeatability, sensitivity, fidelity, models, speed, fairness (ARGS="speed --quick")
 	@PYTHONPATH=tests $(PYTHON) -m bench $(ARGS)
 
 .PHONY: bench-fidelity

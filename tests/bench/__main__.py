@@ -23,12 +23,9 @@ from pathlib import Path
 
 from linklab.commands.options import count
 from linklab.core.limits import MAX_RUNS, MAX_SIDE_BY_SIDE
-from linklab.regression.loopback import LoopbackError
 from rich.console import Console
 
 from bench.algorithms import algorithms
-from bench.calibration import calibration
-from bench.client import client
 from bench.common import CORES, Bench, BenchError, Result
 from bench.fairness import fairness
 from bench.fidelity import fidelity
@@ -36,8 +33,6 @@ from bench.held_out import held_out
 from bench.impairments import impairments
 from bench.models import models
 from bench.packets import packets
-from bench.peers import peers
-from bench.regress import regress
 from bench.repeatability import repeatability, sensitivity
 from bench.round_trips import round_trips
 from bench.servers import servers
@@ -52,10 +47,6 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         impairments,
         models,
         speed,
-        peers,
-        client,
-        regress,
-        calibration,
         algorithms,
         held_out,
         fairness,
@@ -65,19 +56,15 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
     )
 }
 ASKED = (
-    "regress",
-    "calibration",
     "algorithms",
     "held_out",
     "servers",
     "packets",
     "round_trips",
 )
-"""Sections that only run when they are named. 20 runs of the regression suite take over an hour
-(`regress --quick`: minutes). Calibration of the thesis' links takes ten minutes, and is needed when
-their models changed. All algorithms in all scenarios take hours. `servers` needs packages and minutes.
-`packets` and `round_trips` are parts of `fidelity`. With `--keep`, `algorithms` keeps the runs that
-it finds."""
+"""Sections that only run when they are named. All algorithms in all scenarios take hours. `servers`
+needs packages and minutes. `packets` and `round_trips` are parts of `fidelity`. With `--keep`,
+`algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 
 
@@ -172,7 +159,7 @@ def main() -> int:
         )
         try:
             _measure(bench, names, options.json)
-        except (BenchError, LoopbackError) as error:
+        except BenchError as error:
             print(f"bench: {error}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
