@@ -301,22 +301,3 @@ func TestWhatIsNoFileStays(t *testing.T) {
 		})
 	}
 }
-
-// The failure of a link loses no byte that other links write in order.
-func TestStandardOutputWithALinkThatFails(t *testing.T) {
-	url, flags := serve(t, http.HandlerFunc(content))
-	arguments := append([]string{"get", url, "-o", "-", "--link", "wifi=lo", "--link", "lte=lo", "--cap", "lte=300kB", "--json"}, flags...)
-	command := asProcess(t, arguments...)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	stdout, err := command.Output()
-	if err != nil || !bytes.Equal(stdout, file) {
-		t.Fatalf("error %v, %d bytes, stderr %q", err, len(stdout), stderr.String())
-	}
-	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-	summary := summaryOf(t, lines[len(lines)-1])
-	// Each connection may be in the middle of a read at the cap.
-	if brought := summary.Links["lte"].Bytes; brought > 600_000 || summary.Links["wifi"].Bytes < 4_000_000 {
-		t.Errorf("the link with a cap brought %d bytes, the other one %d", brought, summary.Links["wifi"].Bytes)
-	}
-}
