@@ -3,7 +3,6 @@ package download
 import (
 	"context"
 	"io"
-	"math"
 	"sync"
 	"time"
 
@@ -124,7 +123,7 @@ func (f *receiving) hold(ctx context.Context) int {
 		e := &holding{c: f.c, r: f.r}
 		f.d.call(e)
 		if !e.isHeld {
-			return min(e.bytes, math.MaxInt)
+			return e.bytes
 		}
 		timer := time.NewTimer(e.patience)
 		select {
