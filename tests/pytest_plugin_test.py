@@ -141,6 +141,20 @@ def test_workers_of_xdist_update_one_baseline(project: Path, in_project: Pytest)
     assert "1 run: " in again.stdout
 
 
+def test_a_time_out_counts_the_seconds_of_the_lab(project: Path, in_project: Pytest) -> None:
+    """Waits take no time of the machine, so 200 s are over soon."""
+    (project / "test_downloads.py").write_text(
+        "import pytest\n"
+        '@pytest.mark.linklab("small.yaml", timeout=300)\n'
+        '@pytest.mark.parametrize("seconds", [200, 400])\n'
+        "def test_it(linklab, seconds):\n"
+        "    linklab.execute(['sleep', str(seconds)])\n"
+    )
+    done = in_project()
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "after 300 s of the lab's time and was ended" in done.stdout
+
+
 def test_a_failed_test_runs_again_by_lf(project: Path, in_project: Pytest) -> None:
     (project / "test_downloads.py").write_text(
         "import pytest\n"
@@ -303,7 +317,7 @@ import functools, http.server, threading
 from types import SimpleNamespace
 import pytest
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def my_server():
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=".")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -340,8 +354,8 @@ def test_the_examples_of_the_page_do_what_they_say(project: Path, in_project: Py
         (project / f"test_example{number}.py").write_text(f"{example}\n")
     made = in_project("--linklab-update")
     assert made.returncode == 0, made.stdout
-    assert "7 passed" in made.stdout
-    assert "1 passed, 6 deselected" in in_project("-k", "slower").stdout
+    assert "10 passed" in made.stdout
+    assert "1 passed, 9 deselected" in in_project("-k", "slower").stdout
 
 
 def test_ctrl_c_in_a_fixture_leaves_no_process(project: Path) -> None:

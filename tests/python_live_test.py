@@ -159,6 +159,45 @@ def test_a_link_becomes_another_one_and_the_links_those_of_a_scenario(project: P
     assert (last.down_rate_bps, last.delay_s) == (small.down_rate_bps, small.rtt_s / 2)
 
 
+SOME = (
+    {"down": "2 Mbit/s"},
+    {"carrier": "down"},
+    {"outage": True},
+    {"rtt": "90 ms", "jitter": "5 ms"},
+    {"impair_down": {"loss": "2 %", "police": "3 Mbit/s", "police_burst": "20 kB"}},
+    {"impair_up": {"mtu": "1300 B"}, "queue": "30 kB"},
+)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_lab_is_set_back_to_the_scenarios_start(project: Path, origin: str, seed: int) -> None:
+    """The state is that of a fresh lab. What downloads take there: restored_lab_test.py."""
+    draws = random.Random(seed)
+    with linklab.live(project / "small.yaml", origin=origin, out=project / "runs") as lab:
+        fresh = lab.status()["now"]["links"]
+        for _ in range(3):
+            took_s(lab, lab.proxy)
+            for _ in range(draws.randint(1, 5)):
+                lab.link(draws.choice(list(lab.proxies))).set(**draws.choice(SOME))
+            assert lab.status()["now"]["links"] != fresh
+            begun = time.monotonic()
+            assert lab.restore() == []
+            status = lab.status()
+            assert status["now"]["links"] == fresh
+            assert status["changed"] == []
+            assert status["now"]["t_s"] <= time.monotonic() - begun
+        took_s(lab, lab.proxy)
+        assert sum(one.bytes for one in lab.links.values()) < 2 * SIZE  # Duplicates count, too.
+
+
+def test_what_cannot_be_set_back_is_said(project: Path) -> None:
+    traffic = "traffic:\n  - {link: lte, call: {rate: 1.5 Mbit/s}}\n"
+    (project / "small.yaml").write_text(SMALL + traffic)
+    with linklab.live(project / "small.yaml", out=project / "runs") as lab:
+        lab.link("wifi").set(impair_up={"nat_udp": "20 s"})
+        assert lab.restore() == ["the scenario's traffic goes on", "wifi's NAT keeps its flows"]
+
+
 @pytest.mark.parametrize("end", part_of((signal.SIGKILL, signal.SIGINT, None), 2))
 def test_a_program_that_forgets_to_close_leaves_no_lab(
     project: Path, end: signal.Signals | None

@@ -64,23 +64,38 @@ func (c *control) carried(link string) (Carried, error) {
 // change changes a link. The lab answers when it has applied the change. Its errors have the texts
 // of `linklab link`.
 func (c *control) change(link string, change Change) error {
+	_, err := c.patch("/lab/links/"+url.PathEscape(link), change)
+	return err
+}
+
+// restore sets the lab back to the scenario's start. It returns what stays as it is.
+func (c *control) restore() ([]string, error) {
+	text, err := c.patch("/lab", Change{"restore": true})
+	if err != nil {
+		return nil, err
+	}
+	var done struct{ Stays []string }
+	return done.Stays, json.Unmarshal(text, &done)
+}
+
+// patch sends a change to a path, and returns the lab's answer.
+func (c *control) patch(path string, change Change) ([]byte, error) {
 	content, err := json.Marshal(change)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var given struct{ Challenge string }
 	if err := c.read("/challenge", &given); err != nil {
-		return fmt.Errorf("no live lab answers: %w", err)
+		return nil, fmt.Errorf("no live lab answers: %w", err)
 	}
-	path := "/lab/links/" + url.PathEscape(link)
 	request, err := http.NewRequest(http.MethodPatch, c.url+path, bytes.NewReader(content))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set(proofHeader, given.Challenge+":"+c.signature(http.MethodPatch+" "+path, given.Challenge, content))
 	answer, err := c.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("no live lab answers: %w", err)
+		return nil, fmt.Errorf("no live lab answers: %w", err)
 	}
 	defer answer.Body.Close()
 	var said struct{ Error, Field, Allowed string }
@@ -90,13 +105,13 @@ func (c *control) change(link string, change Change) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("no live lab answers: %w", err)
+		return nil, fmt.Errorf("no live lab answers: %w", err)
 	case answer.StatusCode != http.StatusOK:
-		return errors.New(sentence(said.Field, said.Error, said.Allowed))
+		return nil, errors.New(sentence(said.Field, said.Error, said.Allowed))
 	case !hmac.Equal([]byte(answer.Header.Get(proofHeader)), []byte(c.signature("answer", given.Challenge, text))):
-		return errors.New("what answers is not the lab: the lab has ended")
+		return nil, errors.New("what answers is not the lab: the lab has ended")
 	}
-	return nil
+	return text, nil
 }
 
 // sentence returns a refusal as linklab says it.

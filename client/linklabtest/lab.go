@@ -83,6 +83,7 @@ type Lab struct {
 
 	t       testing.TB
 	control *control
+	end     func()
 }
 
 // Start starts a lab for a scenario: a name of `linklab scenarios`, or a YAML file. It returns when the
@@ -93,12 +94,26 @@ type Lab struct {
 func Start(t testing.TB, scenario string, how ...Option) *Lab {
 	t.Helper()
 	program := located(t)
+	lab, err := start(program, scenario, append([]Option{Out(t.TempDir())}, how...))
+	if err != nil {
+		t.Fatalf("linklabtest: %v", err)
+	}
+	t.Cleanup(lab.end)
+	return lab.of(t)
+}
+
+// of returns the lab for a test, which fails with the lab's errors.
+func (l *Lab) of(t testing.TB) *Lab {
+	lab := *l
+	lab.t = t
+	return &lab
+}
+
+// start starts a lab.
+func start(program, scenario string, how []Option) (*Lab, error) {
 	chosen := options{start: startTime}
 	for _, option := range how {
 		option(&chosen)
-	}
-	if chosen.out == "" {
-		chosen.out = t.TempDir()
 	}
 	words := append([]string{
 		"live", scenario, "--out", chosen.out, "--listen", "127.0.0.1:0", "--listen-proxy", "0",
@@ -107,9 +122,8 @@ func Start(t testing.TB, scenario string, how ...Option) *Lab {
 	control := newControl()
 	child, err := startChild(program, words, tokenVariable+"="+control.token)
 	if err != nil {
-		t.Fatalf("linklabtest: the lab did not start: %v", err)
+		return nil, fmt.Errorf("the lab did not start: %w", err)
 	}
-	t.Cleanup(child.end)
 	var told addresses
 	lacks := func() string {
 		if told.Address == "" {
@@ -126,11 +140,25 @@ func Start(t testing.TB, scenario string, how ...Option) *Lab {
 		return ""
 	}
 	if err := child.await(lacks, chosen.start); err != nil {
-		t.Fatalf("linklabtest: %v", err)
+		child.end()
+		return nil, err
 	}
 	proxy := told.Proxies[""]
 	delete(told.Proxies, "")
-	return &Lab{proxy, told.Proxies, told.Origins, control.url + "/metrics", t, control}
+	return &Lab{proxy, told.Proxies, told.Origins, control.url + "/metrics", nil, control, child.end}, nil
+}
+
+// Restore sets the lab back to the scenario's start: links, events and models begin anew, changes end,
+// queues are empty, and all connections over the links end. It logs what the lab cannot set back.
+func (l *Lab) Restore() {
+	l.t.Helper()
+	stays, err := l.control.restore()
+	if err != nil {
+		l.t.Fatalf("linklabtest: %v", err)
+	}
+	for _, one := range stays {
+		l.t.Logf("linklabtest: not set back: %s", one)
+	}
 }
 
 // located returns the program linklab. It ends the test if there is none.

@@ -2,12 +2,14 @@ package linklabtest_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -108,6 +110,42 @@ func TestLinksAreUsedAndChanged(t *testing.T) {
 	if away := time.Since(begun); away < time.Second {
 		t.Errorf("the link was away for %v, wanted 2 s", away)
 	}
+}
+
+func TestTestsShareALabThatIsSetBack(t *testing.T) {
+	shared := linklabtest.Share(scenario(t), linklabtest.Origin(server(t).URL))
+	t.Cleanup(shared.Close)
+	states := make([]any, 3)
+	for i := range states {
+		t.Run("", func(t *testing.T) {
+			lab := shared.Lab(t)
+			states[i] = linksOf(t, lab)
+			lab.Link("wifi").Set(linklabtest.Change{"carrier": "down"})
+			lab.Link("lte").Set(linklabtest.Change{"rtt": "50 ms", "impair_up": linklabtest.Change{"loss": "1 %"}})
+			took(t, lab.RoundTripper(), lab.Origins[0])
+			if reflect.DeepEqual(linksOf(t, lab), states[0]) {
+				t.Error("a changed lab is as at its start")
+			}
+		})
+		if !reflect.DeepEqual(states[i], states[0]) {
+			t.Errorf("%v, at the first start %v", states[i], states[0])
+		}
+	}
+}
+
+// linksOf returns what a lab says of its links.
+func linksOf(t *testing.T, lab *linklabtest.Lab) any {
+	t.Helper()
+	answer, err := http.Get(strings.TrimSuffix(lab.Metrics, "/metrics") + "/lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var status struct{ Links map[string]any }
+	if err := json.NewDecoder(answer.Body).Decode(&status); err != nil {
+		t.Fatal(err)
+	}
+	return status.Links
 }
 
 // A recorder is a test that records failures.

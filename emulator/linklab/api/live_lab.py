@@ -81,7 +81,7 @@ class LabLink:
 
 @dataclass(frozen=True)
 class CarriedBytes:
-    """What a link has carried since the lab's start, with all headers.
+    """What a link has carried since the lab's start or `restore`, with all headers.
 
     Attributes:
         bytes: those that the client received over it, as in a run's figures.
@@ -136,6 +136,20 @@ class OpenLab:
         for name, (change, _) in changes.items():
             self.link(name).set(**change)
         return {name: left for name, (_, left) in changes.items()}
+
+    def restore(self) -> list[str]:
+        """Sets the lab back to the scenario's start: links, events and models begin anew, changes
+        end, queues are empty, and all connections over the links end.
+
+        Returns what the lab cannot set back, in words. Raises UsageError if it has ended.
+        """
+        try:
+            answer = link_command.answer_to(
+                self._address, Command(restore=True), self._process.token
+            )
+        except RuntimeError as error:
+            raise UsageError(str(error)) from error
+        return list(answer["stays"])
 
     def send(self, command: Command) -> None:
         """Sends a command. Raises RuntimeError if the lab refuses it or has ended."""

@@ -71,6 +71,9 @@ def test_the_changes_of_a_run_are_those_that_were_executed(tmp_path: Path) -> No
     ]
     (tmp_path / FILES[EventRecord]).write_bytes(b"".join(map(line, records)))
     assert changes_of(tmp_path) == [Executed(0.1, commands[0]), Executed(1.3, commands[3])]
+    with (tmp_path / FILES[EventRecord]).open("ab") as file:
+        file.write(line(EventRecord(1.0, "", "restored")))
+    assert changes_of(tmp_path) == [Executed(0.3, commands[3])]
 
 
 def test_a_restored_link_ends_its_changes_and_no_others() -> None:

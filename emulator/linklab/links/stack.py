@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +32,8 @@ def base_state(link: LinkSettings) -> LinkState:
 class ScenarioLink(LinkModel):
     """A link's model whose events can be added while it runs.
 
-    The layer with access points carries out handovers, if the link has one.
+    The layer with access points carries out handovers, if the link has one. `zero_s` is the caller's
+    time of the scenario's start.
     """
 
     def __init__(self, base: LinkState, layers: Sequence[Layer], events: Events) -> None:
@@ -40,18 +42,32 @@ class ScenarioLink(LinkModel):
         self._roaming = next((layer for layer in layers if isinstance(layer, Roams)), None)
         self._begun: list[Event] = []
         self._by_hand: list[Event] = []
+        self.zero_s = 0.0
+        self._now_s, self._due_s = 0.0, math.inf
 
     def at(self, t_s: float, load: Load = NO_LOAD) -> LinkState:
-        """Returns the link's state at `t_s` seconds after the start. `t_s` must never decrease."""
-        state = super().at(t_s, load)
+        """Returns the link's state at the caller's time `t_s`, which must never decrease."""
+        own_s = self._now_s = self._since_zero(t_s)
+        state = super().at(own_s, load)
         begun = self._events.begun()
         self._begun += begun
         handovers = [event.handover for event in begun if event.handover is not None]
         if not handovers or self._roaming is None:
             return state
         for target in handovers:
-            self._roaming.force(t_s, None if target == "next" else target)
-        return super().at(t_s, load)
+            self._roaming.force(own_s, None if target == "next" else target)
+        return super().at(own_s, load)
+
+    def next_s(self) -> float:
+        """Returns the caller's time at which the state may change next; inf for never."""
+        self._due_s = super().next_s()
+        return self._due_s + self.zero_s
+
+    def _since_zero(self, t_s: float) -> float:
+        """Returns the seconds since the scenario's start. A due time is exactly the one that a layer
+        gave: a time that rounding makes earlier would be due again for ever."""
+        own_s = max(t_s - self.zero_s, self._now_s)
+        return max(own_s, self._due_s) if t_s >= self._due_s + self.zero_s else own_s
 
     def change(self, event: Event, t_s: float) -> Event:
         """Applies an event to the link from `t_s` on, and returns it as recorded.
@@ -60,7 +76,7 @@ class ScenarioLink(LinkModel):
         """
         if event.handover is not None and self._roaming is None:
             raise ValueError("no access points: a handover needs a scenario with a radio")
-        happening = replace(event, at_s=t_s)
+        happening = replace(event, at_s=self._since_zero(t_s))
         self._events.add(happening)
         self._by_hand.append(happening)
         return happening

@@ -1,6 +1,9 @@
+import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from linklab import scenario
 from linklab.core.link_state import LinkState
@@ -105,6 +108,28 @@ def test_a_link_can_be_changed_while_it_runs() -> None:
     assert wifi.at(0.7).down_rate_bps == 1_000_000
     with pytest.raises(ValueError, match="no access points"):
         wifi.change(Event("wifi", handover="next"), 0.8)
+
+
+@given(zero=st.floats(0.0, 1e5), number=st.integers(0, len(LAYERS)))
+def test_a_link_that_begins_later_becomes_the_same(zero: float, number: int) -> None:
+    """It is asked when it is due. Rounding may not make a time earlier than that."""
+    key = [*LAYERS, "loss"][number]
+    link = f"down: 300 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, {key}: {LAYERS.get(key, '1 %')}"
+    event = "{at: 2 s, link: other, carrier: down, for: 3.3 s}"
+    text = f"name: a\npayload: {{size: 1 MB}}\nlinks: {{other: {{{link}}}}}\nevents: [{event}]\n"
+    seen = []
+    for zero_s in (0.0, zero):
+        model = models(scenario.parse(text), 1)["other"]
+        model.zero_s = zero_s
+        states, due_s = [model.at(zero_s)], zero_s
+        for _ in range(50):
+            before_s, due_s = due_s, model.next_s()
+            if math.isinf(due_s):
+                break
+            assert due_s > before_s or due_s == zero_s
+            states.append(model.at(due_s))
+        seen.append(states)
+    assert seen[0] == seen[1]
 
 
 def test_a_handover_is_an_event_of_the_radio() -> None:

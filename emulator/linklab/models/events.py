@@ -272,6 +272,9 @@ BY_HAND: Final = "live"
 BY_HAND_END: Final = f"{BY_HAND}-end"
 """The kind of the end of such a change, with the same detail."""
 
+BEGUN_ANEW: Final = "restored"
+"""The kind of the scenario's new start in a running lab. Its detail has what goes on as it was."""
+
 REFUSED: Final = "refused"
 """The kind of a change that the lab cannot make. Its detail says why."""
 

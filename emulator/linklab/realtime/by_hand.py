@@ -25,7 +25,7 @@ from linklab.energy import library as energy_models
 from linklab.lab.player.control import Command, Inbox
 from linklab.links import oracle
 from linklab.models import events, trace
-from linklab.models.events import BY_HAND, Event
+from linklab.models.events import BEGUN_ANEW, BY_HAND, Event
 from linklab.models.trace import Trace
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.name import NAME
@@ -48,16 +48,25 @@ class Executed:
 
 
 def changes_of(run_dir: Path) -> list[Executed]:
-    """Returns the changes by hand of a run that goes on or has ended. Raises RecordError, OSError."""
-    commands = Inbox(run_dir).read()
+    """Returns the changes by hand of a run that goes on or has ended, since the scenario's last start
+    in it. Raises RecordError, OSError."""
+    commands, begun_s = Inbox(run_dir).read(), _begun_s(run_dir)
     found = []
     for record in Tail(run_dir, EventRecord).read():
         number = record.command
+        if record.t_s < begun_s:
+            continue
         if record.kind == BY_HAND and number is not UNSET and 0 < number <= len(commands):
             command = commands[number - 1]
             if isinstance(command, Command):
-                found.append(Executed(record.t_s, command))
+                found.append(Executed(_rounded(record.t_s - begun_s), command))
     return found
+
+
+def _begun_s(run_dir: Path) -> float:
+    """Returns the time of the scenario's last start in a run. Raises RecordError, OSError."""
+    times = [one.t_s for one in Tail(run_dir, EventRecord).read() if one.kind == BEGUN_ANEW]
+    return times[-1] if times else 0.0
 
 
 def events_of(changes: Sequence[Executed]) -> list[Event]:
@@ -91,16 +100,18 @@ def zero_s(run_dir: Path, changes: Sequence[Executed]) -> float:
 
     Traffic is more than a frame between two samples, since hosts look for their neighbours.
     """
-    first_s = min((one.at_s for one in changes), default=0.0)
+    first_s, begun_s = min((one.at_s for one in changes), default=0.0), _begun_s(run_dir)
     seen: dict[tuple[str, str], tuple[float, int]] = {}
     for record in Tail(run_dir, QueueRecord).read():
-        if record.t_s >= first_s:
+        at_s, way = record.t_s - begun_s, (record.link, record.direction)
+        if at_s < 0:
+            continue
+        if at_s >= first_s:
             break
-        way = (record.link, record.direction)
-        before_s, before_bytes = seen.get(way, (0.0, 0))
+        before_s, before_bytes = seen.get(way, (0.0, record.sent_bytes if begun_s else 0))
         if record.sent_bytes - before_bytes > FRAME_BYTES:
             return _rounded(before_s)
-        seen[way] = (record.t_s, record.sent_bytes)
+        seen[way] = (at_s, record.sent_bytes)
     return _rounded(first_s)
 
 

@@ -175,8 +175,8 @@ class _Handler(AnsweringHandler):
                 return self.labs.show()
             case "change_link":
                 return self.labs.change(variables["name"], asked)
-            case "change_downloads":
-                return self.labs.change_downloads(asked.command())
+            case "change_lab":
+                return self.labs.change_whole(asked.command())
             case "stop_lab":
                 return self.labs.stop()
         raise AssertionError(operation.name)

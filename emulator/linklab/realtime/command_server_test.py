@@ -68,7 +68,8 @@ class Metrics(Collector):
     def news(self, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:
         if self.broken:
             raise RecordError("links.jsonl:3: nonsense")
-        return Cursor(cursor.run + 1), {"had": cursor.run, "more": self.more}
+        number = cursor.run[0]
+        return Cursor((number + 1, 0)), {"had": number, "more": self.more}
 
 
 class Lab:
@@ -86,6 +87,10 @@ class Lab:
             raise UnknownLinkError("no link is called 'eth0'")
         self.obeyed.append(command)
         return "so be it"
+
+    def begin_anew(self) -> str:
+        self.obeyed.append(Command(restore=True))
+        return "one goes on, another stays"
 
     def saved(self, name: str, begins: str) -> str:
         if not name:
@@ -140,6 +145,12 @@ def test_metrics_that_cannot_be_had_are_an_error_and_no_empty_answer(lab: Lab) -
 def test_a_command_is_obeyed(lab: Lab) -> None:
     assert send(lab.server.address, Command(link="wifi", carrier="down")) == "so be it"
     assert lab.obeyed == [Command(link="wifi", carrier="down")]
+
+
+def test_the_lab_is_set_back(lab: Lab) -> None:
+    status, said = lab.change("/lab", {"restore": True}, X_Linklab=TOKEN)
+    assert (status, said["stays"]) == (200, ["one goes on", "another stays"])
+    assert lab.obeyed == [Command(restore=True)]
 
 
 @pytest.mark.parametrize("token", ["", "1", "linklab", TOKEN[:-1], TOKEN + "x", "ä"])

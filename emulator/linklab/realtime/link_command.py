@@ -269,6 +269,14 @@ _ANSWER_S = 10.0
 
 
 def send(address: tuple[str, int], command: Command, secret: str | None = None) -> str:
+    """Sends a command to a live lab, and returns its answer in words, as `answer_to`."""
+    done: str = answer_to(address, command, secret)["done"]
+    return done
+
+
+def answer_to(
+    address: tuple[str, int], command: Command, secret: str | None = None
+) -> dict[str, Any]:
     """Sends a command to a live lab, and returns its answer. Raises RuntimeError if that fails.
 
     `secret` is the lab's token, by default the one that is known for the address. It is not sent.
@@ -291,8 +299,8 @@ def send(address: tuple[str, int], command: Command, secret: str | None = None) 
     match answer:
         case {"error": str()}:
             raise RuntimeError(sentence(answer))
-        case {"done": str(done)} if proof.is_signed(mark, secret, proof.ANSWER, challenge, text):
-            return done
+        case {"done": str()} if proof.is_signed(mark, secret, proof.ANSWER, challenge, text):
+            return dict(answer)
     raise _no_lab(address)
 
 

@@ -138,8 +138,8 @@ class Link(Struct, frozen=True):
     done: Annotated[str, Meta(description="of an answer to a change: the change in words")] = ""
 
 
-class Downloads(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the lab downloads by itself, one algorithm after the other."""
+class LabChange(Struct, frozen=True, forbid_unknown_fields=True):
+    """A change of the whole lab."""
 
     next: Annotated[
         Name | UnsetType,
@@ -148,22 +148,34 @@ class Downloads(Struct, frozen=True, forbid_unknown_fields=True):
     paused: Annotated[bool | UnsetType, Meta(description="whether no further download begins")] = (
         UNSET
     )
+    restore: Annotated[
+        bool,
+        Meta(
+            description="true: the lab is as at the scenario's start. Links, events, models and queues "
+            "begin anew, changes end, and so do all connections over the links"
+        ),
+    ] = False
 
     def command(self) -> Command:
         """Returns the command. Raises RefusedError if there is none."""
+        if self.restore:
+            return Command(restore=True)
         if self.paused is not UNSET:
             return Command(pause=self.paused)
         if self.next is UNSET:
             raise RefusedError(
-                HTTPStatus.UNPROCESSABLE_ENTITY, "changes nothing", None, "next or paused"
+                HTTPStatus.UNPROCESSABLE_ENTITY, "changes nothing", None, "next, paused or restore"
             )
         return Command(next=True, algorithm=self.next or None)
 
 
 class Done(Struct, frozen=True):
-    """What a change of the downloads did."""
+    """What a change of the lab did."""
 
     done: Annotated[str, Meta(description="the change in words")]
+    stays: Annotated[
+        list[str], Meta(description="what a restored lab cannot set back, in words")
+    ] = []
 
 
 class LabStatus(Struct, frozen=True):

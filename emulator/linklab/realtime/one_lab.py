@@ -17,6 +17,7 @@ import msgspec
 
 from linklab.core.error_report import report_error
 from linklab.lab.player.control import Command
+from linklab.realtime import link_command
 from linklab.realtime.link_command import UnknownLinkError
 from linklab.realtime.messages import (
     Done,
@@ -204,9 +205,18 @@ class OneLab:
         links = lab_of(lab.status()).links
         return {**msgspec.to_builtins(links.get(link, {})), "done": done}
 
-    def change_downloads(self, command: Command) -> Done:
-        """Executes a command to the downloads. Raises RefusedError."""
-        return Done(_done(self.lab, command))
+    def change_whole(self, command: Command) -> Done:
+        """Executes a command to the whole lab. Raises RefusedError."""
+        lab = self.lab
+        if not command.begins_anew:
+            return Done(_done(lab, command))
+        try:
+            stays = lab.begin_anew()
+        except ValueError as error:
+            raise refused(HTTPStatus.UNPROCESSABLE_ENTITY, error, link_command.RESTORE) from None
+        except TimeoutError as error:
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
+        return Done("the lab is as at the scenario's start", stays.split(", ") if stays else [])
 
     def _current(self) -> _Life:
         life = self._life

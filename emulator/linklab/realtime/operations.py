@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from linklab.realtime.link_command import LAB
 from linklab.realtime.messages import (
     Done,
-    Downloads,
+    LabChange,
     LabStatus,
     Link,
     LinkChange,
@@ -112,15 +112,19 @@ OPERATIONS: Final = (
     Operation(
         "PATCH",
         LAB,
-        "change_downloads",
-        "Goes on with another algorithm, or pauses, where `linklab live` downloads by itself.",
-        asks=Downloads,
+        "change_lab",
+        "Sets the lab back to the scenario's start. Where `linklab live` downloads by itself, goes on "
+        "with another algorithm, or pauses.",
+        asks=LabChange,
         says=Done,
         failures=_WITH_BODY
         | _NO_LAB
         | _NOT_RUNNING
-        | {HTTPStatus.UNPROCESSABLE_ENTITY: "no such algorithm takes turns, or nothing downloads"},
-        example={"next": "alg1"},
+        | {
+            HTTPStatus.UNPROCESSABLE_ENTITY: "this lab cannot do it",
+            HTTPStatus.SERVICE_UNAVAILABLE: "the lab was not set back in time",
+        },
+        example={"restore": True},
     ),
     Operation(
         "DELETE",

@@ -185,12 +185,33 @@ class LiveLab:
         if sent is None or command.next:
             return in_words(command)
         try:
-            return in_words(command, is_executed=control.wait_until_executed(*sent))
+            record = control.wait_until_executed(*sent)
+            return in_words(command, is_executed=record is not None)
         except ValueError:
             with self._lock:
                 if self._standing.get(command.link) is standing:
                     self._stand(command.link, before)
             raise
+
+    def begin_anew(self) -> str:
+        """Sets the lab back to the scenario's start. Returns what goes on as it was, in words, or "".
+
+        Raises ValueError if this lab cannot do it, TimeoutError if it did not do it soon.
+        """
+        with self._lock:
+            if self.turn[0].client:
+                raise ValueError(
+                    "this lab downloads by itself; allowed: next, which starts a new run"
+                )
+            if self._running is None:
+                raise ValueError("this lab has not begun yet; allowed: a running lab")
+            self._standing.clear()
+            run_dir = self._running[1]
+            number = control.send(run_dir, Command(restore=True))
+        record = control.wait_until_executed(run_dir, number, control.ANEW_S)
+        if record is None:
+            raise TimeoutError(f"the lab was not set back within {control.ANEW_S:.0f} s")
+        return record.detail
 
     def _stand(self, link: str, command: Command | None) -> None:
         """Sets what later runs of a link begin with."""

@@ -186,6 +186,11 @@ def test_a_link_is_restored_and_changed_by_one_command(
     assert lab.status()["changed"] == [changed]
 
 
+def test_a_lab_that_downloads_is_not_set_back(lab: LiveLab) -> None:
+    with pytest.raises(ValueError, match="this lab downloads by itself; allowed: next"):
+        lab.begin_anew()
+
+
 def test_what_the_lab_refuses_does_not_stay(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
     def change(begun: int) -> None:
         if begun == 2:

@@ -34,9 +34,10 @@ MOST_MARKS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What a reader has already: a run by its number, and how many of its items."""
+    """What a reader has already: a run by its number and that of its starts, and how many of its
+    items."""
 
-    run: int = 0
+    run: tuple[int, int] = (0, 0)
     samples: int = 0
     marks: int = 0
     planned: int = 0
@@ -48,7 +49,10 @@ class PageView:
     def __init__(
         self, number: int, label: str, who: str, seed: int, scenario: Scenario, metrics: RunMetrics
     ) -> None:
-        self._number = number
+        self._number = (number, 0)
+        self._zero_s = 0.0
+        self._carried_before: dict[tuple[str, str], int] = {}
+        self._seed = seed
         self._scenario = scenario
         self._metrics = metrics
         self._about = {
@@ -98,13 +102,19 @@ class PageView:
     def take(self, record: Record) -> None:
         """Takes in a record, which the metrics have already."""
         match record:
-            case QueueRecord() if (record.link, record.direction) == self._last:
-                self._samples.append(self._sample(record.t_s))
-                self._counts["samples"] += 1
+            case QueueRecord(t_s=t_s) if t_s >= self._zero_s:
+                way = record.link, record.direction
+                before = record.sent_bytes if self._zero_s else 0
+                self._carried_before.setdefault(way, before)
+                if way == self._last:
+                    self._samples.append(self._sample(t_s))
+                    self._counts["samples"] += 1
+            case EventRecord(kind=events.BEGUN_ANEW):
+                self._begin_anew(record.t_s)
             case EventRecord():
                 self._marks.append(
                     {
-                        "t_s": record.t_s,
+                        "t_s": record.t_s - self._zero_s,
                         "link": record.link,
                         "kind": record.kind,
                         "detail": printable(record.detail),
@@ -112,12 +122,32 @@ class PageView:
                 )
                 self._counts["marks"] += 1
 
+    def _begin_anew(self, zero_s: float) -> None:
+        """Forgets what was before the scenario's new start. The player writes a sample then."""
+        self._number = (self._number[0], self._number[1] + 1)
+        self._zero_s = zero_s
+        self._carried_before = {}
+        self._plan = LinkPlan(self._scenario, self._seed)
+        self._samples.clear()
+        self._marks.clear()
+        self._counts = dict.fromkeys(self._counts, 0)
+
+    def _carried(self, name: str, link: LinkMetrics) -> dict[str, int]:
+        """Returns the bytes that a link has carried since the scenario's start, at the newest sample,
+        by direction."""
+        return {
+            direction: 0
+            if one.queue is None or (name, direction) not in self._carried_before
+            else one.queue.sent_bytes - self._carried_before[name, direction]
+            for direction, one in link.directions.items()
+        }
+
     def since(self, cursor: Cursor) -> tuple[Cursor, dict[str, Any]]:
         """Returns what a reader does not have yet, and its new cursor."""
         is_new = cursor.run != self._number
         if is_new:
             cursor = Cursor(self._number)
-        self._plan.extend(self._metrics.now_s)
+        self._plan.extend(self._metrics.now_s - self._zero_s)
         first, planned = self._plan.since(cursor.planned)
         news: dict[str, Any] = {
             "samples": _latest(self._samples, self._counts["samples"] - cursor.samples),
@@ -135,7 +165,8 @@ class PageView:
 
     def _sample(self, t_s: float) -> dict[str, Any]:
         links = self._metrics.links.items()
-        return {"t_s": t_s, "links": [self._point(name, link) for name, link in links]}
+        points = [self._point(name, link) for name, link in links]
+        return {"t_s": t_s - self._zero_s, "links": points}
 
     def _point(self, name: str, link: LinkMetrics) -> list[float]:
         """Returns a link's downlink: capacity and use (bit/s), round trip without and with both
@@ -167,7 +198,7 @@ class PageView:
         """Returns what the run and its links are at the newest recorded time."""
         metrics = self._metrics
         return {
-            "t_s": metrics.now_s,
+            "t_s": metrics.now_s - self._zero_s,
             "progress": metrics.progress_ratio,
             "lateness_s": metrics.lateness_s,
             "keeps_up": metrics.keeps_up,
@@ -183,7 +214,7 @@ class PageView:
                         for direction, key in impairments.KEYS.items()
                     },
                     "by_hand": metrics.by_hand(name),
-                    "bytes": _carried(link),
+                    "bytes": self._carried(name, link),
                 }
                 for name, link in metrics.links.items()
                 if (state := link.state) is not None
@@ -197,14 +228,6 @@ def _said(rows: Iterable[Row]) -> dict[str, str]:
         row.key: f"{row.about}; allowed: {row.value.allowed}"
         for row in rows
         if row.value is not impairments.TABLE
-    }
-
-
-def _carried(link: LinkMetrics) -> dict[str, int]:
-    """Returns the bytes that a link has carried at the newest sample, by direction."""
-    return {
-        name: 0 if one.queue is None else one.queue.sent_bytes
-        for name, one in link.directions.items()
     }
 
 

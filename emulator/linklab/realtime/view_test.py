@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from linklab import scenario
 from linklab.core.impairments import Impairments
@@ -82,6 +83,24 @@ def test_a_reader_gets_all_once_and_then_what_is_new() -> None:
     assert (news["samples"], news["marks"]) == ([], [])
     _, news = Seen(2).view.since(after)
     assert news["run"]
+
+
+def test_a_new_start_of_the_scenario_is_as_a_new_run() -> None:
+    seen = Seen()
+    seen.link(0.0)
+    seen.queues(0.5, 1000)
+    cursor, _ = seen.view.since(Cursor())
+    seen.take(4.0, EventRecord(4.0, "", "restored"))
+    seen.queues(4.0, 7000)
+    seen.queues(4.5, 9500)
+    seen.take(4.6, EventRecord(4.6, "wifi", "live", "carrier down"))
+    now = seen.view.now()
+    assert now["t_s"] == pytest.approx(0.6)
+    assert now["links"]["wifi"]["bytes"] == {"down": 2500, "up": 2500}
+    _, news = seen.view.since(cursor)
+    assert news["run"]
+    assert [one["t_s"] for one in news["samples"]] == [0.0, 0.5]
+    assert [round(one["t_s"], 6) for one in news["marks"]] == [0.6]
 
 
 def test_what_a_sample_says() -> None:

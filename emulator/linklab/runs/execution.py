@@ -7,11 +7,12 @@ same module after boot.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -22,7 +23,7 @@ from linklab.lab.network import outside
 from linklab.lab.network.lab import Lab, built
 from linklab.lab.network.topology import client_host
 from linklab.lab.player.control import Inbox
-from linklab.lab.player.player import Player
+from linklab.lab.player.player import Anew, Player
 from linklab.lab.player.signal_file import SignalFile
 from linklab.lab.shaping.hfsc_queue import TIMER_SLACK_S
 from linklab.links.stack import ScenarioLink, models
@@ -57,8 +58,8 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         plan = Plan.read(run_dir, host_root, Path(scratch))
         links = models(plan.scenario, plan.job.seed)
         names.give(plan.job, plan.scenario.network.families, host_root, plan.scratch)
-        lab = enter(_lab(plan, links))
-        player = _player(plan, lab, links)
+        lab, programs = enter(_lab(plan, links))
+        player = _player(plan, lab, links, programs)
         ready = ReadyLab(lab, player, plan.task)
         argv = execution_programs.client_command(plan, lab)
         enter(_prepared(plan, ready))
@@ -91,9 +92,12 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
 
 
 @contextlib.contextmanager
-def _lab(plan: Plan, links: dict[str, ScenarioLink]) -> Iterator[Lab]:
+def _lab(
+    plan: Plan, links: dict[str, ScenarioLink]
+) -> Iterator[tuple[Lab, list[Callable[[], None]]]]:
     """Yields the lab with its links in their first state, with host names and connections to the
-    outside."""
+    outside, and functions that start its own programs anew."""
+    programs = []
     states = {name: model.at(0.0) for name, model in links.items()}
     slack_s = TIMER_SLACK_S if plan.job.clock == "real" else 0.0
     with contextlib.ExitStack() as stack:
@@ -113,20 +117,22 @@ def _lab(plan: Plan, links: dict[str, ScenarioLink]) -> Iterator[Lab]:
             if in_guest:
                 outside.open_device(gateway.DEVICE, gateway.GUEST, gateway.GATEWAY)
             log = plan.run_dir / "proxy.log"
-            stack.enter_context(
-                outside.joined(
-                    lab,
-                    plan.scenario,
-                    plan.job.outside,
-                    plan.job.multilink,
-                    log,
-                    in_guest=in_guest,
-                )
+            joined = outside.joined(
+                lab,
+                plan.scenario,
+                plan.job.outside,
+                plan.job.multilink,
+                log,
+                in_guest=in_guest,
             )
-        yield lab
+            programs.append(stack.enter_context(joined))
+        yield lab, programs
 
 
-def _player(plan: Plan, lab: Lab, links: dict[str, ScenarioLink]) -> Player:
+def _player(
+    plan: Plan, lab: Lab, links: dict[str, ScenarioLink], programs: list[Callable[[], None]]
+) -> Player:
+    stays = ["the scenario's traffic goes on"] if plan.scenario.traffic else []
     return Player(
         lab,
         links,
@@ -136,6 +142,7 @@ def _player(plan: Plan, lab: Lab, links: dict[str, ScenarioLink]) -> Player:
         signal=SignalFile(Path(plan.task.wireless)),
         inbox=Inbox(plan.run_dir) if plan.job.clock == "real" else None,
         on_next=_go_on,
+        anew=Anew(functools.partial(models, plan.scenario, plan.job.seed), programs, stays),
         may_be_late=plan.job.live,
         patience_s=plan.patience_s,
         is_shared=bool(plan.scenario.shared_links),

@@ -1,4 +1,4 @@
-"""Tells while a run goes on how much of its payload the links have carried."""
+"""Tells while a run goes on how much of its payload the links have carried, and how far its clock is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from linklab.scenario import Scenario
 
 
 class PayloadShare:
-    """Follows the counters in the directory of a run, which may belong to a guest."""
+    """Follows the counters in the directory of a run, which may belong to a guest.
+
+    Attributes:
+        lab_s: the lab's time of the newest counters.
+    """
 
     def __init__(self, directory: Path, scenario: Scenario) -> None:
         self._samples = Tail(directory, QueueRecord)
@@ -21,6 +25,7 @@ class PayloadShare:
         }
         self._whole_bytes = scenario.payload.size_bytes * len(scenario.clients)
         self._sent_bytes: dict[str, int] = {}
+        self.lab_s = 0.0
 
     def now(self) -> float:
         """Returns the share from 0 to 1, of all clients together. What is sent twice counts twice, and
@@ -30,6 +35,7 @@ class PayloadShare:
         """
         with contextlib.suppress(OSError):
             for one in self._samples.read():
+                self.lab_s = one.t_s
                 if one.direction == self._direction and one.link in self._ratios:
                     self._sent_bytes[one.link] = one.sent_bytes
         carried = sum(count * self._ratios[link] for link, count in self._sent_bytes.items())

@@ -260,10 +260,12 @@ def watchdog_s(request: RunRequest, place: Environment, timeout_s: float | None 
     """Returns the wall-clock seconds after which a run counts as hung, as a last resort: the lab's
     own limit ends a run earlier, unless virtual time stands."""
     scenario = request.scenario
-    own_s = scenario.workload.own_s(scenario.payload.size_bytes)
-    usual_s = own_s + MIN_WATCHDOG_S + LIMIT_FACTOR * _slowest_s(scenario)
+    usual_s = MIN_WATCHDOG_S
+    if timeout_s is None:
+        own_s = scenario.workload.own_s(scenario.payload.size_bytes)
+        usual_s += own_s + LIMIT_FACTOR * _slowest_s(scenario)
     least_s = MIN_LIMIT_S + (limit_s(request, timeout_s) or 0.0)
-    wall_s = request.shift_s + (least_s if timeout_s is not None else max(usual_s, least_s))
+    wall_s = request.shift_s + max(usual_s, least_s)
     return wall_s * (SLOWER if place.is_emulated else 1)
 
 
@@ -515,13 +517,28 @@ def run_all(
         yield from _run_all(requests, place, parent, parallel, timeout_s, tell)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Started:
-    """Holds a run that was started: its request, when, and how much of its payload was carried."""
+    """Holds a run that was started: its request, when, how much of its payload was carried, and when
+    its watchdog fires. In virtual time a run has `lab_limit_s` of the lab's time."""
 
     request: RunRequest
     begun: float
     carried: PayloadShare
+    watchdog_s: float
+    lab_limit_s: float
+    seen_s: float = 0.0
+
+    def goes_on(self, running: Running) -> bool:
+        """Returns whether a run whose watchdog fires is only slow: its lab's clock has moved since the
+        last time, and is within its limit. Then the watchdog begins anew. So a busy machine ends no
+        run in virtual time."""
+        self.carried.now()
+        before_s, self.seen_s = self.seen_s, self.carried.lab_s
+        if not before_s < self.seen_s <= self.lab_limit_s:
+            return False
+        running.deadline = time.monotonic() + self.watchdog_s
+        return True
 
 
 def _run_all(
@@ -541,14 +558,20 @@ def _run_all(
                 run_dir = new_directory(parent, request.label)
                 prepare(request, run_dir, place, limit_s=limit_s(request, timeout_s))
                 begun = time.monotonic()  # The run's deadline counts from later on.
-                one = begin(request, run_dir, place, watchdog_s(request, place, timeout_s))
+                most_s = watchdog_s(request, place, timeout_s)
+                one = begin(request, run_dir, place, most_s)
                 carried = PayloadShare(one.growing_dir, request.scenario)
-                running[one] = _Started(request, begun, carried)
+                lab_limit_s = most_s if place.clock == "virtual" else 0.0
+                running[one] = _Started(request, begun, carried, most_s, lab_limit_s)
                 tell(request, 0.0)
             next_deadline = min(one.deadline for one in running)
             patience = min(_TOLD_S, max(0.0, next_deadline - time.monotonic()))
             ready, _, _ = select.select(list(running), [], [], patience)
-            late = [one for one in running if one.deadline <= time.monotonic()]
+            late = [
+                one
+                for one, started in running.items()
+                if one.deadline <= time.monotonic() and not started.goes_on(one)
+            ]
             for one in ready or late:
                 started = running.pop(one)
                 with contextlib.closing(one):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -23,6 +23,7 @@ from linklab.places.choice import Environment
 from linklab.places.guest import boot
 from linklab.runs import job, outcome, runner
 from linklab.runs.outcome import Outcome
+from linklab.runs.payload_share import PayloadShare
 from linklab.runs.programs import ProgramError
 from linklab.runs.runner import RunError, RunRequest
 from linklab.runs.visible_paths import ShareError
@@ -263,6 +264,27 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Running]:
 
 def requests(small: Scenario, count: int) -> list[RunRequest]:
     return [RunRequest(small, "alg3", seed) for seed in range(count)]
+
+
+def test_a_slow_machine_ends_no_run_whose_lab_goes_on(small: Scenario, tmp_path: Path) -> None:
+    """A run has 10 s of the lab's time here. Its watchdog fires again and again."""
+    running = Running(asked(small), tmp_path, 0.0)
+    carried = PayloadShare(tmp_path, small)
+    started = runner._Started(running.request, 0.0, carried, 120.0, 10.0)
+
+    def goes_on(*times_s: float) -> bool:
+        lines = [records.line(sampled(t_s, "wifi", 1, "down")) for t_s in times_s]
+        with (tmp_path / records.FILES[records.QueueRecord]).open("ab") as file:
+            file.write(b"".join(lines))
+        return started.goes_on(cast(Any, running))
+
+    assert not goes_on()
+    assert goes_on(0.5, 1.0)
+    assert running.deadline > time.monotonic() + 100
+    assert not goes_on()
+    assert goes_on(9.5)
+    assert not goes_on(10.5)
+    running.close()
 
 
 def test_at_most_so_many_run_at_a_time_in_order(

@@ -16,7 +16,9 @@ WRITTEN = "linklab-baseline"
 
 
 class Case(NamedTuple):
-    """The scenario and seed of a test with the marker."""
+    """The scenario and seed of a test with the marker, and the seconds of the lab's time that each of
+    its runs may take."""
 
     scenario: str | None = None
     seed: int = 1
+    timeout: float | None = None

@@ -26,8 +26,13 @@ def scenario_of(request: pytest.FixtureRequest, name: str | None) -> str:
         raise UsageError(
             "which scenario? allowed: the argument scenario= or links=, or @pytest.mark.linklab(NAME)"
         )
-    beside = request.path.parent / name
+    beside = _directory(request) / name
     return str(beside) if beside.is_file() else name
+
+
+def _directory(request: pytest.FixtureRequest) -> Path:
+    """Returns the directory of the test's file, for a session that of the project."""
+    return request.config.rootpath if request.scope == "session" else request.path.parent
 
 
 Made = TypeVar("Made")
@@ -53,6 +58,7 @@ class LabFixture:
     def __init__(self, request: pytest.FixtureRequest, case: Case, out: Path) -> None:
         self.scenario = case.scenario
         self.seed = case.seed
+        self._timeout = case.timeout
         self._request = request
         self._out = out
 
@@ -112,6 +118,7 @@ class LabFixture:
             "place": "guest",
             "clock": "virtual",
             "out": self._out,
+            "timeout": self._timeout,
             **options,
         }
 

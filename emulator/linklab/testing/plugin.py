@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _SEEDS_AT_MOST = 1000
 
+_WIDE = {"module": "module_linklab_live", "session": "session_linklab_live"}
+"""The fixtures whose labs several tests share, by scope."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the plugin's options."""
@@ -47,7 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Describes the marker."""
     config.addinivalue_line(
         "markers",
-        "linklab(*scenarios, runs=1, seed=1): run the test for each scenario and seed (linklab)",
+        "linklab(*scenarios, runs=1, seed=1, timeout=None): run the test for each scenario and seed; "
+        "timeout is in seconds of the lab's time (linklab)",
     )
 
 
@@ -68,10 +72,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if marker is None or "linklab_case" not in metafunc.fixturenames:
         return
     where = metafunc.definition.nodeid
-    allowed = {"runs": 1, "seed": 1}
+    allowed = {"runs": 1, "seed": 1, "timeout": None}
     if unknown := sorted(marker.kwargs.keys() - allowed):
         raise pytest.Collector.CollectError(
-            f"{where}: the marker linklab has no {unknown[0]!r}; allowed: scenarios, runs, seed"
+            f"{where}: the marker linklab has no {unknown[0]!r}; allowed: scenarios, runs, seed, "
+            "timeout"
         )
     given = {**allowed, **marker.kwargs}
     runs, seed = given["runs"], given["seed"]
@@ -83,7 +88,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         raise pytest.Collector.CollectError(
             f"{where}: seed={seed!r} of the marker linklab; allowed: 0 to 2^63-1"
         )
-    cases = [Case(one, seed + n) for one in marker.args or (None,) for n in range(runs)]
+    cases = [
+        Case(one, seed + n, given["timeout"]) for one in marker.args or (None,) for n in range(runs)
+    ]
     names = [f"{Path(one.scenario or 'seed').stem}-{one.seed}" for one in cases]
     metafunc.parametrize("linklab_case", cases, ids=names, indirect=True)
 
@@ -97,7 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
-        if "linklab_live" in getattr(item, "fixturenames", ()):
+        if not {"linklab_live", *_WIDE.values()}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("linklab_live"))
 
 
@@ -134,6 +141,45 @@ def linklab_live(
     out = tmp_path_factory.mktemp("linklab")
     with live_fixture.opening(request, linklab_case, out, monkeypatch) as made:
         yield made
+
+
+def _wide(scope: Any) -> Any:
+    """Returns a fixture as `linklab_live`, whose labs end after a module or the session."""
+
+    def fixture(
+        request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[LiveFixture]:
+        """Opens labs on the real clock that tests share. Before each test they are set back to the
+        scenario's start."""
+        from linklab.testing import guest, live_fixture  # Only tests with the fixture need them.
+
+        guest.require(request.config)
+        marker = request.node.get_closest_marker("linklab")
+        case = Case(*(marker.args[:1] if marker else ()))
+        out = tmp_path_factory.mktemp("linklab")
+        with (
+            pytest.MonkeyPatch.context() as monkeypatch,
+            live_fixture.opening(request, case, out, monkeypatch) as made,
+        ):
+            request.config.stash.setdefault(_SHARED, {})[_WIDE[scope]] = made
+            yield made
+            del request.config.stash[_SHARED][_WIDE[scope]]
+
+    return pytest.fixture(scope=scope, name=_WIDE[scope])(fixture)
+
+
+_SHARED = pytest.StashKey[dict[str, Any]]()
+"""The open fixtures that tests share, by name."""
+
+module_linklab_live, session_linklab_live = map(_wide, _WIDE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Sets the labs back that this test shares with earlier ones, before its fixtures begin."""
+    for name, shared in item.config.stash.get(_SHARED, {}).items():
+        if name in getattr(item, "fixturenames", ()):
+            shared.restore()
 
 
 @pytest.hookimpl(wrapper=True)

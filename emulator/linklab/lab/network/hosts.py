@@ -11,7 +11,7 @@ from typing import IO, Final
 
 from linklab.core.errors import LinklabError
 from linklab.lab.kernel import rtnetlink
-from linklab.lab.kernel.namespace import write_sysctls
+from linklab.lab.kernel.namespace import inside, write_sysctls
 from linklab.lab.kernel.netlink import Channel
 from linklab.lab.network.nodes import EndHost, Router
 
@@ -92,6 +92,11 @@ class Host:
         if done.returncode != 0:
             words = (done.stderr or done.stdout).strip()
             raise LabError(f"{self.name}: {' '.join(argv)}: {words}")
+
+    def abort_connections(self) -> None:
+        """Ends all TCP connections of this host at once. Listening sockets stay."""
+        with inside(self.node.namespace):
+            subprocess.run(["ss", "--kill", "--tcp"], stdout=subprocess.DEVNULL, check=False)
 
 
 _SYSCTLS: Final = {

@@ -57,6 +57,12 @@ class Lab:
         """Returns the end host with all links."""
         return self.hosts[self.client_name]
 
+    def abort_connections(self) -> None:
+        """Ends all TCP connections of the end hosts at once."""
+        for host in self.hosts.values():
+            if isinstance(host.node, EndHost):
+                host.abort_connections()
+
     @property
     def server(self) -> Host:
         """Returns the end host that serves the payload."""

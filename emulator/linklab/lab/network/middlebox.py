@@ -37,16 +37,28 @@ class Impairer:
         assert path.middlebox is not None
         self._path, self._host = path, hosts[path.middlebox.node]
         self._ports: dict[Direction, Port] = {"down": path.middlebox.down, "up": path.middlebox.up}
-        self._tables, self._seed = tables, seed
+        self._tables, self._seed, self._is_impaired = tables, seed, is_impaired
         self._paths: dict[Direction, ImpairedPath] = {}
-        if is_impaired:
-            for direction in DIRECTIONS:
-                self._impair(direction, state.impairments(direction))
         self._server, self._nat_seed = hosts[SERVER], seed_for(seed, path.name, "impair", "nat")
         self._nat: Nat | None = None
         self._idle_s = (0.0, 0.0)
         self._mtus_bytes: dict[Direction, int | None] = dict.fromkeys(DIRECTIONS)
+        self.begin(state)
+
+    def begin(self, state: LinkState) -> None:
+        """Sets the scenario's first impairments, with their first random numbers. A NAT stays."""
+        for path in self._paths.values():
+            path.remove()
+        self._paths = {}
+        if self._is_impaired:
+            for direction in DIRECTIONS:
+                self._impair(direction, state.impairments(direction))
         self.apply(state)
+
+    @property
+    def has_nat(self) -> bool:
+        """Whether a NAT translates the link's packets."""
+        return self._nat is not None
 
     def apply(self, state: LinkState) -> None:
         """Sets the impairments of both directions that differ from the present ones."""

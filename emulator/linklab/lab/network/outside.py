@@ -18,10 +18,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from linklab.core.ip_family import IPV4, IPV6, family_of, in_family
 from linklab.lab.kernel import rtnetlink
@@ -30,7 +31,7 @@ from linklab.lab.kernel.netlink import Channel
 from linklab.lab.kernel.socket_options import SOCKET_FAMILIES
 from linklab.lab.network import nat
 from linklab.lab.network.cables import connect
-from linklab.lab.network.hosts import LOOPBACK, Host, start_host
+from linklab.lab.network.hosts import LOOPBACK, Host, LabError, start_host
 from linklab.lab.network.lab import Lab
 from linklab.lab.network.nodes import Router
 from linklab.lab.network.routes import EVERYWHERE, add_route
@@ -44,6 +45,7 @@ NODE: Final = "outside"
 _SERVER_PORT = Port(SERVER, "server-outside", "10.0.254.1")
 _OWN_PORT = Port(NODE, "outside-server", "10.0.254.2")
 _IPV6_TRANSPARENT = 75  # linux/in6.h
+_LISTENS_S: Final = 5
 
 DNS_ADDRESS: Final = "10.0.0.53"
 """The name server's address in the lab, if the lab may reach everything outside."""
@@ -143,12 +145,38 @@ def ended(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+class _Proxy:
+    """A `multilink proxy` on the client host, until it is closed."""
+
+    def __init__(self, host: Host, argv: list[str], port: int, words: IO[bytes]) -> None:
+        self._host, self._argv, self._port, self._words = host, argv, port, words
+        self._process = host.start(argv, stderr=words)
+
+    def begin_anew(self) -> None:
+        """Starts it anew: it has no connections then, and has measured nothing. Raises LabError if it
+        does not listen soon."""
+        ended(self._process)
+        self._process = self._host.start(self._argv, stderr=self._words)
+        with inside(self._host.node.namespace):
+            for _ in range(_LISTENS_S * 1000):
+                with contextlib.suppress(ConnectionRefusedError):
+                    socket.create_connection(("127.0.0.1", self._port)).close()
+                    return
+                time.sleep(0.001)
+        raise LabError(f"the proxy at port {self._port} does not listen after {_LISTENS_S} s")
+
+    def close(self) -> None:
+        """Ends it."""
+        ended(self._process)
+
+
 @contextlib.contextmanager
 def joined(
     lab: Lab, scenario: Scenario, wanted: Outside, multilink: str, log: Path, *, in_guest: bool
-) -> Iterator[None]:
+) -> Iterator[Callable[[], None]]:
     """Connects the lab to the outside during the block. `log` is the file for the proxies' errors.
-    In a guest, its gateway leads to the proxies."""
+    In a guest, its gateway leads to the proxies. Yields a function that ends all connections and
+    starts the proxies anew."""
     with contextlib.ExitStack() as stack:
         outside = _add_node(lab, scenario, stack)
         ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
@@ -166,9 +194,16 @@ def joined(
         for sock, _ in ways:
             stack.callback(sock.close)
         stack.callback(ended, _start_relay(ways))
+        proxies: list[_Proxy] = []
         if wanted.proxies:
-            _start_proxies(lab, wanted, multilink, log, stack, in_guest=in_guest)
-        yield
+            proxies += _start_proxies(lab, wanted, multilink, log, stack, in_guest=in_guest)
+
+        def begin_anew() -> None:
+            for one in proxies:
+                one.begin_anew()
+            outside.abort_connections()
+
+        yield begin_anew
 
 
 def _start_proxies(
@@ -179,8 +214,9 @@ def _start_proxies(
     stack: contextlib.ExitStack,
     *,
     in_guest: bool,
-) -> None:
+) -> list[_Proxy]:
     """Starts a proxy on the client host for each port, and the relay that leads to them."""
+    proxies = []
     words_of_all = stack.enter_context(log.open("ab"))
     ways: list[tuple[socket.socket, tuple[str, int] | None]] = []
     given = os.environ.pop(LISTENERS, "").split()
@@ -192,7 +228,8 @@ def _start_proxies(
         dns = ["--dns", DNS_ADDRESS] if wanted.resolver is not None else []
         alone = ["--connections", "1"] if len(links) == 1 else []
         argv = [multilink, "proxy", *words, *alone, *dns, "--listen", f"127.0.0.1:{port}"]
-        stack.callback(ended, lab.client.start(argv, stderr=words_of_all))
+        proxies.append(_Proxy(lab.client, argv, port, words_of_all))
+        stack.callback(proxies[-1].close)
         if in_guest:
             sock = listening("0.0.0.0", port, socket.SOCK_STREAM)
         else:
@@ -203,3 +240,4 @@ def _start_proxies(
     # In a guest, its gateway opens the sockets of associations: it is nearer to the clients.
     relay = _start_relay(ways, lab.client, greets=in_guest, associates=not in_guest)
     stack.callback(ended, relay)
+    return proxies

@@ -23,8 +23,9 @@ from linklab.lab.network.routes import add_route, route_host
 from linklab.lab.network.topology import FORMER, LEASES, Access, LinkPath, Port
 from linklab.lab.shaping import filters, tc
 from linklab.lab.shaping.delay import Delay, Transit
+from linklab.lab.shaping.leaf_queue import ROOT
 from linklab.lab.shaping.rate_queue import LinkQueue, RateQueue, rate_queue
-from linklab.lab.shaping.tc import Counters
+from linklab.lab.shaping.tc import NO_COUNTERS, Counters
 from linklab.models.delay_tables import DelayTable
 from linklab.models.seeds import seed_for
 from linklab.queues.registry import Queue
@@ -96,6 +97,15 @@ class _Leg:
             if error.errno not in (errno.ENOENT, errno.EEXIST):
                 raise
 
+    def remove(self) -> None:
+        """Removes the qdiscs. What they hold is lost."""
+        self.delay.remove()
+        for port in (self.access.down, self.access.up):
+            self._node.channel.request(tc.delete(self._node.indices[port.interface], ROOT))
+        if self._has_filters:
+            index = self._node.indices[self.access.up.interface]
+            self._node.channel.request(filters.delete_clsact(index))
+
     def lost_packets(self) -> int:
         """Returns the downlink packets that were lost before they reached the queue."""
         lost_packets = self.delay.counters().dropped_packets
@@ -128,31 +138,75 @@ class ShapedLink:
         is_impaired: bool = False,
     ) -> None:
         self.path = path
-        self._hosts = hosts
+        self._hosts, self._settings, self._seed, self._slack_s = hosts, settings, seed, slack_s
+        self._roams = len(path.accesses) > 1
+        self._hosts_lose = False
+        self._earlier: dict[str, Counters] = dict.fromkeys(DIRECTIONS, NO_COUNTERS)
+        self._own_earlier: dict[str, Counter[str]] = {one: Counter() for one in DIRECTIONS}
+        self._impairer: Impairer | None = None
+        self._build(state)
+        if path.middlebox is not None:
+            self._impairer = Impairer(path, hosts, state, tables, seed, is_impaired=is_impaired)
+        self._begin(state)
+
+    def _build(self, state: LinkState) -> None:
+        """Adds the qdiscs of the link's cables."""
+        path, seed = self.path, self._seed
         self._legs = {}
         for number, access in enumerate(path.accesses):
             names = () if number == 0 else (access.node,)
             self._legs[access.node] = _Leg(
-                access, hosts, state, settings, seed_for(seed, path.name, "down", *names), slack_s
+                access,
+                self._hosts,
+                state,
+                self._settings,
+                seed_for(seed, path.name, "down", *names),
+                self._slack_s,
             )
         self._leg = next(iter(self._legs.values()))
-        self._roams = len(self._legs) > 1
-        self._hosts_lose = False
-        core = hosts[path.core]
+        core = self._hosts[path.core]
         self._up_delay = Delay(
             core.channel,
             core.indices[path.core_up.interface],
             _transit(state, "up"),
             seed_for(seed, path.name, "up"),
         )
-        self._impairer = None
-        if path.middlebox is not None:
-            self._impairer = Impairer(path, hosts, state, tables, seed, is_impaired=is_impaired)
+
+    def _begin(self, state: LinkState) -> None:
+        """Puts new qdiscs into their first state. The link has its carrier and its first address."""
         self.state = replace(state, up=True, lease=0, access_point="")
         for leg in self._legs.values():
             set_attached(self._hosts, leg.access, attached=leg is self._leg)
             leg.apply(state, is_attached=not self._roams)
         self.apply(state)
+
+    def begin_anew(self, state: LinkState) -> str:
+        """Puts the link into the scenario's first state, with empty queues and the first random
+        numbers. Counters go on. Returns what cannot be set back, or ""."""
+        first = next(iter(self._legs)) if self._roams else state.access_point
+        self.apply(replace(state, up=True, lease=0, access_point=first))
+        before = self.counters()
+        self._own_earlier = {one: Counter(self.own_counters(one)) for one in DIRECTIONS}
+        self._up_delay.remove()
+        for leg in self._legs.values():
+            leg.remove()
+        self._build(state)
+        if self._impairer is not None:
+            self._impairer.begin(state)
+        self._begin(state)
+        self._earlier = dict.fromkeys(DIRECTIONS, NO_COUNTERS)
+        for direction, (queue, lost_packets) in self.counters().items():
+            earlier, earlier_lost_packets = before[direction]
+            self._earlier[direction] = Counters(
+                earlier.sent_bytes - queue.sent_bytes,
+                earlier.sent_packets - queue.sent_packets,
+                earlier.dropped_packets - queue.dropped_packets,
+                queue_bytes=0,
+                queue_packets=0,
+                lost_packets=earlier_lost_packets - lost_packets,
+            )
+        has_nat = self._impairer is not None and self._impairer.has_nat
+        return f"{self.path.name}'s NAT keeps its flows" if has_nat else ""
 
     def apply(self, state: LinkState) -> None:
         """Puts the link into `state`. Sends the kernel only what differs from the present state.
@@ -251,7 +305,7 @@ class ShapedLink:
 
     def own_counters(self, direction: str) -> Mapping[str, int]:
         """Returns the counters of a direction's queue discipline, summed over all access points."""
-        counted = Counter[str]()
+        counted = Counter(self._own_earlier[direction])
         for leg in self._legs.values():
             counted.update(leg.queues[direction].own_counters())
         return counted
@@ -284,6 +338,5 @@ class ShapedLink:
     def queue_counters(self, direction: str) -> Counters:
         """Returns the counters of a direction's rate queues, summed over all access points."""
         counted = [leg.queues[direction].counters() for leg in self._legs.values()]
-        if len(counted) == 1:
-            return counted[0]
+        counted.append(self._earlier[direction])
         return Counters(*(sum(values) for values in zip(*map(astuple, counted), strict=True)))

@@ -28,6 +28,9 @@ PERIOD_S = 0.1
 ANSWER_S = 4.0
 """The longest wait for the lab to execute a command. Clients wait 10 s for the lab's answer."""
 
+ANEW_S = 8.0
+"""The same for a new start of the scenario, which also starts programs."""
+
 _POLL_S = 0.02
 
 RESTORED = "as the scenario says"
@@ -46,7 +49,8 @@ _Change: Any = msgspec.defstruct(
 class Command(_Change, frozen=True, omit_defaults=True, forbid_unknown_fields=True):  # type: ignore[misc, call-arg]
     """Describes a change of `link` from now on, with the attributes of an event.
 
-    `restore` takes back what earlier commands did to the link, before its own changes. `next` goes on to the next
+    `restore` takes back what earlier commands did to the link, before its own changes. Without a link
+    it sets the lab back to the scenario's start. `next` goes on to the next
     algorithm of a live lab, or to `algorithm`. `pause` has it begin no further download, or go on.
     """
 
@@ -56,6 +60,11 @@ class Command(_Change, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     restore: bool = False
     algorithm: Name | None = None
     pause: bool | None = None
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether the command sets the lab back to the scenario's start."""
+        return self.restore and not self.link
 
     def parts(self) -> list[Command]:
         """Returns the command as commands that each do one thing: restore a link, or change it."""
@@ -86,21 +95,23 @@ def send(run_dir: Path, command: Command) -> int:
     return plain_file.read(run_dir / FILE).count(b"\n")
 
 
-def wait_until_executed(run_dir: Path, number: int) -> bool:
-    """Waits until the lab has executed a command. Returns False if it has not within `ANSWER_S`,
-    such as while it starts.
+def wait_until_executed(
+    run_dir: Path, number: int, patience_s: float = ANSWER_S
+) -> EventRecord | None:
+    """Waits until the lab has executed a command. Returns its record, None if there is none within
+    `patience_s`, such as while the lab starts.
 
     Raises ValueError with the reason if the lab refuses the command, RecordError, OSError.
     """
-    tail, deadline_s = Tail(run_dir, EventRecord), time.monotonic() + ANSWER_S
+    tail, deadline_s = Tail(run_dir, EventRecord), time.monotonic() + patience_s
     while True:
         for record in tail.read():
             if record.command == number:
                 if record.kind == REFUSED:
                     raise ValueError(record.detail)
-                return True
+                return record
         if time.monotonic() > deadline_s:
-            return False
+            return None
         time.sleep(_POLL_S)
 
 

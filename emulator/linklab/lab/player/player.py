@@ -14,7 +14,8 @@ import itertools
 import math
 import select
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -22,7 +23,7 @@ from msgspec import UNSET, UnsetType
 
 from linklab.core.frames import goodput_ratio
 from linklab.core.limits import MAX_LATE_S
-from linklab.core.link_state import DIRECTIONS, LinkState
+from linklab.core.link_state import DIRECTIONS, Direction, LinkState
 from linklab.core.records import (
     FILES,
     EventRecord,
@@ -40,7 +41,7 @@ from linklab.lab.player.connections import OpenConnections
 from linklab.lab.player.control import Command, Inbox
 from linklab.lab.player.signal_file import SignalFile
 from linklab.lab.shaping import link_qdisc
-from linklab.lab.shaping.tc import ShapingError
+from linklab.lab.shaping.tc import NO_COUNTERS, Counters, ShapingError
 from linklab.links.stack import ScenarioLink
 from linklab.models import events, registry
 from linklab.models.events import Event
@@ -53,6 +54,21 @@ _AHEAD_S = 1.0
 
 _CLOSING_S = 0.05
 """How long the client's last frames may take to leave."""
+
+
+@dataclass(frozen=True)
+class Anew:
+    """What a new start of the scenario in a running lab needs.
+
+    Attributes:
+        models: makes the links' models anew.
+        programs: start the lab's own programs anew.
+        stays: what cannot be set back, in words.
+    """
+
+    models: Callable[[], dict[str, ScenarioLink]]
+    programs: Sequence[Callable[[], None]] = ()
+    stays: Sequence[str] = ()
 
 
 class _Known(NamedTuple):
@@ -71,7 +87,8 @@ class Player:
     It writes into `run_dir`: `links.jsonl` (every applied state, with the lateness `late_s`),
     `events.jsonl` (events in words) and, every `sample_s`, `queues.jsonl` (counters per link and
     direction). Each sample also flushes the files. With an `inbox` it takes commands. It calls
-    `on_next` for the command that asks for the next algorithm. Unless `may_be_late`, a late change
+    `on_next` for the command that asks for the next algorithm, and begins the scenario `anew` for the
+    one that sets the lab back. Unless `may_be_late`, a late change
     raises LabError. So does a time of `patience_s` in which no link carried a frame, or if other
     hosts use the links (`is_shared`), none of the client's.
     """
@@ -87,6 +104,7 @@ class Player:
         signal: SignalFile | None = None,
         inbox: Inbox | None = None,
         on_next: Callable[[], None] = lambda: None,
+        anew: Anew | None = None,
         may_be_late: bool = False,
         patience_s: float = math.inf,
         is_shared: bool = False,
@@ -97,6 +115,8 @@ class Player:
         self._signal = signal
         self._inbox = inbox
         self._on_next = on_next
+        self._anew = anew
+        self._at_zero: dict[tuple[str, str], Counters] = {}
         self._may_be_late = may_be_late
         self._patience_s = patience_s
         self._is_shared = is_shared
@@ -320,13 +340,13 @@ class Player:
 
     def _load(self, name: str) -> Load:
         link = self._lab.links[name]
-        down, up = link.queue_counters("down"), link.queue_counters("up")
+        down, up = self._counters(name, "down"), self._counters(name, "up")
         received_bytes = 0.0
         if self._counts_payload:
             received_bytes = sum(
-                (down if other is link else other.queue_counters("down")).sent_bytes
+                (down if other is link else self._counters(named, "down")).sent_bytes
                 * goodput_ratio(other.path.families)
-                for other in self._lab.links.values()
+                for named, other in self._lab.links.items()
             )
         connections: frozenset[int] = frozenset()
         if self._connections is not None and self._models[name].wants_connections:
@@ -340,6 +360,16 @@ class Player:
             up_backlog_bytes=up.queue_bytes,
             received_bytes=round(received_bytes),
             connections=connections,
+        )
+
+    def _counters(self, name: str, direction: Direction) -> Counters:
+        """Returns the counters of a link's queue since the scenario's start."""
+        now = self._lab.links[name].queue_counters(direction)
+        before = self._at_zero.get((name, direction), NO_COUNTERS)
+        return replace(
+            now,
+            sent_bytes=now.sent_bytes - before.sent_bytes,
+            sent_packets=now.sent_packets - before.sent_packets,
         )
 
     def _obey(self, due_s: float) -> None:
@@ -358,6 +388,8 @@ class Player:
         if command.next:
             self.write_event(due_s, "", Happening("next"))
             self._on_next()
+        elif command.begins_anew and self._anew is not None:
+            self._begin_anew(self._anew, due_s)
         elif command.link not in self._models:
             self._refuse(due_s, "", f"no link is {command.link!r}")
         else:
@@ -389,6 +421,39 @@ class Player:
             link.apply(link.state)
             self._ask_again(command.link, due_s)
             raise ValueError(str(error)) from error
+
+    def _begin_anew(self, anew: Anew, due_s: float) -> None:
+        """Sets the lab back to the scenario's start, which is now. Times and counters of the records
+        go on.
+
+        Its connections end. Without that they would carry what they learnt into the new start.
+        """
+        for name in self._asked:
+            self._asked[name] += 1  # What the old models asked for is off.
+        for event, words in self._by_hand.items():
+            self.write_event(due_s, event.link, Happening(events.BY_HAND_END, words))
+        self._by_hand = {}
+        for start in anew.programs:
+            start()
+        self._lab.abort_connections()
+        self._models = anew.models()
+        states = {name: model.at(0.0) for name, model in self._models.items()}
+        before = {name: link.state for name, link in self._lab.links.items()}
+        stays = [self._lab.links[name].begin_anew(state) for name, state in states.items()]
+        zero_s = self.now_s()
+        if not self._may_be_late:
+            zero_s = math.floor(zero_s) + 1.0  # As `start`, in the same phase.
+            self.play_until(zero_s)
+        for name, link in self._lab.links.items():
+            for direction in DIRECTIONS:
+                self._at_zero[name, direction] = link.queue_counters(direction)
+            self._models[name].zero_s = zero_s
+            self._record_change(name, before[name], states[name], (), zero_s, 0.0)
+            self._ask_again(name, zero_s)
+        self._write_sample(0.0)
+        self._queues.flush()
+        words = ", ".join(filter(None, (*anew.stays, *stays)))
+        self.write_event(zero_s, "", Happening(events.BEGUN_ANEW, words), self._commands)
 
     def _show_signal(self, link: ShapedLink, state: LinkState) -> None:
         if self._signal is not None:

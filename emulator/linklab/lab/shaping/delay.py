@@ -55,6 +55,10 @@ class Delay:
         netem.check_seed(channel.request(self._get), seed)
         self.transit = transit
 
+    def remove(self) -> None:
+        """Removes the qdisc. What it holds is lost."""
+        self._channel.request(tc.delete(self._index, _ROOT))
+
     def set(self, transit: Transit) -> None:
         """Changes all values for packets from now on. Equal values change nothing."""
         if transit == self.transit:

@@ -46,6 +46,11 @@ def add_clsact(index: int) -> bytes:
     return tc.about(tc.NEWQDISC, tc.ADD, index, HANDLE, _CLSACT_PARENT, "clsact", b"")
 
 
+def delete_clsact(index: int) -> bytes:
+    """Removes that qdisc with its filters."""
+    return tc.delete(index, HANDLE, _CLSACT_PARENT)
+
+
 def remove(index: int, priority: int) -> bytes:
     """Removes the filters of a priority."""
     return tc.about(_DELTFILTER, tc.CHANGE, index, 0, _OUT, "", b"", priority << 16)

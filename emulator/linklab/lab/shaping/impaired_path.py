@@ -51,6 +51,12 @@ class ImpairedPath:
         self._filters: dict[int, bytes] = {}
         self._filter()
 
+    def remove(self) -> None:
+        """Removes the qdiscs with their filters. What they hold is lost."""
+        self._channel.request(tc.delete(self._index, _ROOT))
+        if self._has_filters:
+            self._channel.request(filters.delete_clsact(self._index))
+
     def set(self, impairments: Impairments) -> None:
         """Changes the impairments for packets from now on. Equal ones change nothing."""
         if impairments == self._impairments:

@@ -92,12 +92,12 @@ def probe() -> None:
     It also changes a setting of the namespace. Raises the error of a step that fails.
     """
     channel = Channel()
-    channel.request(tc.delete_root(_LOOPBACK, 0))
+    channel.request(tc.delete(_LOOPBACK, 0))
     channel.request(rtnetlink.set_up(_LOOPBACK, up=True))
     queue = rate_queue(channel, _LOOPBACK, 10_000_000, 100_000)
     queue.set(10_000_000, is_held=False, is_shut=True)
     queue.set(10_000_000, is_held=False)
-    channel.request(tc.delete_root(_LOOPBACK, _ROOT))
+    channel.request(tc.delete(_LOOPBACK, _ROOT))
     Delay(channel, _LOOPBACK, Transit(0.01, 0.001, 0.01), 1)
     channel.close()
     # In a container /proc/sys may be read-only.

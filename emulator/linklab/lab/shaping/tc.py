@@ -57,6 +57,9 @@ class Counters:
     lost_packets: int = 0
 
 
+NO_COUNTERS: Final = Counters(0, 0, 0, 0, 0)
+
+
 def about(
     kind: int,
     flags: int,
@@ -86,9 +89,9 @@ def change_qdisc(index: int, handle: int, parent: int, name: str, options: bytes
     return about(NEWQDISC, CHANGE, index, handle, parent, name, options)
 
 
-def delete_root(index: int, handle: int) -> bytes:
-    """Removes an interface's root qdisc, with everything below it."""
-    return about(_DELQDISC, ACK, index, handle, ROOT_PARENT, "", b"")
+def delete(index: int, handle: int, parent: int = ROOT_PARENT) -> bytes:
+    """Removes a qdisc of an interface, by default the root, with everything below it."""
+    return about(_DELQDISC, ACK, index, handle, parent, "", b"")
 
 
 def get_qdisc(index: int, handle: int) -> bytes:

@@ -47,7 +47,7 @@ def test_the_kernel_answers(namespace: int) -> None:
         assert refused.value.errno == errno.EEXIST
         with pytest.raises(NetlinkError):
             channel.request(tc.get_qdisc(1, LEAF))
-        channel.request(tc.delete_root(1, ROOT))
+        channel.request(tc.delete(1, ROOT))
         channel.request(hfsc.add(1, ROOT, 1))
     finally:
         channel.close()
