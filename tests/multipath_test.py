@@ -251,5 +251,5 @@ def test_a_schedule_of_least_energy_never_wakes_lte_on_the_paper_s_phone(
     _, run_dir = downloaded(linklab, file, "mptcp-mdp")
     subflows = by_link(run_dir)
     assert subflows["wifi"]["received_bytes"] > 3_000_000
-    assert (subflows["lte"]["state"], subflows["lte"]["received_bytes"]) == ("backup", 0)
+    assert "lte" not in subflows, "its handshake would wake the radio"
     assert changes(run_dir) == []

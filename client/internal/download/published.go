@@ -3,6 +3,7 @@ package download
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net/url"
 	"time"
 
@@ -76,6 +77,8 @@ type publishedRequest struct {
 	dropped bool
 	cancel  context.CancelFunc
 	proof   *transport.Proof
+	// body is the answer, if it came before the request was issued.
+	body io.ReadCloser
 }
 
 func (r *publishedRequest) next() quantity.Bytes { return r.Offset + r.received }
@@ -177,7 +180,7 @@ func (p *published) request(l *publishedLink) {
 	case p.isUnproven():
 		p.fail(l.Name, errUnproven)
 	default:
-		p.issue(l, next, now)
+		p.issue(l, next, publishedOpening{sent: now})
 	}
 }
 

@@ -3,11 +3,13 @@ package download
 import (
 	"context"
 	"errors"
+	"io"
 	"net/url"
 	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/throughput"
@@ -126,33 +128,67 @@ func (p *published) proceed(l *publishedLink) {
 	case l.asking == nil && !slices.ContainsFunc(p.links, isAsking):
 		s, target := l.session, p.target(l)
 		l.asking = s
-		p.wg.Go(func() { p.ask(l, s, target) })
+		now := time.Since(p.start)
+		first := publishedOpening{sent: now}
+		if p.opens() {
+			first.size = p.nextSize(l, now)
+		}
+		p.wg.Go(func() { p.ask(l, s, target, first) })
 	}
 }
 
+// publishedOpening is a request for so many bytes of a file that is not known yet. Without bytes it asks for the size alone.
+type publishedOpening struct {
+	size quantity.Bytes
+	sent time.Duration
+	// proof and body are those of the answer.
+	proof *transport.Proof
+	body  io.ReadCloser
+}
+
+// opens reports whether the first request is for bytes, as the plan wants it. A call that resumes a
+// download, or that has a part of the file, does not know which ones are missing.
+func (p *published) opens() bool {
+	return p.plan != nil && p.plan.opens && p.Resource == nil && p.Slice == nil && p.earlier == nil && p.window == nil
+}
+
 // ask learns the size.
-func (p *published) ask(l *publishedLink, s *publishedSession, target transport.Target) {
+func (p *published) ask(l *publishedLink, s *publishedSession, target transport.Target, first publishedOpening) {
 	var resource transport.Resource
 	var err error
-	if p.Resource != nil {
+	switch {
+	case p.Resource != nil:
 		resource = *p.Resource
-	} else {
+	case first.size > 0:
+		first.proof = new(transport.Proof)
+		ctx := transport.WithProof(p.ctx, first.proof)
+		if resource, first.body, err = s.Begin(ctx, target, ranges.Range{Length: first.size}); isRefused(err) {
+			resource, err = learn(p.ctx, s.Conn, target, false)
+		}
+	default:
 		resource, err = learn(p.ctx, s.Conn, target, false)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.asking = nil
-	if p.payload != nil || p.ctx.Err() != nil {
-		return
+	if p.payload == nil && p.ctx.Err() == nil {
+		if err == nil {
+			err = p.accept(l, resource)
+		}
+		if err != nil {
+			p.trouble(l, s, err)
+		} else if first.body != nil && l.session == s && l.newest == nil {
+			if next := p.take(first.size); next.Length > 0 {
+				p.plan.work[l.index].first = first.sent
+				p.issue(l, next, first)
+				first.body = nil
+			}
+		}
+		p.assign()
 	}
-	if err == nil {
-		err = p.accept(l, resource)
+	if first.body != nil {
+		first.body.Close()
 	}
-	if err != nil {
-		p.trouble(l, s, err)
-		return
-	}
-	p.assign()
 }
 
 // accept begins the download of the resource.

@@ -17,10 +17,16 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// issue sends a request.
-func (p *published) issue(l *publishedLink, next order, now time.Duration) {
+// issue sends a request, or takes over the one that was sent before the file was known.
+func (p *published) issue(l *publishedLink, next order, sent publishedOpening) {
 	p.requests++
-	r := &publishedRequest{Range: next.Range, id: p.requests, session: l.session, issued: now, proof: new(transport.Proof)}
+	now := sent.sent
+	r := &publishedRequest{
+		Range: next.Range, id: p.requests, session: l.session, issued: now, proof: sent.proof, body: sent.body,
+	}
+	if r.proof == nil {
+		r.proof = new(transport.Proof)
+	}
 	ctx, cancel := context.WithCancel(transport.WithProof(p.ctx, r.proof))
 	r.cancel = cancel
 	if len(l.active) == 0 {
@@ -34,7 +40,7 @@ func (p *published) issue(l *publishedLink, next order, now time.Duration) {
 	l.expected += r.Length
 	p.await(l)
 	l.Meter.Start(now)
-	p.record(now, &rundir.Request{
+	p.record(time.Since(p.start), &rundir.Request{
 		Link: l.Name, ID: r.id, Offset: int64(r.Offset), Length: int64(r.Length), Rate: float64(l.Meter.Rate(now)), From: next.from,
 	})
 	target := p.target(l)
@@ -107,9 +113,12 @@ func (p *published) fetch(ctx context.Context, l *publishedLink, r *publishedReq
 // receive copies the body of an answer to the sink. Bytes count as arrived when they are
 // read; the last ones when they are written.
 func (p *published) receive(ctx context.Context, l *publishedLink, r *publishedRequest, target transport.Target) error {
-	body, err := r.session.Get(ctx, target, p.resource, r.Range)
-	if err != nil {
-		return err
+	body := r.body
+	if body == nil {
+		var err error
+		if body, err = r.session.Get(ctx, target, p.resource, r.Range); err != nil {
+			return err
+		}
 	}
 	defer body.Close()
 	unit := writeSize

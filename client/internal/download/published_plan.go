@@ -19,7 +19,9 @@ type division struct {
 	segments  schedule.Segmenter
 	pipeline  schedule.Pipeliner
 	forsaking schedule.Forsaker
-	scene     schedule.Scene
+	// opens says that the first request is for bytes.
+	opens bool
+	scene schedule.Scene
 	// use says which links the plan uses, and work is what it knows of each.
 	use  []bool
 	work []planWork
@@ -47,6 +49,7 @@ func newDivision(p *published, plan schedule.Plan) *division {
 	v.segments, _ = plan.(schedule.Segmenter)
 	v.pipeline, _ = plan.(schedule.Pipeliner)
 	v.forsaking, _ = plan.(schedule.Forsaker)
+	_, v.opens = plan.(schedule.Opener)
 	v.scene.Links, v.scene.Progress = make([]schedule.Link, n), make([]schedule.Progress, n)
 	for x, l := range p.links {
 		v.work[x].kind = energy.KindOf(l.Name, l.Device)

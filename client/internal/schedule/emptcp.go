@@ -64,6 +64,9 @@ type sampled struct {
 	received quantity.Bytes
 }
 
+// Opens implements Opener. eMPTCP, below HTTP, asks nothing before it requests the file.
+func (*emptcp) Opens() {}
+
 func (*emptcp) Every() time.Duration { return emptcpPeriod }
 
 func (e *emptcp) Use(s *Scene, use []bool) {

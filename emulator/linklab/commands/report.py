@@ -12,6 +12,7 @@ from linklab.core import extras
 
 if TYPE_CHECKING:
     from linklab.commands.report_page import Predictions
+    from linklab.report.dependence_showing import Unknowns
 
 EPILOG = """\
 examples:
@@ -79,13 +80,16 @@ def of_directories(
     energy_model: str | None = None,
     baseline: Path | None = None,
     predictions: Predictions | None = None,
+    unknowns: Unknowns | None = None,
 ) -> None:
     """Writes a page of the runs in directories, if asked for (`options.add_report`)."""
     if output is not None:
         from linklab.commands import existing, report_page  # numpy is slow to load.
 
         models = existing.EnergyModels(energy_model)
-        report_page.written(existing.read(paths, models), output, models, baseline, predictions)
+        report_page.written(
+            existing.read(paths, models), output, models, baseline, predictions, unknowns
+        )
 
 
 def _baseline(given: Path | None) -> Path | None:

@@ -23,6 +23,7 @@ from linklab.regression import baseline as baselines
 from linklab.regression import fingerprint, history
 from linklab.regression.figures import Cell
 from linklab.report import arithmetic, html, page, publication, reproduction
+from linklab.report.dependence_showing import Unknowns
 from linklab.report.page import Group, History, OverTime
 from linklab.report.reproduction import CheckedStatement
 from linklab.report.skill import Skill
@@ -48,11 +49,12 @@ def written(
     models: EnergyModels,
     baseline: Path | None = None,
     predictions: Predictions | None = None,
+    unknowns: Unknowns | None = None,
 ) -> None:
     """Writes a page of runs and prints its path. Raises UsageError if a run occurs twice or has an
     invalid record."""
     try:
-        shown, warnings = context(found, models, baseline, predictions)
+        shown, warnings = context(found, models, baseline, predictions, unknowns)
     except RecordError as error:
         raise UsageError(str(error)) from error
     for warning in warnings:
@@ -67,9 +69,10 @@ def context(
     models: EnergyModels,
     baseline: Path | None = None,
     predictions: Predictions | None = None,
+    unknowns: Unknowns | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Returns the page's context, and warnings. `baseline` is the one whose history is shown.
-    `predictions` are compared with recordings."""
+    `predictions` are compared with recordings. `unknowns` are shown below the publications."""
     groups, warnings = grouped(found)
     over = {
         (group.title, client): _over(group, client, models)
@@ -79,7 +82,7 @@ def context(
     command = ["linklab", *job.without_credentials(sys.argv[1:])]
     history = None if baseline is None else _history(baseline, groups)
     verdicts = _verdicts(groups)
-    shown = page.context(groups, over, verdicts, warnings, command, history, predictions)
+    shown = page.context(groups, over, verdicts, warnings, command, history, predictions, unknowns)
     return shown, warnings
 
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from linklab.report.statement import RunGroup, Statement
-from linklab.report.statement_kinds import EQUAL_PARTS, KnownFit
+from linklab.report.statement_kinds import EQUAL_PARTS
+from linklab.report.unknowns import Unknown
 from linklab.runs.clients import registry
 from linklab.scenario import LinkSettings, Scenario
 
@@ -24,7 +25,7 @@ Limits = tuple[float, float]
 
 def marked(
     statements: Sequence[Statement],
-    fits: Iterable[KnownFit],
+    fits: Iterable[Unknown],
     scenario_of: Callable[[str], Scenario],
 ) -> tuple[Statement, ...]:
     """Returns the statements with `constructed`."""
@@ -45,7 +46,7 @@ _TWICE: Final = "said twice:"
 
 
 def _by_links(
-    one: Statement, fits: Sequence[KnownFit], scenario_of: Callable[[str], Scenario]
+    one: Statement, fits: Sequence[Unknown], scenario_of: Callable[[str], Scenario]
 ) -> str:
     if one.computed:
         return "linklab computed what is stated"
@@ -85,7 +86,7 @@ def _are_alike(links: Iterable[LinkSettings], scenarios: Mapping[str, Scenario])
     )
 
 
-def _is_fitted(cell: RunGroup, fits: Iterable[KnownFit], scenarios: dict[str, Scenario]) -> bool:
+def _is_fitted(cell: RunGroup, fits: Iterable[Unknown], scenarios: dict[str, Scenario]) -> bool:
     """Tells whether the rates of the links that a client uses were fitted to what each carries alone."""
     only = registry.only_link(cell.client)
     links = scenarios[cell.scenario].links if only is None else [only]

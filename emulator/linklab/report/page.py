@@ -224,6 +224,7 @@ def context(
     command: Sequence[str],
     history: History | None = None,
     predictions: Mapping[str, tuple[Scenario, Prediction]] | None = None,
+    unknowns: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Returns the template's context. `over` is keyed by group title and client, `verdicts` by
     publication, `predictions` by recording. `command` is the command that made the report."""
@@ -238,6 +239,7 @@ def context(
         "heat": _heat(whole, clients),
         "groups": [_section(index, group, over) for index, group in enumerate(groups)],
         "publications": [_published(name, *found) for name, found in verdicts.items()],
+        "unknowns": unknowns,
         "command": shlex.join(command),
         "history": history,
         "predictions": [

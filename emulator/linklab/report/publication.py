@@ -10,13 +10,18 @@ The file (keys marked * are needed, the others show their defaults):
     same: 10 %                         # the dead band of signs: 0.9 to 1.1 are neither less nor more
     not_there: {gb-p: GreenBag …}      # clients and other needs that linklab lacks, in words
     one_algorithm: {emptcp: [emptcp-http, emptcp-kernel-2016]}   # clients that run the same one
-    constants:                         # what was fitted to figures of the file
+    unknowns:                          # what the publication leaves open; each with one at least of
+                                       # fitted_to, moves, and values
       - what*: U of alg1
-        fitted_to*:                    # metrics and cells as below; link: of this link only; a
-                                       # workload's name follows its scenario's: hs-s6+video
+        fitted_to:                     # the figures that our value was fitted to: metrics and cells
+                                       # as below; link: of this link only; a workload's name follows
+                                       # its scenario's: hs-s6+video
           - {metrics: [download], cells: {hs-s6: [alg1]}}
-        range: 0.5 to 2 MB             # instead or in addition, of a constant that was chosen after
-        moves: []                      # looking: where it may lie, and figures that it can move
+        moves: []                      # figures that it can move, if it was chosen after looking
+        range: 0.5 to 2 MB             # where it may lie. Needed with moves and values
+        why: …                         # why it is open, or matters. Needed with values
+        values:                        # others to try (`--unknowns`): keys of scenarios (`*`: all links)
+          - {name*: queue-64k, set*: {links.*.queue: 64 kB}, only: [hs-s6+video]}
     statements*:
       - metric*: download              # of MEASURES
         link: wifi                     # for a measure of one link
@@ -36,6 +41,7 @@ The file (keys marked * are needed, the others show their defaults):
 
         each: [ts, tm]                 # one statement for each scenario, or
         over: [ts, tm, ao]             # one for all: the mean of their ratios
+        beside: ls                     # `to` ran in this scenario instead
         of: alg3                       # or several, a statement for each
         to: [naive]                    # if several, the best of them, or
         to_sum: [curl-wifi, curl-lte]  # their sum: more than the sum of its parts
@@ -69,9 +75,9 @@ from linklab.energy import library
 from linklab.energy.fitted_to import FIGURES
 from linklab.report import by_construction, spread, statement_kinds
 from linklab.report.statement import RunGroup, Statement
-from linklab.report.statement_kinds import KnownFit
 from linklab.report.statement_reader import STATEMENT, StatementReader
-from linklab.runs import matrix
+from linklab.report.unknowns import OURS, Unknown, Value
+from linklab.runs import matrix, plan_file
 from linklab.runs.comparison import PublishedFigures
 from linklab.scenario import Scenario, file_of, ships, with_workload
 from linklab.scenario import find as find_scenario
@@ -90,7 +96,7 @@ CAMPAIGNS: Final = PROFILES / "campaigns"
 @dataclass(frozen=True, slots=True)
 class Publication:
     """Holds the statements of a file, in its order. `swept` has the campaign's scenarios by name.
-    `constants` are the file's constants that were fitted to its figures."""
+    `unknowns` are what the file leaves open. `values` are tried in place of the scenarios' own."""
 
     name: str
     title: str
@@ -99,11 +105,18 @@ class Publication:
     not_there: dict[str, str]
     swept: dict[str, Scenario]
     statements: tuple[Statement, ...]
-    constants: tuple[KnownFit, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+    values: tuple[Value, ...] = ()
 
     def scenario(self, name: str) -> Scenario:
         """Returns the scenario of a cell. Raises ScenarioError."""
-        return _scenario(name, self.swept)
+        return functools.reduce(
+            lambda found, value: value.of(found, name), self.values, _scenario(name, self.swept)
+        )
+
+    def with_values(self, values: Iterable[Value]) -> Publication:
+        """Returns the publication with other values of what it leaves open."""
+        return replace(self, values=tuple(values))
 
     @property
     def checkable(self) -> tuple[Statement, ...]:
@@ -134,11 +147,12 @@ _ROOT = Keys(
         "not_there",
         "one_algorithm",
         "same",
-        "constants",
+        "unknowns",
     ),
 )
 _ANY = Keys((), named=str)
-_CONSTANT = Keys(("what",), ("fitted_to", "range", "moves"))
+_UNKNOWN = Keys(("what",), ("fitted_to", "range", "moves", "why", "values"))
+_VALUE = Keys(("name", "set"), ("only",))
 
 
 def names(directory: Path = DIRECTORY) -> list[str]:
@@ -153,11 +167,11 @@ def find(name: str, directory: Path = DIRECTORY) -> Publication:
     return parse(document.read(path, path.name), path.name, energy_models(name))
 
 
-def energy_models(publication: str) -> list[KnownFit]:
+def energy_models(publication: str) -> list[Unknown]:
     """Lists the energy models that were fitted to a publication's figures. Raises ScenarioError."""
     models = [library.get(name) for name in library.names()]
     fits = (
-        KnownFit(
+        Unknown(
             f"energy model {one.name}",
             tuple(figures for figures in one.fitted_to if figures.publication == publication),
         )
@@ -207,7 +221,7 @@ def figures_for(scenario: Scenario) -> dict[str, PublishedFigures]:
     }
 
 
-def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
+def parse(text: str, shown: str, fits: Iterable[Unknown] = ()) -> Publication:
     """Parses a publication. `shown` names the file in errors. `fits` are in addition to the file's
     own constants. Raises ScenarioError."""
     root = Mapping(shown, document.compose(text, shown, ", ".join(_ROOT.needed)), "", _ROOT)
@@ -229,15 +243,17 @@ def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
     for one in lacking:
         if one not in reader.used:
             words.fail(one, "no statement needs it")
-    constants = [_constant(item, reader) for item in root.items("constants", _CONSTANT)]
-    for fit in constants:
+    cells = {cell.scenario for one in statements for cell in one.cells}
+    unknowns = [_unknown(item, reader, cells) for item in root.items("unknowns", _UNKNOWN)]
+    for fit in unknowns:
         _refuse_unstated(root, fit, statements)
+    _refuse_twice(root, unknowns)
     runs = root.get_or("runs", within(integer, 1, 1000, "1 to 1000"), 10)
     try:
         limited = spread.limited(statements, runs)
     except spread.NoSpread as error:
         root.fail("statements", str(error))
-    known = [*fits, *constants]
+    known = [*fits, *unknowns]
     return Publication(
         name=name,
         title=root.get("title", WORDS.parse),
@@ -250,7 +266,7 @@ def parse(text: str, shown: str, fits: Iterable[KnownFit] = ()) -> Publication:
             known,
             functools.cache(lambda name: _scenario(name, swept)),
         ),
-        constants=tuple(constants),
+        unknowns=tuple(unknowns),
     )
 
 
@@ -266,25 +282,43 @@ def _swept(campaign: str) -> dict[str, Scenario]:
     return {one.name: one for one in found.scenarios}
 
 
-def _constant(item: Mapping, reader: StatementReader) -> KnownFit:
-    """Reads a constant that was fitted. Raises ScenarioError."""
-    read = {
+def _unknown(item: Mapping, reader: StatementReader, stated: Iterable[str]) -> Unknown:
+    """Reads what is left open. `stated` names the statements' scenarios. Raises ScenarioError."""
+    figures = {
         key: tuple(map(reader.figures, item.items(key, FIGURES.keys))) if item.has(key) else ()
         for key in ("fitted_to", "moves")
     }
-    for key, figures in read.items():
-        if item.has(key) and not figures:
+    values = tuple(_value(one, stated) for one in item.items("values", _VALUE))
+    for key, found in (*figures.items(), ("values", values)):
+        if item.has(key) and not found:
             item.fail(key, "there is none")
-    if item.has("range") != item.has("moves"):
-        item.fail(None, "'range' and 'moves' go together")
-    if not any(read.values()):
-        item.fail(None, "needs 'fitted_to', or 'range' and 'moves'")
-    return KnownFit(
+    if not any(figures.values()) and not values:
+        item.fail(None, "needs one of 'fitted_to', 'moves' and 'values'")
+    if item.has("range") != (item.has("moves") or item.has("values")):
+        item.fail(None, "'range' goes with 'moves' or 'values', and they need it")
+    if item.has("values") and not item.has("why"):
+        item.fail(None, "'why' is missing: 'values' need it")
+    return Unknown(
         item.get("what", WORDS.parse),
-        read["fitted_to"],
+        figures["fitted_to"],
         item.get_or("range", WORDS.parse, ""),
-        read["moves"],
+        figures["moves"],
+        item.get_or("why", WORDS.parse, ""),
+        values,
     )
+
+
+def _value(item: Mapping, stated: Iterable[str]) -> Value:
+    """Reads a value to try. Raises ScenarioError."""
+    changes = item.sub("set", Keys((), named=str))
+    if not changes.values:
+        item.fail("set", "must be a mapping such as {payload.size: 30 MB}")
+    if "name" in changes.values:
+        changes.fail("name", "stays; allowed: the scenario's other keys")
+    only = item.each("only", one_of(*stated)) if item.has("only") else []
+    line = changes.node.start_mark.line + 1
+    place = f"{item.shown}:{line}: {item.path('set')}"
+    return Value(item.get("name", plan_file.name), changes.values, tuple(only), place)
 
 
 def _one_algorithm(root: Mapping) -> list[list[str]]:
@@ -295,6 +329,13 @@ def _one_algorithm(root: Mapping) -> list[list[str]]:
     return [groups.each(name, WORDS.parse) for name in groups.values]
 
 
-def _refuse_unstated(root: Mapping, fit: KnownFit, statements: Iterable[Statement]) -> None:
+def _refuse_twice(root: Mapping, unknowns: Iterable[Unknown]) -> None:
+    names = [value.name for one in unknowns for value in one.values]
+    for name in {OURS, *names}:
+        if names.count(name) > (name != OURS):
+            root.fail("unknowns", f"two values are called {name!r}")
+
+
+def _refuse_unstated(root: Mapping, fit: Unknown, statements: Iterable[Statement]) -> None:
     for one in statement_kinds.unstated(fit, statements):
-        root.fail("constants", f"{fit.what}: no statement is about {one}")
+        root.fail("unknowns", f"{fit.what}: no statement is about {one}")

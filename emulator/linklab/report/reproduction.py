@@ -328,7 +328,7 @@ class _Table:
             (
                 one(said.metric, cell),
                 together(
-                    np.stack([one(said.metric, c) for c in said.to if c.scenario == cell.scenario]),
+                    np.stack([one(said.metric, c) for c in said.beside(cell)]),
                     axis=0,
                 ),
             )

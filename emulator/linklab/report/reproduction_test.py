@@ -26,7 +26,7 @@ name: x
 title: A paper
 source: thesis
 not_there: {mdp: the algorithm GreenBag}
-constants:
+unknowns:
   - what: LTE's rate
     fitted_to: [{metrics: [download], cells: {ts: [single-lte]}}]
 statements:
@@ -413,7 +413,7 @@ KINDS = """\
 name: x
 title: A paper
 source: thesis
-constants:
+unknowns:
   - what: LTE's rate
     fitted_to: [{metrics: [download], cells: {ts: [single-lte]}}]
 statements:
@@ -422,6 +422,22 @@ statements:
   - {metric: goodput, source: text, kind: does not follow, why: sums, each: [ts], of: alg3, to: [naive],
      is: more}
 """
+
+
+def test_a_client_is_compared_with_one_in_another_scenario() -> None:
+    """The growth from one scenario to the next."""
+    text = TEXT[: TEXT.index("not_there")] + (
+        "statements:\n"
+        "  - {metric: download, source: a, each: [ts], beside: tm, of: alg3, to: [alg3], is: less}\n"
+        "  - {metric: download, source: a, each: [ts, tm], of: alg3, to: [naive], is: less}\n"
+    )
+    stated = publication.parse(text, "x.yaml")
+    slower = replace(run("alg3", 1, 40.0), scenario=scenario.find("tm"))
+    grown, *_ = checked(stated, [run("alg3", 1, 10.0), slower])
+    assert (grown.verdict, grown.measured) == ("holds", 0.25)
+    assert grown.statement.words == "ts: alg3 to alg3 in tm"
+    assert checked(stated, [run("alg3", 1, 10.0)])[0].verdict == "no runs"
+    assert stated.statements[1].words == "ts: alg3 to naive"
 
 
 def test_the_four_kinds_are_counted_apart_and_never_together() -> None:

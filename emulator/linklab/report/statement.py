@@ -59,7 +59,7 @@ class Statement:
     """Holds one statement of a publication.
 
     `of` and `to` are cells (RunGroup). A *value* has one `of`. A *ratio* or *difference* has one
-    `of` per scenario, and in `to` the cells of the same scenario. The best of them counts, or their
+    `of` per scenario, and in `to` the cells of the same scenario, or of one other for all. The best of them counts, or their
     sum if `sums`. A *correlation* relates `metric` and `other` over all of `of`. A *count* is of the
     `cases` in which one of a case's signs holds. `why` explains a
     known disagreement, or is "". `missing` lists what linklab lacks to check the statement.
@@ -120,6 +120,11 @@ class Statement:
         """All cells whose runs the statement needs."""
         return tuple(dict.fromkeys((*self.of, *self.to)))
 
+    def beside(self, cell: RunGroup) -> list[RunGroup]:
+        """Returns the cells that one of `of` is compared with."""
+        own = [one for one in self.to if one.scenario == cell.scenario]
+        return own or list(self.to)
+
     @property
     def measure(self) -> Measure:
         return MEASURES[self.metric]
@@ -149,7 +154,13 @@ class Statement:
             return client
         than = list(dict.fromkeys(one.client for one in self.to))
         together = "the sum of " if self.sums else "the best of " if len(than) > 1 else ""
-        return f"{client} to {together}{', '.join(than)}"
+        elsewhere = ", ".join(dict.fromkeys(one.scenario for one in self.to))
+        where = (
+            ""
+            if {one.scenario for one in self.of} & {one.scenario for one in self.to}
+            else elsewhere
+        )
+        return f"{client} to {together}{', '.join(than)}{where and f' in {where}'}"
 
     @property
     def title(self) -> str:

@@ -9,33 +9,18 @@ chosen after looking. A statement that holds whatever the lab emulates is *by co
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from linklab.energy.fitted_to import FittedTo
 from linklab.report.statement import Statement
+from linklab.report.unknowns import Unknown
 
 EQUAL_PARTS: Final = ("naive", "gb-half")
 """The clients that give each link the same share of the bytes. Others keep all links busy."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFit:
-    """Holds what was fitted, in words, and to which figures. `moves` are the figures that it can move
-    within `range`, if it was chosen after looking."""
-
-    what: str
-    fitted_to: tuple[FittedTo, ...]
-    range: str = ""
-    moves: tuple[FittedTo, ...] = ()
-
-    def covers(self, metric: str, link: str, scenario: str, client: str) -> bool:
-        """Tells whether it was fitted to a figure."""
-        return any(one.covers(metric, link, scenario, client) for one in self.fitted_to)
-
-
 def classified(
-    statements: Sequence[Statement], fits: Iterable[KnownFit], same: Collection[Collection[str]]
+    statements: Sequence[Statement], fits: Iterable[Unknown], same: Collection[Collection[str]]
 ) -> tuple[Statement, ...]:
     """Returns the statements with `fitted_by` and `also_accepts`. Each of `same` lists clients that
     run one algorithm of the publication."""
@@ -53,7 +38,7 @@ def classified(
     )
 
 
-def fitted_by(statement: Statement, fits: Iterable[KnownFit]) -> tuple[str, ...]:
+def fitted_by(statement: Statement, fits: Iterable[Unknown]) -> tuple[str, ...]:
     """Names what was fitted to the figures of a statement. Empty unless all of them were fitted, or a
     constant can move its verdict."""
     fits = list(fits)
@@ -73,7 +58,7 @@ def fitted_by(statement: Statement, fits: Iterable[KnownFit]) -> tuple[str, ...]
     return tuple(found)
 
 
-def _moves(fit: KnownFit, statement: Statement) -> bool:
+def _moves(fit: Unknown, statement: Statement) -> bool:
     """Tells whether a constant moves a client that a statement is about, or what is beside it: the only
     client there, or a part of their sum."""
     counts = statement.sums or len({one.client for one in statement.to}) == 1
@@ -86,7 +71,7 @@ def _moves(fit: KnownFit, statement: Statement) -> bool:
     )
 
 
-def unstated(fit: KnownFit, statements: Iterable[Statement]) -> list[str]:
+def unstated(fit: Unknown, statements: Iterable[Statement]) -> list[str]:
     """Lists the measures and cells of a fit that no statement is about, in words."""
     stated = {
         (metric, one.link, cell.scenario, cell.client)

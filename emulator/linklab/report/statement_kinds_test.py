@@ -11,11 +11,11 @@ from linklab.core.paths import REPOSITORY
 from linklab.energy import calibration, library
 from linklab.report import publication, statement_kinds
 from linklab.report.statement import Statement
-from linklab.report.statement_kinds import KnownFit
+from linklab.report.unknowns import Unknown
 from linklab.schema.document import ScenarioError
 
-CONSTANTS = """\
-constants:
+UNKNOWNS = """\
+unknowns:
   - what: LTE's rate
     fitted_to: [{metrics: [download], cells: {ts: [single-lte, alg1]}}]
   - what: a meter
@@ -23,14 +23,14 @@ constants:
 """
 
 
-def read(*statements: str, constants: str = CONSTANTS, more: str = "") -> tuple[Statement, ...]:
-    """Two statements are there so that the constants are about something."""
+def read(*statements: str, unknowns: str = UNKNOWNS, more: str = "") -> tuple[Statement, ...]:
+    """Two statements are there so that the unknowns are about something."""
     used = (
         "metric: download, source: a, within: 1 %, values: {ts: {single-lte: 20 s, alg1: 30 s}}",
         "metric: energy-main, source: a, within: 1 %, values: {ts: {alg1: 9 J, alg3: 5 J}}",
     )
     lines = "".join(f"  - {{{one}}}\n" for one in (*used, *statements))
-    text = f"name: x\ntitle: t\nsource: s\n{more}{constants}statements:\n{lines}"
+    text = f"name: x\ntitle: t\nsource: s\n{more}{unknowns}statements:\n{lines}"
     return publication.parse(text, "x.yaml").statements[4:]
 
 
@@ -70,8 +70,8 @@ def test_it_names_what_was_fitted() -> None:
 
 def test_a_fit_of_one_link_is_no_fit_of_another() -> None:
     rates = "metric: link-rate, source: b, within: 1 %, values: {ts: {alg1: 9 Mbit/s}}, link: "
-    fit = "constants: [{what: w, fitted_to: [{metrics: [link-rate], link: lte, cells: {ts: [alg1]}}]}]\n"
-    kinds = [one.kind for one in read(f"{rates}lte", f"{rates}wifi", constants=fit)]
+    fit = "unknowns: [{what: w, fitted_to: [{metrics: [link-rate], link: lte, cells: {ts: [alg1]}}]}]\n"
+    kinds = [one.kind for one in read(f"{rates}lte", f"{rates}wifi", unknowns=fit)]
     assert kinds == ["calibration", "outcome"]
 
 
@@ -80,10 +80,10 @@ def test_a_fit_may_be_of_a_workload() -> None:
         "metric: playback, source: b, each: [ts], of: gb-p, to: [gb-half], is: less, workload: "
     )
     fit = (
-        "constants: [{what: w, fitted_to: [{metrics: [playback], "
+        "unknowns: [{what: w, fitted_to: [{metrics: [playback], "
         "cells: {ts+video: [gb-p, gb-half]}}]}]\n"
     )
-    kinds = [one.kind for one in read(f"{played}video", f"{played}music", constants=fit)]
+    kinds = [one.kind for one in read(f"{played}video", f"{played}music", unknowns=fit)]
     assert kinds == ["calibration", "outcome"]
 
 
@@ -99,14 +99,22 @@ def test_a_fit_may_be_of_a_workload() -> None:
             "fitted_to: [{metrics: [download, memory], cells: {ts: [alg1]}}]",
             "no statement is about memory",
         ),
-        ("", "needs 'fitted_to', or 'range' and 'moves'"),
-        ("moves: [{metrics: [download], cells: {ts: [alg1]}}]", "'range' and 'moves' go together"),
+        ("", "needs one of 'fitted_to', 'moves' and 'values'"),
+        ("moves: [{metrics: [download], cells: {ts: [alg1]}}]", "'range' goes with 'moves'"),
+        ("range: r, values: [{name: a, set: {payload.size: 9 MB}}]", "'why' is missing"),
+        (
+            "range: r, why: w, values: [{name: ours, set: {seed: 9}}]",
+            "two values are called 'ours'",
+        ),
+        ("range: r, why: w, values: [{name: a, set: {name: b}}]", "set.name: stays"),
+        ("range: r, why: w, values: [{name: a, set: {}}]", "set: must be a mapping such as"),
+        ("range: r, why: w, values: [{name: a, set: {a: 1}, only: [ao]}]", "unknown value 'ao'"),
         ("fitted_to: []", "fitted_to: there is none"),
     ],
 )
 def test_a_fit_to_nothing_is_refused(constant: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=re.escape(message)):
-        read(constants=f"constants: [{{what: w, {constant}}}]\n")
+        read(unknowns=f"unknowns: [{{what: w, {constant}}}]\n")
 
 
 def values(tolerance: str) -> str:
@@ -230,7 +238,7 @@ def test_a_kind_is_never_outcome_where_all_figures_were_fitted() -> None:
     """By the fits themselves, not by `fitted_by`."""
     for name in publication.names():
         stated = publication.find(name)
-        fits = [*publication.energy_models(name), *stated.constants]
+        fits = [*publication.energy_models(name), *stated.unknowns]
         for one in stated.statements:
             fitted = all(
                 any(fit.covers(metric, one.link, cell.scenario, cell.client) for fit in fits)
@@ -253,7 +261,7 @@ def test_a_kind_is_never_outcome_where_all_figures_were_fitted() -> None:
 def test_energy_models_were_fitted_to_figures_that_are_stated(name: str) -> None:
     for figures in library.get(name).fitted_to:
         stated = publication.find(figures.publication).statements
-        assert statement_kinds.unstated(KnownFit(name, (figures,)), stated) == []
+        assert statement_kinds.unstated(Unknown(name, (figures,)), stated) == []
 
 
 @pytest.mark.parametrize("name", ["galaxy-s6", "galaxy-s7"])

@@ -33,7 +33,7 @@ _COMMON = (
 )
 _FORMS: dict[str, tuple[str, ...]] = {
     "values": ("values",),
-    "comparison": ("each", "over", "of", "to", "to_sum", "ratio", "difference", "is"),
+    "comparison": ("each", "over", "beside", "of", "to", "to_sum", "ratio", "difference", "is"),
     "correlation": ("correlation", "with", "cells"),
     "count": ("better_in", "cases"),
 }
@@ -195,6 +195,7 @@ class StatementReader:
             item.fail("to_sum", "a sum is of several clients; allowed: two or more different ones")
         if not of_clients:
             item.fail("of", "names nobody")
+        beside = item.get("beside", self._scenario) if item.has("beside") else ""
         line = item.node.start_mark.line + 1
         for of in of_clients:
             form, expected = self._comparison_expected(item, metric, of)
@@ -204,7 +205,9 @@ class StatementReader:
                     form,
                     tuple(RunGroup(one, of, self._first_s) for one in together),
                     tuple(
-                        RunGroup(one, client, self._first_s) for one in together for client in to
+                        RunGroup(one, client, self._first_s)
+                        for one in ([beside] if beside else together)
+                        for client in to
                     ),
                     expected,
                 )

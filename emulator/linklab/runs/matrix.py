@@ -28,23 +28,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import yaml
-from yaml.nodes import MappingNode, Node, ScalarNode
 
 from linklab.runs import plan_file
 from linklab.runs.plan_file import MOST_RUNS, PlanFile
 from linklab.runs.runner import RunRequest
 from linklab.scenario import Scenario, ScenarioError, parse
+from linklab.scenario.changing import text_name, text_of, with_value, without
 from linklab.schema import document
 from linklab.schema.mapping import Keys, Mapping, integer, within
 
 _ROOT = Keys(("name", "matrices"), ("title", *plan_file.SHARED))
 _MATRIX = Keys(("scenarios", "algorithms"), ("runs", "seeds", "variants"))
 _VARIANT = Keys(("name", "set"))
-_MAP_TAG: Final = "tag:yaml.org,2002:map"
-_STRING_TAG: Final = "tag:yaml.org,2002:str"
 
 _runs = within(integer, 1, MOST_RUNS, f"1 to {MOST_RUNS}")
 
@@ -128,17 +125,17 @@ def _variant(variant: Mapping, file: Path) -> Scenario:
         variant.fail("set", "must be a mapping such as {payload.size: 30 MB}")
     root = document.compose(document.read(file, str(file)), str(file), "name")
     if changes.values.keys() & {"payload", "payload.size", "payload.seed"}:
-        root = _without(root, ["payload", "sha256"])
+        root = without(root, ["payload", "sha256"])
     for key, value in changes.values.items():
         try:
-            root = _with(root, key.split("."), value)
-            parse(_text(root), "set", path=file, stem=file.stem)
+            root = with_value(root, key.split("."), value)
+            parse(text_of(root), "set", path=file, stem=file.stem)
         except (ValueError, yaml.YAMLError) as error:
             said = re.sub(r"^set:\d+: ", "", str(error))
             changes.fail(key, f"in {file.stem}: {said}")
-    named = _with(root, ["name"], ScalarNode(_STRING_TAG, name))
+    named = with_value(root, ["name"], text_name(name))
     try:
-        return parse(_text(named), str(file), path=file)
+        return parse(text_of(named), str(file), path=file)
     except ScenarioError as error:  # The name is too long.
         variant.fail("name", re.sub(r"^[^ ]*:\d+: ", "", str(error)))
 
@@ -148,33 +145,3 @@ def _changed(key: str) -> str:
     if key == "name":
         raise ValueError("a variant is called SCENARIO-NAME; allowed: the scenario's other keys")
     return key
-
-
-def _with(node: Node, path: Sequence[str], value: Node) -> MappingNode:
-    """Returns the mapping with `value` at `path`. Other places that share parts by YAML aliases do
-    not change."""
-    if not isinstance(node, MappingNode):
-        raise ValueError(f"there is no {path[0]!r} in a single value")
-    first, rest = path[0], path[1:]
-    old = next((child for key, child in node.value if key.value == first), None)
-    if rest:
-        value = _with(MappingNode(_MAP_TAG, []) if old is None else old, rest, value)
-    kept = [(key, child) for key, child in node.value if key.value != first]
-    return MappingNode(node.tag, [*kept, (ScalarNode(_STRING_TAG, first), value)])
-
-
-def _without(node: Node, path: Sequence[str]) -> Node:
-    """Returns the mapping without the entry at `path`, if there is one."""
-    if not isinstance(node, MappingNode):
-        return node
-    first, rest = path[0], path[1:]
-    entries = [
-        (key, _without(child, rest) if key.value == first and rest else child)
-        for key, child in node.value
-        if key.value != first or rest
-    ]
-    return MappingNode(node.tag, entries)
-
-
-def _text(node: Node) -> str:
-    return str(yaml.serialize(node, Dumper=yaml.SafeDumper))

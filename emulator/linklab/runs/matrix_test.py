@@ -145,7 +145,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_the_campaign_of_figure_12b_goes_through_the_other_link_s_rates() -> None:
     found = matrix.load(PROFILES / "campaigns" / "super-aggregation.yaml")
-    rates = [one.links["lte"].up_rate_bps for one in found.scenarios]
+    *others, longest = found.scenarios
+    assert (longest.name, longest.payload.size_bytes) == ("superagg-acks-400k-long", 2_300_000_000)
+    rates = [one.links["lte"].up_rate_bps for one in others]
     assert rates == sorted(rates)
     assert (rates[0], rates[-1]) == (100_000, 20_000_000)
     assert {one.links["wifi"] for one in found.scenarios} == {found.scenarios[0].links["wifi"]}

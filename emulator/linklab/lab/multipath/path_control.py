@@ -174,7 +174,8 @@ class ScheduleControl:
     def __init__(
         self, lab: Lab, multipath: Multipath, player: Player, model: EnergyModel, scenario: Scenario
     ) -> None:
-        """Makes connections use both links. The schedule then decides which of them carries data."""
+        """Makes connections use Wi-Fi, and LTE from when the schedule first wants it: its subflow's
+        handshake wakes the radio. The schedule then decides which of them carries data."""
         self._lab, self._multipath, self._player = lab, multipath, player
         self._links = {kind.name: link_of_kind(scenario.links, kind) for kind in (WIFI, LTE)}
         learnt = _rates_of_another_run(scenario)
@@ -183,8 +184,9 @@ class ScheduleControl:
         self._levels = {kind: chain.usual for kind, chain in self._chains.items()}
         self._counts = self._received_bytes()
         self._used = self._wanted(is_awake=False)
-        for kind, link in self._links.items():
-            multipath.use(link, backup=kind not in self._used.value)
+        self._opened = {WIFI.name, *self._used.value}
+        for kind in sorted(self._opened):
+            multipath.use(self._links[kind], backup=kind not in self._used.value)
 
     def _received_bytes(self) -> dict[str, int]:
         return {
@@ -206,8 +208,13 @@ class ScheduleControl:
         wanted = self._wanted(is_awake=LTE.name in self._used.value)
         for kind in wanted.value ^ self._used.value:
             link, rests = self._links[kind], kind not in wanted.value
-            self._multipath.set_backup(link, backup=rests)
-            what = "suspended" if rests else "resumed"
+            if kind in self._opened:
+                self._multipath.set_backup(link, backup=rests)
+                what = "suspended" if rests else "resumed"
+            else:
+                self._opened.add(kind)
+                self._multipath.use(link)
+                what = "opened"
             self._player.write_event(due_s, link, Happening("subflow", what))
         self._used = wanted
         return due_s + 1.0

@@ -25,9 +25,10 @@ def _of_2016(name: str, use: PathUse) -> ClientUnderTest:
     return _client(name, replace(use, scheduler=_LOWEST_RTT, congestion_control=_LIA))
 
 
-def _client(name: str, use: PathUse) -> ClientUnderTest:
+def _client(name: str, use: PathUse, *options: str) -> ClientUnderTest:
+    """Defines a client. `options` are of curl, which downloads."""
     commands: dict[str, Callable[[Task], list[str]]] = {
-        WHOLE_FILE: lambda task: ["mptcpize", "run", *curl.download(task)],
+        WHOLE_FILE: lambda task: ["mptcpize", "run", *curl.download(task, *options)],
         UPLOAD: lambda task: ["mptcpize", "run", *curl.upload(task)],
     }
     for kind in APPLICATIONS:
@@ -41,7 +42,8 @@ FAMILY: Final = ClientFamily(
         _of_2016("mptcp-2016", PathUse()),
         _client("mptcp-backup", PathUse(backups=True)),
         _client("mptcp-single-path", PathUse(control="single-path")),
-        _client("mptcp-mdp", PathUse(control="schedule")),
+        # curl's keep-alive would wake LTE once a minute, for which no schedule provides.
+        _client("mptcp-mdp", PathUse(control="schedule"), "--no-keepalive"),
         _client("emptcp-kernel", PathUse(control="energy")),
         _of_2016("emptcp-kernel-2016", PathUse(control="energy")),
     ),
