@@ -101,6 +101,7 @@ COMMANDS = {
         name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]
         for name in ("mptcp", *clients.multipath(LINKS))
     },
+    "mptcp-mdp": ["mptcpize", "run", *CURL, *CURL_CA, "--no-keepalive", *CURL_OUT],
     **{
         f"aria2-{n}": [
             *split("aria2c --no-conf --quiet --file-allocation=none --console-log-level=error"),
