@@ -14,7 +14,7 @@ from linklab import scenario
 from linklab.commands import cli
 from linklab.core import algorithms
 from linklab.core.link_state import LinkState
-from linklab.models.events import BY_HAND, BY_HAND_END, REFUSED
+from linklab.models.events import BEGUN_ANEW, BY_HAND, BY_HAND_END, REFUSED
 from linklab.models.layer import NO_LOAD
 from linklab.models.model import Making
 from linklab.models.registry import HAPPENINGS
@@ -162,7 +162,7 @@ def test_the_run_directory_s_page_lists_every_kind_of_event() -> None:
     texts = "".join(path.read_text() for path in sources if not path.name.endswith("_test.py"))
     of_lab = re.findall(r'Happening\("([\w-]+)"', texts)
     assert {"next", "subflow"} <= set(of_lab)
-    kinds = {*HAPPENINGS, BY_HAND, BY_HAND_END, REFUSED, *of_lab}
+    kinds = {*HAPPENINGS, BEGUN_ANEW, BY_HAND, BY_HAND_END, REFUSED, *of_lab}
     assert set(re.findall(r"`([\w-]+)`", first_cells)) == kinds
 
 

@@ -1,4 +1,4 @@
-"""Tells which statements of a publication hang on what it leaves open (`unknowns.py`). Pure."""
+"""Tells which statements of a publication depend on what it leaves open (`unknowns.py`). Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Dependence:
 def dependences(
     tried: Sequence[Setting], checked: Mapping[str, Sequence[CheckedStatement]]
 ) -> list[Dependence]:
-    """Returns how each statement hangs on the unknowns. `checked` has its verdicts by setting, in the
+    """Returns how each statement depends on the unknowns. `checked` has its verdicts by setting, in the
     order of statements."""
     return [
         _dependence(tried, {one.name: checked[one.name][index] for one in tried})

@@ -1,4 +1,4 @@
-"""Shows which statements hang on what a publication leaves open: as dots, in words, and as JSON. Pure."""
+"""Shows which statements depend on what a publication leaves open: as dots, in words, and as JSON. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests which statements are told to hang on what a publication leaves open."""
+"""Tests which statements are told to depend on what a publication leaves open."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ def unknown(what: str, *names: str) -> Unknown:
 
 
 def told(tried: Sequence[Setting], verdicts: Sequence[Verdict]) -> Dependence:
-    """What one statement hangs on, by its verdict in each setting."""
+    """What one statement depends on, by its verdict in each setting."""
     (found,) = dependences(
         tried,
         {
