@@ -1,8 +1,6 @@
 """Executes the steps of the action `linklab-regress` by hand, with what a runner sets, against a server
 that records what the comment's step sends."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ starts them. That needs a Docker engine. If no registry can be reached and pinne
 missing, the local STAND_INS are used. Grafana has none, and is left out if its image is missing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

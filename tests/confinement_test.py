@@ -1,7 +1,5 @@
 """Tests what a malicious program in the guest can write, read and leave behind on the host."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

@@ -4,8 +4,6 @@ enough.
 Needs LINKLAB_CONTAINERS=1, a Docker engine, and `docker compose build` before.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

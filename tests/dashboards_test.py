@@ -1,7 +1,5 @@
 """Tests the dashboards' text, and their queries on a real Prometheus with a real run's data."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Guests in an emulated machine: the same files come out, to the byte, and nothing is left behind."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform
@@ -112,7 +110,7 @@ def test_a_function_of_python_chooses_its_processor_and_tells_how_far_it_is(
     The guest's files grow in its machine."""
     monkeypatch.setenv(choice.PROCESSOR, "emulated")
     link = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 20 ms"
-    file = scenario("slow", wifi=link, lte=link, size="4 MB")
+    file = scenario("slow", wifi=link, lte=link, size="2 MB")
     told: dict[str, list[linklab.Progress]] = {"native": [], "emulated": []}
 
     def run(processor: str) -> None:

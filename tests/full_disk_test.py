@@ -1,8 +1,6 @@
 """Tests a full disk: each command that writes a file names it in one line, and leaves no partial
 file."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

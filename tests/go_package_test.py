@@ -1,7 +1,5 @@
 """Tests `client/linklabtest`: labs on the real clock in Go tests, of this repository and of users."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Tests every command that prints untrusted text: no terminal obeys a word of it."""
 
-from __future__ import annotations
-
 import http.server
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Tests the HTTP API of `linklab serve` and `live`, with real labs, by hand and by schemathesis."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Tests IPv6 alone, and links of different families, in the guest in virtual time."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Runs unit tests that need root and network namespaces in the guest, where every user is root."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

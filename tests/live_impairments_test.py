@@ -1,7 +1,5 @@
 """Tests that a user impairs the links of a running lab, whose scenario has no impairments."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -11,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab
+from conftest import Linklab, succeeded
 from datagrams import NO_ANSWER_S, Association, echo
 from linklab import scenario as scenarios
 from linklab.core.impairments import Impairments
@@ -175,8 +173,7 @@ def test_impairments_by_hand_are_saved_and_run_again(
     )
     outcomes = set()
     for _ in range(2):
-        done = linklab("run", made, "--json")
-        assert done.code == 0, done.err
-        outcomes.add((Path(done.json["run_dir"]) / "outcome.json").read_text())
+        done = succeeded(linklab, "run", made)
+        outcomes.add((done.run_dir / "outcome.json").read_text())
     assert len(outcomes) == 1
     assert json.loads(outcomes.pop())["exit_code"] == 0

@@ -4,8 +4,6 @@ outside.
 The tests check what happens, not how fast, with one exception: a change must show in Prometheus.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -3,8 +3,6 @@
 SCREENSHOTS names a directory that gets pictures of the page.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -1,8 +1,6 @@
 """Tests that a user's paths mean the same inside the guest, wherever they are, and change no
 figure."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import site

@@ -1,8 +1,6 @@
 """Tests that no other user of the machine takes over a lab that starts: beside `linklab.live`, `linklab
 serve` and Go's `linklabtest`."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The probe of the host place: it names exactly what a kernel lacks."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

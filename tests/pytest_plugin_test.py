@@ -1,7 +1,5 @@
 """Tests the plugin of pytest in projects of its users."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """Tests `import linklab` as a program's author uses it: every example of the reference page, types,
 threads, and what is imported."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Tests `linklab regress` in the guest: it names what gets worse, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -138,7 +136,7 @@ def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
     slow = regress(tmp_path, "curl.yaml")
     assert slow.code == 1
     assert "static-80-50 curl seed 1: download time" in slow.out
-    runs = sorted(Path(again.json["run_dir"]).iterdir())
+    runs = sorted(again.run_dir.iterdir())
     published = subprocess.run(
         command("publish", *runs, "--output", tmp_path / "runs.om"),
         env=environment(),

@@ -1,7 +1,5 @@
 """Tests that a release works without a checkout, and has the same bytes every time."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Tests `make setup` and its parts on systems that lack something."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Tests where programs start in the lab, what they read there, and what becomes of what they write."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
