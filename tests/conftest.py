@@ -150,19 +150,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
 
 
+def ran(words: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a program. Returns how it ended, with what it printed."""
+    usual = {"capture_output": True, "text": True, "timeout": 300, "check": False}
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [str(word) for word in words], **(usual | options)
+    )
+    return done
+
+
 def finished(
     directory: Path, words: Sequence[object], timeout_s: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program that calls `linklab` in a directory. Returns how it ended."""
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    return ran(words, cwd=directory, env=environment(), timeout=timeout_s)
 
 
 def called(

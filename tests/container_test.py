@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY
+from conftest import REPOSITORY, ran
 
 pytestmark = pytest.mark.one_at_a_time
 
@@ -28,9 +28,7 @@ IMAGE = SERVICE["image"]
 
 def docker(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a docker command to its end."""
-    return subprocess.run(
-        ["docker", *arguments], capture_output=True, text=True, timeout=240, check=False
-    )
+    return ran(["docker", *arguments])
 
 
 def settings() -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from bench import outside
-from conftest import Linklab, command, finished, succeeded
+from conftest import Linklab, command, finished, ran, succeeded
 from datagrams import NO_ANSWER_S, Association, echo
 from free_ports import free_port
 from host_place_test import LISTENS, nested
@@ -194,12 +194,9 @@ def test_http3_by_socks_from_outside(
     with proxied(tmp_path, file, url, ca=ca) as lab:
         over = ",".join(f"socks5://127.0.0.1:{lab.ports[name]}" for name in ("wifi", "lte"))
         begun = time.monotonic()
-        done = subprocess.run(
+        done = ran(
             [http3 / "fetch", "-ca", ca, "-over", over, "-size", str(len(content)), inside(url)],
-            capture_output=True,
-            text=True,
             timeout=PATIENCE_S,
-            check=False,
         )
         assert done.returncode == 0, done.stderr
         assert time.monotonic() - begun > len(content) / 2 * 8 / 10e6

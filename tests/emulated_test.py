@@ -15,7 +15,7 @@ from pathlib import Path
 import linklab
 import psutil
 import pytest
-from conftest import Linklab, called, command, environment
+from conftest import Linklab, called, command, environment, ran
 from linklab.core import scratch
 from linklab.places import choice
 from linklab.places.emulated import machine, qemu
@@ -221,14 +221,7 @@ def test_without_qemu_a_run_says_what_to_install(tmp_path: Path) -> None:
     words = [*command("run", SCENARIO, "-a", "alg3"), "--processor", "emulated"]
 
     def said_by_run() -> str:
-        done = subprocess.run(
-            words,
-            cwd=tmp_path,
-            env={**environment(), "PATH": str(bin_directory)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = ran(words, cwd=tmp_path, env={**environment(), "PATH": str(bin_directory)})
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
         return line

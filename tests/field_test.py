@@ -11,7 +11,7 @@ from pathlib import Path
 
 import dpkt
 import pytest
-from conftest import Linklab, succeeded
+from conftest import Linklab, ran, succeeded
 from linklab.core.paths import MULTILINK
 from linklab.scenario import load
 
@@ -152,12 +152,7 @@ def test_wireshark_reads_what_was_recorded(
 def _tshark(capture: Path, keys: Path, wanted: str, fields: Sequence[str]) -> list[list[str]]:
     told = ("-o", "tcp.check_checksum:TRUE", "-o", f"tls.keylog_file:{keys}", "-T", "fields")
     which = [word for name in fields for word in ("-e", name)]
-    done = subprocess.run(
-        ["tshark", "-r", capture, "-Y", wanted, *told, *which],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = ran(["tshark", "-r", capture, "-Y", wanted, *told, *which], check=True)
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 

@@ -3,13 +3,12 @@
 import contextlib
 import json
 import math
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab, succeeded
+from conftest import Linklab, ran, succeeded
 from datagrams import NO_ANSWER_S, Association, echo
 from linklab import scenario as scenarios
 from linklab.core.impairments import Impairments
@@ -156,12 +155,7 @@ def test_impairments_by_hand_are_saved_and_run_again(
         probe = Probe(lab, "lte", port)
         probe.change("impair_down", "loss: 2 %, delay: 10 ms, jitter: 2 ms, distribution: pareto")
         probe.change("impair_up", "police: 1 Mbit/s, police_burst: 10 kB, bleach_ecn: true")
-        text = subprocess.run(
-            ["curl", "-sSf", f"http://{lab.address}/scenario?name=by-me"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        text = ran(["curl", "-sSf", f"http://{lab.address}/scenario?name=by-me"], check=True).stdout
     made = tmp_path / "by-me.yaml"
     made.write_text(text)
     first, second = scenarios.load(made).events
