@@ -240,6 +240,7 @@ def built() -> None:
     done = ran(
         [*compose_program(), "-f", FILE, "--profile", "field", "build", "emulator", "server"],
         env={**os.environ, **instead()},
+        timeout=None,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 

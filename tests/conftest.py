@@ -151,8 +151,8 @@ def environment() -> dict[str, str]:
 
 
 def ran(words: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a program. Returns how it ended, with what it printed."""
-    usual = {"capture_output": True, "text": True, "timeout": 300, "check": False}
+    """Runs a program, for ten minutes at most. Returns how it ended, with what it printed."""
+    usual = {"capture_output": True, "text": True, "timeout": 600, "check": False}
     done: subprocess.CompletedProcess[str] = subprocess.run(
         [str(word) for word in words], **(usual | options)
     )
