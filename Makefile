@@ -128,6 +128,7 @@ generate: development ## make anew what is made from the code: pages, tables, go
 	@$(LINKLAB) scenarios --keys > build/keys.md && mv build/keys.md profiles/README.md
 	@$(PYTHON) emulator/handbook/commands.py
 	@$(PYTHON) emulator/handbook/http_api.py
+	@LINKLAB_GENERATE=1 $(PYTHON) -m pytest -k called_with emulator/linklab/runs/clients
 
 .PHONY: tables
 tables: development ## make stale tables of measured figures in the documents anew, or one (NAME=links-of-today)

@@ -1,12 +1,10 @@
 """Tests acknowledgements that leave by another link, in the guest in virtual time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Linklab, lines, queue
+from conftest import Linklab, lines, queue, succeeded
 
 SHARED_AIR = (
     "down: 54 Mbit/s, up: 54 Mbit/s, rtt: 20 ms, radio: {standard: g, cell: mixed, "
@@ -27,14 +25,13 @@ def test_wifi_is_free_of_acknowledgements_and_carries_more(
 ) -> None:
     lte = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 40 ms"
     file = scenario("acks", size="20 MB", wifi=SHARED_AIR, lte=lte)
-    done = linklab("compare", file, "-a", "curl-wifi,offloading-ack", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "curl-wifi,offloading-ack")
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     # Equations 1 and 2 give 2.05 for this cell (emulator/linklab/models/air_test.py).
     gain = rows["offloading-ack"]["goodput_bps"] / rows["curl-wifi"]["goodput_bps"]
     assert 1.7 < gain < 2.2
     assert rows["offloading-ack"]["links"]["wifi"]["share"] > 0.999
-    (run_dir,) = Path(done.json["run_dir"]).glob("*offloading-ack*")
+    (run_dir,) = done.run_dir.glob("*offloading-ack*")
     (event,) = lines(run_dir / "events.jsonl")
     assert (event["link"], event["kind"], event["detail"]) == (
         "lte",
@@ -54,10 +51,9 @@ def test_one_acknowledgement_for_twelve_packets_leaves_wifi_more_air(
     file = scenario(
         "few-acks", size="10 MB", wifi=SHARED_AIR, lte="down: 1 Mbit/s, up: 1 Mbit/s, rtt: 40 ms"
     )
-    done = linklab("compare", file, "-a", "curl-wifi,aggregating-ack", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "curl-wifi,aggregating-ack")
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
-    (run_dir,) = Path(done.json["run_dir"]).glob("*aggregating-ack*")
+    (run_dir,) = done.run_dir.glob("*aggregating-ack*")
     # Each has 66 bytes. TCP delays some until the next twelve while the program reads.
     acknowledgements = sent_up(run_dir, "wifi", rows["aggregating-ack"]["download_s"]) / 66
     assert 11 < 10e6 / 1448 / acknowledgements < 18
@@ -76,9 +72,8 @@ def test_where_the_other_link_goes_wifi_acknowledges_itself(
         lte="down: 1 Mbit/s, up: 1 Mbit/s, rtt: 40 ms",
         more="events: [{at: 2 s, link: lte, carrier: down, for: 3 s}]\n",
     )
-    done = linklab("run", file, "-a", "offloading-ack", "--json")
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    done = succeeded(linklab, "run", file, "-a", "offloading-ack")
+    run_dir = done.run_dir
     assert [
         event["detail"]
         for event in lines(run_dir / "events.jsonl")

@@ -1,8 +1,6 @@
 """Executes the steps of the action `linklab-regress` by hand, with what a runner sets, against a server
 that records what the comment's step sends."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -17,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, environment
+from conftest import REPOSITORY, environment, ran
 
 ACTIONS = REPOSITORY / ".github" / "actions"
 ACTION = yaml.safe_load((ACTIONS / "linklab-regress" / "action.yml").read_text())
@@ -380,11 +378,9 @@ def test_what_the_cache_has_is_not_made_again(copy: Path, hit: str, makes: bool)
     goals = ".venv/.extras build/multilink"  # What `extras` is of, without the guest.
     make.write_text(f'#!/bin/sh\nexec {shutil.which("make")} -n -C "$2" {goals}\n')
     make.chmod(0o755)
-    done = subprocess.run(
+    done = ran(
         [copy / ".github/actions/make", "extras"],
         env={"PATH": f"{make.parent}:{os.environ['PATH']}", "ROOT": str(copy), "HIT": hit},
-        capture_output=True,
-        text=True,
         check=True,
     )
     for command in ("emulator/setup/python .venv", "client build/multilink"):

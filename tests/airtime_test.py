@@ -1,7 +1,5 @@
 """Tests what Wi-Fi's uplinks carry among other stations, against 802.11g's air time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -5,8 +5,6 @@ address that only its Prometheus scrapes. LINKLAB_ALERT_TO is an address of this
 that Grafana was started.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

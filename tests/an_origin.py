@@ -3,8 +3,6 @@
 usage: an_origin.py PORT DIRECTORY
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

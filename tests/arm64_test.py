@@ -5,8 +5,6 @@ The machine has arm64's QEMU, in which the guest runs: an emulated processor in 
 With LINKLAB_MACHINES=1 (`make test-machines`). It needs qemu-system-aarch64, apt-get and Python 3.11.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Linklab
+from conftest import REPOSITORY, Linklab, succeeded
 from emulated import machine
 from emulated.machine import ARM64, Done, Machine
 
@@ -164,8 +162,7 @@ def test_the_guest_is_chosen_and_has_the_figures_of_x86_64(
 ) -> None:
     """Image and kernels come as a release brings them. Every line of the client is the same, too."""
     file = scenario("tiny", size="100 kB")
-    mine = linklab("run", file, "-a", "alg3", "--json")
-    assert mine.code == 0, mine.err
+    mine = succeeded(linklab, "run", file, "-a", "alg3")
     arm_with_qemu.shell(f"echo {shlex.quote(file.read_text())} > /root/tiny.yaml")
     run = f"{LINKLAB} run /root/tiny.yaml -a alg3 --json --out /root/runs --timeout 7200"
     done = arm_with_qemu.shell(f"LINKLAB_RELEASE={machine.RELEASE} {run}", patience_s=9000)

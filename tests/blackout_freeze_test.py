@@ -1,11 +1,9 @@
 """Tests a sender that is told about a silent Wi-Fi, in the guest in virtual time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import Linklab, lines, queue
+from conftest import Linklab, lines, queue, succeeded
 
 WIFI = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 58.6 ms, queue: 256 kB"
 LTE = "down: 1 Mbit/s, up: 0.5 Mbit/s, rtt: 150 ms"
@@ -31,13 +29,12 @@ def test_after_a_blackout_a_sender_that_was_told_tries_at_once(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
     file = blackout(scenario, 2)
-    done = linklab("compare", file, "-a", "curl-wifi,freeze", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "curl-wifi,freeze")
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     assert rows["freeze"]["download_s"] < rows["curl-wifi"]["download_s"]
     assert rows["freeze"]["links"]["wifi"]["share"] > 0.9999
 
-    (run_dir,) = Path(done.json["run_dir"]).glob("*freeze*")
+    (run_dir,) = done.run_dir.glob("*freeze*")
     said = [one for one in lines(run_dir / "events.jsonl") if one["kind"] == "sender"]
     assert [(one["link"], one["detail"]) for one in said[:2]] == [
         ("wifi", "frozen"),
@@ -46,15 +43,14 @@ def test_after_a_blackout_a_sender_that_was_told_tries_at_once(
     assert 3 < said[0]["t_s"] < 3.2
     # 5 s and a timeout that did not double: 0.2 s over a round trip with a full queue.
     assert 5 < said[1]["t_s"] < 5.4
-    (plain,) = Path(done.json["run_dir"]).glob("*curl-wifi*")
+    (plain,) = done.run_dir.glob("*curl-wifi*")
     assert arrived(plain, 4.9, 6.1) < arrived(run_dir, 4.9, 6.1)
 
 
 def test_after_a_long_blackout_it_tries_as_soon(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
-    done = linklab("compare", blackout(scenario, 20), "-a", "curl-wifi,freeze", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", blackout(scenario, 20), "-a", "curl-wifi,freeze")
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     # Plain TCP tries again long after the link is back, and with a window of one packet.
     assert rows["curl-wifi"]["download_s"] > 40

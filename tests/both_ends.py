@@ -1,7 +1,5 @@
 """Reads what `probes/both_ways.py` captured at both ends of a link, and what happened in between."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import statistics

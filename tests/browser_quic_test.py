@@ -1,8 +1,6 @@
 """Tests which of a browser's traffic over the links is QUIC (HTTP/3): that of a browser inside a lab, but
 not that of a browser outside that uses the lab's proxies."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib
@@ -137,7 +135,7 @@ def test_a_browser_inside_a_lab_takes_quic(
         ),
         *(site.trust, "--virtual-time-budget=30000", "--dump-dom", url),
     )
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     page = (run_dir / "client.out").read_text()
     (found,) = re.findall(r'<p id="said">([^<]*)<', page)
     assert found.split() == ["h3", "h3", str(SIZE)], done.err

@@ -5,8 +5,6 @@ regress`). SCREENSHOTS names a directory for pictures of each dashboard, dark an
 widths.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import html

@@ -1,8 +1,6 @@
 """Tests campaigns: several workers over TCP give the same digits as one machine, and nothing is
 lost."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -17,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import REPOSITORY, Called, Linklab, command, environment
+from conftest import REPOSITORY, Called, Linklab, command, environment, succeeded
 from robustness_test import processes_in, until
 
 ScenarioFile = Callable[..., Path]
@@ -215,12 +213,11 @@ def test_two_workers_over_tls_come_to_what_compare_comes_to(
     )
     assert "without TLS" not in done.err
     assert done.code == 0, done.err
-    alone = linklab("compare", short, "-a", "alg3,alg1", "--runs", "3", "--json")
-    assert alone.code == 0, alone.err
+    alone = succeeded(linklab, "compare", short, "-a", "alg3,alg1", "--runs", "3")
     assert done.json["comparisons"] == alone.json["comparisons"]
     assert sum(done.json["runs_per_worker"].values()) == 6
     assert len(done.json["runs_per_worker"]) == 2, "one worker did all"
-    plain = Path(alone.json["run_dir"])
+    plain = alone.run_dir
     for seed in (1, 2, 3):
         for name in ("alg1", "alg3"):
             label = f"short-{name}-seed{seed}"
@@ -300,8 +297,7 @@ def test_ctrl_c_ends_everything_and_the_next_call_goes_on(
     )
     (out / half).mkdir(exist_ok=True)
     (out / half / "stale").touch()
-    again = linklab("campaign", file, "--out", out, "--json")
-    assert again.code == 0, again.err
+    again = succeeded(linklab, "campaign", file, "--out", out)
     assert again.json["runs"] == 4
     assert again.json["runs_there_before"] == len(kept)
     assert not (out / half / "stale").exists()

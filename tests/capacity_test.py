@@ -1,7 +1,5 @@
 """Tests that a changing link carries the integral of its rates, in virtual time."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -11,7 +9,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
-from conftest import PROBES, Linklab, lines, part_of
+from conftest import PROBES, Linklab, lines, part_of, succeeded
 from linklab.core.frames import FRAME_BYTES
 from linklab.queues.registry import DISCIPLINES
 
@@ -105,12 +103,11 @@ def check_integral(
         "trace: {file: ./steps.csv, rate: recorded}",
     )
     fastest_bps = max(rate_bps for _, rate_bps in steps)
-    done = linklab(
-        *("exec", file, "--json", "--", "python3", PROBES / "downlink.py", "rmnet0"),
+    run_dir = succeeded(
+        linklab,
+        *("exec", file, "--", "python3", PROBES / "downlink.py", "rmnet0"),
         *(load * fastest_bps, seconds, START_S, frame),
-    )
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    ).run_dir
     applied: Rates = [
         (line["t_s"], line["down_rate_bps"] / 8)
         for line in lines(run_dir / "links.jsonl")
@@ -154,9 +151,8 @@ def test_every_opportunity_of_a_recording_passes_a_packet(
         lte="down: 1 Mbit/s, up: 1 Mbit/s, rtt: 20 ms, trace: {file: ./lone.csv, rate: recorded}",
     )
     probe = ("python3", PROBES / "downlink.py", "rmnet0", 2e6, 6, 0)
-    done = linklab("exec", file, "--json", "--", *probe)
-    assert done.code == 0, done.err
-    arrived = json.loads((Path(done.json["run_dir"]) / "arrivals.json").read_text())["arrivals"]
+    done = succeeded(linklab, "exec", file, "--", *probe)
+    arrived = json.loads((done.run_dir / "arrivals.json").read_text())["arrivals"]
     for until_ms in range(500, 6001, 100):
         passed = sum(1 for _, t_ns in arrived if t_ns / 1e6 <= until_ms)
         assert abs(passed - sum(1 for ms in times_ms if ms <= until_ms)) <= 1, until_ms

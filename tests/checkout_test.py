@@ -1,8 +1,6 @@
 """Tests what is committed: sources alone, no program that a command left in the checkout, and tests
 that do not care where it lies."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests several clients on the same links at once, in the guest and in virtual time."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable
@@ -9,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, SEEDS, Linklab
+from conftest import PROBES, SEEDS, Linklab, succeeded
 from linklab.core.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES
 
 ScenarioFile = Callable[..., Path]
@@ -25,8 +23,7 @@ def several(linklab: Linklab, scenario: ScenarioFile) -> Callable[..., Any]:
     def run(clients: str, algorithm: str = "adaptive", size: str = "4 MB") -> Any:
         more = f"clients: {clients}\n"
         file = scenario("several", size=size, wifi=WIFI, lte=LTE, more=more)
-        done = linklab("run", file, "-a", algorithm, "--json")
-        assert done.code == 0, done.err
+        done = succeeded(linklab, "run", file, "-a", algorithm)
         return done.json
 
     return run
@@ -70,9 +67,7 @@ def test_runs_of_several_clients_are_equal(several: Callable[..., Any]) -> None:
 def test_a_user_s_program_runs_on_each_host(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario("several", size="1 MB", wifi=WIFI, lte=LTE, more="clients: 2\n")
     said = "hostname -I 2>/dev/null; cat /proc/net/fib_trie | grep -o '10.1.0.20[0-9]' | sort -u"
-    done = linklab("exec", file, "--json", "--", "sh", "-c", said)
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = succeeded(linklab, "exec", file, "--", "sh", "-c", said).run_dir
     assert "10.1.0.202" not in (run_dir / "client.out").read_text()
     assert "10.1.0.202" in (run_dir / "client-2" / "client.out").read_text()
 
@@ -81,8 +76,7 @@ def test_clients_are_compared_with_their_shares(linklab: Linklab, scenario: Scen
     file = scenario(
         "several", size="2 MB", wifi=WIFI, lte=LTE, more="clients: [tested, curl-wifi]\n"
     )
-    done = linklab("compare", file, "-a", "alg3,curl-wifi", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "alg3,curl-wifi")
     for row in done.json["rows"] if "rows" in done.json else done.json["comparisons"][0]["rows"]:
         assert set(row["clients"]) == {f"client 1 {row['algorithm']}", "client 2 curl-wifi"}
         assert 0.5 <= row["jain"]["all links"] <= 1
@@ -105,9 +99,7 @@ def test_each_client_has_the_round_trip_that_is_added(
     file = scenario("apart", wifi=link, lte=LTE, more=f"clients: [{listed}]\nevents:\n{away}")
     payload = dice.randrange(10, 1473)
     words = ("python3", PROBES / "one_way.py", "wlan0", "server-isp", payload, 3)
-    done = linklab("exec", file, "--json", "--", *words)
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = succeeded(linklab, "exec", file, "--", *words).run_dir
     bits = 8 * (payload + UDP_BYTES + IPV4_BYTES + ETHERNET_BYTES)
     for number, added in enumerate(added_ms, 1):
         own = run_dir if number == 1 else run_dir / f"client-{number}"

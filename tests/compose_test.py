@@ -5,8 +5,6 @@ starts them. That needs a Docker engine. If no registry can be reached and pinne
 missing, the local STAND_INS are used. Grafana has none, and is left out if its image is missing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -22,7 +20,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY
+from conftest import REPOSITORY, ran
 from free_ports import free_port
 from prometheus import Prometheus
 
@@ -149,13 +147,8 @@ def test_where_no_guest_can_be_made_the_container_is_built_without(
     (tmp_path / "release").mkdir()
     for name in ("__init__.py", *release):
         (tmp_path / "release" / name).touch()
-    done = subprocess.run(
-        ["sh", "-c", script],
-        cwd=tmp_path,
-        env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = ran(
+        ["sh", "-c", script], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == ("made\n" if processor == "x86_64" or release else "")
@@ -181,9 +174,7 @@ INSTALLED = [
 @pytest.mark.parametrize("program", INSTALLED, ids=" ".join)
 def test_compose_accepts_it(program: tuple[str, ...]) -> None:
     for files in (("-f", FILE), ("-f", FILE, "-f", ON_HOST)):
-        done = subprocess.run(
-            [*program, *files, "config", "-q"], capture_output=True, text=True, check=False
-        )
+        done = ran([*program, *files, "config", "-q"])
         assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -202,13 +193,9 @@ class Stack:
         self.project = f"linklab-test-{os.getpid()}"
 
     def __call__(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return ran(
             [*compose_program(), "-p", self.project, "-f", str(FILE), *words],
             env={**os.environ, **self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
         )
 
 
@@ -250,12 +237,10 @@ def built() -> None:
         pytest.skip("no Docker engine answers")
     if shutil.which(compose_program()[0]) is None:
         pytest.skip("there is no Compose")
-    done = subprocess.run(
+    done = ran(
         [*compose_program(), "-f", FILE, "--profile", "field", "build", "emulator", "server"],
         env={**os.environ, **instead()},
-        capture_output=True,
-        text=True,
-        check=False,
+        timeout=None,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 

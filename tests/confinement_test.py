@@ -1,7 +1,5 @@
 """Tests what a malicious program in the guest can write, read and leave behind on the host."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd
@@ -12,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Called, Linklab, called, command, environment
+from conftest import REPOSITORY, Called, Linklab, called, command, environment, ran
 from dummy_home import SECRETS, furnish
 from linklab.core.paths import cache_dir
 from linklab.places.guest import confinement
@@ -222,7 +220,7 @@ def test_a_user_without_rights_gets_the_same_figures(
         shutil.copytree(cache_dir() / "image", shared / "image", symlinks=True)
         shutil.copy(file, shared)
         subprocess.run(["chown", "-R", "12345", str(shared)], check=True)
-        done = subprocess.run(
+        done = ran(
             [
                 "setpriv",
                 "--reuid",
@@ -233,10 +231,6 @@ def test_a_user_without_rights_gets_the_same_figures(
                 *command("run", file.name, "--json"),
             ],
             cwd=shared,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
             env={**environment(), "HOME": str(shared), "LINKLAB_CACHE": str(shared)},
         )
     finally:

@@ -1,7 +1,5 @@
 """Shares the command line as a user calls it, scenarios and a server between the end-to-end tests."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import json
@@ -127,6 +125,11 @@ class Called:
         """Its decoded JSON output."""
         return json.loads(self.out)
 
+    @property
+    def run_dir(self) -> Path:
+        """The directory of its run."""
+        return Path(self.json["run_dir"])
+
 
 Linklab = Callable[..., Called]
 
@@ -147,19 +150,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
 
 
+def ran(words: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a program, for ten minutes at most. Returns how it ended, with what it printed."""
+    usual = {"capture_output": True, "text": True, "timeout": 600, "check": False}
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [str(word) for word in words], **(usual | options)
+    )
+    return done
+
+
 def finished(
     directory: Path, words: Sequence[object], timeout_s: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program that calls `linklab` in a directory. Returns how it ended."""
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    return ran(words, cwd=directory, env=environment(), timeout=timeout_s)
 
 
 def called(
@@ -205,14 +209,20 @@ def linklab(tmp_path: Path) -> Linklab:
     return call
 
 
+def succeeded(linklab: Linklab, command: str, *arguments: object) -> Called:
+    """Calls `linklab` for JSON, which must succeed."""
+    done = linklab(command, "--json", *arguments)
+    assert done.code == 0, done.err
+    return done
+
+
 def compared(linklab: Linklab, *files: Path, who: str) -> dict[str, tuple[Any, Path]]:
     """Runs scenarios by clients, one after the other in one guest. Returns figures and directory of
     each run by `SCENARIO-CLIENT`."""
-    done = linklab("compare", *files, "-a", who, "--parallel", 1, "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", *files, "-a", who, "--parallel", 1)
     return {
         one.name.removesuffix("-seed1"): (json.loads((one / "summary.json").read_bytes()), one)
-        for one in Path(done.json["run_dir"]).iterdir()
+        for one in done.run_dir.iterdir()
     }
 
 

@@ -4,8 +4,6 @@ enough.
 Needs LINKLAB_CONTAINERS=1, a Docker engine, and `docker compose build` before.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -16,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY
+from conftest import REPOSITORY, ran
 
 pytestmark = pytest.mark.one_at_a_time
 
@@ -30,9 +28,7 @@ IMAGE = SERVICE["image"]
 
 def docker(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a docker command to its end."""
-    return subprocess.run(
-        ["docker", *arguments], capture_output=True, text=True, timeout=240, check=False
-    )
+    return ran(["docker", *arguments])
 
 
 def settings() -> list[str]:

@@ -1,7 +1,5 @@
 """Tests whether the dashboards' queries answer users' questions, on a real Prometheus."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

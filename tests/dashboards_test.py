@@ -1,18 +1,15 @@
 """Tests the dashboards' text, and their queries on a real Prometheus with a real run's data."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, json_of
+from conftest import REPOSITORY, json_of, ran
 from linklab.core.limits import MAX_LATE_S
 from linklab.core.link_kinds import KINDS
 from linklab.metrics import about, lab, results
@@ -284,9 +281,7 @@ def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_five() -
 def test_promtool_accepts(words: tuple[str, ...]) -> None:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed: apt-get install prometheus")
-    done = subprocess.run(
-        ["promtool", *words], cwd=CONFIGURATION, capture_output=True, text=True, check=False
-    )
+    done = ran(["promtool", *words], cwd=CONFIGURATION)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -320,12 +315,7 @@ def test_between_two_runs_goodput_is_of_the_one_that_has_just_ended(tmp_path: Pa
         ],
     }
     (tmp_path / "test.yml").write_text(json.dumps({"tests": [test]}))
-    done = subprocess.run(
-        ["promtool", "test", "rules", tmp_path / "test.yml"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(["promtool", "test", "rules", tmp_path / "test.yml"])
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,7 +1,5 @@
 """Runs a server of UDP for tests, and a client whose datagrams take a lab's links by SOCKS5."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Tests UDP and QUIC over the links: in virtual time, from outside by SOCKS5, and to the outside."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -16,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from bench import outside
-from conftest import Linklab, command, finished
+from conftest import Linklab, command, finished, ran, succeeded
 from datagrams import NO_ANSWER_S, Association, echo
 from free_ports import free_port
 from host_place_test import LISTENS, nested
@@ -45,12 +43,9 @@ def test_http3_over_both_links_at_once(
     fetch = (
         f"{http3}/fetch -ca {{ca}} -over wlan0,rmnet0 -size 4000000 {{url}} && echo $LINKLAB_SHA256"
     )
-    done = linklab(
-        *("exec", file, "--json", "--share", modules, "--server", serve),
-        *("--", "sh", "-c", fetch),
-    )
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = succeeded(
+        linklab, *("exec", file, "--share", modules, "--server", serve), *("--", "sh", "-c", fetch)
+    ).run_dir
     said = (run_dir / "client.out").read_text().splitlines()
     assert sorted(line.rpartition(",")[0] for line in said[:2]) == [
         "rmnet0: 2000000 bytes, HTTP/3.0",
@@ -69,7 +64,7 @@ def test_datagrams_by_socks_take_as_long_as_the_link_does(
     words = outside.probe(scenario("exact", wifi=outside.KEYS[0], lte=outside.KEYS[1]), device)
     done = linklab(*words[:2], "--json", *words[2:])
     assert done.code == 0, done.err
-    errors_us = outside.errors_us(Path(done.json["run_dir"]), device)
+    errors_us = outside.errors_us(done.run_dir, device)
     assert len(errors_us) == len(outside.SIZES)
     assert all(abs(one) <= outside.AIM_US for one in errors_us), errors_us
 
@@ -199,12 +194,9 @@ def test_http3_by_socks_from_outside(
     with proxied(tmp_path, file, url, ca=ca) as lab:
         over = ",".join(f"socks5://127.0.0.1:{lab.ports[name]}" for name in ("wifi", "lte"))
         begun = time.monotonic()
-        done = subprocess.run(
+        done = ran(
             [http3 / "fetch", "-ca", ca, "-over", over, "-size", str(len(content)), inside(url)],
-            capture_output=True,
-            text=True,
             timeout=PATIENCE_S,
-            check=False,
         )
         assert done.returncode == 0, done.stderr
         assert time.monotonic() - begun > len(content) / 2 * 8 / 10e6

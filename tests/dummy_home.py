@@ -1,8 +1,6 @@
 """Makes a typical home directory: files with passwords, keys, tokens, cookies and histories, none
 of them real."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _NAMES = """

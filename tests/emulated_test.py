@@ -1,7 +1,5 @@
 """Guests in an emulated machine: the same files come out, to the byte, and nothing is left behind."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform
@@ -17,7 +15,7 @@ from pathlib import Path
 import linklab
 import psutil
 import pytest
-from conftest import Linklab, called, command, environment
+from conftest import Linklab, called, command, environment, ran
 from linklab.core import scratch
 from linklab.places import choice
 from linklab.places.emulated import machine, qemu
@@ -112,7 +110,7 @@ def test_a_function_of_python_chooses_its_processor_and_tells_how_far_it_is(
     The guest's files grow in its machine."""
     monkeypatch.setenv(choice.PROCESSOR, "emulated")
     link = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 20 ms"
-    file = scenario("slow", wifi=link, lte=link, size="4 MB")
+    file = scenario("slow", wifi=link, lte=link, size="2 MB")
     told: dict[str, list[linklab.Progress]] = {"native": [], "emulated": []}
 
     def run(processor: str) -> None:
@@ -223,14 +221,7 @@ def test_without_qemu_a_run_says_what_to_install(tmp_path: Path) -> None:
     words = [*command("run", SCENARIO, "-a", "alg3"), "--processor", "emulated"]
 
     def said_by_run() -> str:
-        done = subprocess.run(
-            words,
-            cwd=tmp_path,
-            env={**environment(), "PATH": str(bin_directory)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = ran(words, cwd=tmp_path, env={**environment(), "PATH": str(bin_directory)})
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
         return line

@@ -4,15 +4,13 @@ Of their pairs `make test` runs a part. The file is complete, or the error is cl
 can go on. client/internal/download tests wrong answers of servers, in bubbles of fake time.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import faults
 import pytest
-from conftest import REPOSITORY, Linklab, compared, is_in_part, lines
+from conftest import REPOSITORY, Linklab, compared, is_in_part, lines, succeeded
 from faults import LINK_FAULTS, PROGRAMS, SIZE_MB, SURE
 from linklab.core.paths import MULTILINK
 
@@ -23,8 +21,7 @@ def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
     files = []
     for name, fault in LINK_FAULTS.items():
         files.append(scenario(name, size=f"{SIZE_MB} MB", more=faults.events(fault)))
-    done = linklab("compare", *files, "-a", "adaptive", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", *files, "-a", "adaptive")
     comparisons = {one["scenario"]: one["rows"] for one in done.json["comparisons"]}
     assert set(comparisons) == set(LINK_FAULTS)
     late = {
@@ -138,11 +135,10 @@ def test_a_device_that_comes_back_is_used_at_once(linklab: Linklab, scenario: Sc
         "  - {at: 2 s, link: wifi, carrier: down}\n"
         "  - {at: 12300 ms, link: wifi, carrier: up}\n",
     )
-    done = linklab("run", file, "-a", "adaptive", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "run", file, "-a", "adaptive")
     events = [
         event
-        for event in lines(Path(done.json["run_dir"]) / "client.jsonl")
+        for event in lines(done.run_dir / "client.jsonl")
         if event.get("link") == "wifi" and event["t_ns"] > 2e9
     ]
     assert not [event for event in events if event["event"] == "ban"]
@@ -206,9 +202,7 @@ def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) ->
         lte="down: 8 Mbit/s, up: 4 Mbit/s, rtt: 60 ms, rrc: {}",
         more="energy: galaxy-s3\n",
     )
-    done = linklab("run", file, "-a", "emptcp-http", "--seed", 2, "--json")
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = succeeded(linklab, "run", file, "-a", "emptcp-http", "--seed", 2).run_dir
     lost = [one["lost_packets"] for one in lines(run_dir / "queues.jsonl") if one["link"] == "wifi"]
     assert max(lost) > 5
     assert lines(run_dir / "events.jsonl") == []

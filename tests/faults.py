@@ -1,7 +1,5 @@
 """Defines faults of links, and workloads to try them with, with which tests try them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

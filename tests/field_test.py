@@ -11,7 +11,7 @@ from pathlib import Path
 
 import dpkt
 import pytest
-from conftest import Linklab
+from conftest import Linklab, ran, succeeded
 from linklab.core.paths import MULTILINK
 from linklab.scenario import load
 
@@ -29,8 +29,7 @@ events:
     true = scenario(
         "truth", size="20 MB", wifi="down: 40 Mbit/s, up: 20 Mbit/s, rtt: 20 ms", more=changing
     )
-    done = linklab("run", true, "-a", who, "--out", tmp_path / "runs", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "run", true, "-a", who, "--out", tmp_path / "runs")
     found = json.loads(done.out)
     record = tmp_path / "record"
     record.mkdir()
@@ -45,8 +44,7 @@ events:
     assert list(links) == (["wifi", "lte"] if who == "alg3" else ["wifi"])
     assert links["wifi"].rtt_s == pytest.approx(0.02, rel=0.01)
 
-    done = linklab("compare", record, "--out", tmp_path / "runs", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", record, "--out", tmp_path / "runs")
     (beside,) = json.loads(done.out)["predictions"]
     assert beside["measured_s"] == pytest.approx(found["figures"]["download_s"], abs=1e-6)
     assert beside["error_ratio"] == pytest.approx(0, abs=0.03)
@@ -63,8 +61,7 @@ def test_a_probe_tells_what_each_link_can_do(
         "--run-dir {output}.d >&2 && tar --directory {output}.d --create ."
     )
     true = scenario("truth", size="60 MB")
-    done = linklab("exec", true, "--out", tmp_path / "runs", "--json", "--", "sh", "-c", words)
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "exec", true, "--out", tmp_path / "runs", "--", "sh", "-c", words)
     drive = tmp_path / "drive"
     drive.mkdir()
     archive = Path(json.loads(done.out)["run_dir"], "client.out")
@@ -86,8 +83,7 @@ def test_packets_are_recorded_with_the_lab_s_times(
     true = scenario("truth", size="20 MB")
     runs = []
     for words in ((), ("--pcap", "all", "--tls-keys"), ("--pcap", "all", "--tls-keys")):
-        done = linklab("run", true, "-a", "naive", *words, "--out", tmp_path / "runs", "--json")
-        assert done.code == 0, done.err
+        done = succeeded(linklab, "run", true, "-a", "naive", *words, "--out", tmp_path / "runs")
         runs.append(json.loads(done.out))
     plain, recorded, again = (one["figures"]["download_s"] for one in runs)
     assert recorded == again
@@ -127,11 +123,11 @@ def _bad_checksums(capture: Path) -> int:
 def test_wireshark_reads_what_was_recorded(
     linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
 ) -> None:
-    done = linklab(
-        *("run", scenario("truth", size="3 MB"), "-a", "adaptive", "--json"),
+    done = succeeded(
+        linklab,
+        *("run", scenario("truth", size="3 MB"), "-a", "adaptive"),
         *("--pcap", "all", "--tls-keys", "--out", tmp_path / "runs"),
     )
-    assert done.code == 0, done.err
     run_dir = Path(json.loads(done.out)["run_dir"])
     for link, rtt_s in (("wifi", 0.01), ("lte", 0.03)):
 
@@ -156,12 +152,7 @@ def test_wireshark_reads_what_was_recorded(
 def _tshark(capture: Path, keys: Path, wanted: str, fields: Sequence[str]) -> list[list[str]]:
     told = ("-o", "tcp.check_checksum:TRUE", "-o", f"tls.keylog_file:{keys}", "-T", "fields")
     which = [word for name in fields for word in ("-e", name)]
-    done = subprocess.run(
-        ["tshark", "-r", capture, "-Y", wanted, *told, *which],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = ran(["tshark", "-r", capture, "-Y", wanted, *told, *which], check=True)
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 

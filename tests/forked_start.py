@@ -6,8 +6,6 @@ A fork has the caller's directory and environment, and standard files of its own
 another cache, starts a program of its own.
 """
 
-from __future__ import annotations
-
 import array
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """Finds free ports of the loopback device for programs that a test starts."""
 
-from __future__ import annotations
-
 from linklab.core.free_ports import free_ports as free_ports
 
 

@@ -1,14 +1,12 @@
 """Tests a full disk: each command that writes a file names it in one line, and leaves no partial
 file."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import called
+from conftest import called, ran
 from hostile_runs import whole_run
 
 COMMANDS = {
@@ -34,12 +32,7 @@ def full(tmp_path: Path) -> Iterator[Path]:
     """Makes a directory on a full file system of its own."""
     out = tmp_path / "full"
     out.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(out)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    mounted = ran(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(out)])
     if mounted.returncode != 0:
         pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
     try:

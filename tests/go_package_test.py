@@ -1,7 +1,5 @@
 """Tests `client/linklabtest`: labs on the real clock in Go tests, of this repository and of users."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import REPOSITORY, part_of
+from conftest import REPOSITORY, part_of, ran
 from linklab.places.guest import gateway
 from python_api_test import blocks
 from python_live_test import labs_of
@@ -41,14 +39,10 @@ def program(tmp_path: Path) -> Path:
 
 def go(directory: Path, *words: object, **variables: str) -> str:
     """Runs Go in a directory, without a network. It must succeed. Returns its output."""
-    done = subprocess.run(
+    done = ran(
         [REPOSITORY / "emulator/setup/client", "go", *map(str, words)],
         cwd=directory,
         env={**os.environ, "GOPROXY": "off", **variables},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

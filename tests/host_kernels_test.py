@@ -3,8 +3,6 @@
 With LINKLAB_MACHINES=1 (`make test-machines`). It needs qemu-system-x86_64, apt-get and Python 3.11, and minutes a kernel.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -13,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab
+from conftest import Linklab, succeeded
 from emulated import machine
 
 pytestmark = pytest.mark.asked_for("LINKLAB_MACHINES")
@@ -32,8 +30,7 @@ def test_a_run_has_the_same_figures(
     if sys.version_info[:2] != (3, 11):
         pytest.skip("pip chooses the packages of Debian 12's Python with that Python alone")
     file = scenario("kernels", size="256 kB")
-    mine = linklab("run", file, "-a", "alg3", "--json")
-    assert mine.code == 0, mine.err
+    mine = succeeded(linklab, "run", file, "-a", "alg3")
     kind = machine.x86_64(suite)
     work = tmp_path / "machine"
     work.mkdir()

@@ -1,7 +1,5 @@
 """Tests the lab on the host, without a guest. The host here is a guest, whose kernel has netem."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -36,7 +34,7 @@ def test_the_host_place_runs_the_same_lab(linklab: Linklab, scenario: ScenarioFi
     file = scenario("hosted", size="5 MB")
     script = "$linklab run $scenario --place host --out /run/linklab/run/inner"
     done = linklab("exec", file, "--json", "--", *nested(script, file))
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     said = (run_dir / "client.err").read_text()
     assert done.code == 0, said
     assert "place: host, clock: real (as asked)" in said
@@ -64,7 +62,7 @@ def test_a_shell_on_the_host_is_a_terminal_too(linklab: Linklab, scenario: Scena
         "-c",
         f"{typescript} {shlex.quote(word)} /dev/null",
     )
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     said = (run_dir / "client.out").read_text()
     assert json.loads((run_dir / "outcome.json").read_text())["exit_code"] == 5, said
     assert "/dev/pts/" in said
@@ -80,7 +78,7 @@ def test_two_labs_on_one_host_do_not_meet(linklab: Linklab, scenario: ScenarioFi
         " --out /run/linklab/run/inner-$n & done; wait"
     )
     done = linklab("exec", file, "--json", "--", *nested(script, file))
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     assert done.code == 0, (run_dir / "client.err").read_text()
     for number in (1, 2):
         (inner,) = (run_dir / f"inner-{number}").iterdir()
@@ -104,7 +102,7 @@ def test_a_killed_lab_on_the_host_leaves_nothing(linklab: Linklab, scenario: Sce
         " scratch; $linklab clean > /dev/null; scratch"
     )
     done = linklab("exec", file, "--json", "--", *nested(script, file))
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     before, after = [], []
     numbers = [int(word) for word in (run_dir / "client.out").read_text().split()]
     before, after = numbers[:2], numbers[2:4]
@@ -136,7 +134,7 @@ def test_the_rights_of_the_host_s_compose_file_are_enough(
         f" {entry} run $scenario -a alg3 --place host --out /run/mine/inner"
     )
     done = linklab("exec", file, "--json", "--", "unshare", "--mount", *nested(script, file))
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     said = (run_dir / "client.err").read_text() + (run_dir / "client.out").read_text()
     assert done.code == 0, said
     assert "place: host, clock: real (as asked)" in said

@@ -1,8 +1,6 @@
 """Makes run directories that a stranger has changed: every value of every file, and the files
 themselves."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

@@ -4,8 +4,6 @@ line the file that it cannot read.
 LINKLAB_HOSTILE=1 tries all combinations, for hours.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

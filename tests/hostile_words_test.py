@@ -1,11 +1,8 @@
 """Tests every command that prints untrusted text: no terminal obeys a word of it."""
 
-from __future__ import annotations
-
 import http.server
 import itertools
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import environment
+from conftest import environment, ran
 from hostile_runs import HOSTILE, changed, changes, whole_run
 from hostile_runs_test import COMMANDS, command
 from linklab.commands import cli
@@ -113,8 +110,6 @@ def test_a_traceback(tmp_path: Path) -> None:
         f"def run(options): raise KeyError({WORDS!r} + chr(27))\n"
         "validate.run = run; cli.main(['validate', 'x'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment()
-    )
+    done = ran([sys.executable, "-c", code], env=environment())
     assert "Traceback" in done.stderr
     assert done.stderr.replace("\n", "").isprintable()

@@ -4,8 +4,6 @@ Each is this machine with one thing refused: by a namespace of the test's own, o
 system calls (probes/refusing.py).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """Tests the HTTP API of `linklab serve` and `live`, with real labs, by hand and by schemathesis."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json
@@ -19,7 +17,7 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import TEST_ALL, command, environment, is_in_part
+from conftest import TEST_ALL, command, environment, is_in_part, ran
 from linklab.core.scratch import find as leftovers
 from linklab.places.guest import gateway
 from linklab.realtime.token import ENVIRONMENT
@@ -66,7 +64,7 @@ class Serving:
         test` a quarter. Returns what it said. It fails if it finds something."""
         count = tries if TEST_ALL else tries // 4
         (self.work / "schemathesis.toml").write_text(SCHEMATHESIS)
-        done = subprocess.run(
+        done = ran(
             [
                 *(sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml"),
                 *("run", f"{self.url}/openapi.json", "-H", f"X-Linklab: {TOKEN}", "--seed", "1"),
@@ -74,10 +72,6 @@ class Serving:
                 *("--phases", "examples,coverage,fuzzing", "--request-timeout", "240", *words),
             ],
             cwd=self.work,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
         )
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr
         return done.stdout

@@ -3,8 +3,6 @@
 `make bench ARGS=impairments` measures more packets, and the intervals of more figures.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import dpkt
 import pytest
 from both_ends import Way, digest, read
-from conftest import PROBES, REPEATS, Linklab, lines
+from conftest import PROBES, REPEATS, Linklab, lines, succeeded
 from linklab.core.link_state import Direction
 from linklab.importers.packet_file import PacketFile
 from linklab.scenario import load
@@ -39,9 +37,7 @@ def crossed(linklab: Linklab, scenario: Callable[..., Path]) -> Crossed:
         wifi = f"down: 80 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, {impaired}"
         file = scenario("impaired", wifi=wifi, more=more)
         probe = (PROBES / "both_ways.py", "wlan0", "server-isp", packets, 0.001, size)
-        done = linklab("exec", file, "--json", "--", *before, "python3", *probe)
-        assert done.code == 0, done.err
-        run_dir = Path(done.json["run_dir"])
+        run_dir = succeeded(linklab, "exec", file, "--", *before, "python3", *probe).run_dir
         return run_dir, read(run_dir)
 
     return cross
@@ -192,8 +188,7 @@ def test_a_black_hole_tells_nobody(crossed: Crossed) -> None:
 def test_a_download_learns_the_path_s_mtu(linklab: Linklab, scenario: Callable[..., Path]) -> None:
     wifi = "down: 80 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, impair_down: {mtu: 1300 B}"
     file = scenario("narrow", wifi=wifi, size="1 MB")
-    done = linklab("run", file, "-a", "single-wifi", "--pcap", "wifi", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "run", file, "-a", "single-wifi", "--pcap", "wifi")
     with Path(done.json["run_dir"], "wifi.pcap").open("rb") as captured:
         packets = list(PacketFile(captured))
     received = [one.length for one in packets if one.content[26:30] == b"\x0a\x00\x00\x01"]
@@ -205,8 +200,7 @@ def forgetful(linklab: Linklab, scenario: Callable[..., Path], idle: str, more: 
     """Returns what `probes/nat.py` tells of a link whose NAT forgets after 2 s."""
     wifi = f"down: 80 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, impair_up: {{{idle}}}"
     file = scenario("forgetful", wifi=wifi, more=more)
-    done = linklab("exec", file, "--json", "--", "python3", PROBES / "nat.py", "wlan0", 2)
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "exec", file, "--", "python3", PROBES / "nat.py", "wlan0", 2)
     return json.loads(Path(done.json["run_dir"], "client.out").read_text())
 
 

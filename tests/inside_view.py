@@ -3,8 +3,6 @@
 usage: inside_view.py SECONDS
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """Tests IPv6 alone, and links of different families, in the guest in virtual time."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -9,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab, compared, is_in_part, lines
+from conftest import PROBES, Linklab, compared, is_in_part, lines, succeeded
 from linklab.core.paths import PROFILES
 from linklab.importers.packet_file import PacketFile
 from linklab.regression import suite
@@ -65,18 +63,10 @@ def packets(run_dir: Path, link: str) -> Counter[tuple[int, int]]:
     return found
 
 
-def told(linklab: Linklab, *words: object) -> Any:
-    """Returns what a command that succeeds tells as JSON."""
-    command, *others = words
-    done = linklab(command, "--json", *others)
-    assert done.code == 0, done.err
-    return done.json
-
-
 def run(linklab: Linklab, *words: object) -> tuple[Any, Path]:
     """Returns the figures of a run, and its directory."""
-    done = told(linklab, "run", *words)
-    return done["figures"], Path(done["run_dir"])
+    done = succeeded(linklab, "run", *words)
+    return done.json["figures"], done.run_dir
 
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["alone", "mixed"])
@@ -86,8 +76,8 @@ def test_the_default_suite_s_first_downloads_succeed(linklab: Linklab, lab: Lab,
     first = [one.cell for one in loaded.planned[:FIRST]]
     assert {one.scenario for one in first} == {"static-80-50"}
     some = [one.algorithm for column, one in enumerate(first) if is_in_part(kind, column, 2)]
-    words = ("compare", lab((ALONE, MIXED)[kind], size="10 MB"), "-a", ",".join(some))
-    (comparison,) = told(linklab, *words)["comparisons"]
+    words = (lab((ALONE, MIXED)[kind], size="10 MB"), "-a", ",".join(some))
+    (comparison,) = succeeded(linklab, "compare", *words).json["comparisons"]
     assert len(comparison["rows"]) == len(some)
     for row in comparison["rows"]:
         assert row["failures"] == [], row["algorithm"]
@@ -109,7 +99,7 @@ def test_links_carry_tcp_of_their_family_and_nothing_else(
     linklab: Linklab, lab: Lab, client: str, families: tuple[str, str, str]
 ) -> None:
     """No solicitation, no report of a multicast group, no other family's attempt."""
-    words = (lab(families), "-a", client, "--pcap", "all")
+    words = (lab(families, size="10 MB"), "-a", client, "--pcap", "all")
     _, run_dir = run(linklab, *words)
     for link, family in zip(("wifi", "lte"), families[1:], strict=True):
         ethertype = ETHERTYPES["6" if family == "both" else family]
@@ -158,8 +148,9 @@ def test_traffic_and_further_clients_use_the_families_too(linklab: Linklab, lab:
 
 def probed(linklab: Linklab, file: Path) -> Any:
     """Returns what `probes/ipv6.py` tells of LTE."""
-    done = told(linklab, "exec", file, "--", "python3", PROBES / "ipv6.py", "rmnet0")
-    return json.loads(Path(done["run_dir"], "client.out").read_text())
+    words = (file, "--", "python3", PROBES / "ipv6.py", "rmnet0")
+    run_dir = succeeded(linklab, "exec", *words).run_dir
+    return json.loads((run_dir / "client.out").read_text())
 
 
 def test_names_and_datagrams_of_both_families(linklab: Linklab, lab: Lab) -> None:

@@ -1,8 +1,6 @@
 """Tests that the guest's trimmed kernel (kernel.config) has what scenarios name and programs expect
 of Linux."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys

@@ -1,29 +1,22 @@
 """Runs unit tests that need root and network namespaces in the guest, where every user is root."""
 
-from __future__ import annotations
-
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-from conftest import REPOSITORY, Linklab
+from conftest import REPOSITORY, Linklab, ran
 
 UNIT_TESTS = REPOSITORY / "emulator" / "linklab"
 
 
 def needing_root() -> list[str]:
     """Returns the unit tests that make a network namespace, by any fixture, with pytest's names."""
-    done = subprocess.run(
+    done = ran(
         [
             *(sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "of_the_kernel"),
             *("-o", "addopts=-p no:schemathesis", "-p", "no:cacheprovider", UNIT_TESTS),
         ],
         cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return [f"{REPOSITORY}/{name}" for name in re.findall(r"^\S+::.*$", done.stdout, re.M)]

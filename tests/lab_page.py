@@ -1,7 +1,5 @@
 """The page of a live lab in a browser: opened with the lab's token, and worked like a user does."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -1,12 +1,10 @@
 """Tests the lab as a whole, in the guest in virtual time: does it match the scenario?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PROBES, Linklab, compared, lines, queue
+from conftest import PROBES, Linklab, compared, lines, queue, succeeded
 from linklab.core.frames import FRAME_BYTES, goodput_ratio
 
 ScenarioFile = Callable[..., Path]
@@ -16,14 +14,13 @@ def test_a_download_uses_both_links_and_comes_close_to_the_oracle(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     file = scenario("both", size="30 MB")
-    done = linklab("run", file, "-a", "alg3", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "run", file, "-a", "alg3")
     assert "place: guest, clock: virtual" in done.err
     figures = done.json["figures"]
     assert 0.85 < figures["efficiency"] <= 1.0
     assert figures["links"]["wifi"]["bytes"] + figures["links"]["lte"]["bytes"] == 30_000_000
     assert 0.25 < figures["links"]["lte"]["share"] < 0.45
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     requests = [line for line in lines(run_dir / "client.jsonl") if line["event"] == "request"]
     covered = sorted((line["offset"], line["length"]) for line in requests)
     assert sum(length for _, length in covered) == 30_000_000
@@ -63,9 +60,8 @@ def test_a_queue_holds_its_bytes_and_drops_the_rest(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     file = scenario("burst", wifi="down: 8 Mbit/s, up: 8 Mbit/s, rtt: 10 ms, queue: 100 kB")
-    done = linklab("exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 300, 0)
-    assert done.code == 0, done.err
-    last = queue(Path(done.json["run_dir"]), "wifi", "up")[-1]
+    done = succeeded(linklab, "exec", file, "--", "python3", PROBES / "udp.py", "wlan0", 300, 0)
+    last = queue(done.run_dir, "wifi", "up")[-1]
     assert last["dropped_packets"] + last["sent_bytes"] // FRAME_BYTES == 300
     at_once = FRAME_BYTES
     assert 100_000 - FRAME_BYTES < last["sent_bytes"] <= 100_000 + at_once
@@ -77,9 +73,9 @@ def test_a_link_without_carrier_passes_nothing(linklab: Linklab, scenario: Scena
         more="events:\n"
         "  - {at: 1 s, link: wifi, carrier: down}\n  - {at: 2 s, link: wifi, carrier: up}\n",
     )
-    done = linklab("exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 300, 0.01)
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = succeeded(
+        linklab, "exec", file, "--", "python3", PROBES / "udp.py", "wlan0", 300, 0.01
+    ).run_dir
     states = [(line["t_s"], line["up"]) for line in lines(run_dir / "links.jsonl")]
     assert states[-2:] == [(1.0, False), (2.0, True)]
     assert all(line["late_s"] < 1e-4 for line in lines(run_dir / "links.jsonl"))
@@ -101,11 +97,12 @@ def test_a_very_slow_link_passes_single_frames_and_owes_nothing_afterwards(
         more="events:\n"
         "  - {at: 1 s, link: wifi, up: 10 kbit/s}\n  - {at: 5 s, link: wifi, up: 40 Mbit/s}\n",
     )
-    done = linklab("exec", file, "--json", "--", "python3", PROBES / "udp.py", "wlan0", 1200, 0.005)
-    assert done.code == 0, done.err
+    done = succeeded(
+        linklab, "exec", file, "--", "python3", PROBES / "udp.py", "wlan0", 1200, 0.005
+    )
     sent = {
         round(sample["t_s"], 1): sample["sent_bytes"]
-        for sample in queue(Path(done.json["run_dir"]), "wifi", "up")
+        for sample in queue(done.run_dir, "wifi", "up")
     }
     assert sent[4.5] - sent[1.5] == 2 * FRAME_BYTES, "one frame in 1.2 s"
     sending = 200 * FRAME_BYTES
@@ -124,7 +121,7 @@ def test_loss_and_jitter_come_from_the_seed_alone(linklab: Linklab, scenario: Sc
         linklab("run", file, "-a", "alg3", "--seed", seed, "--json") for seed in (1, 1, 2)
     )
     assert first.code == again.code == other.code == 0, first.err + again.err + other.err
-    one, two = (Path(done.json["run_dir"]) for done in (first, again))
+    one, two = (done.run_dir for done in (first, again))
     assert first.json["figures"] == again.json["figures"]
     assert (one / "client.jsonl").read_bytes() == (two / "client.jsonl").read_bytes()
     assert (one / "queues.jsonl").read_bytes() == (two / "queues.jsonl").read_bytes()
@@ -138,10 +135,9 @@ def test_links_change_until_a_client_starts_that_starts_later(
     wifi = "down: 8 Mbit/s, up: 8 Mbit/s, rtt: 10 ms"
     events = "events: [{at: 1 s, link: wifi, down: 80 Mbit/s}]"
     file = scenario("later", size="10 MB", wifi=wifi, more=events)
-    done = linklab("run", file, "-a", "single-wifi", "--shift", 3, "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "run", file, "-a", "single-wifi", "--shift", 3)
     assert done.json["figures"]["download_s"] < 2
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     (change,) = (line for line in lines(run_dir / "links.jsonl") if line["t_s"] == 1)
     assert change["late_s"] < 0.001
     assert [round(one["t_s"], 1) for one in queue(run_dir, "wifi", "down")[:2]] == [0.5, 1.0]
@@ -149,8 +145,7 @@ def test_links_change_until_a_client_starts_that_starts_later(
 
 def test_peers_take_the_clients_place(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario("peers", size="20 MB")
-    done = linklab("compare", file, "-a", "curl-wifi,mptcp,aria2-2", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "curl-wifi,mptcp,aria2-2")
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     assert rows["curl-wifi"]["links"]["lte"]["share"] < 0.001
     for name in ("mptcp", "aria2-2"):
@@ -160,8 +155,7 @@ def test_peers_take_the_clients_place(linklab: Linklab, scenario: ScenarioFile) 
 
 def test_the_guest_runs_by_the_real_clock_too(linklab: Linklab, scenario: ScenarioFile) -> None:
     file = scenario("real", size="10 MB")
-    done = linklab("run", file, "-a", "alg3", "--clock", "real", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "run", file, "-a", "alg3", "--clock", "real")
     assert "clock: real" in done.err
     looked = done.json["figures"]["processes"]
     for who in ("client", "server"):

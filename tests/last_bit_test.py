@@ -6,8 +6,6 @@ compare such a result with a threshold. One packet more or less before a change 
 download.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import random

@@ -1,7 +1,5 @@
 """Compares recorded link states (`links.jsonl`) with captures at both ends, in the guest."""
 
-from __future__ import annotations
-
 import bisect
 import json
 import socket
@@ -13,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import PROBES, Linklab, lines
+from conftest import PROBES, Linklab, lines, succeeded
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import LinkRecord
@@ -248,9 +246,7 @@ def histories(
     paths = link_paths(load(file).links)
     devices = [path.device for path in paths.values()]
     probe = ("python3", PROBES / "flood.py", SECONDS, DOWN_BPS, UP_BPS, *devices)
-    done = linklab("exec", file, "--json", "--", *probe)
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = succeeded(linklab, "exec", file, "--", *probe).run_dir
     arrived = {
         side: json.loads((run_dir / f"arrived-{side}.json").read_text())
         for side in ("client", "server")
@@ -293,9 +289,8 @@ def received(file: Path) -> Iterator[Frame]:
 
 def test_nothing_of_a_download_arrives_in_an_outage(linklab: Linklab, tmp_path: Path) -> None:
     (tmp_path / "deep.yaml").write_text(DEEP)
-    done = linklab("run", tmp_path / "deep.yaml", "-a", "naive", "--pcap", "lte", "--json")
-    assert done.code == 0, done.err
-    frames = list(received(Path(done.json["run_dir"]) / "lte.pcap"))
+    done = succeeded(linklab, "run", tmp_path / "deep.yaml", "-a", "naive", "--pcap", "lte")
+    frames = list(received(done.run_dir / "lte.pcap"))
     sizes = Counter({int(t_s): 0 for t_s, _ in frames})
     for t_s, size in frames:
         sizes[int(t_s)] += size

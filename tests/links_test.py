@@ -1,7 +1,5 @@
 """Tests link models in the whole lab, in virtual time: events, loads and their effects."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab, command, environment, lines
+from conftest import PROBES, Linklab, command, environment, lines, succeeded
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.paths import PROFILES
 from linklab.lab.player import control
@@ -27,9 +25,8 @@ def ran(linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path) -> Call
 
     def run(name: str, algorithm: str = "alg3", **keywords: str) -> Path:
         file = scenario(name, **keywords)
-        done = linklab("run", file, "-a", algorithm, "--json")
-        assert done.code == 0, done.err
-        return Path(done.json["run_dir"])
+        done = succeeded(linklab, "run", file, "-a", algorithm)
+        return done.run_dir
 
     return run
 
@@ -94,9 +91,9 @@ def received(linklab: Linklab) -> Callable[..., tuple[Path, list[tuple[int, int]
     def receive(
         file: Path, device: str, rate_bps: float, seconds: float
     ) -> tuple[Path, list[tuple[int, int]]]:
-        done = linklab("exec", file, "--json", "--", *UDP, device, rate_bps, seconds, 0.2)
-        assert done.code == 0, done.err
-        run_dir = Path(done.json["run_dir"])
+        run_dir = succeeded(
+            linklab, "exec", file, "--", *UDP, device, rate_bps, seconds, 0.2
+        ).run_dir
         return run_dir, json.loads((run_dir / "arrivals.json").read_text())["arrivals"]
 
     return receive
@@ -154,9 +151,8 @@ def test_every_connection_has_its_own_ramp_if_that_is_the_key(
     for key in ("device", "connection"):
         lte = f"down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, {CARRIERS[:-1]}, key: {key}}}"
         file = scenario(f"key-{key}", lte=lte)
-        done = linklab("exec", file, "--json", "--", "sh", "-c", f"{fetch} && {fetch}")
-        assert done.code == 0, done.err
-        ramps[key] = [carriers for _, carriers in kinds(Path(done.json["run_dir"]), "carriers")]
+        done = succeeded(linklab, "exec", file, "--", "sh", "-c", f"{fetch} && {fetch}")
+        ramps[key] = [carriers for _, carriers in kinds(done.run_dir, "carriers")]
     assert ramps["device"] == ["2", "3"]
     assert ramps["connection"][:3] == ["2", "3", "1"]
     assert ramps["connection"][3:] == ["2", "3"]
@@ -175,8 +171,7 @@ def test_who_opens_a_connection_for_each_piece_builds_up_carriers_each_time(
         file = tmp_path / f"key-{key}.yaml"
         text = links.replace("key: connection", f"key: {key}")
         file.write_text(f"name: {file.stem}\npayload: {{size: 30 MB}}\n{text}")
-        done = linklab("compare", file, "-a", "curl-lte,alg3,curl-pieces-lte", "--json")
-        assert done.code == 0, done.err
+        done = succeeded(linklab, "compare", file, "-a", "curl-lte,alg3,curl-pieces-lte")
         rows = done.json["comparisons"][0]["rows"]
         took[key] = {row["algorithm"]: row["download_s"] for row in rows}
     anew_s, once_s = (took[key].pop("curl-pieces-lte") for key in ("connection", "device"))
@@ -190,9 +185,7 @@ def test_an_idle_radio_is_promoted_before_anything_passes(
 ) -> None:
     file = scenario("idle", lte="down: 60 Mbit/s, up: 10 Mbit/s, rtt: 50 ms, rrc: {}")
     wake = f"python3 '{PROBES}/rtt.py' rmnet0; sleep 12; python3 '{PROBES}/rtt.py' rmnet0"
-    done = linklab("exec", file, "--json", "--", "sh", "-c", wake)
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = succeeded(linklab, "exec", file, "--", "sh", "-c", wake).run_dir
     times = [float(line) for line in (run_dir / "client.out").read_text().split()]
     # Seen within a step of 20 ms, 260 ms of promotion, then the round trip of 50 ms.
     for first in (times[0], times[10]):
@@ -263,7 +256,7 @@ def test_another_network_gives_another_address(
         "curl -s -o /dev/null -w '%{size_download}\\n' --interface wlan0 {url}"
     )
     done = linklab("exec", file, "--json", "--", "sh", "-c", script)
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     aborted, address, size = (run_dir / "client.out").read_text().splitlines()
     assert aborted == "56"  # curl: failure in receiving, when its socket was aborted
     assert address.split()[2] == "10.1.0.3/24"
@@ -278,7 +271,7 @@ def test_the_signal_is_where_a_phone_shows_it(
     file = scenario("signal", wifi=wifi, more="events:\n  - {at: 1 s, link: wifi, handover: ap2}\n")
     show = "tail -1 $LINKLAB_WIRELESS; sleep 1.1; tail -1 $LINKLAB_WIRELESS; sleep 1; "
     done = linklab("exec", file, "--json", "--", "sh", "-c", show + "tail -1 $LINKLAB_WIRELESS")
-    shown = (Path(done.json["run_dir"]) / "client.out").read_text().splitlines()
+    shown = (done.run_dir / "client.out").read_text().splitlines()
     assert shown[0].split()[:4] == ["wlan0:", "0000", "60.", "-50."]
     assert "wlan0" not in shown[1]  # Between two access points there is no signal
     assert shown[2].split()[:4] == ["wlan0:", "0000", "49.", "-61."]

@@ -1,17 +1,14 @@
 """Tests that a user impairs the links of a running lab, whose scenario has no impairments."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab
+from conftest import Linklab, ran, succeeded
 from datagrams import NO_ANSWER_S, Association, echo
 from linklab import scenario as scenarios
 from linklab.core.impairments import Impairments
@@ -158,12 +155,7 @@ def test_impairments_by_hand_are_saved_and_run_again(
         probe = Probe(lab, "lte", port)
         probe.change("impair_down", "loss: 2 %, delay: 10 ms, jitter: 2 ms, distribution: pareto")
         probe.change("impair_up", "police: 1 Mbit/s, police_burst: 10 kB, bleach_ecn: true")
-        text = subprocess.run(
-            ["curl", "-sSf", f"http://{lab.address}/scenario?name=by-me"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        text = ran(["curl", "-sSf", f"http://{lab.address}/scenario?name=by-me"], check=True).stdout
     made = tmp_path / "by-me.yaml"
     made.write_text(text)
     first, second = scenarios.load(made).events
@@ -175,8 +167,7 @@ def test_impairments_by_hand_are_saved_and_run_again(
     )
     outcomes = set()
     for _ in range(2):
-        done = linklab("run", made, "--json")
-        assert done.code == 0, done.err
-        outcomes.add((Path(done.json["run_dir"]) / "outcome.json").read_text())
+        done = succeeded(linklab, "run", made)
+        outcomes.add((done.run_dir / "outcome.json").read_text())
     assert len(outcomes) == 1
     assert json.loads(outcomes.pop())["exit_code"] == 0

@@ -4,8 +4,6 @@ outside.
 The tests check what happens, not how fast, with one exception: a change must show in Prometheus.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -23,7 +21,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, Called, command, environment
+from conftest import REPOSITORY, Called, command, environment, ran
 from free_ports import free_port
 from linklab.core.link_kinds import KINDS
 from linklab.core.scratch import find as leftovers
@@ -57,14 +55,8 @@ class Live:
 
     def call(self, *words: str, **more: str) -> Called:
         """Calls `linklab` as in a second terminal. `more` is added to its environment."""
-        done = subprocess.run(
-            command(*words, "--live", self.address),
-            env={**environment(), **more},
-            cwd=self.work,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+        done = ran(
+            command(*words, "--live", self.address), env={**environment(), **more}, cwd=self.work
         )
         return Called(done.returncode, done.stdout, done.stderr)
 
@@ -167,13 +159,7 @@ def test_no_panel_of_the_dashboards_is_empty(watched: tuple[Live, Prometheus], o
 
 
 def test_promtool_finds_nothing_to_say_of_the_metrics(watched: tuple[Live, Prometheus]) -> None:
-    done = subprocess.run(
-        ["promtool", "check", "metrics"],
-        input=watched[0].metrics(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(["promtool", "check", "metrics"], input=watched[0].metrics())
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

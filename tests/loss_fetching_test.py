@@ -1,15 +1,13 @@
 """Tests hiding losses of Wi-Fi from its sender and fetching the data over LTE, alone and with the
 other principles of super-aggregation, in the guest in virtual time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Linklab, lines, queue
+from conftest import Linklab, lines, queue, succeeded
 
 WIFI = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 60 ms, queue: 256 kB"
 LTE = "down: 1 Mbit/s, up: 500 kbit/s, rtt: 150 ms, queue: 128 kB"
@@ -37,14 +35,13 @@ def test_random_losses_cost_wifi_nothing_and_lte_their_bytes(
     linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
     file = scenario("lossy", size="20 MB", wifi=f"{WIFI}, loss: 0.5 %", lte=LTE, more=RENO)
-    done = linklab("compare", file, "-a", "curl-wifi,loss-fetching", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "curl-wifi,loss-fetching")
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     hidden = rows["loss-fetching"]
     # By equations 6 and 7 TCP reaches 3.2 Mbit/s here.
     assert hidden["goodput_bps"] / rows["curl-wifi"]["goodput_bps"] > 4
     assert hidden["goodput_bps"] > 12e6
-    (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*loss-fetching*"))
+    (run_dir,) = map(str, done.run_dir.glob("*loss-fetching*"))
     dropped, lost = wifi_packets(run_dir)
     ended = outcome(run_dir)
     # Of 14,000 packets 5 in 1000 are lost. What the sender repeats comes over Wi-Fi.
@@ -64,10 +61,9 @@ def test_what_a_full_queue_drops_is_the_senders(
     """Also if LTE could deliver it."""
     short = "down: 24 Mbit/s, up: 5 Mbit/s, rtt: 60 ms, queue: 64 kB"
     file = scenario("dropping", size="20 MB", wifi=short, more=RENO)
-    done = linklab("compare", file, "-a", "curl-wifi,loss-fetching", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "curl-wifi,loss-fetching")
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
-    (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*loss-fetching*"))
+    (run_dir,) = map(str, done.run_dir.glob("*loss-fetching*"))
     dropped, lost = wifi_packets(run_dir)
     assert dropped > 50
     assert lost == 0
@@ -86,8 +82,7 @@ def test_while_the_other_link_is_away_losses_are_the_senders(
         lte=LTE,
         more=f"{RENO}events: [{{at: 2 s, link: lte, carrier: down, for: 4 s}}]\n",
     )
-    done = linklab("run", file, "-a", "loss-fetching", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "run", file, "-a", "loss-fetching")
     run_dir = done.json["run_dir"]
     # What had been hidden by then arrived once the link was back.
     samples = queue(Path(run_dir), "lte", "down")
@@ -109,11 +104,10 @@ def test_what_was_hidden_comes_over_wifi_where_the_other_link_is_gone(
         lte=LTE,
         more=f"{RENO}events: [{{at: 2 s, link: lte, carrier: down}}]\n",
     )
-    done = linklab("compare", file, "-a", "curl-wifi,loss-fetching", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "curl-wifi,loss-fetching")
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     assert rows["loss-fetching"]["download_s"] < rows["curl-wifi"]["download_s"]
-    (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*loss-fetching*"))
+    (run_dir,) = map(str, done.run_dir.glob("*loss-fetching*"))
     asked = [e["client"] for e in lines(Path(run_dir, "h2o-access.jsonl")) if e["status"] == 206]
     assert asked[-1] == "10.1.0.2"
     assert len({*asked}) == 2
@@ -131,13 +125,12 @@ def test_all_principles_together_carry_more_than_the_sum_of_both_links(
 ) -> None:
     file = scenario("all", size="20 MB", wifi=SHARED_AIR, lte=LTE, more=BLACKOUTS)
     who = "curl-wifi,curl-lte,offloading-ack,freeze,loss-fetching,super-aggregation"
-    done = linklab("compare", file, "-a", who, "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", who)
     rows = {row["algorithm"]: row for row in done.json["comparisons"][0]["rows"]}
     rates = {name: row["goodput_bps"] for name, row in rows.items()}
     assert rates["super-aggregation"] > 1.5 * (rates["curl-wifi"] + rates["curl-lte"])
     assert max(rates, key=rates.__getitem__) == "super-aggregation"
-    (run_dir,) = map(str, Path(done.json["run_dir"]).glob("*super-aggregation*"))
+    (run_dir,) = map(str, done.run_dir.glob("*super-aggregation*"))
     # Of 14,000 packets LTE acknowledges one in twelve, Wi-Fi those around a silence.
     acknowledgements = {
         link: queue(Path(run_dir), link, "up")[-1]["sent_bytes"] / 66 for link in ("wifi", "lte")
@@ -155,8 +148,7 @@ def test_a_silent_sender_is_told_over_the_other_link_and_goes_on_soon(
     """Linux' sender alone doubles its timeout with each try. It then sleeps for 6 s more."""
     silence = "events: [{at: 2 s, link: wifi, for: 6 s, outage: true}]\n"
     file = scenario("silent", size="10 MB", wifi=WIFI, lte=LTE, more=silence)
-    done = linklab("compare", file, "-a", "freeze,loss-fetching,super-aggregation", "--json")
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "compare", file, "-a", "freeze,loss-fetching,super-aggregation")
     rows = {row["algorithm"]: row["download_s"] for row in done.json["comparisons"][0]["rows"]}
     assert rows["super-aggregation"] < rows["loss-fetching"] - 5
     assert rows["super-aggregation"] < 1.1 * rows["freeze"]
@@ -168,8 +160,7 @@ def test_without_the_other_link_wifi_acknowledges_itself(
 ) -> None:
     gone = f"events: [{{at: 2 s, link: lte, {fault}}}]\n"
     file = scenario("alone-all", size="20 MB", wifi=WIFI, lte=LTE, more=gone)
-    done = linklab("run", file, "-a", "super-aggregation", "--json")
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    done = succeeded(linklab, "run", file, "-a", "super-aggregation")
+    run_dir = done.run_dir
     assert queue(run_dir, "wifi", "up")[-1]["sent_bytes"] > 20_000
     assert done.json["figures"]["download_s"] < 120

@@ -1,7 +1,5 @@
 """Tests Multipath TCP of the guest's kernel in virtual time: what each subflow carried."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -9,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Linklab, compared, lines, queue
+from conftest import Linklab, compared, lines, queue, succeeded
 
 ScenarioFile = Callable[..., Path]
 
@@ -18,9 +16,8 @@ SIZE_BYTES = 20_000_000
 
 def downloaded(linklab: Linklab, file: Path, who: str) -> tuple[Any, Path]:
     """Runs a download. Returns its figures and directory."""
-    done = linklab("run", file, "-a", who, "--json")
-    assert done.code == 0, done.err
-    return done.json["figures"], Path(done.json["run_dir"])
+    done = succeeded(linklab, "run", file, "-a", who)
+    return done.json["figures"], done.run_dir
 
 
 def by_link(run_dir: Path) -> dict[str, dict[str, Any]]:

@@ -1,8 +1,6 @@
 """Tests that the user's programs resolve the lab's own names at once, whatever the machine's
 resolver is."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab, command, finished, lines
+from conftest import PROBES, Linklab, command, finished, lines, succeeded
 from host_place_test import nested
 from linklab.core.paths import MULTILINK
 
@@ -103,12 +101,11 @@ def test_names_are_the_same_on_every_machine(
 def test_no_question_leaves_for_a_link(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Neither from the client host nor from the server host."""
     probe = f"{PROBE} {shlex.quote(str(MULTILINK))}"
-    done = linklab(
-        *("exec", scenario("quiet"), "--json", "--pcap", "all"),
+    run_dir = succeeded(
+        linklab,
+        *("exec", scenario("quiet"), "--pcap", "all"),
         *("--port", 8080, "--server", f"{probe} {{port}}", "--", *shlex.split(probe)),
-    )
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    ).run_dir
     for output in ("client.out", "server.out"):
         *found, by_multilink = lines(run_dir / output)[: len(SAID) + 1]
         assert told(found) == SAID
@@ -139,8 +136,7 @@ def test_the_server_is_found_by_its_name(
 ) -> None:
     """By the name in its certificate, and by a short one."""
     fetch = f"curl -sSf -o {{output}} {url}$(basename {{url}})"
-    done = linklab("exec", scenario("named"), "--json", *server, "--", "sh", "-c", fetch)
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "exec", scenario("named"), *server, "--", "sh", "-c", fetch)
     assert done.json["error"] is None
 
 
@@ -154,12 +150,12 @@ def test_a_name_server_may_be_what_is_tried(linklab: Linklab, scenario: Scenario
         "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(1)\n"
         "s.sendto(b'?', ('10.0.0.1', 53)); print(s.recv(99))"
     )
-    done = linklab(
-        *("exec", scenario("served"), "--json", "--port", 53),
+    done = succeeded(
+        linklab,
+        *("exec", scenario("served"), "--port", 53),
         *("--server", shlex.join([sys.executable, "-c", serve]), "--", sys.executable, "-c", ask),
     )
-    assert done.code == 0, done.err
-    assert (Path(done.json["run_dir"]) / "client.out").read_text() == "b'mine'\n"
+    assert (done.run_dir / "client.out").read_text() == "b'mine'\n"
 
 
 NSCD = """
@@ -188,7 +184,7 @@ def test_the_host_place_has_the_same_names(linklab: Linklab, scenario: ScenarioF
         " && test $(uname -n) = machine"
     )
     done = linklab("exec", file, "--json", "--", *nested(script, file))
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     assert done.json["exit_code"] == 0, (run_dir / "client.err").read_text()
     (inner,) = (run_dir / "inner").iterdir()
     found = lines(inner / "client.out")

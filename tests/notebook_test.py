@@ -1,7 +1,5 @@
 """Tests that the example notebooks show their cells' current results."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

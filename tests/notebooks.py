@@ -7,8 +7,6 @@ the last expression as text and HTML, open figures of matplotlib as PNG. Jupyter
 packages more.
 """
 
-from __future__ import annotations
-
 import ast
 import base64
 import contextlib

@@ -3,8 +3,6 @@
 Rates are checked if the lab kept up with the clock. If not, the lab must have reported that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

@@ -1,8 +1,6 @@
 """Tests connections of a lab to the outside, behind its links, on the real clock, in the guest and
 on the host."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import socket

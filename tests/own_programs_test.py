@@ -1,7 +1,5 @@
 """Tests the user's own programs, which are found by the same rule on every host of the lab."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tests foreign servers and clients in virtual time: `linklab exec --server`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random
@@ -10,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPEATS, Linklab, program
+from conftest import REPEATS, Linklab, program, succeeded
 
 ScenarioFile = Callable[..., Path]
 
@@ -28,12 +26,11 @@ def test_http3_is_the_same_to_the_nanosecond_each_time(
     )
     said, outcomes, queues = set(), set(), set()
     for _ in range(REPEATS):
-        done = linklab(
-            *("exec", file, "--json", "--share", modules, "--server", serve),
+        run_dir = succeeded(
+            linklab,
+            *("exec", file, "--share", modules, "--server", serve),
             *("--", http3 / "client", "-q", "{url}"),
-        )
-        assert done.code == 0, done.err
-        run_dir = Path(done.json["run_dir"])
+        ).run_dir
         said.add((run_dir / "client.err").read_text())
         outcomes.add((run_dir / "outcome.json").read_text())
         queues.add((run_dir / "queues.jsonl").read_text())
@@ -60,7 +57,7 @@ def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> N
             *("--bind-dev", "rmnet0", "--omit", 1, "--time", 3),
         )
         assert done.code == 0, done.err
-        reports.add((Path(done.json["run_dir"]) / "client.out").read_text())
+        reports.add((done.run_dir / "client.out").read_text())
     (report,) = map(json.loads, reports)
     rate_bps = report["end"]["sum_received"]["bits_per_second"]
     assert rate_bps == pytest.approx(50e6 * 1448 / 1514, rel=0.01)
@@ -100,8 +97,7 @@ def test_a_suite_s_server_is_held_against_its_baseline(
     )
     made = linklab("regress", suite, "--jobs", 1, "--update", "--reason", "as is")
     assert made.code == 0, made.err
-    same = linklab("regress", suite, "--jobs", 1, "--json")
-    assert same.code == 0, same.err
+    same = succeeded(linklab, "regress", suite, "--jobs", 1)
     assert [cell["status"] for cell in same.json["cells"]] == ["same", "same"]
     script = Path(nginx)
     script.write_text(script.read_text().replace("root ", "limit_rate 2m; root "))
@@ -191,14 +187,14 @@ def test_a_server_s_deaths_are_events_and_it_is_started_again(
     after_s = 1.7
     records = set()
     for _ in range(2):
-        done = linklab(
-            *("exec", scenario("dies"), "--json", "--server-restarts", f"{after_s}s"),
+        done = succeeded(
+            linklab,
+            *("exec", scenario("dies"), "--server-restarts", f"{after_s}s"),
             *("--server", f"'{sys.executable}' {tmp_path}/dies.py {{address}} {{port}}", "--"),
             *(sys.executable, tmp_path / "asks.py", "{address}", "{port}"),
             *(word for death in deaths for word in death),
         )
-        assert done.code == 0, done.err
-        run_dir = Path(done.json["run_dir"])
+        run_dir = done.run_dir
         records.add((run_dir / "events.jsonl").read_text())
     (record,) = records
     events = [one for one in map(json.loads, record.splitlines()) if one["kind"] == "server"]

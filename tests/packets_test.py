@@ -3,8 +3,6 @@
 `make bench ARGS=packets` measures more links and loads.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,7 +56,7 @@ def test_each_packet_leaves_when_the_rates_say(
     words = probe(file, tmp_path, plan)
     done = linklab(*words[:2], "--json", *words[2:])
     assert done.code == 0, done.err
-    found = judge(Path(done.json["run_dir"]))
+    found = judge(done.run_dir)
     assert sum(len(way.packets) for way in found.values()) == len(plan)
     worst_us = {
         way: max(
@@ -91,7 +89,7 @@ def test_recording_interval_moves_no_packet(
         words = probe(file, tmp_path, plan)
         done = linklab(*words[:2], "--json", *words[2:])
         assert done.code == 0, done.err
-        ways = judge(Path(done.json["run_dir"])).values()
+        ways = judge(done.run_dir).values()
         found.append(
             [(one.number, one.sent_ns, one.left_ns) for way in ways for one in way.packets]
         )

@@ -3,8 +3,6 @@
 SCREENSHOTS names a directory that gets pictures of the page.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib
@@ -12,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import tarfile
 import threading
 import time
@@ -22,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Called, environment
+from conftest import REPOSITORY, Called, environment, ran
 from lab_page import (
     TOKEN,
     clicked,
@@ -72,11 +69,8 @@ def axe() -> str:
         if shutil.which("npm") is None:
             pytest.skip("needs npm: apt-get install npm")
         directory.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
+        done = ran(
             ["npm", "pack", f"axe-core@{AXE_VERSION}", "--pack-destination", directory],
-            capture_output=True,
-            text=True,
-            check=False,
             cwd=directory,
         )
         if done.returncode != 0:

@@ -1,12 +1,9 @@
 """Tests that a user's paths mean the same inside the guest, wherever they are, and change no
 figure."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import site
-import subprocess
 import tempfile
 import venv
 from collections.abc import Callable, Iterator
@@ -14,7 +11,7 @@ from pathlib import Path
 from shlex import split
 
 import pytest
-from conftest import REPOSITORY, Linklab
+from conftest import REPOSITORY, Linklab, ran
 from linklab.core import shared_tables
 from linklab.core.paths import cache_dir
 
@@ -80,7 +77,7 @@ def elapsed(place: Path, scenario: Path) -> tuple[str, str]:
     (here / "data").write_text("its data")
     shutil.copy(scenario, here)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LINKLAB")}
-    done = subprocess.run(
+    done = ran(
         [
             python,
             *split("-m linklab exec"),
@@ -90,10 +87,6 @@ def elapsed(place: Path, scenario: Path) -> tuple[str, str]:
             here / "data",
         ],
         cwd=here,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
         env={**kept, "HOME": str(home), "PYTHONPATH": str(place / "check out" / "emulator")},
     )
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,5 @@
 """Tests that foreign things that linklab builds on are named by hash, not by a tag that can move."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Builds multilink with planted changes: regressions that must be found, and harmless changes."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from dataclasses import dataclass

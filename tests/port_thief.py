@@ -7,8 +7,6 @@ the lab does. It also tries the ports on which the lab listens. It says what a l
 what it gets, a line each.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,8 +1,6 @@
 """Tests that no other user of the machine takes over a lab that starts: beside `linklab.live`, `linklab
 serve` and Go's `linklabtest`."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
@@ -15,6 +13,7 @@ from pathlib import Path
 import linklab
 import port_thief
 import pytest
+from conftest import ran
 from go_package_test import CLIENT, PACKAGE, go
 from go_package_test import program as program
 from http_api_test import Serving
@@ -128,14 +127,10 @@ def test_beside_go(program: Path, tmp_path: Path, thief: Thief) -> None:
     """The package's own test compares every byte, and has the links change."""
     tested = tmp_path / "tested"
     go(CLIENT, "test", "-c", "-o", tested, "./linklabtest")
-    done = subprocess.run(
+    done = ran(
         [tested, "-test.run", "^TestLinksAreUsedAndChanged$", "-test.count", "1"],
         cwd=PACKAGE,
         env={**os.environ, "LINKLAB": str(program)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert thief.got() == ""

@@ -1,15 +1,12 @@
 """The probe of the host place: it names exactly what a kernel lacks."""
 
-from __future__ import annotations
-
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import Linklab, environment
+from conftest import Linklab, environment, ran
 from linklab.lab.shaping import probe
 
 CONFIGURATION = Path("/proc/config.gz")
@@ -33,9 +30,7 @@ def test_settings_that_cannot_be_written_are_said(linklab: Linklab) -> None:
 @pytest.mark.skipif(not CONFIGURATION.exists(), reason="this kernel does not say what it has")
 def test_this_machine_s_kernel_lacks_what_its_configuration_leaves_out() -> None:
     missing = probe.left_out()
-    done = subprocess.run(
-        ["unshare", "--net", *PROBE], env=environment(), capture_output=True, text=True, check=False
-    )
+    done = ran(["unshare", "--net", *PROBE], env=environment())
     said = (
         f"this kernel lacks {', '.join(missing)} (root may try: modprobe -a {' '.join(missing)})\n"
     )

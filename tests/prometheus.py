@@ -1,7 +1,5 @@
 """Runs a real Prometheus for the tests, and collects the dashboards' queries."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

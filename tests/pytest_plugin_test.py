@@ -1,7 +1,5 @@
 """Tests the plugin of pytest in projects of its users."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -14,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, ran
 from python_api_test import blocks
 from release_test import add_dependencies, build_wheel, installed_wheel
 
@@ -73,15 +71,7 @@ def run_pytest(
 ) -> subprocess.CompletedProcess[str]:
     """Calls pytest in a project, not in CI unless a variable says so."""
     clean = {k: v for k, v in os.environ.items() if k not in ("CI", "PYTHONPATH", "COLUMNS")}
-    return subprocess.run(
-        [*map(str, start), *map(str, words)],
-        cwd=project,
-        env={**clean, **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return ran([*map(str, start), *map(str, words)], cwd=project, env={**clean, **variables})
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Tests `import linklab` as a program's author uses it: every example of the reference page, types,
 threads, and what is imported."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import linklab
 import pytest
-from conftest import REPOSITORY, finished, json_of
+from conftest import REPOSITORY, finished, json_of, ran
 from linklab.api import requests
 
 PAGES = [
@@ -67,13 +65,10 @@ def test_examples_have_the_types_that_they_need(directory: Path) -> None:
     for number, example in enumerate(EXAMPLES):
         (directory / f"example{number}.py").write_text(f"{example}\n")
     (directory / "wrong.py").write_text('import linklab\nlinklab.run("hs-s7", seed="3").figure\n')
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", directory / "mypy", "."],
         cwd=directory,
         env={**os.environ, "MYPYPATH": str(REPOSITORY / "emulator")},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     errors = [
         line.partition(": error: ")[2] for line in done.stdout.splitlines() if ": error: " in line

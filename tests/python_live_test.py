@@ -1,8 +1,6 @@
 """Tests `linklab.live` and the fixture `linklab_live`: a lab on the real clock, in a program and in
 tests of its users."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

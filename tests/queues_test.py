@@ -1,7 +1,5 @@
 """Tests queue disciplines below a link's rate, in the guest and in virtual time."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -14,7 +12,7 @@ from typing import Any
 import dpkt
 import pytest
 from bench.accecn import counted
-from conftest import PROBES, SEEDS, Called, Linklab, is_in_part, lines, part_of, program
+from conftest import PROBES, SEEDS, Called, Linklab, is_in_part, lines, part_of, program, succeeded
 from linklab.core import sojourns
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import QueueRecord, SojournRecord
@@ -52,9 +50,7 @@ def fetched(
 ) -> Called:
     """Fetches by one connection for each congestion control."""
     words = ("python3", FLOWS, "fetch", "rmnet0", seconds, *controls)
-    done = linklab("exec", file, "--seed", seed, "--json", "--server", SERVER, "--", *words)
-    assert done.code == 0, done.err
-    return done
+    return succeeded(linklab, "exec", file, "--seed", seed, "--server", SERVER, "--", *words)
 
 
 def figures(run_dir: Path) -> QueueFigures:
@@ -162,9 +158,8 @@ def test_cake_gives_a_host_its_half_however_many_connections_another_has(
     else:
         server = ("--server", shlex.join(["python3", "-c", READER, "{port}"]))
         client = ("python3", "-c", SENDER, "{address}", "{port}", SECONDS)
-        done = linklab("exec", file, "--json", *server, "--", *client)
-        assert done.code == 0, done.err
-    (own_bytes,) = json.loads((Path(done.json["run_dir"]) / "client.out").read_text())
+        done = succeeded(linklab, "exec", file, *server, "--", *client)
+    (own_bytes,) = json.loads((done.run_dir / "client.out").read_text())
     share = own_bytes * 8 / (SECONDS / 2) / (20e6 * 1448 / 1514)
     assert share == pytest.approx(1 / 2 if hosts else 1 / (1 + connections), rel=0.15)
 
@@ -201,9 +196,8 @@ def test_drop_head_has_room_for_packets_whatever_their_size(
     size_bytes = random.randint(2_000, 300_000)
     up = f"up: 10 Mbit/s, queue_up: {{discipline: drop-head, size: {size_bytes} B}}"
     file = scenario("room", lte=f"down: 10 Mbit/s, rtt: 20 ms, {up}")
-    done = linklab("exec", file, "--json", "--", "python3", "-c", BURST, random.randint(1, 1472))
-    assert done.code == 0, done.err
-    queues = convert(lines(Path(done.json["run_dir"]) / "queues.jsonl"), list[QueueRecord])
+    done = succeeded(linklab, "exec", file, "--", "python3", "-c", BURST, random.randint(1, 1472))
+    queues = convert(lines(done.run_dir / "queues.jsonl"), list[QueueRecord])
     dropped = max(
         one.dropped_packets for one in queues if (one.link, one.direction) == ("lte", "up")
     )
@@ -221,9 +215,8 @@ def test_the_kernel_rounds_pie_s_update_up_to_whole_10_ms(
         f"{program('tc')} qdisc show dev lo; done"
     )
     client = ("unshare", "-rn", "sh", "-ec", script)
-    done = linklab("exec", scenario("ticks"), "--json", "--", *client)
-    assert done.code == 0, done.err
-    shown = re.findall(r"tupdate (\d+)ms", (Path(done.json["run_dir"]) / "client.out").read_text())
+    done = succeeded(linklab, "exec", scenario("ticks"), "--", *client)
+    shown = re.findall(r"tupdate (\d+)ms", (done.run_dir / "client.out").read_text())
     assert [int(one) for one in shown] == [10 * math.ceil(one / 10_000) for one in asked_us]
     assert int(shown[0]) == 1e3 * Pie().update_s
 
@@ -237,11 +230,10 @@ def test_packets_with_the_scalable_codepoint_have_times_of_their_own(
     for name in ("drop-tail", "dualpi2"):
         up = f"down: 20 Mbit/s, up: 10 Mbit/s, rtt: 20 ms, queue_up: {name}"
         file = scenario("codepoint", lte=up)
-        done = linklab("exec", file, "--json", "--", "python3", "-c", UPLINK)
-        assert done.code == 0, done.err
+        done = succeeded(linklab, "exec", file, "--", "python3", "-c", UPLINK)
         found = [
             line
-            for line in lines(Path(done.json["run_dir"]) / "sojourns.jsonl")
+            for line in lines(done.run_dir / "sojourns.jsonl")
             if (line["link"], line["direction"], line["scalable"]) == ("lte", "up", True)
         ]
         assert [sum(line["buckets"]) for line in found] == [200]
@@ -258,7 +250,7 @@ def test_scalable_packets_do_not_wait_behind_classic_ones(
     queue = "{discipline: dualpi2, scalable: ect}"
     file = scenario("both", lte=f"down: 50 Mbit/s, up: 50 Mbit/s, rtt: 40 ms, queue: {queue}")
     done = fetched(linklab, file, ["dctcp", "cubic"], seconds=40)  # 20 s are mostly slow start.
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     rtts_ms: dict[str, list[float]] = {}
     for line in (run_dir / "server.out").read_text().splitlines():
         control, rtt_us = line.split()
@@ -280,9 +272,8 @@ def test_connections_ask_for_ecn_as_the_scenario_says(
     """By the flags ECE and CWR of the SYN (RFC 3168), with AE for AccECN (RFC 9768), and the ECN field
     of data."""
     file = scenario("asks", size="100 kB", more=f"tcp: {{ecn: {ecn}}}\n")
-    done = linklab("run", file, "-a", "single-wifi", "--pcap", "wifi", "--json")
-    assert done.code == 0, done.err
-    with (Path(done.json["run_dir"]) / "wifi.pcap").open("rb") as file_of_packets:
+    done = succeeded(linklab, "run", file, "-a", "single-wifi", "--pcap", "wifi")
+    with (done.run_dir / "wifi.pcap").open("rb") as file_of_packets:
         packets = [dpkt.ethernet.Ethernet(one).data for _, one in dpkt.pcap.Reader(file_of_packets)]
     syn = bytes(packets[0].data)
     assert (syn[12] << 8 | syn[13]) & 0x1C0 == flags
@@ -294,9 +285,7 @@ def test_accurate_ecn_counts_each_mark(linklab: Linklab, scenario: ScenarioFile)
     queue = "{discipline: dualpi2, scalable: ect}"
     wifi = f"down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue_down: {queue}"
     file = scenario("counts", size="2 MB", wifi=wifi, more="tcp: {ecn: accurate}\n")
-    done = linklab("run", file, "-a", "single-wifi", "--pcap", "wifi", "--json")
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = succeeded(linklab, "run", file, "-a", "single-wifi", "--pcap", "wifi").run_dir
     found = counted(run_dir / "wifi.pcap", bytes((10, 1, 0, 2)))
     last = [one for one in lines(run_dir / "queues.jsonl") if one["direction"] == "down"][-2:]
     (marked,) = (one["discipline"]["marked_packets"] for one in last if one["link"] == "wifi")

@@ -1,7 +1,5 @@
 """Tests that README.md shows what linklab prints."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What somebody did by hand in a live lab becomes a scenario, which runs in virtual time twice the same."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from pathlib import Path

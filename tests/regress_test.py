@@ -1,18 +1,15 @@
 """Tests `linklab regress` in the guest: it names what gets worse, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as xml
 
 import pytest
 from bench.repeatability import busy_loops
-from conftest import REPOSITORY, Called, command, environment
+from conftest import REPOSITORY, Called, command, environment, ran
 from planted import BENIGN, REGRESSIONS, build
 
 SUITES = REPOSITORY / "tests" / "regression"
@@ -20,15 +17,7 @@ SUITES = REPOSITORY / "tests" / "regression"
 
 def regress(directory: Path, *words: object, multilink: Path | None = None) -> Called:
     more = {} if multilink is None else {"LINKLAB_MULTILINK": str(multilink)}
-    done = subprocess.run(
-        command("regress", *words),
-        cwd=directory,
-        env={**environment(), **more},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = ran(command("regress", *words), cwd=directory, env={**environment(), **more})
     return Called(done.returncode, done.stdout, done.stderr)
 
 
@@ -138,14 +127,8 @@ def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
     slow = regress(tmp_path, "curl.yaml")
     assert slow.code == 1
     assert "static-80-50 curl seed 1: download time" in slow.out
-    runs = sorted(Path(again.json["run_dir"]).iterdir())
-    published = subprocess.run(
-        command("publish", *runs, "--output", tmp_path / "runs.om"),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    runs = sorted(again.run_dir.iterdir())
+    published = ran(command("publish", *runs, "--output", tmp_path / "runs.om"), env=environment())
     assert published.returncode == 0, published.stderr
     text = (tmp_path / "runs.om").read_text()
     assert "linklab_run_stalled_seconds{" in text

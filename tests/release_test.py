@@ -1,7 +1,5 @@
 """Tests that a release works without a checkout, and has the same bytes every time."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -17,7 +15,7 @@ from pathlib import Path
 from shlex import quote, split
 
 import pytest
-from conftest import REPOSITORY, Linklab
+from conftest import REPOSITORY, Linklab, ran
 from linklab.places.guest import image, kernel
 from linklab.places.guest.locked import lock
 from packaging.requirements import Requirement
@@ -124,15 +122,7 @@ def caller(environment: Path, directory: Path) -> Installed:
         clean = {
             k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LINKLAB_MULTILINK")
         }
-        return subprocess.run(
-            [environment / "bin" / "linklab", *map(str, words)],
-            cwd=directory,
-            env=clean,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return ran([environment / "bin" / "linklab", *map(str, words)], cwd=directory, env=clean)
 
     return call
 
@@ -192,7 +182,7 @@ def test_the_wheel_alone_makes_labs_without_network_compiler_and_extras(
         (programs / name).chmod(0o755)
 
     def call(program: str, *words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return ran(
             [str(lean / "bin" / program), *map(str, words)],
             cwd=tmp_path,
             env={
@@ -201,10 +191,6 @@ def test_the_wheel_alone_makes_labs_without_network_compiler_and_extras(
                 "LINKLAB_CACHE": str(cache),
                 **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
             },
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
         )
 
     file = scenario("short")
@@ -363,9 +349,7 @@ def test_the_same_commit_is_the_same_bytes(environment: Path, tmp_path: Path) ->
         build_client(tmp_path / name / "multilink", "1.2.3")
         made.append(hashlib.sha256((tmp_path / name / "multilink").read_bytes()).hexdigest())
     assert made[0] == made[1]
-    said = subprocess.run(
-        [tmp_path / "one" / "multilink", "version"], capture_output=True, text=True, check=True
-    )
+    said = ran([tmp_path / "one" / "multilink", "version"], check=True)
     assert said.stdout.startswith("multilink 1.2.3 (go")
 
 
@@ -400,10 +384,8 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     # A kernel is refused before the image is made.
     image = "" if locked else f'ln -s {kernel.ensure().parents[1] / "image"} "$LINKLAB_CACHE";'
     cache, repository = tmp_path / "cache", tmp_path / "repository"
-    named = subprocess.run(
+    named = ran(
         [sys.executable, "-c", "from linklab.places.guest import kernel as k; print(k.key())"],
-        capture_output=True,
-        text=True,
         check=True,
     ).stdout.strip()
     poisoned = cache / "kernel" / f"linux-{named}"
@@ -440,12 +422,10 @@ def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     for engine in ("docker", "podman"):
         (path / engine).write_text("#!/bin/sh\nexit 1\n")
         (path / engine).chmod(0o755)
-    done = subprocess.run(
+    done = ran(
         [repository / "emulator/setup/release", python, output],
         env={**os.environ, "LINKLAB_CACHE": str(cache), "PATH": f"{path}:{os.environ['PATH']}"},
-        check=False,
-        capture_output=True,
-        text=True,
+        timeout=None,
     )
     assert (done.returncode == 0) == locked, done.stderr
     if not locked:

@@ -1,7 +1,5 @@
 """Tests that what a guest does before a run does not affect it, because machines boot differently."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tests failures: one clear error, and nothing left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -210,7 +208,7 @@ def test_a_program_that_hangs_is_ended_by_the_lab_s_clock_with_its_last_words(
         "exec", file, "--json", *limits, "--", sys.executable, tmp_path / "hangs.py", how
     )
     assert done.code == 1
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     first, *words = done.json["error"].splitlines()
     if limit_s is None:
         limit_s = float(first.split()[6])
@@ -426,7 +424,7 @@ def test_the_guest_cannot_write_the_host(linklab: Linklab, scenario: ScenarioFil
         " touch /run/linklab/run/inside; true"
     ).format(target)
     done = linklab("exec", scenario("readonly"), "--json", "--", "sh", "-c", script)
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     assert not target.exists()
     assert not (run_dir.parent / "beside").exists()
     assert (run_dir / "inside").exists()

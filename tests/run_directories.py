@@ -1,7 +1,5 @@
 """Makes run directories without a lab, for tests of code that reads them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tests in the guest, in virtual time, that what a user saved as a scenario happens when it runs."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -11,7 +11,7 @@ from conftest import TEST_ALL, Linklab, lines, part_of
 from linklab import scenario
 from linklab.scenario.finding import SCENARIOS
 
-MOST_BYTES = 150_000_000 if TEST_ALL else 20_000_000
+MOST_BYTES = 150_000_000 if TEST_ALL else 10_000_000
 """A part of each payload, so that the runs stay short."""
 
 NAMES = scenario.names_in(SCENARIOS / "today")
@@ -62,7 +62,7 @@ def test_what_interrupts_a_link_is_noted(linklab: Linklab, tmp_path: Path) -> No
     )
     done = linklab("run", file, "-a", "single-5g", "--json")
     assert done.code == 0, done.out + done.err
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     kinds = {one["kind"]: one.get("detail") for one in lines(run_dir / "events.jsonl")}
     assert {"pause", "pause-end", "technology", "rrc"} <= set(kinds)
     states = lines(run_dir / "links.jsonl")

@@ -3,8 +3,6 @@
 `make bench ARGS=servers` is the long form, with more servers, and curl and aria2 for comparison.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -42,7 +40,7 @@ def check(linklab: Linklab, matrix: Matrix) -> None:
     assert done.code == 0, done.err
     found = {
         (one.server, one.who): f"{one.kind}: {one.said}"
-        for one in matrix.outcomes(Path(done.json["run_dir"]))
+        for one in matrix.outcomes(done.run_dir)
         if not _is_good(one)
     }
     failing = known().intersection(matrix.cells)

@@ -1,7 +1,5 @@
 """Tests `make setup` and its parts on systems that lack something."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -17,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from conftest import REPOSITORY, TEST_ALL
+from conftest import REPOSITORY, TEST_ALL, ran
 
 SETUP = REPOSITORY / "emulator" / "setup"
 INTERRUPTED = "linklab: interrupted; everything that was started has been ended"
@@ -37,14 +35,7 @@ PACKAGES = {**os.environ, "PYTHONPATH": ":".join(site.getsitepackages())}
 
 
 def test_linklab_runs_from_a_path_with_a_space(linklab: Path) -> None:
-    done = subprocess.run(
-        [linklab, "--version"],
-        env=PACKAGES,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([linklab, "--version"], env=PACKAGES)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("linklab ")
 
@@ -85,14 +76,7 @@ def test_ctrl_c_is_no_traceback_from_the_first_moment_on(
 
 def test_in_the_background_of_a_script_ctrl_c_is_ignored(linklab: Path) -> None:
     script = '"$0" scenarios & sleep 0.2; kill -INT $!; wait $!'
-    done = subprocess.run(
-        ["sh", "-c", script, linklab],
-        env=PACKAGES,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran(["sh", "-c", script, linklab], env=PACKAGES)
     assert (done.returncode, done.stderr) == (0, "")
     assert "static-80-50" in done.stdout
 
@@ -112,13 +96,9 @@ def test_a_go_that_never_ends_is_refused(tmp_path: Path) -> None:
         Thread(target=server.serve_forever, daemon=True).start()
         version = re.search(r"go([\d.]+)\.linux-amd64", (SETUP / "go.sha256").read_text())
         assert version is not None
-        done = subprocess.run(
+        done = ran(
             [sys.executable, SETUP / "official_go.py", version[1], tmp_path / "go"],
             env={**os.environ, "GOPROXY": f"http://127.0.0.1:{server.server_port}"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
         )
         server.shutdown()
     assert done.returncode == 1
@@ -128,14 +108,7 @@ def test_a_go_that_never_ends_is_refused(tmp_path: Path) -> None:
 
 def test_a_wrong_word_for_the_client_builds_nothing(tmp_path: Path) -> None:
     """It was taken for the name of a file: `client fmt` made a program `fmt`."""
-    done = subprocess.run(
-        [SETUP / "client", "fmt"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([SETUP / "client", "fmt"], cwd=tmp_path)
     assert done.returncode == 2
     said = "linklab: client fmt: neither a command nor a file to build, such as build/multilink\n"
     assert done.stderr.startswith(f"{said}usage: client ")
@@ -146,14 +119,7 @@ def test_the_soak_in_the_lab_runs_from_a_path_with_a_space(tmp_path: Path) -> No
     directory = tmp_path / "my dir"
     directory.mkdir()
     shutil.copy(REPOSITORY / "Makefile", directory)
-    said = subprocess.run(
-        ["make", "-n", "-o", "setup", "soak-lab"],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    said = ran(["make", "-n", "-o", "setup", "soak-lab"], cwd=directory, check=True)
     words = shlex.split(said.stdout.replace("\\\n", ""))
     assert words[words.index("--") + 1] == f"{directory}/build/soak"
     model = words[words.index("-soak.model") + 1]
@@ -177,9 +143,7 @@ def system(directory: Path, *missing: str, **stubs: str) -> dict[str, str]:
 
 
 def packages(what: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SETUP / "packages", what], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+    return ran([SETUP / "packages", what], env=env)
 
 
 DEBIAN = {"id": "echo 0", "apt-cache": "echo there", "apt-get": "echo apt-get $* >&2"}
@@ -196,13 +160,9 @@ def test_a_live_lab_needs_curl_beside_prometheus(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["prometheus", "curl"])
 def test_prometheus_beside_a_lab_says_at_once_what_it_misses(tmp_path: Path, missing: str) -> None:
     stubs = {name: "" for name in ("prometheus", "curl") if name != missing}
-    done = subprocess.run(
+    done = ran(
         [REPOSITORY / "dashboards" / "prometheus" / "beside", "linklab"],
         env=system(tmp_path, missing, **stubs),
-        capture_output=True,
-        text=True,
-        timeout=10,
-        check=False,
     )
     said = f"linklab: {missing} is missing: apt-get install --no-install-recommends {missing}\n"
     assert (done.returncode, done.stderr) == (2, said)
@@ -265,14 +225,10 @@ def test_set_up_says_how_far_each_of_its_parts_is(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(
         f"all: image kernel\nimage kernel:\n\t@{command} $@\n\t@echo a line of $@\n\t@test $@ = image\n"
     )
-    done = subprocess.run(
+    done = ran(
         [sys.executable, SETUP / "side_by_side.py", "make", "-s", "-j"],
         cwd=tmp_path,
         env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
     said = done.stderr.splitlines()
@@ -309,13 +265,7 @@ def watched(tmp_path: Path, script: str, *words: str | Path) -> subprocess.Compl
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    return subprocess.run(
-        [sys.executable, SETUP / "watched.py", *words, program, "./cmd/multilink"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return ran([sys.executable, SETUP / "watched.py", *words, program, "./cmd/multilink"])
 
 
 def test_set_up_counts_packages_of_python(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Tests `linklab shell`: a user at a terminal in the lab, on the real clock."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

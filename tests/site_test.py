@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, ran
 
 PYTHON = REPOSITORY / "build" / "site-python" / "bin" / "python"
 
@@ -14,12 +14,7 @@ pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="make site has not b
 
 
 def build(repository: Path, directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [PYTHON, repository / "emulator" / "handbook" / "website.py", directory],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ran([PYTHON, repository / "emulator" / "handbook" / "website.py", directory])
 
 
 @pytest.fixture(scope="module")

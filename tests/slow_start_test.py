@@ -1,12 +1,10 @@
 """Tests what the client does during slow start, in virtual time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab, lines
+from conftest import Linklab, lines, succeeded
 
 CONNECTIONS = 6
 FILE_BYTES = 1_000_000
@@ -24,9 +22,8 @@ def test_far_links_are_asked_for_more_before_the_first_bytes_can_be_read(
         wifi=f"down: 15 Mbit/s, up: 5 Mbit/s, rtt: {rtt}, queue: 250 kB",
         lte="down: 12 Mbit/s, up: 4 Mbit/s, rtt: 500 ms, queue: 250 kB",
     )
-    done = linklab("run", file, "-a", "adaptive", "--json")
-    assert done.code == 0, done.err
-    events = lines(Path(done.json["run_dir"]) / "client.jsonl")
+    done = succeeded(linklab, "run", file, "-a", "adaptive")
+    events = lines(done.run_dir / "client.jsonl")
     first = next(at for at, event in enumerate(events) if event["event"] == "first_byte")
     asked = [event["length"] for event in events[:first] if event["event"] == "request"]
     others = (CONNECTIONS - 1) * [2 * OPENING_BYTES]
@@ -44,9 +41,8 @@ def test_a_link_that_is_back_gets_new_connections_at_once(
         lte="down: 5 Mbit/s, up: 5 Mbit/s, rtt: 100 ms, queue: 250 kB",
         more=f"events:\n  - {{at: 3 s, link: wifi, {away}, for: 2 s}}\n",
     )
-    done = linklab("run", file, "-a", "adaptive", "--json")
-    assert done.code == 0, done.err
-    events = lines(Path(done.json["run_dir"]) / "client.jsonl")
+    done = succeeded(linklab, "run", file, "-a", "adaptive")
+    events = lines(done.run_dir / "client.jsonl")
     connected = [
         event
         for event in events

@@ -5,8 +5,6 @@ broken off; together about half of what the links carry. Nothing may stand still
 behind. On the real clock.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import collections

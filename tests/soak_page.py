@@ -4,8 +4,6 @@ First nobody looks, for a quarter of the time: that is what the page's cost is c
 process may not grow, and may use little of a core. Figures are printed as they come.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -1,7 +1,5 @@
 """Tests that the documents' tables of measured figures are those of this checkout."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

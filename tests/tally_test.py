@@ -1,7 +1,5 @@
 """Tests that every packet is counted: sent = received + dropped + lost, in the guest and in virtual time."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from random import Random
@@ -92,7 +90,7 @@ def test_every_packet_is_received_or_counted(linklab: Linklab, tmp_path: Path, s
     words = ("python3", PROBES / "tally.py", SECONDS, DRAIN_S, seed, *devices)
     done = linklab("exec", file, "--seed", seed, "--json", "--", *words)
     assert done.code == 0, done.json["error"]
-    run_dir = Path(done.json["run_dir"])
+    run_dir = done.run_dir
     found = json.loads((run_dir / "tally.json").read_text())
     missing = {}
     for name, link in settings.items():

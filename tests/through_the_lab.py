@@ -1,7 +1,5 @@
 """Runs a lab through whose proxies a program outside downloads from a server outside."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

@@ -1,7 +1,5 @@
 """Tests when a NAT and the relay to the outside forget flows, to the microsecond of virtual time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,4 +28,4 @@ def test_a_flow_is_forgotten_at_its_idle_time(
     words = probe(file, packets, *relay)
     done = linklab(*words[:2], "--json", *words[2:])
     assert done.code == 0, done.err
-    assert not faults(Path(done.json["run_dir"]), packets, idle)
+    assert not faults(done.run_dir, packets, idle)

@@ -1,14 +1,12 @@
 """Tests traffic of another host on the client's links, in the guest and in virtual time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPEATS, Called, Linklab, lines, queue
+from conftest import REPEATS, Called, Linklab, lines, queue, succeeded
 from linklab.core.frames import (
     ETHERNET_BYTES,
     IPV4_BYTES,
@@ -38,18 +36,16 @@ def beside(linklab: Linklab, scenario: ScenarioFile) -> Callable[..., Path]:
     ) -> Path:
         traffic = "".join(f"  - {{{flow}}}\n" for flow in flows)
         file = scenario("shared", size=size, wifi=wifi, lte=lte, more=f"traffic:\n{traffic}{more}")
-        done = linklab("run", file, "-a", algorithm, "--seed", seed, "--json")
-        assert done.code == 0, done.err
-        return Path(done.json["run_dir"])
+        done = succeeded(linklab, "run", file, "-a", algorithm, "--seed", seed)
+        return done.run_dir
 
     return run
 
 
 def idle(linklab: Linklab, file: Path, seconds: float) -> Path:
     """Runs a command that sleeps. Returns its run directory."""
-    done = linklab("exec", file, "--json", "--", "sleep", seconds)
-    assert done.code == 0, done.err
-    return Path(done.json["run_dir"])
+    done = succeeded(linklab, "exec", file, "--", "sleep", seconds)
+    return done.run_dir
 
 
 def flows_of(run_dir: Path) -> list[dict[str, Any]]:

@@ -1,7 +1,5 @@
 """Tests that programs on all addresses answer from the address that was asked, over every link."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
@@ -9,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PROBES, Linklab, lines, program
+from conftest import PROBES, Linklab, lines, program, succeeded
 
 ScenarioFile = Callable[..., Path]
 
@@ -40,12 +38,11 @@ def test_who_was_asked_answers(linklab: Linklab, tmp_path: Path) -> None:
     another address."""
     file = tmp_path / "roaming.yaml"
     file.write_text(ROAMING)
-    done = linklab(
-        *("exec", file, "--json", "--server", f"{PROBE} serve", "--"),
+    run_dir = succeeded(
+        linklab,
+        *("exec", file, "--server", f"{PROBE} serve", "--"),
         *shlex.split(f"{PROBE} ask 40 wlan0 wlan1 rmnet0"),
-    )
-    assert done.code == 0, done.err
-    run_dir = Path(done.json["run_dir"])
+    ).run_dir
     said = lines(run_dir / "client.out")
     assert [one for one in said if one["answered"] != one["asked"]] == []
     assert [one for one in said if one["own"] and one["seen"] != one["own"]] == []
@@ -65,6 +62,6 @@ def test_iperf3_sends_udp(linklab: Linklab, scenario: ScenarioFile) -> None:
         *("--time", 2, "--json", "--bind-dev", "wlan0"),
     )
     assert done.code == 0, done.err
-    ended = json.loads((Path(done.json["run_dir"]) / "client.out").read_text())["end"]
+    ended = json.loads((done.run_dir / "client.out").read_text())["end"]
     assert ended["sum"]["lost_packets"] == 0
     assert ended["sum"]["bits_per_second"] == pytest.approx(10e6, rel=0.01)

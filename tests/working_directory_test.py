@@ -1,7 +1,5 @@
 """Tests where programs start in the lab, what they read there, and what becomes of what they write."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -10,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, environment, program
+from conftest import REPOSITORY, environment, program, ran
 from linklab.core.paths import cache_dir
 
 PAGE = REPOSITORY / "emulator/handbook/how-to/my-server-behind-two-links.md"
@@ -19,13 +17,10 @@ LINK = ("--link", "wifi=80mbit,10ms")
 
 def linklab(directory: Path, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
     """Runs a command of linklab in a directory."""
-    return subprocess.run(
+    return ran(
         [sys.executable, "-m", "linklab", *map(str, words)],
         cwd=directory,
         env={**environment(), **more},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 
@@ -102,13 +97,10 @@ def test_the_guide_s_servers_work_as_they_stand(
     command = re.search(r"^    linklab (.*)$", page, re.M)
     assert command is not None
     words = command[1].replace("static-80-50", " ".join(LINK))
-    done = subprocess.run(
+    done = ran(
         ["sh", "-c", f'exec "{sys.executable}" -m linklab {words}'],
         cwd=tmp_path,
         env={**environment(), "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "--share" not in done.stderr

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/linklabtest"
 )
 
@@ -19,9 +20,7 @@ func ExampleStart() {
 		lab.Link("lte").Set(linklabtest.Change{"down": "2 Mbit/s"})
 		lab.Link("wifi").Set(linklabtest.Change{"carrier": "down"}.For(3 * time.Second))
 		answer, err := client.Get(lab.Origins[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		defer answer.Body.Close()
 	}
 }

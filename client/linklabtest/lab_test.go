@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/linklabtest"
 )
 
@@ -123,13 +124,9 @@ func TestTestsShareALabThatIsSetBack(t *testing.T) {
 			lab.Link("wifi").Set(linklabtest.Change{"carrier": "down"})
 			lab.Link("lte").Set(linklabtest.Change{"rtt": "50 ms", "impair_up": linklabtest.Change{"loss": "1 %"}})
 			took(t, lab.RoundTripper(), lab.Origins[0])
-			if reflect.DeepEqual(linksOf(t, lab), states[0]) {
-				t.Error("a changed lab is as at its start")
-			}
+			testkit.Holds(t, !reflect.DeepEqual(linksOf(t, lab), states[0]), "a changed lab is as at its start")
 		})
-		if !reflect.DeepEqual(states[i], states[0]) {
-			t.Errorf("%v, at the first start %v", states[i], states[0])
-		}
+		testkit.Alike(t, states[i], states[0])
 	}
 }
 
@@ -137,14 +134,10 @@ func TestTestsShareALabThatIsSetBack(t *testing.T) {
 func linksOf(t *testing.T, lab *linklabtest.Lab) any {
 	t.Helper()
 	answer, err := http.Get(strings.TrimSuffix(lab.Metrics, "/metrics") + "/lab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer answer.Body.Close()
 	var status struct{ Links map[string]any }
-	if err := json.NewDecoder(answer.Body).Decode(&status); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.NewDecoder(answer.Body).Decode(&status))
 	return status.Links
 }
 
@@ -189,9 +182,7 @@ func TestMistakesHaveTheTextsOfLinklab(t *testing.T) {
 		"a jitter of 1 s does not fit a round trip of 10 ms",
 		"no link is called 'wfi' (did you mean 'wifi'?); there are: wifi, lte",
 	} {
-		if !strings.Contains(said, words) {
-			t.Errorf("%q does not say: %s", said, words)
-		}
+		testkit.Holds(t, strings.Contains(said, words), said, words)
 	}
 }
 
@@ -209,9 +200,7 @@ func TestALabThatCannotBeIsRefusedInWords(t *testing.T) {
 		{"trian", linklabtest.Seed(2), "no scenario is called 'trian' (did you mean 'train'?); allowed: "},
 	} {
 		said := failures(t, func(t testing.TB) { linklabtest.Start(t, one.scenario, one.option) })
-		if !strings.Contains(said, one.words) {
-			t.Errorf("%q does not say: %s", said, one.words)
-		}
+		testkit.Holds(t, strings.Contains(said, one.words), said, one.words)
 	}
 }
 
@@ -245,9 +234,7 @@ func TestIsSkippedWithoutLinklab(t *testing.T) {
 		command.Env = []string{holdVariable + "=none", "PATH=/nowhere", one.variable}
 		said, _ := command.CombinedOutput() // What it says has how it ended.
 		for _, words := range []string{one.words, "no linklab here", "make wheel"} {
-			if !strings.Contains(string(said), words) {
-				t.Errorf("%s: %q does not say: %s", one.variable, said, words)
-			}
+			testkit.Holds(t, strings.Contains(string(said), words), one.variable, said, words)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestAChangeArrivesAsItIs(t *testing.T) {
@@ -25,13 +27,9 @@ func TestAChangeArrivesAsItIs(t *testing.T) {
 	t.Cleanup(server.Close)
 	control.url = server.URL
 	change := Change{"glow": "50 %", "impair_up": ImpairUp("loss: 1 %, in_order: false")["impair_up"]}
-	if err := control.change("wi fi", change.For(time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, control.change("wi fi", change.For(time.Second)))
 	words, _ := json.Marshal(map[string]any{
 		"for": "1.000000 s", "glow": "50 %", "impair_up": map[string]any{"loss": "1 %", "in_order": false},
 	})
-	if want := "PATCH /lab/links/wi%20fi " + string(words); got != want {
-		t.Errorf("%s, wanted %s", got, want)
-	}
+	testkit.Same(t, got, "PATCH /lab/links/wi%20fi "+string(words))
 }

@@ -1,7 +1,5 @@
 """Shares a scenario, a network namespace and a private cache between the unit tests."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

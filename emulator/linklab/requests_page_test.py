@@ -1,7 +1,5 @@
 """Tests that the handbook's table of requests says what scenarios take."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

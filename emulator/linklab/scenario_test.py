@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab import scenario
-from linklab.core.link_kinds import KINDS, LTE, WIFI
+from linklab.core.link_kinds import LTE, WIFI
 from linklab.links import stack
 from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.carriers import CarrierSettings
@@ -23,12 +23,7 @@ from linklab.scenario import (
     ScenarioError,
     TcpSettings,
 )
-from linklab.scenario.link import keys_of
 from linklab.scenario.tcp import Ends
-
-ALL_KINDS = ", ".join(KINDS)
-
-LTE_KEYS = keys_of(LTE)
 
 SMALL = """\
 name: small

@@ -5,8 +5,6 @@ A command is a line of JSON on the virtio console: words, and seconds of patienc
 line with the exit code, the output and the error output.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

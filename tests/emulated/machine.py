@@ -3,8 +3,6 @@
 The root file system is unpacked with linklab's own `deb`, and lies in the machine's memory.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

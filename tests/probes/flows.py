@@ -10,8 +10,6 @@ client fetches by one connection for each control, 0.1 s after the other. It pri
 each got in the second half of the time, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

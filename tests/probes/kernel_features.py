@@ -1,8 +1,6 @@
 """Uses every part of a kernel that linklab's programs, its peers and a user's may use; prints what
 cannot be used, one line each. `kernel_features.py CONGESTION_CONTROL…`"""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -5,8 +5,6 @@ usage: lookups.py [MULTILINK [PORT]]
 MULTILINK is that program, in Go. With PORT it becomes an HTTP server in the end.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -11,8 +11,6 @@ Writes `packets.jsonl` into the run directory: link, place, whether the frame le
 time, bytes of the frame, and the number in the plan. Frames of others have a digest instead.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -4,8 +4,6 @@ usage: refusing.py CALL[,CALL…] PROGRAM [ARGUMENT…]. For x86-64. `new-user` 
 namespace asked of clone(2) and unshare(2), and `executable` for memory that is written and executed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

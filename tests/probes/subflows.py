@@ -8,8 +8,6 @@ after each pause, by this congestion control; a pause of 0 sends without end. Ev
 state of each subflow, and prints them at the end as lines of JSON.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

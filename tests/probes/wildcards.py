@@ -8,8 +8,6 @@ asked, who answered, as whom the asked saw the asker. Meanwhile each side serves
 at once, and again after SECONDS.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import selectors

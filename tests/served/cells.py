@@ -1,7 +1,5 @@
 """Makes the calls of `linklab exec` for a server and its cells, and reads the outcomes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ usage: inside.py MULTILINK TASKS, a JSON file: `cells` is a list of {who, url},
 `size` that of files to put. Prints a JSON object a line for each. Standard library alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

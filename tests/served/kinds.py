@@ -5,8 +5,6 @@ it runs, and the server's address, port, certificate and key in the environment.
 server, which stays in the foreground.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 BEGIN = """\

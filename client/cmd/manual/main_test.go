@@ -10,13 +10,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/linklab/linklab/client/internal/cli"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestEveryCommandHasAPageWithItsFlags(t *testing.T) {
 	directory := t.TempDir()
-	if err := write(directory, "1.2.3"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, write(directory, "1.2.3"))
 	pages := 0
 	var check func(*cobra.Command)
 	check = func(command *cobra.Command) {
@@ -28,13 +27,9 @@ func TestEveryCommandHasAPageWithItsFlags(t *testing.T) {
 		}
 		pages++
 		page := strings.ReplaceAll(string(text), `\-`, "-")
-		if !strings.Contains(page, command.Short) {
-			t.Errorf("%s does not say %q", name, command.Short)
-		}
+		testkit.Holds(t, strings.Contains(page, command.Short), name, command.Short)
 		command.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && !strings.Contains(page, "--"+f.Name) {
-				t.Errorf("%s lacks --%s", name, f.Name)
-			}
+			testkit.Holds(t, f.Hidden || strings.Contains(page, "--"+f.Name), name, f.Name)
 		})
 		for _, sub := range command.Commands() {
 			if sub.IsAvailableCommand() {
@@ -52,29 +47,19 @@ func TestPagesAreTheSameEachTime(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	read := func() map[string]string {
 		directory, pages := t.TempDir(), map[string]string{}
-		if err := write(directory, "1.2.3"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, write(directory, "1.2.3"))
 		names, err := filepath.Glob(filepath.Join(directory, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		for _, name := range names {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			pages[filepath.Base(name)] = string(text)
 		}
 		return pages
 	}
 	first, second := read(), read()
 	for name, page := range first {
-		if second[name] != page {
-			t.Errorf("%s differs", name)
-		}
-		if !strings.Contains(page, "Nov 2023") {
-			t.Errorf("%s is not of SOURCE_DATE_EPOCH", name)
-		}
+		testkit.Same(t, second[name], page)
+		testkit.Holds(t, strings.Contains(page, "Nov 2023"), name)
 	}
 }

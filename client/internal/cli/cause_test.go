@@ -129,13 +129,9 @@ func TestErrorsNameTheCause(t *testing.T) {
 			own := ownFile(t)
 			for _, command := range [][]string{{"get", url, "-o", own + ".copy"}, {"put", own, url}} {
 				code, _, stderr := run(append(append(command, flags...), "--link", "lo", "--give-up", toConnect, "--log-level", "error")...)
-				if code != 1 || strings.Contains(stderr, "not usable") {
-					t.Errorf("%s: exit code %d, stderr %q", command[0], code, stderr)
-				}
+				testkit.Holds(t, code == 1 && !strings.Contains(stderr, "not usable"), command[0], code, stderr)
 				for _, want := range test.want {
-					if !regexp.MustCompile(want).MatchString(stderr) {
-						t.Errorf("%s: %q is not in %q", command[0], want, stderr)
-					}
+					testkit.Holds(t, regexp.MustCompile(want).MatchString(stderr), command[0], want, stderr)
 				}
 				expectPrintable(t, "stderr", stderr)
 			}
@@ -152,15 +148,11 @@ func ownFile(t *testing.T) string {
 // The same holds for failures before HTTP.
 func TestErrorsNameTheCauseBeforeHTTP(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	nobody := closed.Addr().String()
 	closed.Close()
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	noNames := udp.LocalAddr().String()
 	udp.Close()
 	_, flags := serve(t, http.NotFoundHandler())

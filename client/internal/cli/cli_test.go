@@ -30,6 +30,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // programVariable is the environment variable that turns the test's program into multilink.
@@ -78,9 +79,7 @@ func expectFile(t *testing.T, arguments ...string) {
 // written writes a file and returns its name.
 func written(t *testing.T, name string, content []byte) string {
 	t.Helper()
-	if err := os.WriteFile(name, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(name, content, 0o600))
 	return name
 }
 
@@ -190,9 +189,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 				t.Errorf("the file differs from the server's (%v)", err)
 			}
 			printed := summaryOf(t, stdout)
-			if written := summaryIn(t, "run"); fmt.Sprint(written) != fmt.Sprint(printed) {
-				t.Errorf("client.json is %+v, --json printed %s", written, stdout)
-			}
+			testkit.Same(t, fmt.Sprint(summaryIn(t, "run")), fmt.Sprint(printed), stdout)
 			if printed.Outcome != "complete" || printed.SHA256 != sum || printed.Algorithm != test.algorithm ||
 				printed.URL != url || printed.Size != quantity.Bytes(len(file)) || printed.Download <= 0 || printed.Version == "" || printed.Go == "" {
 				t.Errorf("summary %+v", printed)
@@ -201,9 +198,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 			var sum quantity.Bytes
 			for name, l := range printed.Links {
 				sum += l.Bytes
-				if l.Device != "lo" || l.Bytes > 0 && (l.Requests == 0 || l.MinRTT == 0 || l.Finish == 0 || l.Peak == 0) {
-					t.Errorf("link %s: %+v", name, l)
-				}
+				testkit.Holds(t, l.Device == "lo" && (l.Bytes <= 0 || l.Requests != 0 && l.MinRTT != 0 && l.Finish != 0 && l.Peak != 0), name, l)
 			}
 			if want := strings.Count(strings.Join(test.flags, " "), "--link"); len(printed.Links) != want || sum != quantity.Bytes(len(file)) {
 				t.Errorf("%d links carried %d bytes, want %d and %d", len(printed.Links), sum, want, len(file))
@@ -217,9 +212,7 @@ func TestGetWithEveryAlgorithm(t *testing.T) {
 func eventNames(t *testing.T, path string) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for line := range strings.Lines(string(text)) {
 		var stamp rundir.Stamp
 		if err := json.Unmarshal([]byte(line), &stamp); err != nil {
@@ -245,9 +238,7 @@ func TestGetPrintsASummary(t *testing.T) {
 			want = want[1:]
 		}
 	}
-	if len(want) > 0 {
-		t.Errorf("client.jsonl holds %v: %v is missing or out of order", names, want)
-	}
+	testkit.Holds(t, len(want) <= 0, names, want)
 	if code, stdout, stderr := run(append(arguments, "--quiet")...); code != 0 || stdout+stderr != "" {
 		t.Errorf("--quiet: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
@@ -260,9 +251,7 @@ func TestFailureIsOneLineAndExitCode1(t *testing.T) {
 	if want := "multilink: link lo: the server answers HEAD with 404 Not Found\n"; code != 1 || stderr != want {
 		t.Errorf("exit code %d, stderr %q, want 1 and %q", code, stderr, want)
 	}
-	if !strings.Contains(stdout, `"outcome":"failed"`) {
-		t.Errorf("stdout is %q, want the summary of a failure", stdout)
-	}
+	testkit.Holds(t, strings.Contains(stdout, `"outcome":"failed"`), stdout)
 	if names := eventNames(t, "run/client.jsonl"); names[len(names)-1] != "done" {
 		t.Errorf("client.jsonl ends with %s", names[len(names)-1])
 	}
@@ -298,9 +287,7 @@ func TestSignalsEndCleanly(t *testing.T) {
 			if names := eventNames(t, "run/client.jsonl"); names[len(names)-1] != "done" {
 				t.Errorf("client.jsonl ends with %s", names[len(names)-1])
 			}
-			if summary := summaryIn(t, "run"); summary.Outcome != rundir.Interrupted {
-				t.Errorf("client.json is %+v", summary)
-			}
+			testkit.Same(t, summaryIn(t, "run").Outcome, rundir.Interrupted)
 			if entries, _ := os.ReadDir("."); len(entries) != 1 && len(entries) != 3 {
 				t.Errorf("%v is left, want the run directory, and part and state if bytes arrived", entries)
 			}
@@ -352,9 +339,7 @@ func TestSummaryOfAResumedDownload(t *testing.T) {
 	} {
 		var printed strings.Builder
 		printSummary(&printed, "copy", nil, rundir.Summary{Size: 5_000_000, Resumed: resumed, Download: 2e9, SHA256: "00"})
-		if printed.String() != want {
-			t.Errorf("%q is printed, want %q", printed.String(), want)
-		}
+		testkit.Same(t, printed.String(), want)
 	}
 }
 
@@ -485,9 +470,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		if code != 2 || stdout != "" || !strings.Contains(stderr, test.want) || strings.Count(stderr, "\n") != 2 {
 			t.Errorf("multilink %s\nexit code %d, stdout %q, stderr %q\nwant 2 and %q", test.line, code, stdout, stderr, test.want)
 		}
-		if strings.Contains(stderr, "a:b") || strings.Contains(stderr, "secret") {
-			t.Errorf("credentials are shown: %q", stderr)
-		}
+		testkit.Holds(t, !strings.Contains(stderr, "a:b") && !strings.Contains(stderr, "secret"), stderr)
 		expectPrintable(t, "stderr", stderr)
 	}
 	expectAlone(t, ".")
@@ -499,9 +482,7 @@ func TestRunDirectoryThatCanNotBeMade(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	code, stdout, _ := run("version")
-	if code != 0 || !strings.HasPrefix(stdout, "multilink ") {
-		t.Errorf("exit code %d, stdout %q", code, stdout)
-	}
+	testkit.Holds(t, code == 0 && strings.HasPrefix(stdout, "multilink "), code, stdout)
 	code, stdout, _ = run("version", "--json")
 	var fields map[string]string
 	if err := json.Unmarshal([]byte(stdout), &fields); code != 0 || err != nil || fields["version"] == "" || !strings.HasPrefix(fields["go"], "go1.") {

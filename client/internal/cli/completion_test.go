@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // completions returns the completions of the last word, without descriptions.
 func completions(t *testing.T, words ...string) (names []string) {
 	t.Helper()
 	code, stdout, _ := run(append([]string{"__complete"}, words...)...)
-	if code != 0 {
-		t.Errorf("%q: exit code %d", words, code)
-	}
+	testkit.Same(t, code, 0, words)
 	for line := range strings.Lines(stdout) {
 		name, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !strings.HasPrefix(name, ":") && strings.HasPrefix(name, words[len(words)-1]) { // As shells do.
@@ -45,9 +45,7 @@ func TestCompletions(t *testing.T) {
 		got := completions(t, strings.Split(test.line, " ")...)
 		slices.Sort(got)
 		slices.Sort(test.want)
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%q: %q is offered, not %q", test.line, got, test.want)
-		}
+		testkit.SameList(t, got, test.want, test.line)
 	}
 	if _, stdout, _ := run("__complete", "get", "--algorithm", "single"); !strings.Contains(stdout, "single\teverything, on one link\n") {
 		t.Errorf("the offer does not say what it is: %q", stdout)
@@ -56,9 +54,7 @@ func TestCompletions(t *testing.T) {
 
 func TestDevicesAreCompleted(t *testing.T) {
 	devices, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	plain, named := completions(t, "get", "--link", ""), completions(t, "get", "--link", "wifi=")
 	for _, device := range devices {
 		isLoopback := device.Flags&net.FlagLoopback != 0
@@ -96,12 +92,8 @@ func TestBashCompletes(t *testing.T) {
 	_, script, _ := run("completion", "bash")
 	written(t, filepath.Join(dir, "script"), []byte(script))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, "multilink")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
+	testkit.OK(t, os.Symlink(self, filepath.Join(dir, "multilink")))
 	for line, want := range map[string]string{
 		"multilink prob":                   "probe",
 		"multilink get --algorithm dynsu":  "dynsub",
@@ -116,8 +108,6 @@ func TestBashCompletes(t *testing.T) {
 		bash.Dir = dir
 		bash.Env = append(os.Environ(), programVariable+"=1", "PATH="+dir+":"+os.Getenv("PATH"))
 		said, err := bash.Output()
-		if err != nil || strings.TrimSpace(string(said)) != want {
-			t.Errorf("%q: %q is offered (%v), not %q", line, said, err, want)
-		}
+		testkit.Holds(t, err == nil && strings.TrimSpace(string(said)) == want, line, said, err, want)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 const user, password = "anneliese", "geheim@!"
@@ -26,9 +28,7 @@ func withCredentials(url string) string {
 func expectSecret(t *testing.T, what, text string) {
 	t.Helper()
 	for _, secret := range []string{user, "geheim", base64.StdEncoding.EncodeToString([]byte(user + ":" + password))} {
-		if strings.Contains(text, secret) {
-			t.Errorf("%s holds %s: %.500q", what, secret, text)
-		}
+		testkit.Holds(t, !strings.Contains(text, secret), what, secret, text)
 	}
 }
 
@@ -45,9 +45,7 @@ func expectFilesSecret(t *testing.T) (names []string) {
 		expectSecret(t, path, string(text))
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Holds(t, err == nil, err)
 	return names
 }
 
@@ -60,9 +58,7 @@ func TestCredentialsInURLs(t *testing.T) {
 	requests, strangers, fails := 0, 0, false
 	look := func() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child.Process.Pid))
-		if err != nil || !bytes.Contains(text, []byte("get\x00https://")) {
-			t.Errorf("the program's arguments are %q (%v)", text, err)
-		}
+		testkit.Holds(t, err == nil && bytes.Contains(text, []byte("get\x00https://")), text, err)
 		seen.Write(text)
 		seen.WriteString(scrape(t, "metrics"))
 	}
@@ -145,16 +141,12 @@ func TestCredentialsInURLs(t *testing.T) {
 			child = asProcess(t, arguments...)
 			var stdout, stderr bytes.Buffer
 			child.Stdout, child.Stderr = &stdout, &stderr
-			if err := child.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, child.Start())
 			mu.Unlock()
 			child.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			if code := child.ProcessState.ExitCode(); code != test.want {
-				t.Errorf("exit code %d, want %d; stderr %s", code, test.want, &stderr)
-			}
+			testkit.Same(t, child.ProcessState.ExitCode(), test.want, &stderr)
 			expectSecret(t, "stdout", stdout.String())
 			expectSecret(t, "stderr", stderr.String())
 			expectSecret(t, "the list of processes, or the metrics", seen.String())
@@ -162,17 +154,11 @@ func TestCredentialsInURLs(t *testing.T) {
 			if got, _ := os.ReadFile("copy"); test.want == 0 && !bytes.Equal(got, file) {
 				t.Errorf("the file differs from the server's; the directory holds %v", names)
 			}
-			if asked := requests > 0; asked != strings.Contains(test.url, strings.TrimPrefix(root, "https://")) {
-				t.Errorf("the server got %d requests", requests)
-			}
-			if left := slices.Contains(names, "copy.part.state"); left != test.fails {
-				t.Errorf("the directory holds %v", names)
-			}
+			testkit.Same(t, requests > 0, strings.Contains(test.url, strings.TrimPrefix(root, "https://")), requests)
+			testkit.Same(t, slices.Contains(names, "copy.part.state"), test.fails, names)
 		})
 	}
-	if strangers > 0 {
-		t.Errorf("another server got the credentials in %d requests", strangers)
-	}
+	testkit.Holds(t, strangers <= 0, strangers)
 }
 
 // A client of the proxy sends credentials in Authorization.
@@ -187,7 +173,5 @@ func TestTheProxyTakesNoCredentialsInURLs(t *testing.T) {
 		}
 		expectSecret(t, "the answer", out)
 	}
-	if asked {
-		t.Error("the server was asked")
-	}
+	testkit.Holds(t, !asked, "the server was asked")
 }

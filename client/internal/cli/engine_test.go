@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/linklab/linklab/client/internal/energy"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -18,16 +19,10 @@ func TestLinksAreWatchedForRescue(t *testing.T) {
 	for arguments, want := range map[string]bool{"--algorithm=adaptive": true, "--algorithm=alg3": false} {
 		f, flags := engineFlags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
 		f.register(flags)
-		if err := flags.Parse([]string{"--link", "lo", arguments}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, flags.Parse([]string{"--link", "lo", arguments}))
 		o, err := f.options(flags)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := o.Links[0].Watch != nil; got != want {
-			t.Errorf("%s: watched is %v", arguments, got)
-		}
+		testkit.OK(t, err)
+		testkit.Same(t, o.Links[0].Watch != nil, want, arguments)
 	}
 }
 
@@ -52,9 +47,7 @@ func TestAlgorithmsRefuseLinksOfOtherKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := engineFlags{model: test.model, algorithm: "a"}
 			_, err := f.energyModel(test.links, test.kinds)
-			if (err != nil) != (test.want != "") || err != nil && err.Error() != test.want {
-				t.Errorf("%v, want %q", err, test.want)
-			}
+			testkit.Holds(t, (err != nil) == (test.want != "") && (err == nil || err.Error() == test.want), err, test.want)
 		})
 	}
 }
@@ -68,9 +61,7 @@ func TestKeysAreLoggedWhereTheEnvironmentWantsThem(t *testing.T) {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
 	text, err := os.ReadFile(keys)
-	if err != nil || !strings.Contains(string(text), "SERVER_TRAFFIC_SECRET_0 ") {
-		t.Errorf("%q (%v) decrypts nothing", text, err)
-	}
+	testkit.Holds(t, err == nil && strings.Contains(string(text), "SERVER_TRAFFIC_SECRET_0 "), text, err)
 	if status, err := os.Stat(keys); err != nil || status.Mode().Perm() != 0o600 {
 		t.Errorf("the keys can be read by others: %v (%v)", status.Mode(), err)
 	}

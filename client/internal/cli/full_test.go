@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // onFullDisk runs multilink in a directory on a disk with this much room. An empty room means a
@@ -27,9 +29,7 @@ exec "$@"`
 	if command.ProcessState == nil || command.ProcessState.ExitCode() == 99 || strings.Contains(text.String(), "unshare:") {
 		t.Skipf("no disk can be made here: %v %s", err, text.String())
 	}
-	if code := command.ProcessState.ExitCode(); code != 1 {
-		t.Errorf("exit code %d", code)
-	}
+	testkit.Same(t, command.ProcessState.ExitCode(), 1)
 	return text.String()
 }
 
@@ -59,9 +59,7 @@ func TestAFullDiskNamesTheFile(t *testing.T) {
 				}
 			}
 			stderr := onFullDisk(t, disk, test.room, test.arguments...)
-			if !strings.Contains(stderr, test.want) || !strings.Contains(stderr, "no space left on device") {
-				t.Errorf("stderr %q, want %q", stderr, test.want)
-			}
+			testkit.Holds(t, strings.Contains(stderr, test.want) && strings.Contains(stderr, "no space left on device"), stderr, test.want)
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // everyCommand returns the program, its commands and their subcommands.
@@ -27,13 +29,9 @@ func TestHelpFitsATerminal(t *testing.T) {
 	for _, command := range everyCommand() {
 		arguments := append(strings.Fields(command.CommandPath())[1:], "--help")
 		code, stdout, stderr := run(arguments...)
-		if code != 0 || stderr != "" {
-			t.Errorf("%s: exit code %d, stderr %q", arguments, code, stderr)
-		}
+		testkit.Holds(t, code == 0 && stderr == "", arguments, code, stderr)
 		for line := range strings.Lines(stdout) {
-			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 80 {
-				t.Errorf("%s: more than 80 columns: %s", arguments, line)
-			}
+			testkit.Holds(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) <= 80, arguments, line)
 		}
 	}
 }
@@ -48,16 +46,12 @@ func TestEveryFlagIsInOneGroup(t *testing.T) {
 		command.InitDefaultHelpFlag()
 		command.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			there[f.Name] = true
-			if titles := groupsOf(f.Name); len(titles) != 1 {
-				t.Errorf("%s --%s is in the groups %q: one is needed", command.Name(), f.Name, titles)
-			}
+			testkit.Same(t, len(groupsOf(f.Name)), 1, command.Name(), f.Name)
 		})
 	}
 	for _, group := range flagGroups {
 		for _, name := range strings.Fields(group.flags) {
-			if !there[name] {
-				t.Errorf("%s names --%s, which no command has", group.title, name)
-			}
+			testkit.Holds(t, there[name], group.title, name)
 		}
 	}
 }
@@ -79,9 +73,7 @@ func TestHelpShowsEveryFlagOnceInItsGroup(t *testing.T) {
 					shown = append(shown, title)
 				}
 			}
-			if !slices.Equal(shown, groupsOf(f.Name)) {
-				t.Errorf("%s --help shows --%s under %q, not once under %q", command.Name(), f.Name, shown, groupsOf(f.Name))
-			}
+			testkit.SameList(t, shown, groupsOf(f.Name), command.Name(), f.Name)
 		})
 	}
 }

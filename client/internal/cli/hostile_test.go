@@ -76,19 +76,13 @@ func TestNobodyElseWritesToTheTerminal(t *testing.T) {
 			for _, format := range []string{"text", "json"} {
 				code, stdout, stderr := run("get", address, "--checksum", noChecksum, "--ca-file", authority, "--link", "wifi=lo", "--give-up", "2s",
 					"--run-dir", "run", "--json", "--log-level", "debug", "--log-format", format)
-				if code != 1 || !strings.Contains(stderr, test.want) {
-					t.Errorf("exit code %d, stderr %.500q, want %q", code, stderr, test.want)
-				}
-				if strings.Contains(stderr, "secret") {
-					t.Errorf("stderr is %q", stderr)
-				}
+				testkit.Holds(t, code == 1 && strings.Contains(stderr, test.want), code, stderr, test.want)
+				testkit.Holds(t, !strings.Contains(stderr, "secret"), stderr)
 				expectPrintable(t, "stdout", stdout)
 				expectPrintable(t, "stderr", stderr)
 				for _, name := range []string{"run/client.jsonl", "run/client.json"} {
 					text, err := os.ReadFile(name)
-					if err != nil {
-						t.Error(err)
-					}
+					testkit.Holds(t, err == nil, err)
 					expectPrintable(t, name, string(text))
 				}
 			}
@@ -103,9 +97,7 @@ func TestTheProxysErrorsArePrintable(t *testing.T) {
 	through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})}
 	defer through.CloseIdleConnections()
 	response, err := (&http.Client{Transport: through}).Get("http://" + address + "/f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusBadGateway || !strings.Contains(string(text), `\x1b]0;owned\a`) {

@@ -29,9 +29,7 @@ func TestAFloodOfLogLinesIsBounded(t *testing.T) {
 		var out bytes.Buffer
 		logs := &logging{level: "debug", format: format}
 		log, err := logs.logger(printable.NewWriter(&out))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		begun := time.Now()
 		for range 20_000 {
 			stdlog.Printf("Unsolicited response starting with %s %s", words, strings.Repeat("x", 5000))
@@ -43,9 +41,7 @@ func TestAFloodOfLogLinesIsBounded(t *testing.T) {
 		// Each of two levels may tell it once in each interval, and at the end.
 		most := 2 * (int(time.Since(begun)/logInterval) + 2)
 		text := out.String()
-		if len(text) > 400_000 {
-			t.Errorf("%s: %d bytes", format, len(text))
-		}
+		testkit.Holds(t, len(text) <= 400_000, format, len(text))
 		for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 			expectPrintable(t, "the log", line)
 			if format == "json" && !json.Valid([]byte(line)) {
@@ -64,9 +60,7 @@ func TestLinesThatAreLeftOutAreCounted(t *testing.T) {
 	var out bytes.Buffer
 	logs := &logging{level: "warn", format: "json"}
 	log, err := logs.logger(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	const all = 1234
 	for range all {
 		log.Warn("w")
@@ -86,9 +80,7 @@ func TestLinesThatAreLeftOutAreCounted(t *testing.T) {
 			written++
 		}
 	}
-	if written < logBurst || written+leftOut != all {
-		t.Errorf("%d lines are written and %d left out, of %d", written, leftOut, all)
-	}
+	testkit.Holds(t, written >= logBurst && written+leftOut == all, written, leftOut, all)
 }
 
 // unasked starts a server that answers each request twice. The second answer contains words, and
@@ -138,9 +130,7 @@ func TestHostileWordsThroughEveryCommand(t *testing.T) {
 			} {
 				for _, format := range []string{"text", "json"} {
 					code, stdout, stderr := run(append(arguments, "--log-level", "debug", "--log-format", format)...)
-					if code == 0 {
-						t.Errorf("%q: exit code 0", arguments)
-					}
+					testkit.Holds(t, code != 0, arguments)
 					expectPrintable(t, "stdout of "+strings.Join(arguments, " "), stdout)
 					expectPrintable(t, "stderr of "+strings.Join(arguments, " "), stderr)
 				}

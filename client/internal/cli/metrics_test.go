@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // unixClient returns an HTTP client for a UNIX socket.
@@ -31,9 +33,7 @@ func scrape(t *testing.T, path string) string {
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("the metrics answer %s %v", response.Status, err)
-	}
+	testkit.Holds(t, err == nil && response.StatusCode == http.StatusOK, response.Status, err)
 	return string(text)
 }
 
@@ -53,12 +53,8 @@ func TestGetServesMetrics(t *testing.T) {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
 	want := `multilink_requests_in_flight{algorithm="single",link="wifi",run="mine",scenario="",seed="7"} 1`
-	if !strings.Contains(text, want) {
-		t.Errorf("the metrics during the download are\n%s\nwant %s", text, want)
-	}
-	if strings.Contains(text, "127.0.0.1") {
-		t.Errorf("the metrics hold the URL:\n%s", text)
-	}
+	testkit.Holds(t, strings.Contains(text, want), text, want)
+	testkit.Holds(t, !strings.Contains(text, "127.0.0.1"), text)
 	if entries, _ := filepath.Glob("*.sock*"); len(entries) > 0 {
 		t.Errorf("%v is left", entries)
 	}

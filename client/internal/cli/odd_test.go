@@ -24,9 +24,7 @@ func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, 
 	t.Helper()
 	addresses := []string{"127.0.0.2", "127.0.0.3"}
 	started, err := server.Start(protocol, addresses...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	t.Cleanup(started.Close)
 	authority := authorityOf(t, started)
 	links = map[string][]string{}
@@ -84,9 +82,7 @@ func TestOddServers(t *testing.T) {
 					if how == "to a pipe" {
 						got, err = []byte(stdout), nil
 					}
-					if code != 0 || err != nil || !server.Is(habit, got) {
-						t.Errorf("%s: exit code %d, %d bytes, %v, stderr %s", what, code, len(got), err, stderr)
-					}
+					testkit.Holds(t, code == 0 && err == nil && server.Is(habit, got), what, code, len(got), err, stderr)
 					t.Logf("%s: %v, %d requests", what, time.Since(begun).Round(time.Millisecond), server.Asked(strings.TrimPrefix(url, strings.TrimSuffix(base, "/"))))
 				})
 			}
@@ -108,9 +104,7 @@ func TestMirrorsThatDiffer(t *testing.T) {
 			t.Fatalf("%s: exit code %d, stderr %s", habit, code, stderr)
 		}
 		summary := summaryOf(t, stdout)
-		if !strings.Contains(stderr, "servers of the file differ: all links use the one that began") {
-			t.Errorf("%s: stderr %s", habit, stderr)
-		}
+		testkit.Holds(t, strings.Contains(stderr, "servers of the file differ: all links use the one that began"), habit, stderr)
 		for _, link := range []string{"wifi", "lte"} {
 			if bytes := summary.Links[link].Bytes; bytes == 0 {
 				t.Errorf("%s: %s brought %d bytes", habit, link, bytes)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/tests/oddserver"
 )
 
@@ -91,9 +92,7 @@ func TestURLsThatWorkOnce(t *testing.T) {
 			if slices.Contains(how, "-") {
 				got = []byte(stdout)
 			}
-			if exit != 0 || !bytes.Equal(got, file[:size]) {
-				t.Errorf("exit code %d, %d of %d bytes, stderr %s", exit, len(got), size, stderr)
-			}
+			testkit.Holds(t, exit == 0 && bytes.Equal(got, file[:size]), exit, len(got), size, stderr)
 		})
 	}
 }

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func summaryIn(t *testing.T, directory string) rundir.Summary {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(directory, "client.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return summaryOf(t, string(text))
 }
 
@@ -28,16 +27,12 @@ func TestProbeMeasuresEachLinkAndAll(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	for i, begin := range []string{"wifi, ", "lte, ", "all, ", "a scenario of this: linklab import " + dir + "/* --scenario"} {
-		if len(lines) != 4 || !strings.HasPrefix(lines[i], begin) {
-			t.Errorf("%q is not how a line of these begins:\n%s", begin, stdout)
-		}
+		testkit.Holds(t, len(lines) == 4 && strings.HasPrefix(lines[i], begin), begin, stdout)
 	}
 	for name, links := range map[string]int{"wifi": 1, "lte": 1, "all": 2} {
 		s := summaryIn(t, filepath.Join(dir, name))
 		algorithm := map[int]string{1: "single", 2: "alg3"}[links]
-		if s.Outcome != rundir.Complete || s.Algorithm != algorithm || len(s.Links) != links || int(s.Size) != len(file) {
-			t.Errorf("%s: %+v", name, s)
-		}
+		testkit.Holds(t, s.Outcome == rundir.Complete && s.Algorithm == algorithm && len(s.Links) == links && int(s.Size) == len(file), name, s)
 	}
 	if found, _ := filepath.Glob("*.bin*"); found != nil {
 		t.Errorf("the probe left %v", found)

@@ -29,9 +29,7 @@ func startProxy(t *testing.T, flags ...string) (address string) {
 			t.Cleanup(func() {
 				syscall.Kill(os.Getpid(), syscall.SIGTERM)
 				<-done
-				if code != 0 {
-					t.Errorf("the proxy ends with exit code %d, stderr %q", code, stderr.String())
-				}
+				testkit.Same(t, code, 0, stderr.String())
 			})
 			return strings.TrimSpace(text)
 		}
@@ -56,9 +54,7 @@ func program(t *testing.T, words ...string) []byte {
 	if errors.Is(err, exec.ErrNotFound) {
 		t.Skip(words[0] + " is not installed")
 	}
-	if err != nil {
-		t.Errorf("%s: %v\n%s", strings.Join(words, " "), err, stderr.Bytes())
-	}
+	testkit.Holds(t, err == nil, strings.Join(words, " "), err, stderr.Bytes())
 	return out
 }
 
@@ -75,15 +71,11 @@ func TestProgramsUseTheProxy(t *testing.T) {
 		"wget's CONNECT": {"wget", "-q", "-O", "-", "-e", "https_proxy=http://" + proxy, "--ca-certificate=" + flags[1], url},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := program(t, words...); !bytes.Equal(got, file) {
-				t.Errorf("%d bytes, want the file", len(got))
-			}
+			testkit.SameList(t, program(t, words...), file)
 		})
 	}
 	t.Run("a range", func(t *testing.T) {
-		if got := program(t, "curl", "-sSf", "-r", "1000000-3999999", gateway); !bytes.Equal(got, file[1_000_000:4_000_000]) {
-			t.Errorf("%d bytes, want 3000000", len(got))
-		}
+		testkit.SameList(t, program(t, "curl", "-sSf", "-r", "1000000-3999999", gateway), file[1_000_000:4_000_000])
 	})
 	t.Run("going on with a file", func(t *testing.T) {
 		for _, words := range [][]string{{"curl", "-sSf", "-C", "-", "-o", "copy", gateway}, {"wget", "-q", "-c", "-O", "copy", gateway}} {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // uploads keeps the bodies of PUT requests, also of parts.
@@ -61,17 +62,13 @@ func TestPut(t *testing.T) {
 		if code != 0 || stderr != "" || !whole || isRanged != ranged {
 			t.Fatalf("exit code %d, stderr %q, the server has the file: %v, ranges: %v", code, stderr, whole, isRanged)
 		}
-		if len(asked) != 1 {
-			t.Errorf("known %v: the server was asked %v", ranged, asked)
-		}
+		testkit.Same(t, len(asked), 1, ranged)
 		if summary := summaryOf(t, stdout); summary.SHA256 == "" || summary.Algorithm != defaultAlgorithm {
 			t.Errorf("%+v", summary)
 		}
 		events, err := os.ReadFile(filepath.Join(directory, "client.jsonl"))
 		for _, kind := range []string{`"event":"start"`, `"event":"request"`, `"event":"end"`, `"event":"done"`} {
-			if err != nil || !bytes.Contains(events, []byte(kind)) {
-				t.Errorf("client.jsonl has no %s (%v)", kind, err)
-			}
+			testkit.Holds(t, err == nil && bytes.Contains(events, []byte(kind)), kind, err)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // recordedHeaders records the headers of requests to a server.
@@ -34,14 +36,10 @@ func (o *recordedHeaders) expect(t *testing.T, want map[string]string) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.seen) == 0 {
-		t.Error("nothing was asked for")
-	}
+	testkit.Holds(t, len(o.seen) != 0, "nothing was asked for")
 	for _, header := range o.seen {
 		for name, value := range want {
-			if got := header.Get(name); got != value {
-				t.Errorf("%s is %q, want %q", name, got, value)
-			}
+			testkit.Same(t, header.Get(name), value, name)
 		}
 	}
 }
@@ -60,9 +58,7 @@ func TestWhatRequestsHold(t *testing.T) {
 	server := &recordedHeaders{}
 	server.next = func(w http.ResponseWriter, r *http.Request) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || !bytes.Contains(text, []byte("https://")) || bytes.Contains(text, []byte("geheim")) {
-			t.Errorf("the program's arguments are %q (%v)", text, err)
-		}
+		testkit.Holds(t, err == nil && bytes.Contains(text, []byte("https://")) && !bytes.Contains(text, []byte("geheim")), text, err)
 		if r.Method == http.MethodPut {
 			_, _ = io.Copy(io.Discard, r.Body)
 			return
@@ -96,14 +92,10 @@ func TestWhatRequestsHold(t *testing.T) {
 			var out bytes.Buffer
 			process.Stdout, process.Stderr = &out, &out
 			server.mu.Lock() // Until pid is known.
-			if err := process.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, process.Start())
 			pid = process.Process.Pid
 			server.mu.Unlock()
-			if err := process.Wait(); (err != nil) != (name == "failed") {
-				t.Errorf("%v: %s", err, out.String())
-			}
+			testkit.Same(t, (process.Wait() != nil), (name == "failed"), out.String())
 			server.expect(t, want)
 			if name == "away" {
 				foreign.expect(t, map[string]string{
@@ -160,9 +152,7 @@ func TestPartsOfAFile(t *testing.T) {
 					t.Errorf("exit code %d, %d bytes instead of %d, stderr %q", code, len(got), len(want), stderr)
 				}
 				code, stdout, stderr := run(append(arguments, "-")...)
-				if code != 0 || stdout != string(want) {
-					t.Errorf("to standard output: exit code %d, %d bytes instead of %d, stderr %q", code, len(stdout), len(want), stderr)
-				}
+				testkit.Holds(t, code == 0 && stdout == string(want), code, len(stdout), len(want), stderr)
 			})
 		}
 		expectFailure(t, 1, "the range begins behind the end of the file, which has 5000000 bytes",
@@ -173,18 +163,14 @@ func TestPartsOfAFile(t *testing.T) {
 func TestWhatRequestsMayNotHold(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string, mode os.FileMode) {
-		if err := os.WriteFile(name, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(name, []byte(text), mode))
 	}
 	write("own", "x", 0o600)
 	write("open", "X: geheim\n", 0o644)
 	write("fields", "A: b\ngeheim\n", 0o600)
 	write("others", "X: geheim\n", 0o600)
 	if os.Geteuid() == 0 {
-		if err := os.Chown("others", 12345, 12345); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Chown("others", 12345, 12345))
 	}
 	tests := []struct{ flags, want string }{
 		{"-H|X: geheim\r\nY: 1", "--header: X holds a line break"}, {"-H|X: geheim\nY: 1", "--header: X holds a line break"},

@@ -36,9 +36,7 @@ func provenBytes(t *testing.T, part string) (bytes int64) {
 	var s struct {
 		Written [][2]int64 `json:"written"`
 	}
-	if err := json.Unmarshal([]byte(line), &s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(line), &s))
 	for _, r := range s.Written {
 		bytes += r[1]
 	}
@@ -94,14 +92,10 @@ func TestAnExpiredURLsSuccessorGoesOn(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "copy")
 			flags = append(append(flags, "--link", "wifi=lo", "--connections", "1", "-o", name, "--json"), test.flags...)
 			first := asProcess(t, append([]string{"get", url + "?signature=1"}, flags...)...)
-			if err := first.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, first.Start())
 			// A checkpoint follows after 5 s.
 			testkit.Eventually(t, "bytes are in the part", func() bool { return provenBytes(t, name+".part") > 0 })
-			if err := first.Process.Signal(test.signal); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, first.Process.Signal(test.signal))
 			first.Wait()
 			left := provenBytes(t, name+".part")
 			if left < 500_000 {
@@ -220,12 +214,8 @@ func TestAPortalLeavesThePartAlone(t *testing.T) {
 				portal.Store(true)
 				for range 2 {
 					code, _, stderr := run(arguments...)
-					if code != 1 || !strings.Contains(stderr, test.want) {
-						t.Errorf("exit code %d, stderr %q, want %q", code, stderr, test.want)
-					}
-					if after := snapshot(t, filepath.Dir(output)); after != before {
-						t.Errorf("the directory was\n%s and is\n%s", before, after)
-					}
+					testkit.Holds(t, code == 1 && strings.Contains(stderr, test.want), code, stderr, test.want)
+					testkit.Same(t, snapshot(t, filepath.Dir(output)), before)
 				}
 				portal.Store(false)
 				code, stdout, stderr := run(arguments...)
@@ -241,15 +231,11 @@ func TestAPortalLeavesThePartAlone(t *testing.T) {
 func snapshot(t *testing.T, directory string) string {
 	t.Helper()
 	entries, err := os.ReadDir(directory)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	var all strings.Builder
 	for _, e := range entries {
 		text, err := os.ReadFile(filepath.Join(directory, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		fmt.Fprintf(&all, "%s: %d bytes, %x\n", e.Name(), len(text), sha256.Sum256(text))
 	}
 	return all.String()
@@ -300,9 +286,7 @@ func TestAPortalNeverShrinksThePart(t *testing.T) {
 			mu.Unlock()
 			code, _, stderr := run(arguments...)
 			now := provenBytes(t, output+".part")
-			if code != 1 || now < before || now == 0 {
-				t.Errorf("call %d: exit code %d, stderr %q: the part had %d bytes and has %d", call, code, stderr, before, now)
-			}
+			testkit.Holds(t, code == 1 && now >= before && now != 0, call, code, stderr, before, now)
 			before = now
 		}
 		mu.Lock()

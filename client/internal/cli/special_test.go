@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // fifo makes a named pipe.
 func fifo(t *testing.T, name string) string {
 	t.Helper()
-	if err := unix.Mkfifo(name, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, unix.Mkfifo(name, 0o600))
 	return name
 }
 
@@ -43,9 +43,7 @@ func expectAlone(t *testing.T, directory string, names ...string) {
 	for _, entry := range entries {
 		got = append(got, entry.Name())
 	}
-	if err != nil || fmt.Sprint(got) != fmt.Sprint(names) {
-		t.Errorf("%s holds %v (%v), want %v", directory, got, err, names)
-	}
+	testkit.Holds(t, err == nil && fmt.Sprint(got) == fmt.Sprint(names), directory, got, err, names)
 }
 
 // servers serve the file in all ways that matter to a writer in order.
@@ -73,13 +71,9 @@ func TestGetWritesInOrder(t *testing.T) {
 		t.Run(name+", standard output", func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			code, stdout, stderr := run(append(get, "-o", "-", "--checksum", checksum)...)
-			if code != 0 || stdout != string(file) || !strings.Contains(stderr, "-: 5000000 bytes in ") {
-				t.Errorf("exit code %d, %d bytes, stderr %q", code, len(stdout), stderr)
-			}
+			testkit.Holds(t, code == 0 && stdout == string(file) && strings.Contains(stderr, "-: 5000000 bytes in "), code, len(stdout), stderr)
 			code, stdout, stderr = run(append(get, "-o", "-", "--json")...)
-			if code != 0 || stdout != string(file) || !strings.Contains(stderr, `"sha256":"`+sum) {
-				t.Errorf("with --json: exit code %d, %d bytes, stderr %q", code, len(stdout), stderr)
-			}
+			testkit.Holds(t, code == 0 && stdout == string(file) && strings.Contains(stderr, `"sha256":"`+sum), code, len(stdout), stderr)
 			expectAlone(t, ".")
 		})
 		t.Run(name+", pipe", func(t *testing.T) {
@@ -101,14 +95,10 @@ func TestGetWritesInOrder(t *testing.T) {
 		t.Run(name+", open file", func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			open, err := os.Create("out")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			defer open.Close()
 			open.WriteString("before ")
-			if err := os.Symlink(fmt.Sprintf("/proc/self/fd/%d", open.Fd()), "stdout"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.Symlink(fmt.Sprintf("/proc/self/fd/%d", open.Fd()), "stdout"))
 			code, _, stderr := run(append(get, "-o", "stdout")...)
 			if text, _ := os.ReadFile("out"); code != 0 || string(text) != "before "+string(file) {
 				t.Errorf("exit code %d, %d bytes, stderr %q", code, len(text), stderr)
@@ -178,12 +168,8 @@ func TestStandardOutputIsAPipe(t *testing.T) {
 	for _, name := range []string{"-", "/dev/stdout", "/dev/fd/1"} {
 		get := asProcess(t, append(flags, "get", url, "--link", "lo", "--link", "lte=lo", "--log-level", "error", "-o", name)...)
 		stdout, err := get.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := get.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
+		testkit.OK(t, get.Start())
 		text, err := io.ReadAll(stdout)
 		if err := errors.Join(err, get.Wait()); err != nil || !bytes.Equal(text, file) {
 			t.Errorf("%s: %d bytes (%v)", name, len(text), err)
@@ -193,12 +179,8 @@ func TestStandardOutputIsAPipe(t *testing.T) {
 	var stderr strings.Builder
 	get.Stderr = &stderr
 	stdout, err := get.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := get.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
+	testkit.OK(t, get.Start())
 	io.CopyN(io.Discard, stdout, 10)
 	stdout.Close()
 	_ = get.Wait()
@@ -213,9 +195,7 @@ func TestSIGTERMEndsWhatWaits(t *testing.T) {
 	t.Chdir(t.TempDir())
 	none, slow := fifo(t, "none"), fifo(t, "slow")
 	reader, err := os.OpenFile(slow, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer reader.Close()
 	for _, name := range []string{none, slow} {
 		time.AfterFunc(300*time.Millisecond, func() { unix.Kill(os.Getpid(), unix.SIGTERM) })
@@ -267,9 +247,7 @@ func TestWhatIsNoFileStays(t *testing.T) {
 			go func() {
 				defer close(ended)
 				code, _, stderr := run(arguments...)
-				if code == 0 || !strings.Contains(stderr, test.want) {
-					t.Errorf("exit code %d, stderr %q, want %q", code, stderr, test.want)
-				}
+				testkit.Holds(t, code != 0 && strings.Contains(stderr, test.want), code, stderr, test.want)
 			}()
 			select {
 			case <-ended:
@@ -294,9 +272,7 @@ func TestWhatIsNoFileStays(t *testing.T) {
 				t.Skip("only root makes devices")
 			}
 			code, _, stderr := run(append(flags, "get", url, "--link", "lo", "-o", "it")...)
-			if code != 1 || !strings.HasPrefix(stderr, "multilink: it is a "+name+": ") || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("exit code %d, stderr %q", code, stderr)
-			}
+			testkit.Holds(t, code == 1 && strings.HasPrefix(stderr, "multilink: it is a "+name+": ") && strings.Count(stderr, "\n") == 1, code, stderr)
 			expectAlone(t, ".", filepath.Base("it"))
 		})
 	}

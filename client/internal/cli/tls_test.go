@@ -39,9 +39,7 @@ func TestEveryCommandReachesTLS12(t *testing.T) {
 	for _, protocols := range [][]string{{"h2", "http/1.1"}, {"http/1.1"}} {
 		t.Run(strings.Join(protocols, ","), func(t *testing.T) {
 			got, err := os.Create(filepath.Join(t.TempDir(), "put"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			defer got.Close()
 			url, flags := serveTLS(t, bothWays(got), true, &tls.Config{MaxVersion: tls.VersionTLS12, NextProtos: protocols})
 			flags = append(flags, "--link", "wifi=lo", "--link", "lte=lo")
@@ -58,20 +56,14 @@ func TestEveryCommandReachesTLS12(t *testing.T) {
 				t.Errorf("put: exit code %d, stderr %q", code, stderr)
 			}
 			code, _, stderr = run(append([]string{"probe", "--server", url, "--run-dir", t.TempDir(), "--time", "1s"}, flags...)...)
-			if code != 0 {
-				t.Errorf("probe: exit code %d, stderr %q", code, stderr)
-			}
+			testkit.Same(t, code, 0, stderr)
 			proxy := startProxy(t, flags...)
 			response, err := http.Get("http://" + proxy + "/" + url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			body, err := io.ReadAll(response.Body)
 			response.Body.Close()
 			http.DefaultClient.CloseIdleConnections()
-			if err != nil || sha256.Sum256(body) != sha256.Sum256(file) {
-				t.Errorf("gateway: %d bytes, error %v", len(body), err)
-			}
+			testkit.Holds(t, err == nil && sha256.Sum256(body) == sha256.Sum256(file), len(body), err)
 		})
 	}
 }
@@ -86,9 +78,7 @@ func TestHTTP2WithAForbiddenCipher(t *testing.T) {
 		Certificates: certificate.TLS.Certificates, MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	server := &http.Server{
 		Handler: http.HandlerFunc(content), ErrorLog: log.New(io.Discard, "", 0),
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": func(_ *http.Server, c *tls.Conn, _ http.Handler) { c.Close() }},
@@ -134,9 +124,7 @@ func TestRefusalsOfTLSAreSaidAtOnce(t *testing.T) {
 // hello returns the size of a connection's first message.
 func hello(t *testing.T, flags ...string) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer listener.Close()
 	size := make(chan int, 1)
 	go func() {
@@ -197,9 +185,7 @@ func TestAHelloThatIsTooLong(t *testing.T) {
 			}
 			proxy := startProxy(t, append(flags, "--link", "wifi=lo")...)
 			response, err := http.Get("http://" + proxy + "/https://" + box + "/f")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			if body, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(body, file) {
 				t.Errorf("gateway: %s, %d bytes, error %v", response.Status, len(body), err)
 			}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 const doubt = "the file may be cut short: "
@@ -80,9 +82,7 @@ func TestUnprovenEnds(t *testing.T) {
 				"stdout":      strings.Contains(stdout, `"warning":"`+doubt),
 				"client.json": strings.Contains(string(client), `"warning": "`+doubt),
 			} {
-				if found != test.doubted {
-					t.Errorf("%s: a warning is %v; stderr %q, stdout %q", where, found, stderr, stdout)
-				}
+				testkit.Same(t, found, test.doubted, where, stderr, stdout)
 			}
 		})
 	}
@@ -93,9 +93,7 @@ func TestUnprovenEnds(t *testing.T) {
 func TestAServerOfOneConnectionAtATime(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer listener.Close()
 	go func() {
 		for {

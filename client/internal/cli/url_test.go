@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // strange serves the file under names that URLs cannot contain unencoded.
@@ -44,22 +45,16 @@ func TestURLsAsPeopleWriteThem(t *testing.T) {
 			for _, path := range []string{"/moved", "/dir/ä b.bin?name=x y&n=ü&done=%20%C3%BC+", want} {
 				expectFile(t, append(flags, root+path, "--link", "wifi=lo", "--link", "lte=lo", "--give-up", "1m")...)
 				response, err := http.Get("http://" + proxy + "/" + strings.ReplaceAll(root+path, " ", "%20"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, err)
 				got, _ := io.ReadAll(response.Body)
 				response.Body.Close()
-				if !bytes.Equal(got, file) {
-					t.Errorf("%s through the gateway: %s, %d bytes", path, response.Status, len(got))
-				}
+				testkit.SameList(t, got, file, path, response.Status)
 			}
 			http.DefaultClient.CloseIdleConnections()
 			server.mu.Lock() // The proxy may ask once more.
 			defer server.mu.Unlock()
 			for _, uri := range server.seen {
-				if uri != "/moved" && uri != want && uri != strings.Replace(want, "&n=%C3%BC", "&n=ü", 1) {
-					t.Errorf("asked for %q", uri)
-				}
+				testkit.Holds(t, uri == "/moved" || uri == want || uri == strings.Replace(want, "&n=%C3%BC", "&n=ü", 1), uri)
 			}
 		})
 	}

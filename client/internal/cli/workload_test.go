@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // built returns the program, which a workload starts as its proxy.
@@ -54,12 +55,8 @@ func TestAWorkloadThatFailsSaysSoOnceAndEndsItsProxy(t *testing.T) {
 	arguments := append([]string{"workload", "paced", url, "--size", "5MB", "--rate", "8Mbit/s", "--run-dir", directory, "--"}, "proxy", "--link", "lo")
 	command := exec.Command(program, append(arguments, flags...)...)
 	out, err := command.CombinedOutput()
-	if err == nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "404") {
-		t.Errorf("%v: %s", err, out)
-	}
+	testkit.Holds(t, err != nil && strings.Count(string(out), "\n") == 1 && strings.Contains(string(out), "404"), err, out)
 	text, err := os.ReadFile(filepath.Join(directory, "workload.json"))
 	var result rundir.Workload
-	if err != nil || json.Unmarshal(text, &result) != nil || result.Outcome != rundir.Failed || result.Error == "" {
-		t.Errorf("%v: %s", err, text)
-	}
+	testkit.Holds(t, err == nil && json.Unmarshal(text, &result) == nil && result.Outcome == rundir.Failed && result.Error != "", err, text)
 }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestCut(t *testing.T) {
@@ -17,9 +19,7 @@ func TestCut(t *testing.T) {
 		"https://@h/":                       {"https://h/", ""},
 	} {
 		u, err := url.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		public, authorization := Cut(u)
 		if public.String() != want[0] || authorization != want[1] || u.String() != text && text != "https://@h/" {
 			t.Errorf("Cut(%s) = %s, %q, want %q; the URL is %s", text, public, authorization, want, u)
@@ -44,9 +44,7 @@ func TestHide(t *testing.T) {
 		"nonsense":                      "nonsense",
 		"":                              "",
 	} {
-		if got := Hide(text); got != want {
-			t.Errorf("Hide(%s) = %s, want %s", text, got, want)
-		}
+		testkit.Same(t, Hide(text), want, text)
 	}
 }
 
@@ -58,9 +56,7 @@ func TestHideArgument(t *testing.T) {
 		}
 		HideArgument(strings.Clone("https://user:secret@h/")) // as good as in read-only memory
 		shown, err := os.ReadFile("/proc/self/cmdline")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		os.Stdout.Write(shown)
 		os.Exit(0)
 	}
@@ -68,12 +64,8 @@ func TestHideArgument(t *testing.T) {
 	command := exec.Command(os.Args[0], arguments...)
 	command.Env = append(os.Environ(), "HIDE_ARGUMENT=1")
 	output, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	want := append([]string{os.Args[0]}, arguments...)
 	want[2], want[6] = "https://***********@h/f@g", "https://****@h"
-	if got := strings.TrimSuffix(string(output), "\x00"); got != strings.Join(want, "\x00") {
-		t.Errorf("the arguments are shown as %q, want %q", got, want)
-	}
+	testkit.Same(t, strings.TrimSuffix(string(output), "\x00"), strings.Join(want, "\x00"), want)
 }

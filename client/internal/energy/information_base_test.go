@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the golden file anew")
@@ -41,15 +42,11 @@ func finite(r quantity.Rate) *float64 {
 
 func TestTheNumbersAreLinklabs(t *testing.T) {
 	files, err := filepath.Glob(models + "/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	var rows []golden
 	for _, file := range files {
 		m, err := Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		for _, rates := range [][2]quantity.Rate{{1e6, 0.5e6}, {10e6, 2e6}, {0.3e6, 8e6}, {80e6, 60e6}} {
 			wifi, lte := Load{m.Radios[Wifi], rates[0]}, Load{m.Radios[LTE], rates[1]}
 			thresholds := m.Thresholds(rates[1])
@@ -65,15 +62,11 @@ func TestTheNumbersAreLinklabs(t *testing.T) {
 		}
 	}
 	got, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	got = append(got, '\n')
 	const file = "testdata/information_base.json"
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(file, got, 0o644))
 	}
 	if want, err := os.ReadFile(file); err != nil || string(got) != string(want) {
 		t.Errorf("%s differs (%v): go test ./internal/energy -update writes it", file, err)
@@ -110,9 +103,7 @@ func TestHysteresis(t *testing.T) {
 		{LTEOnly, 0.147e6, LTEOnly}, {LTEOnly, 0.148e6, Both},
 		{LTEOnly, 0.6e6, WifiOnly}, {WifiOnly, 0, LTEOnly},
 	} {
-		if got := row.Next(test.now, test.wifi); got != test.want {
-			t.Errorf("from %d at %g it is %d, want %d", test.now, test.wifi, got, test.want)
-		}
+		testkit.Same(t, row.Next(test.now, test.wifi), test.want, test.now, test.wifi)
 	}
 }
 
@@ -172,9 +163,7 @@ func TestBothCountsForEachFurtherLink(t *testing.T) {
 	radio := &Radio{ActiveMW: 1000}
 	var loads []Load
 	for links, want := range []float64{1, 1011, 2111, 3211, 4311} {
-		if got := m.PowerMW(loads...); got != want {
-			t.Errorf("%d links draw %g mW, want %g", links, got, want)
-		}
+		testkit.Same(t, m.PowerMW(loads...), want, links)
 		loads = append(loads, Load{Radio: radio})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // models are those that linklab ships.
@@ -15,9 +17,7 @@ const models = "../../../profiles/energy"
 func read(t *testing.T, name string) *Model {
 	t.Helper()
 	m, err := Read(filepath.Join(models, name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return m
 }
 
@@ -28,9 +28,7 @@ func TestEveryModelThatShipsIsRead(t *testing.T) {
 	}
 	for _, file := range files {
 		m, err := Read(file)
-		if err != nil || m.Name+".yaml" != filepath.Base(file) || m.Radios[Wifi] == nil || m.Radios[LTE] == nil {
-			t.Errorf("%s: %+v, error %v", file, m, err)
-		}
+		testkit.Holds(t, err == nil && m.Name+".yaml" == filepath.Base(file) && m.Radios[Wifi] != nil && m.Radios[LTE] != nil, file, m, err)
 	}
 }
 
@@ -65,9 +63,7 @@ fitted_to: [{publication: thesis, metrics: [energy], cells: {ts: [alg1]}}]
 			Tail:      []State{{11, 90 * time.Second}, {12, 10 * time.Second}},
 		},
 	}}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, error %v, want %+v", got, err, want)
-	}
+	testkit.Holds(t, err == nil && reflect.DeepEqual(got, want), got, err, want)
 }
 
 func TestWrongModels(t *testing.T) {
@@ -102,9 +98,7 @@ func TestWrongModels(t *testing.T) {
 
 func TestFilesThatAreNoModels(t *testing.T) {
 	large := filepath.Join(t.TempDir(), "large.yaml")
-	if err := os.WriteFile(large, make([]byte, mostBytes+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(large, make([]byte, mostBytes+1), 0o600))
 	for path, want := range map[string]string{
 		"no/such/file": "no such file or directory",
 		t.TempDir():    "is a directory: allowed is a plain file",
@@ -129,8 +123,6 @@ func TestKindsOfLinks(t *testing.T) {
 		{"lte2", "usb0"}:  "",
 		{"wifi2", "usb0"}: "",
 	} {
-		if got := KindOf(link[0], link[1]); got != want {
-			t.Errorf("%v is %q, want %q", link, got, want)
-		}
+		testkit.Same(t, KindOf(link[0], link[1]), want, link)
 	}
 }

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -25,19 +24,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func pair(t *testing.T) (*Conn, *net.TCPConn) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer listener.Close()
 	socket, err := Dialer{Device: "lo"}.Dial(t.Context(), listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	t.Cleanup(func() { socket.Close() })
 	server, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	t.Cleanup(func() { server.Close() })
 	return socket.(*Conn), server.(*net.TCPConn)
 }
@@ -60,9 +53,7 @@ func TestFewAcksAreSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		quick, err := unix.GetsockoptInt(descriptor(t, c), unix.IPPROTO_TCP, unix.TCP_QUICKACK)
-		if err != nil || quick == 0 != few {
-			t.Errorf("few acknowledgements: %v, and TCP_QUICKACK is %d, %v", few, quick, err)
-		}
+		testkit.Holds(t, err == nil && quick == 0 == few, few, quick, err)
 	}
 }
 
@@ -108,13 +99,9 @@ func TestBytesArriveInOrder(t *testing.T) {
 				if err == io.EOF {
 					break
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, err)
 			}
-			if !bytes.Equal(got, content) {
-				t.Errorf("%d bytes arrived that differ from the %d sent", len(got), len(content))
-			}
+			testkit.SameList(t, got, content)
 		})
 	}
 }
@@ -142,9 +129,7 @@ func TestMemoryIsHeldWhileDataAreUnread(t *testing.T) {
 // descriptor returns the file descriptor of the connection's socket.
 func descriptor(t *testing.T, c *Conn) (number int) {
 	t.Helper()
-	if err := c.wires.now.Load().raw.Control(func(fd uintptr) { number = int(fd) }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, c.wires.now.Load().raw.Control(func(fd uintptr) { number = int(fd) }))
 	return number
 }
 
@@ -209,12 +194,8 @@ func TestFlowThatStopsAndGoesOn(t *testing.T) {
 	}
 	testkit.Eventually(t, "there is no low-water mark while nothing comes", func() bool { return marked() == 0 })
 	send(t, server, []byte("again"))
-	if n := <-done; n != 5 {
-		t.Errorf("a read returned %d bytes, want 5", n)
-	}
-	if marked() == 0 {
-		t.Error("data flow again and are not read in batches")
-	}
+	testkit.Same(t, <-done, 5)
+	testkit.Holds(t, marked() != 0, "data flow again and are not read in batches")
 }
 
 // The last bytes wake a reader that waits for a batch.
@@ -224,13 +205,9 @@ func TestEndOfRequestsEndsTheWait(t *testing.T) {
 	done := readable(c)
 	send(t, server, []byte("last"))
 	c.Await(4, 4)
-	if n := <-done; n != 4 {
-		t.Errorf("a read returned %d bytes, want 4", n)
-	}
+	testkit.Same(t, <-done, 4)
 	send(t, server, []byte("more"))
-	if n := <-readable(c); n != 4 {
-		t.Errorf("a read returned %d bytes, want 4", n)
-	}
+	testkit.Same(t, <-readable(c), 4)
 }
 
 func TestCloseEndsTheWait(t *testing.T) {
@@ -258,30 +235,22 @@ func TestServerEndsWhileBatching(t *testing.T) {
 	send(t, server, []byte("last"))
 	server.Close()
 	got, err := io.ReadAll(c)
-	if string(got) != "last" || err != nil {
-		t.Errorf("read %q, %v", got, err)
-	}
+	testkit.Holds(t, string(got) == "last" && err == nil, got, err)
 }
 
 func TestResetIsReported(t *testing.T) {
 	c, server := pair(t)
 	flow(t, c, server)
-	if err := server.SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, server.SetLinger(0))
 	server.Close()
 	_, err := c.Read(make([]byte, 1))
 	var operation *net.OpError
-	if !errors.As(err, &operation) || operation.Op != "read" || !strings.Contains(err.Error(), "connection reset by peer") {
-		t.Errorf("a read of a reset connection returns %v", err)
-	}
+	testkit.Holds(t, errors.As(err, &operation) && operation.Op == "read" && strings.Contains(err.Error(), "connection reset by peer"), err)
 }
 
 func TestReadDeadlinesAreRefused(t *testing.T) {
 	c, _ := pair(t)
-	if c.SetReadDeadline(time.Now()) == nil || c.SetDeadline(time.Now()) == nil {
-		t.Error("a read deadline is accepted, and would be lost")
-	}
+	testkit.Holds(t, c.SetReadDeadline(time.Now()) != nil && c.SetDeadline(time.Now()) != nil, "a read deadline is accepted, and would be lost")
 }
 
 func TestRoundTripIsMeasured(t *testing.T) {
@@ -294,9 +263,7 @@ func TestRoundTripIsMeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		rtt, err := c.RoundTrip()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		if rtt.Min > 0 && rtt.Min < time.Second && rtt.Last > 0 && rtt.Last < time.Second {
 			break
 		}
@@ -338,15 +305,11 @@ func TestAnswered(t *testing.T) {
 func TestTheRoundTripOfWhatWasSent(t *testing.T) {
 	c, _ := pair(t)
 	before, err := c.RoundTrip()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	send(t, c, make([]byte, 1000))
 	testkit.Eventually(t, "the round trip is measured", func() bool {
 		rtt, err := c.RoundTrip()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		return rtt.Acknowledged == before.Acknowledged+1000 && rtt.Sending > 0
 	})
 }
@@ -355,34 +318,24 @@ func TestTheRoundTripOfWhatWasSent(t *testing.T) {
 func TestFillSegments(t *testing.T) {
 	for _, always := range []bool{true, false} {
 		c, server := pair(t)
-		if err := c.FillSegments(always); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, c.FillSegments(always))
 		deafen(t, server) // What is sent stays in flight.
 		for range 2 {
 			send(t, c, []byte("small"))
 		}
 		info, err := c.wires.now.Load().info()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if waits := info.Notsent_bytes > 0; waits != always {
-			t.Errorf("always %v: %d bytes wait", always, info.Notsent_bytes)
-		}
+		testkit.OK(t, err)
+		testkit.Same(t, info.Notsent_bytes > 0, always, info.Notsent_bytes)
 	}
 }
 
 // A closed connection sends nothing more.
 func TestDiscardUnsent(t *testing.T) {
 	c, server := pair(t)
-	if err := c.DiscardUnsent(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, c.DiscardUnsent())
 	send(t, c, []byte("x"))
 	c.Close()
-	if err := server.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, server.SetReadDeadline(time.Now().Add(10*time.Second)))
 	if _, err := io.ReadAll(server); !errors.Is(err, unix.ECONNRESET) {
 		t.Errorf("the other end sees %v, not a reset", err)
 	}
@@ -392,9 +345,7 @@ func TestDiscardUnsent(t *testing.T) {
 func deafen(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	drop := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}
 	var filterErr error
 	if err := raw.Control(func(fd uintptr) {
@@ -426,9 +377,7 @@ func TestCheckDevice(t *testing.T) {
 		t.Error(err)
 	}
 	err := CheckDevice("wlan7")
-	if err == nil || !strings.Contains(err.Error(), `no network device "wlan7"`) || !strings.Contains(err.Error(), "lo") {
-		t.Errorf("the error is %v, want one that names the devices", err)
-	}
+	testkit.Holds(t, err != nil && strings.Contains(err.Error(), `no network device "wlan7"`) && strings.Contains(err.Error(), "lo"), err)
 }
 
 // After CloseWrite the answer can still be read.
@@ -439,9 +388,7 @@ func TestCloseWriteLeavesTheAnswer(t *testing.T) {
 		server.CloseWrite()
 	}()
 	send(t, c, []byte("question"))
-	if err := c.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, c.CloseWrite())
 	if got, err := io.ReadAll(c); string(got) != "question" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
@@ -451,28 +398,20 @@ func TestCloseWriteLeavesTheAnswer(t *testing.T) {
 // if it sends none.
 func keepAlive(t *testing.T, c *Conn) (idle time.Duration) {
 	t.Helper()
-	if err := c.wires.now.Load().raw.Control(func(fd uintptr) {
+	testkit.OK(t, c.wires.now.Load().raw.Control(func(fd uintptr) {
 		asks, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
 		seconds, idleErr := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
-		if err != nil || idleErr != nil {
-			t.Error(err, idleErr)
-		}
+		testkit.Holds(t, err == nil && idleErr == nil, err, idleErr)
 		idle = time.Duration(asks*seconds) * time.Second
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return idle
 }
 
 // An idle connection sends no keep-alive probes.
 func TestOnlyWhoOwesSomethingIsAskedWhetherItIsThere(t *testing.T) {
 	c, _ := pair(t)
-	if got := keepAlive(t, c); got != 15*time.Second {
-		t.Errorf("at first after %v", got)
-	}
-	if err := c.AskSoon(5 * time.Second); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Same(t, keepAlive(t, c), 15*time.Second)
+	testkit.OK(t, c.AskSoon(5*time.Second))
 	var patience int
 	if err := c.wires.now.Load().raw.Control(func(fd uintptr) {
 		patience, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)

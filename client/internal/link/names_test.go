@@ -82,12 +82,8 @@ func TestAServerCostsNothingThatAnotherDoesNot(t *testing.T) {
 				if name == "a lost query" {
 					limit += askedAgain
 				}
-				if err != nil || test.want != "" && fmt.Sprint(found) != test.want || took > limit || took < test.least {
-					t.Errorf("%v, %v after %v", found, err, took)
-				}
-				if name == "both families" && len(found) != 2 {
-					t.Errorf("of two addresses %v are found", found)
-				}
+				testkit.Holds(t, err == nil && (test.want == "" || fmt.Sprint(found) == test.want) && took <= limit && took >= test.least, found, err, took)
+				testkit.Holds(t, name != "both families" || len(found) == 2, found)
 			}
 			switch name {
 			case "one denies", "one has none", "both families":
@@ -127,9 +123,7 @@ func TestAllFail(t *testing.T) {
 				t.Fatalf("%v after %v", err, took)
 			}
 			for _, s := range servers {
-				if !strings.Contains(err.Error(), s.address.String()) {
-					t.Errorf("%v does not name %s", err, s.address)
-				}
+				testkit.Holds(t, strings.Contains(err.Error(), s.address.String()), err, s.address)
 				if asked := s.asked.Load(); asked > 6 {
 					t.Errorf("a server was asked %d times", asked)
 				}
@@ -145,9 +139,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	look := func(want string, limit time.Duration) {
 		t.Helper()
 		found, took, err := lookup(t, n)
-		if err != nil || !strings.Contains(fmt.Sprint(found), want) || took > limit {
-			t.Errorf("%v, %v after %v, want %s", found, err, took, want)
-		}
+		testkit.Holds(t, err == nil && strings.Contains(fmt.Sprint(found), want) && took <= limit, found, err, took, want)
 	}
 	// On a busy machine one family may be answered later than resolutionDelay after the other. It is then
 	// left out for a while.
@@ -163,9 +155,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 	asked := s.asked.Load()
 	s.set(func(z *zone) { z.a = []string{"192.0.2.2"} })
 	look("192.0.2.1", quick)
-	if s.asked.Load() != asked {
-		t.Error("the server is asked though the TTL has not passed")
-	}
+	testkit.Same(t, s.asked.Load(), asked)
 	learn("192.0.2.2")
 	for name, fail := range map[string]func(*zone){
 		"silence": func(z *zone) { z.silent = true },
@@ -176,9 +166,7 @@ func TestAnswersAreRemembered(t *testing.T) {
 		look("192.0.2.2", staleAfter+quick)
 		look("192.0.2.2", quick)
 		found, _, _ := lookup(t, n)
-		if len(found) != 2 {
-			t.Errorf("after %s there is only %v", name, found)
-		}
+		testkit.Same(t, len(found), 2, name)
 	}
 	// But not forever.
 	n.mu.Lock()
@@ -217,9 +205,7 @@ func TestAFamilyIsLeftOutThatIsAskedForLate(t *testing.T) {
 		start := time.Now()
 		_, err := n.resolver.LookupNetIP(t.Context(), IPv6, host)
 		failed := new(net.DNSError)
-		if !errors.As(err, &failed) || !failed.IsNotFound {
-			t.Errorf("TTL %d: %v after %v", ttl, err, time.Since(start))
-		}
+		testkit.Holds(t, errors.As(err, &failed) && failed.IsNotFound, ttl, err, time.Since(start))
 	}
 }
 
@@ -229,9 +215,7 @@ func TestALearnedAnswerIsInUse(t *testing.T) {
 	h := n.records(host)
 	own := h.record(dnsmessage.TypeA)
 	n.learn(h, own, reply{quality: isAddress, message: []byte{1}, ttl: time.Minute})
-	if !own.hasAddress(time.Now()) {
-		t.Error("the answer is not in use")
-	}
+	testkit.Holds(t, own.hasAddress(time.Now()), "the answer is not in use")
 }
 
 func TestMemoryIsBounded(t *testing.T) {
@@ -243,18 +227,14 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(n.hosts) > mostNames {
-		t.Errorf("%d names are remembered", len(n.hosts))
-	}
+	testkit.Holds(t, len(n.hosts) <= mostNames, len(n.hosts))
 }
 
 // The name of this machine is never sent to a server.
 func TestLocalhostIsNotAskedFor(t *testing.T) {
 	s := serve(t, "127.0.0.1", zone{a: []string{"192.0.2.1"}})
 	found, err := asking(s).lookup(t.Context(), "my.localhost.")
-	if err != nil || len(found) == 0 || !found[0].IsLoopback() || s.asked.Load() > 0 {
-		t.Errorf("%v, %v, asked %d times", found, err, s.asked.Load())
-	}
+	testkit.Holds(t, err == nil && len(found) != 0 && found[0].IsLoopback() && s.asked.Load() <= 0, found, err, s.asked.Load())
 }
 
 // Only addresses of the chosen family are queried and used.
@@ -274,9 +254,7 @@ func TestOneFamily(t *testing.T) {
 		conn.Close()
 		for _, literal := range []string{"127.0.0.1", "::1"} {
 			conn, err := d.Dial(t.Context(), net.JoinHostPort(literal, port))
-			if (err == nil) != (literal == want) {
-				t.Errorf("%s to %s: %v", family, literal, err)
-			}
+			testkit.Same(t, (err == nil), (literal == want), family, literal)
 			if err == nil {
 				conn.Close()
 			} else if !strings.Contains(err.Error(), "is not used: only IPv") {
@@ -297,9 +275,7 @@ func TestAddressesAreTriedInTurn(t *testing.T) {
 	for i, limit := range []time.Duration{attemptDelay + quick, attemptDelay / 2} {
 		start := time.Now()
 		conn, err := d.Dial(t.Context(), net.JoinHostPort(host, port))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		conn.Close()
 		if took := time.Since(start); took > limit {
 			t.Errorf("dial %d took %v", i, took)

@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // zone describes what a test's name server knows, and how it behaves.
@@ -54,9 +56,7 @@ func listenBoth(t *testing.T, on string) (net.PacketConn, net.Listener) {
 	t.Helper()
 	for {
 		datagrams, err := net.ListenPacket("udp", net.JoinHostPort(on, "0"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		streams, err := net.Listen("tcp", datagrams.LocalAddr().String())
 		if err == nil {
 			return datagrams, streams
@@ -193,9 +193,7 @@ func TestServersOfTheMachine(t *testing.T) {
 		n := newNames(Dialer{Device: "lo"})
 		n.resolverFile, n.stubFile = filepath.Join(t.TempDir(), "resolv.conf"), filepath.Join(t.TempDir(), "stub.conf")
 		for file, text := range map[string]string{n.resolverFile: test.text, n.stubFile: test.behind} {
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		}
 		servers, err := n.servers()
 		var got []string
@@ -206,9 +204,7 @@ func TestServersOfTheMachine(t *testing.T) {
 			}
 			got = append(got, s.address.String()+" "+way)
 		}
-		if err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("%q: %q, want %q, %v", test.text, got, test.want, err)
-		}
+		testkit.Holds(t, err == nil && slices.Equal(got, test.want), test.text, got, test.want, err)
 	}
 	n := newNames(Dialer{Device: "lo"})
 	n.resolverFile = filepath.Join(t.TempDir(), "none")

@@ -13,22 +13,16 @@ import (
 
 func TestPacketsGoByTheDeviceAlone(t *testing.T) {
 	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer server.Close()
 	_, port, _ := net.SplitHostPort(server.LocalAddr().String())
 	for family, hosts := range map[string][]string{"": {"127.0.0.1"}, IPv4: {"127.0.0.1", "localhost"}} {
 		socket, err := Dialer{Device: "lo", Family: family}.Packets(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		defer socket.Close()
 		ports := map[uint16]bool{}
 		for _, host := range hosts {
-			if err := socket.Send(t.Context(), []byte("question"), net.JoinHostPort(host, port)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, socket.Send(t.Context(), []byte("question"), net.JoinHostPort(host, port)))
 			buffer := make([]byte, 100)
 			n, from, err := server.ReadFromUDPAddrPort(buffer)
 			if err != nil || string(buffer[:n]) != "question" {
@@ -41,9 +35,7 @@ func TestPacketsGoByTheDeviceAlone(t *testing.T) {
 				t.Fatal(string(buffer[:n]), from, err)
 			}
 		}
-		if len(ports) != 1 {
-			t.Errorf("the server saw the ports %v, want one", ports)
-		}
+		testkit.Same(t, len(ports), 1)
 	}
 }
 
@@ -65,9 +57,7 @@ func TestPacketsGoToAnAddressOfTheLink(t *testing.T) {
 		}
 	}
 	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer server.Close()
 	_, port, _ := net.SplitHostPort(server.LocalAddr().String())
 	names := serve(t, "127.0.0.1", zone{a: []string{"127.0.0.1"}, aaaa: []string{"2001:db8::1"}, ttl: 60})
@@ -76,13 +66,9 @@ func TestPacketsGoToAnAddressOfTheLink(t *testing.T) {
 		t.Fatal("IPv6 is not preferred: ", found, err)
 	}
 	socket, err := d.Packets(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer socket.Close()
-	if err := socket.Send(t.Context(), []byte("question"), net.JoinHostPort(host, port)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, socket.Send(t.Context(), []byte("question"), net.JoinHostPort(host, port)))
 	buffer := make([]byte, 100)
 	server.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if n, _, err := server.ReadFromUDPAddrPort(buffer); err != nil || string(buffer[:n]) != "question" {
@@ -95,9 +81,7 @@ func TestPacketsThatCannotBeSent(t *testing.T) {
 		t.Error(err)
 	}
 	socket, err := Dialer{Device: "lo", Family: IPv4}.Packets(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer socket.Close()
 	for address, why := range map[string]string{
 		"[::1]:443":       "only IPv4 addresses are",

@@ -21,9 +21,7 @@ type mute struct {
 func newMute(t *testing.T) *mute {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	m := &mute{Listener: l}
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -72,9 +70,7 @@ func TestATriedConnectionNeedsRoom(t *testing.T) {
 			var open []Socket
 			dial := func() {
 				conn, err := d.Dial(ctx, host+":"+port)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, err)
 				t.Cleanup(func() { conn.Close() })
 				open = append(open, conn)
 				go tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).Handshake()

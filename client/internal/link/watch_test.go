@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 const wireless = `Inter-| sta-|   Quality        |   Discarded packets               | Missed | WE
@@ -34,9 +36,7 @@ func FuzzParseWireless(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		levels, err := parseWireless(strings.NewReader(text))
 		for name, level := range levels {
-			if err == nil && level != level {
-				t.Errorf("%q has the level %v", name, level)
-			}
+			testkit.Holds(t, err != nil || level == level, name, level)
 		}
 	})
 }
@@ -45,12 +45,8 @@ func FuzzParseWireless(f *testing.F) {
 func TestBetterSignalIsReported(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "wireless")
 	level := func(dBm string) {
-		if err := os.WriteFile(name+".new", []byte(strings.ReplaceAll(wireless, "-56.", dBm)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(name+".new", name); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(name+".new", []byte(strings.ReplaceAll(wireless, "-56.", dBm)), 0o600))
+		testkit.OK(t, os.Rename(name+".new", name))
 	}
 	level("-80.")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,9 +72,7 @@ func TestBetterSignalIsReported(t *testing.T) {
 			}
 		}
 	})
-	if got := <-changes; got != Better {
-		t.Errorf("%v is reported", got)
-	}
+	testkit.Same(t, <-changes, Better)
 	cancel()
 	running.Wait()
 }

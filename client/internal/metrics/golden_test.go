@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write testdata/golden anew")
@@ -33,9 +34,7 @@ var golden = []rundir.Event{
 func TestGoldenMetricsOfADownload(t *testing.T) {
 	path := t.TempDir()
 	lines, err := rundir.Open(path, rundir.OfClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	m := New(labels, []string{"wifi", "lte"})
 	d := m.Download()
 	for i, event := range golden {
@@ -43,19 +42,13 @@ func TestGoldenMetricsOfADownload(t *testing.T) {
 		lines.Record(at, event)
 		d.Record(at, event)
 	}
-	if err := lines.Close(rundir.Summary{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, lines.Close(rundir.Summary{}))
 	events, err := os.ReadFile(filepath.Join(path, "client.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for name, got := range map[string]string{"client.jsonl": string(events), "metrics.txt": scrape(t, m)} {
 		committed := filepath.Join("testdata", "golden", name)
 		if *update {
-			if err := os.WriteFile(committed, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(committed, []byte(got), 0o644))
 		}
 		if want, err := os.ReadFile(committed); err != nil || got != string(want) {
 			t.Errorf("%s is\n%swant (%v; go test ./internal/metrics -update writes it anew)\n%s", name, got, err, want)

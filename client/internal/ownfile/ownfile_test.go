@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // planted are files that others, or an accident, may put in a file's place.
@@ -31,9 +33,7 @@ var planted = map[string]struct {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 }
 
 func TestPlantedFilesAreRefused(t *testing.T) {
@@ -57,9 +57,7 @@ func TestPlantedFilesAreRefused(t *testing.T) {
 				}()
 				select {
 				case err := <-opened:
-					if err == nil || !strings.Contains(err.Error(), name+" is not used, because ") || !strings.Contains(err.Error(), p.want) {
-						t.Errorf("the error is %v", err)
-					}
+					testkit.Holds(t, err != nil && strings.Contains(err.Error(), name+" is not used, because ") && strings.Contains(err.Error(), p.want), err)
 				case <-time.After(time.Minute):
 					t.Fatal("it waits for ever")
 				}
@@ -80,9 +78,7 @@ func TestCreateReplacesFilesAndLinksThatArePlanted(t *testing.T) {
 			p.plant(t, name, victim)
 			file, err := Create(name, 0o600)
 			if what == "FIFO" {
-				if err == nil || !strings.Contains(err.Error(), name+" is not used, because "+p.want) {
-					t.Errorf("Create returns %v", err)
-				}
+				testkit.Holds(t, err != nil && strings.Contains(err.Error(), name+" is not used, because "+p.want), err)
 				return
 			}
 			must(t, err)

@@ -10,18 +10,15 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
 func TestCommitGivesTheFileItsName(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, []byte("the version before"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(name, []byte("the version before"), 0o600))
 	f := create(t, Options{Name: name})
-	if err := f.part.allocate(6); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, f.part.allocate(6))
 	for offset, text := range map[quantity.Bytes]string{3: "def", 0: "abc"} {
 		writeAt(t, f, []byte(text), int64(offset))
 	}
@@ -41,9 +38,7 @@ func TestCommitGivesTheFileItsName(t *testing.T) {
 func TestAFileThatReplacesAnotherHasItsPermissions(t *testing.T) {
 	for _, mode := range []os.FileMode{0o600, 0o604, 0o440, 0o666, 0o755} {
 		name := filepath.Join(t.TempDir(), "file")
-		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Chmod(name, mode)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(os.WriteFile(name, nil, 0o600), os.Chmod(name, mode)))
 		f := create(t, Options{Name: name})
 		if info, err := f.part.file.Stat(); err != nil || info.Mode().Perm()&^(mode|0o600) != 0 {
 			t.Errorf("the part of a file of mode %04o has %v (%v)", mode, info.Mode(), err)
@@ -98,15 +93,11 @@ func TestThePartOfAnotherDownloadIsLeftAlone(t *testing.T) {
 				}
 				writeAt(t, first, make([]byte, 1000), 0)
 			}
-			if err := os.Remove(o.Name + ".part"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.Remove(o.Name+".part"))
 			second, _ := begin(t, o, resource)
 
 			err := test.end(first)
-			if test.fails != (err != nil) || err != nil && err.Error() != o.Name+".part was removed or replaced during the download" {
-				t.Errorf("the first download ends with %v", err)
-			}
+			testkit.Holds(t, test.fails == (err != nil) && (err == nil || err.Error() == o.Name+".part was removed or replaced during the download"), err)
 			expectNames(t, o.Name, "file.part")
 			text := strings.Repeat("second....", 100)
 			writeAt(t, second, []byte(text), 0)
@@ -128,15 +119,11 @@ func TestCreateRefusesWhatCanNotBeWritten(t *testing.T) {
 // A browser may have left NAME.part. It stays, unless the user wants to begin anew.
 func TestThePartOfAnotherProgramStays(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name+".part", []byte("a browser's"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(name+".part", []byte("a browser's"), 0o600))
 	for _, resume := range []bool{true, false} {
 		f := create(t, Options{Name: name, Resume: resume})
 		_, err := f.Begin(transport.Resource{Size: 3}, ranges.Range{Length: 3})
-		if (err != nil) != resume {
-			t.Errorf("resume %t: error %v", resume, err)
-		}
+		testkit.Same(t, (err != nil), resume)
 		abort(t, f, false)
 		if text, err := os.ReadFile(name + ".part"); resume && string(text) != "a browser's" || !resume && !os.IsNotExist(err) {
 			t.Errorf("resume %t: the part holds %q, %v", resume, text, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -34,9 +35,7 @@ func TestLongNames(t *testing.T) {
 					} else {
 						_, err = f.Commit()
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.OK(t, err)
 				}
 				entries, err := os.ReadDir(directory)
 				if text, readErr := os.ReadFile(name); err != nil || string(text) != "abcd" || len(entries) != 1 {
@@ -52,9 +51,7 @@ func TestNamesThatDifferAtTheirEndHavePartsOfTheirOwn(t *testing.T) {
 	long := strings.Repeat("a", 254)
 	one, errOne := nameOfPart(long + "1")
 	other, errOther := nameOfPart(long + "2")
-	if one == other || errOne != nil || errOther != nil {
-		t.Errorf("%s and %s, errors %v and %v", one, other, errOne, errOther)
-	}
+	testkit.Holds(t, one != other && errOne == nil && errOther == nil, one, other, errOne, errOther)
 	if short, err := nameOfPart("x/y"); short != "x/y.part" || err != nil {
 		t.Errorf("x/y has the part %s, error %v", short, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -28,13 +29,9 @@ func TestAWholeFileStaysWhoseNameIsTaken(t *testing.T) {
 		o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: resume, URL: "https://h/f"}
 		f, _ := begin(t, o, transport.Resource{Size: 4, ETag: `"1"`, NoRanges: true})
 		writeAt(t, f, []byte("text"), 0)
-		if err := os.Mkdir(o.Name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Mkdir(o.Name, 0o700))
 		_, err := f.Commit()
-		if told := strings.HasSuffix(err.Error(), "file.part is whole"); told != resume {
-			t.Errorf("Commit returns %v", err)
-		}
+		testkit.Same(t, strings.HasSuffix(err.Error(), "file.part is whole"), resume, err)
 		if text, _ := os.ReadFile(o.Name + ".part"); (string(text) == "text") != resume {
 			t.Errorf("the part holds %q", text)
 		}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -50,9 +50,7 @@ func missing(size quantity.Bytes, have []ranges.Range) []ranges.Range {
 func names(t *testing.T, name string) (found []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for _, e := range entries {
 		found = append(found, e.Name())
 	}
@@ -62,9 +60,7 @@ func names(t *testing.T, name string) (found []string) {
 // expectNames fails unless the directory holds these files.
 func expectNames(t *testing.T, name string, want ...string) {
 	t.Helper()
-	if got := names(t, name); !reflect.DeepEqual(got, want) {
-		t.Errorf("the directory holds %v, want %v", got, want)
-	}
+	testkit.Alike(t, names(t, name), want)
 }
 
 // finish writes the missing ranges, and fails unless the file has the content.
@@ -101,24 +97,16 @@ func refuse(t *testing.T, o Options, r transport.Resource) {
 	read := func() string {
 		part, err := os.ReadFile(o.Name + ".part")
 		state, stateErr := os.ReadFile(o.Name + ".part.state")
-		if err != nil || stateErr != nil {
-			t.Error(err, stateErr)
-		}
+		testkit.Holds(t, err == nil && stateErr == nil, err, stateErr)
 		return string(part) + string(state)
 	}
 	before := read()
 	f := create(t, o)
 	have, err := f.Begin(r, ranges.Range{Length: r.Size})
-	if have != nil || err == nil || !strings.Contains(err.Error(), ".part holds ") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("Begin returns %v, %v", have, err)
-	}
-	if f.Fits(r) || !f.Continues() {
-		t.Error("the part is said to fit, or not to be there")
-	}
+	testkit.Holds(t, have == nil && err != nil && strings.Contains(err.Error(), ".part holds ") && !strings.Contains(err.Error(), "\n"), have, err)
+	testkit.Holds(t, !f.Fits(r) && f.Continues(), "the part is said to fit, or not to be there")
 	abort(t, f, false)
-	if read() != before {
-		t.Error("the part or its state has changed")
-	}
+	testkit.Same(t, read(), before)
 }
 
 // A part from another URL is continued if the checksum is equal, and refused otherwise.
@@ -147,9 +135,7 @@ func TestAnotherURLContinuesAProvenPart(t *testing.T) {
 				other = o
 			}
 			f, have := begin(t, other, now)
-			if !reflect.DeepEqual(have, []ranges.Range{most}) {
-				t.Errorf("%v is kept, want %v", have, most)
-			}
+			testkit.Alike(t, have, []ranges.Range{most}, most)
 			finish(t, f, have, content)
 		})
 	}
@@ -162,9 +148,7 @@ func TestACallMayBeginAnew(t *testing.T) {
 		o := interrupted(t, content, nil)
 		o.Resume = false
 		f, have := begin(t, o, resourceOf(now, etag))
-		if have != nil {
-			t.Errorf("%v is kept", have)
-		}
+		testkit.Holds(t, have == nil, have)
 		finish(t, f, have, now)
 	}
 }
@@ -178,8 +162,6 @@ func TestDistrustKeepsEarlierBytes(t *testing.T) {
 	write(t, f, content, ranges.Range{Offset: mostOfIt, Length: 1000})
 	abort(t, f, true)
 	f, have := begin(t, o, resourceOf(content, `"1"`))
-	if !reflect.DeepEqual(have, []ranges.Range{most}) {
-		t.Errorf("%v is kept, want %v", have, most)
-	}
+	testkit.Alike(t, have, []ranges.Range{most}, most)
 	finish(t, f, have, content)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // In a directory that others can write to, a symbolic link in place of a download's file must
@@ -27,29 +28,17 @@ func TestPlantedLinksAreNotFollowed(t *testing.T) {
 					if text, err = os.ReadFile(o.Name + ".part.state"); err != nil {
 						t.Fatal(err)
 					}
-					if err := os.Remove(o.Name + ".part.state"); err != nil {
-						t.Fatal(err)
-					}
+					testkit.OK(t, os.Remove(o.Name+".part.state"))
 				}
-				if err := os.WriteFile(victim, text, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if err := plant(victim, o.Name+ending); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, os.WriteFile(victim, text, 0o600))
+				testkit.OK(t, plant(victim, o.Name+ending))
 				f, err := Create(o)
 				if ending == ".part" {
-					if err == nil || !strings.Contains(err.Error(), o.Name+".part is not used, because ") {
-						t.Errorf("Create returns %v", err)
-					}
+					testkit.Holds(t, err != nil && strings.Contains(err.Error(), o.Name+".part is not used, because "), err)
 				} else {
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.OK(t, err)
 					have, err := f.Begin(resource, ranges.Range{Length: resource.Size})
-					if err != nil || have != nil {
-						t.Errorf("Begin returns %v, %v", have, err)
-					}
+					testkit.Holds(t, err == nil && have == nil, have, err)
 					writeAt(t, f, []byte("text"), 0)
 					abort(t, f, false)
 					if s, err := readState(o.Name + ".part.state"); err != nil || len(s.Written) != 1 {
@@ -72,20 +61,12 @@ func TestTheFilesOfAnotherUserAreNotUsed(t *testing.T) {
 	const other = 65534
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	leave(t, o, resource)
-	if err := os.Chown(o.Name+".part.state", other, other); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chown(o.Name+".part.state", other, other))
 	f, have := begin(t, o, resource)
-	if have != nil {
-		t.Errorf("the state of another user tells of %v", have)
-	}
+	testkit.Holds(t, have == nil, have)
 	abort(t, f, false)
-	if err := os.WriteFile(o.Name+".part", nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(o.Name+".part", other, other); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(o.Name+".part", nil, 0o666))
+	testkit.OK(t, os.Chown(o.Name+".part", other, other))
 	if _, err := Create(o); err == nil || !strings.Contains(err.Error(), "file.part is not used, because it belongs to another user (65534)") {
 		t.Errorf("Create returns %v", err)
 	}

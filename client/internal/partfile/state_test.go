@@ -13,6 +13,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -22,9 +23,7 @@ var resource = transport.Resource{Size: 1000, ETag: `"1"`, LastModified: "Sat, 0
 func create(t *testing.T, o Options) *File {
 	t.Helper()
 	f, err := Create(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return f
 }
 
@@ -37,9 +36,7 @@ func writeAt(t *testing.T, f *File, p []byte, offset int64) {
 
 func abort(t *testing.T, f *File, distrust bool) {
 	t.Helper()
-	if err := f.Abort(distrust); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, f.Abort(distrust))
 }
 
 func commit(t *testing.T, f *File) {
@@ -54,9 +51,7 @@ func begin(t *testing.T, o Options, r transport.Resource) (*File, []ranges.Range
 	t.Helper()
 	f := create(t, o)
 	have, err := f.Begin(r, ranges.Range{Length: r.Size})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return f, have
 }
 
@@ -87,9 +82,7 @@ func TestTheNextDownloadKeepsWrittenRanges(t *testing.T) {
 	got, err := os.ReadFile(o.Name)
 	want := make([]byte, 1000)
 	copy(want[400:], bytes.Repeat([]byte{400 & 0xff}, 100))
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("the file holds %x (%v)", got, err)
-	}
+	testkit.Holds(t, err == nil && bytes.Equal(got, want), got, err)
 	expectNames(t, o.Name, "file")
 }
 
@@ -131,14 +124,10 @@ func TestOtherStatesAreNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 			leave(t, o, resource)
-			if err := damage(o.Name+".part", o.Name+".part.state"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, damage(o.Name+".part", o.Name+".part.state"))
 			f, have := begin(t, o, resource)
 			defer f.Abort(true)
-			if have != nil {
-				t.Errorf("%+v is kept", have)
-			}
+			testkit.Holds(t, have == nil, have)
 			if _, err := os.Stat(o.Name + ".part.state"); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the state is there still (%v)", err)
 			}
@@ -184,9 +173,7 @@ func TestACheckpointListsOnlyWrittenBytes(t *testing.T) {
 	f.part.file.Close() // As the kernel does for a killed process.
 	f, have := begin(t, o, resource)
 	defer f.Abort(true)
-	if len(have) != 1 {
-		t.Errorf("%+v is kept", have)
-	}
+	testkit.Same(t, len(have), 1)
 }
 
 // The kernel reports a failed write to the disk only once.
@@ -235,22 +222,16 @@ func TestAStateThatCannotBeWrittenLeavesTheOlderOne(t *testing.T) {
 		f, _ := begin(t, o, resourceOf(content, `"1"`))
 		write(t, f, content, ranges.Range{Offset: mostOfIt, Length: 1000})
 		inTheWay := o.Name + ".part.state.new"
-		if err := os.Mkdir(inTheWay, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Mkdir(inTheWay, 0o700))
 		if err := f.Abort(false); err == nil || !strings.Contains(err.Error(), inTheWay) {
 			t.Errorf("Abort returns %v", err)
 		}
-		if err := os.Remove(inTheWay); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Remove(inTheWay))
 		if want == nil {
 			expectNames(t, o.Name)
 		}
 		f, have := begin(t, o, resourceOf(content, `"1"`))
-		if !reflect.DeepEqual(have, want) {
-			t.Errorf("%v is kept, want %v", have, want)
-		}
+		testkit.Alike(t, have, want)
 		finish(t, f, have, content)
 	}
 }
@@ -261,9 +242,7 @@ func TestAStateThatCannotBeRemoved(t *testing.T) {
 	content := text("1", 1000)
 	f, _ := begin(t, o, resourceOf(content, `"1"`))
 	write(t, f, content, ranges.Range{Length: 1000})
-	if err := os.MkdirAll(o.Name+".part.state/full", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.MkdirAll(o.Name+".part.state/full", 0o700))
 	if _, err := f.Commit(); !errors.Is(err, unix.EISDIR) {
 		t.Errorf("Commit returns %v", err)
 	}
@@ -285,9 +264,7 @@ func failingOnce() func() error {
 func TestALostPartIsNoticedAtTheCheckpoint(t *testing.T) {
 	o := Options{Name: filepath.Join(t.TempDir(), "file"), Resume: true, URL: "https://h/f"}
 	f, _ := begin(t, o, resource)
-	if err := os.Remove(o.Name + ".part"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Remove(o.Name+".part"))
 	f.record.checked = f.record.checked.Add(-checkpointTime)
 	writeAt(t, f, []byte("text"), 0)
 	f.record.settle()
@@ -311,9 +288,7 @@ func TestAWrongDigestLeavesTheFileAlone(t *testing.T) {
 	expectNames(t, o.Name, "file.part")
 	f, have := begin(t, o, resource)
 	defer f.Abort(false)
-	if have != nil {
-		t.Errorf("%v is kept", have)
-	}
+	testkit.Holds(t, have == nil, have)
 }
 
 // A full disk is noticed before the download, or ends it with an error.
@@ -338,9 +313,7 @@ func FuzzParseState(f *testing.F) {
 		{Format: 2},
 	} {
 		text, err := s.encode()
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.OK(f, err)
 		line, _, _ := bytes.Cut(text, []byte("\n"))
 		f.Add(line, text)
 	}
@@ -359,9 +332,7 @@ func FuzzParseState(f *testing.F) {
 			end = r.End()
 		}
 		again, err := s.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		if twice, err := parseState(again); err != nil || !reflect.DeepEqual(twice, s) {
 			t.Fatalf("%+v becomes %+v (%v)", s, twice, err)
 		}

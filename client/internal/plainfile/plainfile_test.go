@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 }
 
 const old, fresh = "old", "new"
@@ -140,9 +140,7 @@ func TestTheRuleForWriting(t *testing.T) {
 			name, filled := place(t, c.Name)
 			before, _ := os.Lstat(name)
 			how, err := put(name)
-			if how != c.Written || (how == "refused") != (err != nil) {
-				t.Errorf("it is %s (%v), want %s", how, err, c.Written)
-			}
+			testkit.Holds(t, how == c.Written && (how == "refused") == (err != nil), how, err, c.Written)
 			after, _ := os.Lstat(name)
 			switch c.Written {
 			case "made", "replaced":
@@ -150,17 +148,11 @@ func TestTheRuleForWriting(t *testing.T) {
 					t.Errorf("the file holds %q (%v), and is %v", text, err, after)
 				}
 			case "filled":
-				if got := filled(); got != fresh {
-					t.Errorf("what came is %q", got)
-				}
+				testkit.Same(t, filled(), fresh)
 				fallthrough
 			case "refused":
-				if !os.SameFile(before, after) {
-					t.Errorf("it was replaced: %v, before %v", after, before)
-				}
-				if err != nil && (!strings.Contains(err.Error(), name+" is a ") || strings.Contains(err.Error(), "\n")) {
-					t.Errorf("the error is %v", err)
-				}
+				testkit.Holds(t, os.SameFile(before, after), after, before)
+				testkit.Holds(t, err == nil || strings.Contains(err.Error(), name+" is a ") && !strings.Contains(err.Error(), "\n"), err)
 			}
 		})
 	}
@@ -182,14 +174,10 @@ func TestTheRuleForReading(t *testing.T) {
 			}
 			began := time.Now()
 			_, err := Read(name, 1000)
-			if (err == nil) != (c.Read == "read") {
-				t.Errorf("reading returns %v, want it %s", err, c.Read)
-			}
+			testkit.Same(t, (err == nil), (c.Read == "read"), c.Read)
 			plain := strings.HasSuffix(c.Name, " file") || c.Name == "file"
 			file, err := Open(name)
-			if (err == nil) != plain {
-				t.Errorf("opening a plain file returns %v", err)
-			}
+			testkit.Same(t, (err == nil), plain)
 			if err == nil {
 				file.Close()
 			}

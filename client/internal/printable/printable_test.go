@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // hostile has characters that control a terminal: ESC, BEL, CSI of C1, DEL, a change of direction
@@ -20,19 +22,13 @@ func TestText(t *testing.T) {
 		"\U000e0001":       `\U000e0001`,
 		"":                 "",
 	} {
-		if got := Text(text); got != want {
-			t.Errorf("Text(%q) = %s, want %s", text, got, want)
-		}
+		testkit.Same(t, Text(text), want, text)
 	}
-	if got := Lines("one\r\ntwo"); got != `one\r`+"\ntwo" {
-		t.Errorf("Lines keeps %q", got)
-	}
+	testkit.Same(t, Lines("one\r\ntwo"), `one\r`+"\ntwo")
 }
 
 func TestQuoteAndErrorAreBounded(t *testing.T) {
-	if got := Quote(`W/"1"` + "\x1b"); got != `"W/\"1\"\x1b"` {
-		t.Errorf("Quote gives %s", got)
-	}
+	testkit.Same(t, Quote(`W/"1"`+"\x1b"), `"W/\"1\"\x1b"`)
 	if got, want := Quote(strings.Repeat("é", 1e6)), `"`+strings.Repeat("é", mostQuoted)+`"…`; got != want {
 		t.Errorf("Quote of a million characters gives %d bytes", len(got))
 	}
@@ -41,9 +37,7 @@ func TestQuoteAndErrorAreBounded(t *testing.T) {
 	if got := err.Error(); !strings.HasPrefix(got, `malformed: \x1b[2J\nxx`) || len(got) > 2*mostError {
 		t.Errorf("Error gives %d bytes: %.50q", len(got), got)
 	}
-	if !errors.Is(err, inner) || Error(nil) != nil {
-		t.Error("Error hides what it wraps")
-	}
+	testkit.Holds(t, errors.Is(err, inner) && Error(nil) == nil, "Error hides what it wraps")
 }
 
 // The output of a Writer does not depend on the division into writes.
@@ -59,9 +53,7 @@ func TestAWriterEscapesWhateverTheCuts(t *testing.T) {
 				t.Fatalf("Write returns %d, %v", n, err)
 			}
 		}
-		if out.String() != want {
-			t.Errorf("in parts of %d bytes it writes %q, want %q", size, out.String(), want)
-		}
+		testkit.Same(t, out.String(), want, size)
 	}
 }
 
@@ -70,13 +62,9 @@ func TestJSONIsTheSameValue(t *testing.T) {
 	value := map[string]string{"error": hostile[:len(hostile)-1] + "größer \U000e0001\n"}
 	encoder := json.NewEncoder(NewWriter(&out))
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, encoder.Encode(value))
 	want := "{\n  \"error\": \"a\\u001b]0;title\\u0007\\u009b31m\\u007f\\u202ebgrößer \\udb40\\udc01\\n\"\n}\n"
-	if got := out.String(); got != want {
-		t.Errorf("written is %q, want %q", got, want)
-	}
+	testkit.Same(t, out.String(), want)
 	var back map[string]string
 	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back["error"] != value["error"] {
 		t.Errorf("read back is %q (%v)", back, err)

@@ -29,9 +29,7 @@ func TestBarsShowEveryLinkAndEnd(t *testing.T) {
 	b.Record(0, &rundir.Sample{Link: "wifi", Received: 2_500_000, Throughput: 80e6})
 	seen(t, &screen, "wifi", "lte", "80.0 Mbit/s", "2.5 MB of 10.0 MB")
 	b.Close()
-	if strings.Contains(screen.String(), "earlier") {
-		t.Errorf("nothing is resumed in %q", screen.String())
-	}
+	testkit.Holds(t, !strings.Contains(screen.String(), "earlier"), screen.String())
 }
 
 func TestBarsShowWhatIsThereAlready(t *testing.T) {

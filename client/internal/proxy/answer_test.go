@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // digested answers a GET of a part of file with all digests and signatures.
@@ -100,9 +102,7 @@ func testWhatHoldsForAPartIsNotSaidOfTheWhole(t *testing.T, v version) {
 				want["Signature-Input"] = `sig=("@status" "content-range" "content-digest");keyid="k"`
 			}
 			for _, name := range []string{"Content-Range", "ETag", "Age", "Repr-Digest", "Digest", "Content-Digest", "Content-Md5", "Signature", "Signature-Input"} {
-				if value := response.Header.Get(name); value != want[name] {
-					t.Errorf("%s is %q, want %q", name, value, want[name])
-				}
+				testkit.Same(t, response.Header.Get(name), want[name], name)
 			}
 			end := ""
 			if test.kept&trailers != 0 {
@@ -137,12 +137,8 @@ func TestARequestThatMayNotVaryIsSentUnchanged(t *testing.T) {
 				from = 1000
 			}
 			response, err := through(t, address).Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := readAll(t, response); !bytes.Equal(got, file[from:]) {
-				t.Errorf("%s: %s, %d bytes", proof, response.Status, len(got))
-			}
+			testkit.OK(t, err)
+			testkit.SameList(t, readAll(t, response), file[from:], proof, response.Status)
 			seen := o.seen()
 			if len(seen) != 1 || seen[0].Header.Get("Range") != asked || seen[0].Header.Get("Accept-Encoding") != "gzip" || seen[0].Header.Get(proof[0]) != proof[1] {
 				t.Errorf("%s: the origin was asked %d times, first with %v", proof, len(seen), seen[0].Header)

@@ -18,6 +18,7 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/socks"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 const anyPort = "\x00\x01\x00\x00\x00\x00\x00\x00"
@@ -26,9 +27,7 @@ const anyPort = "\x00\x01\x00\x00\x00\x00\x00\x00"
 func echo(t *testing.T) netip.AddrPort {
 	t.Helper()
 	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	t.Cleanup(func() { server.Close() })
 	go func() {
 		buffer := make([]byte, 1<<16)
@@ -47,9 +46,7 @@ func echo(t *testing.T) netip.AddrPort {
 func request(t *testing.T, proxy, command string) (*net.TCPConn, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", proxy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	io.WriteString(conn, socksHello+command)
@@ -71,9 +68,7 @@ func associated(t *testing.T, proxy string) (*net.TCPConn, *net.UDPConn) {
 func socketTo(t *testing.T, address string) *net.UDPConn {
 	t.Helper()
 	conn, err := net.Dial("udp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn.(*net.UDPConn)
 }
@@ -117,15 +112,11 @@ func TestDatagramsOfAnAssociation(t *testing.T) {
 	if !ok {
 		t.Fatalf("the answer is %q", first)
 	}
-	if got := asked(t, conn, socks.Datagram(server, []byte(large)), server); got != large+" from "+port {
-		t.Errorf("%d bytes came back, or another socket sent them", len(got))
-	}
+	testkit.Same(t, asked(t, conn, socks.Datagram(server, []byte(large)), server), large+" from "+port)
 	// A name, which the proxy resolves. The server sees the same port as before.
 	named := append([]byte{0, 0, 0, 3, 9}, "localhost"...)
 	named = append(named, byte(server.Port()>>8), byte(server.Port()))
-	if got := asked(t, conn, append(named, "again"...), server); got != "again from "+port {
-		t.Errorf("the answer is %q, want it from port %s", got, port)
-	}
+	testkit.Same(t, asked(t, conn, append(named, "again"...), server), "again from "+port, port)
 	n, _ := counts.Load("wifi")
 	if least := quantity.Bytes(len(large)); n == nil || n.(quantity.Bytes) < least {
 		t.Errorf("%v bytes are counted, want at least %d", n, least)
@@ -178,9 +169,7 @@ func TestDatagramsThatAreNotRelayed(t *testing.T) {
 		"all neighbours": socks.Datagram(netip.MustParseAddrPort("255.255.255.255:5353"), []byte("x")),
 	} {
 		conn.Write(said)
-		if got := answer(t, conn, 100*time.Millisecond); got != "" {
-			t.Errorf("%s is answered: %q", name, got)
-		}
+		testkit.Same(t, answer(t, conn, 100*time.Millisecond), "", name)
 	}
 	asked(t, conn, good, server)
 }
@@ -195,26 +184,18 @@ func TestDatagramsOfOthersAreNotRelayed(t *testing.T) {
 	asked(t, conn, good, server)
 	other := socketTo(t, conn.RemoteAddr().String())
 	other.Write(good)
-	if got := answer(t, other, 200*time.Millisecond) + answer(t, conn, 200*time.Millisecond); got != "" {
-		t.Errorf("a datagram of another program is answered: %q", got)
-	}
+	testkit.Same(t, answer(t, other, 200*time.Millisecond)+answer(t, conn, 200*time.Millisecond), "")
 
 	own, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	port := portOf(own.LocalAddr().String())
 	own.Close()
 	_, at := request(t, address, "\x05\x03"+toPort(port))
 	early := socketTo(t, at)
 	early.Write(good)
-	if got := answer(t, early, 200*time.Millisecond); got != "" {
-		t.Errorf("a datagram from another port than the client's is answered: %q", got)
-	}
+	testkit.Same(t, answer(t, early, 200*time.Millisecond), "")
 	named, err := net.DialUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)}, early.RemoteAddr().(*net.UDPAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer named.Close()
 	asked(t, named, good, server)
 }
@@ -245,9 +226,7 @@ func TestAssociationsAreBounded(t *testing.T) {
 		open = append(open, tcp)
 	}
 	for _, command := range []string{"\x05\x03", "\x05\x83"} {
-		if got := ask(t, address, socksHello+command+anyPort); got != socksWelcome+"\x05\x01"+nowhere {
-			t.Errorf("one too many is answered %q", got)
-		}
+		testkit.Same(t, ask(t, address, socksHello+command+anyPort), socksWelcome+"\x05\x01"+nowhere)
 	}
 	open[0].Close()
 	for range 100 {

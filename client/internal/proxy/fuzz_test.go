@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -47,9 +48,7 @@ func FuzzGatewayURL(f *testing.F) {
 		}
 		// Redirects contain such a path.
 		again, still, ok := gatewayURL(gatewayPath(u, anonymous))
-		if !ok || still != anonymous || again.String() != u.String() || again.Host != u.Host {
-			t.Errorf("%q leads to %q of host %q, which said again is %v, %v", uri, u, u.Host, again, ok)
-		}
+		testkit.Holds(t, ok && still == anonymous && again.String() == u.String() && again.Host == u.Host, uri, u, u.Host, again, ok)
 	})
 }
 
@@ -73,9 +72,7 @@ func FuzzRedirect(f *testing.F) {
 		}
 		// A client resolves the path, with dots as it reads them.
 		to, err := gateway.Parse(gatewayPath(site, false))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		if to, err = to.Parse(dots.ReplaceAllString(text, ".")); err != nil {
 			return // This is no URL, with or without a gateway.
 		}
@@ -83,8 +80,6 @@ func FuzzRedirect(f *testing.F) {
 			return
 		}
 		target, anonymous, ok := gatewayURL(to.EscapedPath())
-		if to.Host != gateway.Host || ok && !anonymous && originOf(target) != "https://a.example" {
-			t.Errorf("%q becomes %q: a client goes to %s, %v", location, text, to, anonymous)
-		}
+		testkit.Holds(t, to.Host == gateway.Host && (!ok || anonymous || originOf(target) == "https://a.example"), location, text, to, anonymous)
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // site is an origin that redirects to ?to=, and sends the challenge ?ask= without credentials.
@@ -46,29 +48,21 @@ func TestCredentialsStayWithTheirSite(t *testing.T) {
 		before := len(a.seen())
 		response, _ := get(t, following(t), gateway+a.URL+"/f?to="+to, "Authorization", "Basic YTpi", "Proxy-Authorization", "Basic cDpw", "Cookie", "c=d")
 		asked := a.seen()[before:]
-		if asked[0].Header.Get("Authorization") != "Basic YTpi" {
-			t.Errorf("%s: the first site got %v", to, asked[0].Header)
-		}
+		testkit.Same(t, asked[0].Header.Get("Authorization"), "Basic YTpi", to)
 		for _, r := range slices.Concat(asked, b.seen()) {
 			trusted := r.Host == asked[0].Host && r.URL.Path != "/back"
 			if !trusted && r.Header.Get("Authorization") != "" || r.Header.Get("Proxy-Authorization") != "" || r.Header.Get("Cookie") != "" {
 				t.Errorf("%s: %s%s got %v", to, r.Host, r.URL, r.Header)
 			}
 		}
-		if strings.HasPrefix(to, b.URL) && response.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s", to, response.Status)
-		}
+		testkit.Holds(t, !strings.HasPrefix(to, b.URL) || response.StatusCode == http.StatusOK, to, response.Status)
 	}
-	if len(b.seen()) == 0 {
-		t.Error("nobody came to the other site")
-	}
+	testkit.Holds(t, len(b.seen()) != 0, "nobody came to the other site")
 	// Within a site credentials are sent.
 	before := len(a.seen())
 	get(t, following(t), gateway+a.URL+"/f?to=/g?to="+a.URL+"/h", "Authorization", "Basic YTpi")
 	asked := a.seen()[before:]
-	if len(asked) != 3 || asked[1].Header.Get("Authorization") == "" || asked[2].Header.Get("Authorization") == "" {
-		t.Errorf("within a site: %v", asked)
-	}
+	testkit.Holds(t, len(asked) == 3 && asked[1].Header.Get("Authorization") != "" && asked[2].Header.Get("Authorization") != "", asked)
 }
 
 // A link to another site carries no credentials either, and Referer has the page's own URL.
@@ -117,9 +111,7 @@ func TestChallengesOfSites(t *testing.T) {
 		}
 	}
 	response, text := get(t, direct(t), gateway+"anonymous/"+o.URL+"/f?ask=Basic", "Authorization", "Basic YTpi")
-	if response.StatusCode != 403 || !strings.Contains(string(text), "Begin at /"+o.URL+"/") {
-		t.Errorf("without credentials: %s %q", response.Status, text)
-	}
+	testkit.Holds(t, response.StatusCode == 403 && strings.Contains(string(text), "Begin at /"+o.URL+"/"), response.Status, text)
 	for path, want := range map[string]string{"": "", "anonymous/": "anonymous/"} {
 		response, _ = get(t, direct(t), gateway+path+o.URL+"?q")
 		if response.StatusCode != 308 || response.Header.Get("Location") != "/"+want+o.URL+"/?q" {
@@ -140,13 +132,9 @@ func TestASiteDoesNotSpeakForTheGateway(t *testing.T) {
 	address, _ := start(t, nil, nil)
 	response, _ := get(t, direct(t), "http://"+address+"/"+o.URL+"/f")
 	for _, name := range ofOrigin {
-		if response.Header.Get(name) != "" {
-			t.Errorf("%s passes", name)
-		}
+		testkit.Same(t, response.Header.Get(name), "")
 	}
-	if got := response.Header.Values("Content-Security-Policy"); !slices.Equal(got, []string{"sandbox"}) {
-		t.Errorf("Content-Security-Policy is %q", got)
-	}
+	testkit.SameList(t, response.Header.Values("Content-Security-Policy"), []string{"sandbox"})
 }
 
 // Browsers tell which page makes a request: fully on loopback, only by Origin on other
@@ -184,9 +172,7 @@ func TestPagesOfOthers(t *testing.T) {
 		}
 		before := len(o.seen())
 		response, err := direct(t).Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 		if reached := len(o.seen()) > before; response.StatusCode != test.status || reached != (test.status == 200) {

@@ -20,6 +20,7 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/tests/oddserver"
 )
@@ -45,9 +46,7 @@ func TestOddOrigins(t *testing.T) {
 	part := 0
 	for _, protocol := range []string{oddserver.HTTP2, oddserver.HTTP1} {
 		origin, err := server.Start(protocol, "127.0.0.1", "127.0.0.2", "127.0.0.3")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		t.Cleanup(origin.Close)
 		base := "https://example.com" + origin.URL[strings.LastIndex(origin.URL, ":"):] + "/"
 		for name, scheduler := range map[string]schedule.Scheduler{"adaptive": schedule.Adaptive{}, "alg3": schedule.Alg3{FirstRequests: 5e5, Padding: 0.1}} {
@@ -82,9 +81,7 @@ func TestOddOrigins(t *testing.T) {
 							if err != nil && habit.Differs {
 								return // The answer began with one file, and the server has another one.
 							}
-							if err != nil || header.StatusCode != http.StatusOK || !server.Is(habit, body) {
-								t.Errorf("%s: %v, %v, %d bytes", path, status(header), err, len(body))
-							}
+							testkit.Holds(t, err == nil && header.StatusCode == http.StatusOK && server.Is(habit, body), path, status(header), err, len(body))
 							return
 						}
 						if err != nil && habit.Differs {
@@ -101,9 +98,7 @@ func TestOddOrigins(t *testing.T) {
 						switch {
 						case habit.Differs, header.StatusCode/100 != 2:
 						case strings.HasPrefix(header.Header.Get("Content-Type"), "multipart/"):
-							if !bytes.Contains(body, content[1_000_000:1_000_100]) && asked[6] == '0' {
-								t.Errorf("%s: %d bytes", path, len(body))
-							}
+							testkit.Holds(t, bytes.Contains(body, content[1_000_000:1_000_100]) || asked[6] != '0', path, len(body))
 						case said != "" && (err != nil || !bytes.Equal(body, content[first:last+1])),
 							said == "" && !bytes.Equal(body, content):
 							t.Errorf("%s: %s, Content-Range %q, %d bytes", path, header.Status, said, len(body))
@@ -168,9 +163,7 @@ func TestAnInterruptedWholeAnswerIsResumed(t *testing.T) {
 				o.Engine.TLS = &tls.Config{RootCAs: roots}
 			})
 			header, body, err := fetch(direct(t), "http://"+address+"/"+origin.URL+"/file", "")
-			if err != nil || header.StatusCode != http.StatusOK || !bytes.Equal(body, file) {
-				t.Errorf("%v, %v, %d bytes of %d", status(header), err, len(body), len(file))
-			}
+			testkit.Holds(t, err == nil && header.StatusCode == http.StatusOK && bytes.Equal(body, file), status(header), err, len(body), len(file))
 		})
 	}
 }

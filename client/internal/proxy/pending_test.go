@@ -81,8 +81,6 @@ func TestAnIdleConnectionSendsNoProbes(t *testing.T) {
 			<-ended
 			until("kept", false)
 		}
-		if len(ports) != 1 {
-			t.Errorf("%d connections were made", len(ports))
-		}
+		testkit.Same(t, len(ports), 1)
 	}
 }

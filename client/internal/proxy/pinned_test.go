@@ -12,6 +12,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // intranet authenticates connections as NTLM does: two requests on a connection authenticate
@@ -57,12 +58,8 @@ func TestAnAuthenticatedConnectionIsPinned(t *testing.T) {
 				t.Helper()
 				for range 3 {
 					response, _ := get(t, client, o.URL+"/f")
-					if response.StatusCode != 401 {
-						t.Errorf("%s gets %s", of, response.Status)
-					}
-					if got := response.Header.Get("Proxy-Support"); got != "Session-Based-Authentication" {
-						t.Errorf("Proxy-Support is %q", got)
-					}
+					testkit.Same(t, response.StatusCode, 401, of)
+					testkit.Same(t, response.Header.Get("Proxy-Support"), "Session-Based-Authentication")
 				}
 			}
 			refused("who says nothing", alice)
@@ -98,13 +95,9 @@ func TestTheGatewayAuthenticatesNoConnection(t *testing.T) {
 	address, _ := start(t, nil, nil)
 	for _, authorization := range []string{"NTLM hello", "negotiate YII=", "Kerberos x"} {
 		response, text := get(t, direct(t), "http://"+address+"/"+o.URL+"/f", "Authorization", authorization)
-		if response.StatusCode != 403 || !bytes.Contains(text, []byte("Use it as an HTTP proxy")) {
-			t.Errorf("%s: %s %q", authorization, response.Status, text)
-		}
+		testkit.Holds(t, response.StatusCode == 403 && bytes.Contains(text, []byte("Use it as an HTTP proxy")), authorization, response.Status, text)
 	}
-	if len(o.seen()) > 0 {
-		t.Error("the site was asked")
-	}
+	testkit.Holds(t, len(o.seen()) <= 0, "the site was asked")
 }
 
 // An authenticated connection is closed when its client goes.
@@ -135,9 +128,7 @@ func TestChallenges(t *testing.T) {
 		{[]string{`Digest realm = "a",nonce="b" , qop="auth,auth-int",NTLM TlRMTVNTUAAC==`}, "[digest ntlm]"},
 		{[]string{`realm="nobody's", =x, , Basic`}, "[basic]"},
 	} {
-		if got := fmt.Sprint(challenges(http.Header{"Www-Authenticate": test.values})); got != test.want {
-			t.Errorf("%q: %s, want %s", test.values, got, test.want)
-		}
+		testkit.Same(t, fmt.Sprint(challenges(http.Header{"Www-Authenticate": test.values})), test.want, test.values)
 	}
 }
 
@@ -163,24 +154,18 @@ func TestAPinnedConnectionStaysOnItsLink(t *testing.T) {
 	for range 2 {
 		request, _ := http.NewRequest(http.MethodGet, o.URL+"/f", nil)
 		response, err := own.RoundTrip(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		at := string(readAll(t, response))
 		if first == "" {
 			first = at
 		}
-		if at != first {
-			t.Errorf("the server saw a connection from %s and one from %s", first, at)
-		}
+		testkit.Same(t, at, first)
 		// The failure of the first link is forgotten after a while.
 		for _, route := range own.all {
 			route.failed = time.Time{}
 		}
 	}
-	if dials["wifi"] != 1 || dials["lte"] != 1 {
-		t.Errorf("the links were dialed %v times", dials)
-	}
+	testkit.Holds(t, dials["wifi"] == 1 && dials["lte"] == 1, dials)
 }
 
 // A client whose own connections fail for a while still gets other answers, because the failure

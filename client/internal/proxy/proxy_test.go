@@ -183,9 +183,7 @@ func start(t *testing.T, o *origin, change func(*Options)) (address string, coun
 		},
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	options.Port = listener.Addr().(*net.TCPAddr).Port
 	if change != nil {
 		change(&options)
@@ -212,25 +210,19 @@ func get(t *testing.T, client *http.Client, target string, header ...string) (*h
 func expectFile(t *testing.T, client *http.Client, target string, header ...string) *http.Response {
 	t.Helper()
 	response, got := get(t, client, target, header...)
-	if response.StatusCode != 200 || !bytes.Equal(got, file) {
-		t.Errorf("%s: %s, %d bytes", target, response.Status, len(got))
-	}
+	testkit.Holds(t, response.StatusCode == 200 && bytes.Equal(got, file), target, response.Status, len(got))
 	return response
 }
 
 func do(t *testing.T, client *http.Client, method, target string, body io.Reader, header ...string) (*http.Response, []byte) {
 	t.Helper()
 	request, err := http.NewRequest(method, target, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return response, readAll(t, response)
 }
 
@@ -267,13 +259,9 @@ func testTheGatewaySplitsAFileOverLinks(t *testing.T, v version) {
 	for name, want := range map[string]string{
 		"Content-Type": "video/x-test", "ETag": `"1"`, "Accept-Ranges": "bytes", "Content-Range": "", "Content-Security-Policy": "sandbox",
 	} {
-		if value := response.Header.Get(name); value != want {
-			t.Errorf("%s is %q, want %q", name, value, want)
-		}
+		testkit.Same(t, response.Header.Get(name), want, name)
 	}
-	if !strings.Contains(response.Header.Get("Via"), "multilink-") {
-		t.Error("the answer has no Via")
-	}
+	testkit.Holds(t, strings.Contains(response.Header.Get("Via"), "multilink-"), "the answer has no Via")
 	addresses := map[string]bool{}
 	for _, r := range o.seen() {
 		addresses[r.RemoteAddr] = true
@@ -282,9 +270,7 @@ func testTheGatewaySplitsAFileOverLinks(t *testing.T, v version) {
 			t.Errorf("the origin got %s with %v", r.URL, r.Header)
 		}
 	}
-	if len(addresses) < 3 {
-		t.Errorf("%d connections were used, want that of the first range and one for each link", len(addresses))
-	}
+	testkit.Holds(t, len(addresses) >= 3, len(addresses))
 }
 
 func TestTheProxySplitsAFileOverLinks(t *testing.T) {
@@ -298,9 +284,7 @@ func TestTheProxySplitsAFileOverLinks(t *testing.T) {
 		t.Errorf("%d range requests were made, want several", n)
 	}
 	for _, r := range o.seen() {
-		if r.Header.Get("Cookie") != "session=1" {
-			t.Errorf("the origin got %v", r.Header)
-		}
+		testkit.Same(t, r.Header.Get("Cookie"), "session=1")
 	}
 }
 
@@ -329,22 +313,16 @@ func testRangesOfPlayers(t *testing.T, v version) {
 		{[]string{"If-Match", `"2"`}, 412, 0, 0},
 	} {
 		response, got := get(t, client, "http://"+address+"/"+o.URL+"/film", test.header...)
-		if response.StatusCode != test.status {
-			t.Errorf("%v: %s, want %d", test.header, response.Status, test.status)
-		}
+		testkit.Same(t, response.StatusCode, test.status, test.header)
 		if test.to == 0 {
 			continue
 		}
-		if !bytes.Equal(got, file[test.from:test.to]) {
-			t.Errorf("%v: %d bytes, want %d", test.header, len(got), test.to-test.from)
-		}
+		testkit.SameList(t, got, file[test.from:test.to], test.header, test.to-test.from)
 		contentRange := ""
 		if test.status == 206 {
 			contentRange = fmt.Sprintf("bytes %d-%d/%d", test.from, test.to-1, size)
 		}
-		if value := response.Header.Get("Content-Range"); value != contentRange {
-			t.Errorf("%v: Content-Range %q, want %q", test.header, value, contentRange)
-		}
+		testkit.Same(t, response.Header.Get("Content-Range"), contentRange, test.header)
 	}
 	response, got := get(t, client, "http://"+address+"/"+o.URL+"/film", "Range", "bytes=0-1,5-9")
 	if response.StatusCode != 206 || !strings.HasPrefix(response.Header.Get("Content-Type"), "multipart/byteranges") || !bytes.Contains(got, file[5:10]) {
@@ -390,16 +368,12 @@ func TestARequestThatIsNotReadToItsEnd(t *testing.T) {
 			for _, size := range []int{4, 200_000} {
 				for _, body := range []io.Reader{bytes.NewReader(file[:size]), io.LimitReader(bytes.NewReader(file), int64(size))} {
 					response, got := do(t, client, http.MethodPost, target, body)
-					if response.StatusCode != want || want == 200 && !bytes.Equal(got, file) {
-						t.Errorf("%s, %d bytes sent: %s, %d bytes", target, size, response.Status, len(got))
-					}
+					testkit.Holds(t, response.StatusCode == want && (want != 200 || bytes.Equal(got, file)), target, size, response.Status, len(got))
 				}
 			}
 		}
 	}
-	if strings.Contains(said.String(), "panic") {
-		t.Errorf("the log says %s", said.String())
-	}
+	testkit.Holds(t, !strings.Contains(said.String(), "panic"), said.String())
 }
 
 // TestOddOrigins has the other servers whose answers cannot be split.
@@ -452,9 +426,7 @@ func testSmallAnswersNeedOneRequest(t *testing.T, v version) {
 		if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+path); response.StatusCode != 200 || !bytes.Equal(got, file[:size]) || response.ContentLength != int64(size) {
 			t.Errorf("%s: %s, %d bytes", path, response.Status, len(got))
 		}
-		if n := len(o.seen()) - before; n != 1 {
-			t.Errorf("%s took %d requests", path, n)
-		}
+		testkit.Same(t, len(o.seen())-before, 1, path)
 	}
 	if response, got := get(t, direct(t), "http://"+address+"/"+o.URL+"/empty"); response.StatusCode != 200 || len(got) != 0 {
 		t.Errorf("an empty file: %s, %d bytes", response.Status, len(got))
@@ -485,9 +457,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			from := i * 500_000
 			response, got := get(t, client, "http://"+address+"/"+o.URL+"/f", "Range", fmt.Sprintf("bytes=%d-", from))
-			if response.StatusCode != 206 || !bytes.Equal(got, file[from:]) {
-				t.Errorf("client %d: %s, %d bytes", i, response.Status, len(got))
-			}
+			testkit.Holds(t, response.StatusCode == 206 && bytes.Equal(got, file[from:]), i, response.Status, len(got))
 		})
 	}
 	wg.Wait()
@@ -523,9 +493,7 @@ func testBackPressure(t *testing.T, v version) {
 	const window = 2 << 20
 	address, _ := v.start(t, o, func(o *Options) { o.Window = window })
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer conn.Close()
 	conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 	fmt.Fprintf(conn, "GET /%s/f HTTP/1.1\r\nHost: %s\r\n\r\n", o.URL, address)
@@ -546,9 +514,7 @@ func testBackPressure(t *testing.T, v version) {
 		t.Errorf("bytes to %d were requested for a client that reads nothing", at)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	if got, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(got, long) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
@@ -561,9 +527,7 @@ func testAClientThatHangsUpEndsTheDownload(t *testing.T, v version) {
 		ctx, cancel := context.WithCancel(t.Context())
 		request, _ := http.NewRequestWithContext(ctx, "GET", "http://"+address+"/"+o.URL+"/f", nil)
 		response, err := direct(t).Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		if _, err := io.CopyN(io.Discard, response.Body, read); err != nil {
 			t.Error(err)
 		}
@@ -582,14 +546,10 @@ func testAFileThatChangesBreaksTheStream(t *testing.T, v version) {
 	})
 	address, _ := v.start(t, o, nil)
 	response, err := direct(t).Get("http://" + address + "/" + o.URL + "/f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer response.Body.Close()
 	got, err := io.ReadAll(response.Body)
-	if err == nil || !bytes.Equal(got, file[:len(got)]) || len(got) > firstRange {
-		t.Errorf("%d bytes, %v: want an error after what is of the first file", len(got), err)
-	}
+	testkit.Holds(t, err != nil && bytes.Equal(got, file[:len(got)]) && len(got) <= firstRange, len(got), err)
 }
 
 // If the link of the first answer fails or falls silent, the engine delivers the rest.
@@ -636,9 +596,7 @@ func TestTunnels(t *testing.T) {
 	for target, want := range map[string]string{
 		"mail.example:25": "403 Forbidden", "noport": "403 Forbidden", "127.0.0.1:1025": "502 Bad Gateway", address: "508 Loop Detected",
 	} {
-		if status := connect(t, address, target); status != want {
-			t.Errorf("CONNECT %s: %s, want %s", target, status, want)
-		}
+		testkit.Same(t, connect(t, address, target), want, target)
 	}
 }
 
@@ -646,15 +604,11 @@ func TestTunnels(t *testing.T) {
 func connect(t *testing.T, address, target string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	response.Body.Close()
 	return response.Status
 }
@@ -690,9 +644,7 @@ func TestRefusals(t *testing.T) {
 			request.Header.Set(test.header[i], test.header[i+1])
 		}
 		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
 		if response.StatusCode != test.status || !strings.Contains(string(text[:min(len(text), 1000)]), test.want) {
@@ -704,9 +656,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("itself through itself: %s %q", response.Status, got)
 	}
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET ftp://host/f HTTP/1.1\r\nHost: host\r\n\r\n")
 	if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || response.StatusCode != 400 {
@@ -722,9 +672,7 @@ func TestWhoMayUseTheProxy(t *testing.T) {
 		"192.168.1.77:99": true, "[::ffff:192.168.1.77]:99": true, "[fd00::1]:99": true,
 		"192.168.2.1:99": false, "8.8.8.8:99": false, "[2001:db8::1]:99": false, "": false,
 	} {
-		if got := p.mayUse(remote); got != want {
-			t.Errorf("%q may use the proxy: %v", remote, got)
-		}
+		testkit.Same(t, p.mayUse(remote), want, remote)
 		r := httptest.NewRequest("GET", "http://h/f", nil)
 		r.RemoteAddr = remote
 		w := httptest.NewRecorder()
@@ -755,9 +703,7 @@ func TestALinkThatCanNotConnectIsLeftOut(t *testing.T) {
 	if n, _ := counts.Load("lte"); n == nil || n.(quantity.Bytes) == 0 {
 		t.Error("the other link was not used")
 	}
-	if n := tries.Load(); n != 1 {
-		t.Errorf("the link was tried %d times, want once and then last", n)
-	}
+	testkit.Same(t, tries.Load(), 1)
 }
 
 // unreachable is the dial of a link that cannot connect.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // deafen drops all that arrives on the origin's connections, like a dead link.
@@ -24,9 +26,7 @@ func (o *origin) deafen(t *testing.T) {
 	for _, conn := range o.conns {
 		tcp, _ := below[*net.TCPConn](conn)
 		raw, err := tcp.SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		var filterErr error
 		if err := raw.Control(func(fd uintptr) {
 			filterErr = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop[0]})
@@ -93,9 +93,7 @@ func TestLinksShareNoTLSConfiguration(t *testing.T) {
 	}
 	both.Go(func() { config.Clone() })
 	both.Wait()
-	if config.NextProtos != nil {
-		t.Errorf("the engine is to offer %q, and nobody said so", config.NextProtos)
-	}
+	testkit.Holds(t, config.NextProtos == nil, config.NextProtos)
 }
 
 // A slow server is asked once.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // bySOCKS returns a client with net/http's SOCKS5, which lets the proxy resolve names.
@@ -30,18 +31,14 @@ func TestSOCKSAndHTTPOnOnePort(t *testing.T) {
 		client := bySOCKS(t, address)
 		client.Transport.(*http.Transport).TLSClientConfig = o.Client().Transport.(*http.Transport).TLSClientConfig
 		response := expectFile(t, client, o.URL+"/film.mkv")
-		if via := response.Header.Get("Via"); via != "" {
-			t.Errorf("the proxy looked inside: Via is %s", via)
-		}
+		testkit.Same(t, response.Header.Get("Via"), "")
 		client.CloseIdleConnections()
 		var received quantity.Bytes
 		counts.Range(func(_, n any) bool {
 			received += n.(quantity.Bytes)
 			return true
 		})
-		if received < quantity.Bytes(len(file)) {
-			t.Errorf("%d bytes are counted", received)
-		}
+		testkit.Holds(t, received >= quantity.Bytes(len(file)), received)
 		if !secure {
 			if _, got := get(t, through(t, address), o.URL+"/film.mkv"); !bytes.Equal(got, file) {
 				t.Errorf("%d bytes by HTTP", len(got))
@@ -54,16 +51,12 @@ func TestSOCKSAndHTTPOnOnePort(t *testing.T) {
 func ask(t *testing.T, proxy, said string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", proxy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer conn.Close()
 	io.WriteString(conn, said)
 	conn.(*net.TCPConn).CloseWrite()
 	got, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return string(got)
 }
 
@@ -82,9 +75,7 @@ const (
 
 func TestWhatSOCKSRefuses(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	port := portOf(closed.Addr().String())
 	closed.Close()
 	address, _ := start(t, nil, func(o *Options) {
@@ -112,9 +103,7 @@ func TestWhatSOCKSRefuses(t *testing.T) {
 		"half a request":         {socksHello + "\x05\x01\x00", socksWelcome + "\x05\x01" + nowhere},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ask(t, address, test.said); got != test.answer {
-				t.Errorf("the answer is %q, want %q", got, test.answer)
-			}
+			testkit.Same(t, ask(t, address, test.said), test.answer)
 		})
 	}
 }
@@ -128,9 +117,7 @@ func TestASOCKSClientThatDoesNotWait(t *testing.T) {
 	})
 	address, _ := start(t, nil, nil)
 	got := ask(t, address, socksHello+"\x05\x01"+toPort(portOf(server))+"question")
-	if !strings.HasPrefix(got, socksWelcome+"\x05\x00\x00\x01\x7f\x00\x00\x01") || !strings.HasSuffix(got, `"question", <nil>`) {
-		t.Errorf("the answer is %q", got)
-	}
+	testkit.Holds(t, strings.HasPrefix(got, socksWelcome+"\x05\x00\x00\x01\x7f\x00\x00\x01") && strings.HasSuffix(got, `"question", <nil>`), got)
 }
 
 // Tunnels and slow clients end with the proxy. start waits for that.
@@ -140,9 +127,7 @@ func TestTunnelsEndWithTheProxy(t *testing.T) {
 	connect := fmt.Sprintf("CONNECT %[1]s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", server)
 	for _, said := range []string{socksHello + "\x05\x01" + toPort(portOf(server)), socksHello, connect} {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		t.Cleanup(func() { conn.Close() })
 		io.WriteString(conn, said)
 		if _, err := io.ReadFull(conn, make([]byte, len(socksWelcome))); err != nil {

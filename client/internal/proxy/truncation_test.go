@@ -42,13 +42,9 @@ func TestABodyThatMayBeTruncatedBreaksOff(t *testing.T) {
 			// A POST uses one link. A GET begins as a range over many.
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
 				request, err := http.NewRequest(method, "http://"+address+"/"+o.URL+"/f", http.NoBody)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, err)
 				response, err := direct(t).Do(request)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, err)
 				got, err := io.ReadAll(response.Body)
 				response.Body.Close()
 				if cut := errors.Is(err, io.ErrUnexpectedEOF); cut != test.cut || !cut && (err != nil || !bytes.Equal(got, file[:100_000])) {

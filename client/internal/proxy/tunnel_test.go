@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // listen starts a server that serves one connection.
 func listen(t *testing.T, serve func(*net.TCPConn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -42,9 +41,7 @@ func listen(t *testing.T, serve func(*net.TCPConn)) (address string) {
 func openTunnel(t *testing.T, proxy, target string) *net.TCPConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", proxy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "CONNECT %[1]s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", target)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -57,9 +54,7 @@ func openTunnel(t *testing.T, proxy, target string) *net.TCPConn {
 // Browsers open connections that they may never use, and close them again.
 func TestUnusedTunnelsDoNotDelayOthers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer listener.Close()
 	pacer := link.NewPacer()
 	address, _ := start(t, nil, func(o *Options) {
@@ -88,9 +83,7 @@ func TestATunnelThatIsHalfClosed(t *testing.T) {
 	address, _ := start(t, nil, func(*Options) {})
 	conn := openTunnel(t, address, server)
 	io.WriteString(conn, "question")
-	if err := conn.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, conn.CloseWrite())
 	if got, err := io.ReadAll(conn); string(got) != `"question", <nil>` || err != nil {
 		t.Errorf("the answer is %s, %v", got, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestSize(t *testing.T) {
@@ -34,12 +36,8 @@ func TestSizeReadsWhatItPrints(t *testing.T) {
 }
 
 func TestRatesAndTimes(t *testing.T) {
-	if got := Bytes(1000).Per(100 * time.Millisecond); got != 80_000 {
-		t.Errorf("1000 B in 0.1 s are %v bit/s, want 80000", got)
-	}
-	if got := Rate(80_000).Over(100 * time.Millisecond); got != 1000 {
-		t.Errorf("80 kbit/s carry %v B in 0.1 s, want 1000", got)
-	}
+	testkit.Same(t, Bytes(1000).Per(100*time.Millisecond), 80_000)
+	testkit.Same(t, Rate(80_000).Over(100*time.Millisecond), 1000)
 }
 
 func TestRate(t *testing.T) {
@@ -47,9 +45,7 @@ func TestRate(t *testing.T) {
 		"8bit/s": 1, "80Mbit/s": 10e6, "80mbit": 10e6, "1.5Gbit/s": 187.5e6, "100 kbit/s": 12_500,
 	} {
 		got, err := ParseRate(text)
-		if err != nil || got.BytesPerSecond() != want {
-			t.Errorf("%q is %v B/s (%v), want %v", text, got.BytesPerSecond(), err, want)
-		}
+		testkit.Holds(t, err == nil && got.BytesPerSecond() == want, text, got.BytesPerSecond(), err, want)
 	}
 	for _, text := range []string{"", "80", "80MB/s", "Mbit/s", "0mbit", "-3mbit", "Infbit"} {
 		if got, err := ParseRate(text); err == nil || !strings.Contains(err.Error(), "allowed") {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // With any sizes, the ranges follow one another without gap or overlap. The payload is complete
@@ -113,16 +114,12 @@ func TestTakeAllTakesFreeRangesAlone(t *testing.T) {
 		if !p.TakeAll(Range{Offset: 50, Length: 10}) {
 			t.Fatal("what is free is not taken")
 		}
-		if got := p.TakeAll(test.r); got != test.want {
-			t.Errorf("TakeAll(%+v) = %v", test.r, got)
-		}
+		testkit.Same(t, p.TakeAll(test.r), test.want, test.r)
 		left := quantity.Bytes(90)
 		if test.want {
 			left -= test.r.Length
 		}
-		if free := p.Free(100); free != left {
-			t.Errorf("after TakeAll(%+v) %d bytes are free, want %d", test.r, free, left)
-		}
+		testkit.Same(t, p.Free(100), left, test.r)
 	}
 }
 
@@ -131,8 +128,6 @@ func TestTakeBeginning(t *testing.T) {
 	p := NewPayload(Range{Length: 100})
 	p.TakeAll(Range{Offset: 60, Length: 10})
 	for _, test := range []struct{ offset, length, want quantity.Bytes }{{60, 40, 0}, {69, 31, 0}, {40, 60, 20}, {40, 60, 0}, {70, 10, 10}, {80, 0, 0}, {80, 90, 20}, {100, 5, 0}, {0, 100, 40}} {
-		if got := p.TakeBeginning(Range{Offset: test.offset, Length: test.length}); got != test.want {
-			t.Errorf("of %d bytes from %d: %d bytes, want %d", test.length, test.offset, got, test.want)
-		}
+		testkit.Same(t, p.TakeBeginning(Range{Offset: test.offset, Length: test.length}), test.want, test.length, test.offset)
 	}
 }

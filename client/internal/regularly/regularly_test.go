@@ -2,10 +2,11 @@ package regularly
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // After a slow call one call follows at once, and not more.
@@ -21,8 +22,6 @@ func TestDo(t *testing.T) {
 				time.Sleep(230 * time.Millisecond)
 			}
 		})
-		if want := []time.Duration{100, 200, 430, 500}; !slices.Equal(at, want) {
-			t.Errorf("called at %d ms, want %d", at, want)
-		}
+		testkit.SameList(t, at, []time.Duration{100, 200, 430, 500})
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -101,17 +102,13 @@ func TestRangesBecomeAStream(t *testing.T) {
 		wg.Wait()
 		w.Commit()
 		<-done
-		if !bytes.Equal(got.Bytes(), content[part.Offset:part.End()]) {
-			t.Error("the stream differs from the content")
-		}
+		testkit.SameList(t, got.Bytes(), content[part.Offset:part.End()])
 	})
 }
 
 func TestTheLimitIsThatOfTheRoom(t *testing.T) {
 	w := begin(t, 8000, ranges.Range{Length: 100_000})
-	if w.Limit() != 8000 || w.Size() != 8000 {
-		t.Errorf("limit %d, size %d", w.Limit(), w.Size())
-	}
+	testkit.Holds(t, w.Limit() == 8000 && w.Size() == 8000, w.Limit(), w.Size())
 	content := random(100_000)
 	if _, err := w.WriteAt(content[1000:9000], 1000); err == nil || !strings.Contains(err.Error(), "bytes 1000-8999 are beyond the window, which ends at 8000") {
 		t.Errorf("writing beyond the limit: %v", err)
@@ -130,9 +127,7 @@ func TestTheLimitIsThatOfTheRoom(t *testing.T) {
 	default:
 		t.Error("nobody is told that the limit has grown")
 	}
-	if w.Limit() != 16_000 {
-		t.Errorf("the limit is %d, want 16000", w.Limit())
-	}
+	testkit.Same(t, w.Limit(), 16_000)
 }
 
 // The limit grows in steps. The end is announced at once.
@@ -145,9 +140,7 @@ func TestTheLimitGrowsInSteps(t *testing.T) {
 		if _, err := io.ReadFull(w, make([]byte, step.read)); err != nil {
 			t.Fatal(err)
 		}
-		if w.Limit() != step.limit {
-			t.Errorf("at %d the limit is %d, want %d", w.next, w.Limit(), step.limit)
-		}
+		testkit.Same(t, w.Limit(), step.limit, w.next)
 	}
 }
 
@@ -171,9 +164,7 @@ func TestAFailureWakesTheReader(t *testing.T) {
 		}()
 		synctest.Wait()
 		w.Abort(false)
-		if err := <-done; err != ErrFailed {
-			t.Errorf("Read gives %v", err)
-		}
+		testkit.Same(t, <-done, ErrFailed)
 	})
 }
 

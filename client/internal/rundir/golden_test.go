@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write testdata/golden anew")
@@ -48,25 +50,17 @@ var goldenSummary = Summary{
 func TestGoldenFilesOfARun(t *testing.T) {
 	path := t.TempDir()
 	d, err := Open(path, OfClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for i, event := range golden {
 		d.Record(time.Duration(i)*100*time.Millisecond, event)
 	}
-	if err := d.Close(goldenSummary); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, d.Close(goldenSummary))
 	for _, name := range []string{"client.jsonl", "client.json"} {
 		got, err := os.ReadFile(filepath.Join(path, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		committed := filepath.Join("testdata", "golden", name)
 		if *update {
-			if err := os.WriteFile(committed, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(committed, got, 0o644))
 		}
 		if want, err := os.ReadFile(committed); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is\n%swant (%v; go test ./internal/rundir -update writes it anew)\n%s", name, got, err, want)
@@ -76,9 +70,7 @@ func TestGoldenFilesOfARun(t *testing.T) {
 
 func TestGoldenFilesHaveEveryKindAndField(t *testing.T) {
 	source, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	missing := map[string]bool{}
 	for _, declaration := range source.Decls {
 		if f, ok := declaration.(*ast.FuncDecl); ok && f.Name.Name == "At" {
@@ -103,9 +95,7 @@ func TestGoldenFilesHaveEveryKindAndField(t *testing.T) {
 // checkAllSet fails if a field is empty.
 func checkAllSet(t *testing.T, value reflect.Value) {
 	t.Helper()
-	if value.IsZero() {
-		t.Errorf("a %s is empty", value.Type())
-	}
+	testkit.Holds(t, !value.IsZero(), value.Type())
 	switch value.Kind() {
 	case reflect.Struct:
 		for i := range value.NumField() {

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestFilesOfARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results", "1")
 	d, err := Open(path, OfClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	d.Record(0, &Start{Algorithm: "alg3", Links: []LinkDevice{{"wifi", "wlan0"}}, Options: map[string]any{"overlap": 0.6}})
 	d.Record(1, &Connected{Link: "wifi", TCP: 1, TLS: 2, RTT: 3, Protocol: "TLS 1.3 h2"})
 	d.Record(2, &Size{Bytes: 10, ETag: `"e"`, Link: "wifi"})
@@ -32,14 +32,10 @@ func TestFilesOfARun(t *testing.T) {
 		Outcome: Complete, StartedAt: 5, Download: 6,
 		Links: map[string]LinkSummary{"wifi": {Device: "wlan0", Bytes: 10, Finish: 6, Requests: 1, MinRTT: 6, LastRTT: 7, Peak: 9}},
 	}
-	if err := d.Close(summary); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, d.Close(summary))
 
 	lines, err := os.ReadFile(filepath.Join(path, "client.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	want := `{"t_ns":0,"event":"start","algorithm":"alg3","links":[{"link":"wifi","device":"wlan0"}],"options":{"overlap":0.6}}
 {"t_ns":1,"event":"connected","link":"wifi","tcp_ns":1,"tls_ns":2,"rtt_ns":3,"protocol":"TLS 1.3 h2"}
 {"t_ns":2,"event":"size","bytes":10,"etag":"\"e\"","link":"wifi"}
@@ -51,14 +47,10 @@ func TestFilesOfARun(t *testing.T) {
 {"t_ns":8,"event":"size","bytes":10,"etag":"","link":"wifi","resumed_bytes":4}
 {"t_ns":9,"event":"done","outcome":"complete","download_ns":6}
 `
-	if string(lines) != want {
-		t.Errorf("client.jsonl is\n%swant\n%s", lines, want)
-	}
+	testkit.Same(t, string(lines), want)
 
 	text, err := os.ReadFile(filepath.Join(path, "client.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	var got Summary
 	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, summary) {
 		t.Errorf("client.json is %+v (%v), want %+v", got, err, summary)
@@ -72,45 +64,29 @@ func TestFilesOfARun(t *testing.T) {
 func TestEventsAreWrittenEverySecond(t *testing.T) {
 	path := t.TempDir()
 	d, err := Open(path, OfClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	lines := func() int {
 		text, err := os.ReadFile(filepath.Join(path, "client.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		return strings.Count(string(text), "\n")
 	}
 	d.Record(100*time.Millisecond, &FirstByte{Link: "wifi", ID: 1})
-	if got := lines(); got != 0 {
-		t.Errorf("%d lines are written after 0.1 s, want 0", got)
-	}
+	testkit.Same(t, lines(), 0)
 	d.Record(1100*time.Millisecond, &FirstByte{Link: "wifi", ID: 2})
-	if got := lines(); got != 2 {
-		t.Errorf("%d lines are written after 1.1 s, want 2", got)
-	}
-	if err := d.Close(Summary{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Same(t, lines(), 2)
+	testkit.OK(t, d.Close(Summary{}))
 }
 
 func TestErrorsAreReported(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := Open(file, OfClient); err == nil || !strings.HasPrefix(err.Error(), "run directory: ") {
 		t.Errorf("Open of a file returns %v", err)
 	}
 	path := t.TempDir()
 	d, err := Open(path, OfClient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(path, "client.json"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
+	testkit.OK(t, os.Mkdir(filepath.Join(path, "client.json"), 0o700))
 	if err := d.Close(Summary{}); err == nil {
 		t.Error("Close succeeds though client.json cannot be written")
 	}
@@ -125,22 +101,16 @@ func TestAPlantedLinkIsNotFollowed(t *testing.T) {
 	directory := t.TempDir()
 	victim := filepath.Join(directory, "victim")
 	for _, plant := range []func(victim, name string) error{os.Symlink, os.Link} {
-		if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(victim, []byte("precious"), 0o600))
 		name := filepath.Join(directory, "client.jsonl")
-		if err := plant(victim, name); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, plant(victim, name))
 		if _, err := Open(directory, OfClient); err == nil || !strings.HasPrefix(err.Error(), "run directory: "+name+" is not used, because ") {
 			t.Errorf("the error is %v", err)
 		}
 		if text, _ := os.ReadFile(victim); string(text) != "precious" {
 			t.Errorf("the file that the link leads to holds %q", text)
 		}
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Remove(name))
 	}
 }
 
@@ -148,13 +118,9 @@ func TestARunBeginsAnew(t *testing.T) {
 	directory := t.TempDir()
 	for _, options := range []map[string]any{{"a": strings.Repeat("x", 1000)}, {}} {
 		d, err := Open(directory, OfClient)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		d.Record(0, &Start{Options: options})
-		if err := d.Close(Summary{}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, d.Close(Summary{}))
 	}
 	want := `{"t_ns":0,"event":"start","algorithm":"","links":null,"options":{}}` + "\n"
 	if text, err := os.ReadFile(filepath.Join(directory, "client.jsonl")); err != nil || string(text) != want {
@@ -167,19 +133,13 @@ func TestFilesOfARunArePrintable(t *testing.T) {
 	directory := t.TempDir()
 	const hostile = "\"\x1b[2J\u009b2J\u202e\x7f\""
 	d, err := Open(directory, OfClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	d.Record(0, &Size{ETag: hostile})
 	d.Record(0, &Done{Error: hostile})
-	if err := d.Close(Summary{Error: hostile}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, d.Close(Summary{Error: hostile}))
 	for name, first := range map[string]any{"client.jsonl": &Size{}, "client.json": &Summary{}} {
 		text, err := os.ReadFile(filepath.Join(directory, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		if i := strings.IndexFunc(string(text), func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }); i >= 0 {
 			t.Errorf("%s holds %q", name, text)
 		}
@@ -188,13 +148,9 @@ func TestFilesOfARunArePrintable(t *testing.T) {
 		}
 		switch first := first.(type) {
 		case *Size:
-			if first.ETag != hostile {
-				t.Errorf("the ETag is %q", first.ETag)
-			}
+			testkit.Same(t, first.ETag, hostile)
 		case *Summary:
-			if first.Error != hostile {
-				t.Errorf("the error is %q", first.Error)
-			}
+			testkit.Same(t, first.Error, hostile)
 		}
 	}
 }

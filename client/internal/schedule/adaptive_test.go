@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestAdaptiveRequestsAQuarterOfASecond(t *testing.T) {
@@ -21,9 +22,7 @@ func TestAdaptiveRequestsAQuarterOfASecond(t *testing.T) {
 		{80e6, 100e3, FirstOrder + 200e3}, // measured over too few bytes
 	} {
 		got := Adaptive{}.Next(0, Known{Links: []Link{{Pace: test.pace, Arrived: test.arrived}}})
-		if got != test.want {
-			t.Errorf("at %.0f bit/s after %d bytes it is %d bytes, want %d", float64(test.pace), int64(test.arrived), int64(got), int64(test.want))
-		}
+		testkit.Same(t, got, test.want, float64(test.pace), int64(test.arrived), int64(got), int64(test.want))
 	}
 }
 
@@ -155,9 +154,7 @@ func TestGrowthPausesAfterADoublingWithoutEffect(t *testing.T) {
 	for range 5 {
 		s.round(30e6, 0)
 	}
-	if s.g.pause <= 8 {
-		t.Errorf("%d rounds of pause after the second failure", s.g.pause)
-	}
+	testkit.Holds(t, s.g.pause > 8, s.g.pause)
 }
 
 // Where slow start takes less than a round, a doubling has one round to show its effect. Its
@@ -195,9 +192,7 @@ func TestGrowthTriesNothingAtTheMost(t *testing.T) {
 func TestGivenUpFirst(t *testing.T) {
 	further := []int{30, -90, 10, 20, -50, 10, 0}
 	GivenUpFirst(further, func(c int) bool { return c < 0 }, func(c int) quantity.Rate { return quantity.Rate(max(c, -c)) })
-	if want := []int{-50, -90, 0, 10, 10, 20, 30}; !slices.Equal(further, want) {
-		t.Errorf("the order is %v, want %v", further, want)
-	}
+	testkit.SameList(t, further, []int{-50, -90, 0, 10, 10, 20, 30})
 }
 
 // Connections that survive an outage start again with a small window. Rounds after it show
@@ -215,9 +210,7 @@ func TestALinkGetsNewConnectionsAfterAnOutage(t *testing.T) {
 	for range 40 {
 		s.round(30e6, 50*time.Millisecond)
 	}
-	if s.n > 2 {
-		t.Errorf("%d connections of a link that each of them fills", s.n)
-	}
+	testkit.Holds(t, s.n <= 2, s.n)
 	before := s.n
 	if s.g.Back(0, false); s.g.count != before {
 		t.Errorf("%d connections of a link that was only slow, want %d", s.g.count, before)
@@ -228,9 +221,7 @@ func TestALinkGetsNewConnectionsAfterAnOutage(t *testing.T) {
 	s.g = &Growth{Most: 8}
 	s.g.Begin()
 	s.g.Back(startConnections, false)
-	if s.g.count != 8 {
-		t.Errorf("%d connections where 8 are allowed", s.g.count)
-	}
+	testkit.Same(t, s.g.count, 8)
 }
 
 // The queue stays until one connection too many is closed.
@@ -249,9 +240,7 @@ func TestGrowthRestoresTheLastConnectionWhenTheQueueIsGone(t *testing.T) {
 	for range 4 {
 		s.round(29e6, 30*time.Millisecond)
 	}
-	if s.n < before+1 {
-		t.Errorf("%d connections, though the link was seen to need %d", s.n, before+1)
-	}
+	testkit.Holds(t, s.n >= before+1, s.n, before+1)
 }
 
 // What one connection back does not show is tried by a doubling.
@@ -292,9 +281,7 @@ func TestGrowthClosesAConnectionIfTheOthersFillTheLink(t *testing.T) {
 		var f Flow
 		f.Add(test.rtt, 30*time.Millisecond, test.first, true)
 		f.Add(test.rtt, 30*time.Millisecond, test.other, false)
-		if got := f.fillsWithoutOne(); got != test.want {
-			t.Errorf("%+v: %v", test, got)
-		}
+		testkit.Same(t, f.fillsWithoutOne(), test.want, test)
 	}
 }
 
@@ -307,9 +294,7 @@ func TestGrowthIgnoresAnIdleLink(t *testing.T) {
 		}
 	}
 	g.Lost()
-	if got := g.Count(time.Minute, Flow{}); got != n-1 {
-		t.Errorf("%d connections after one was lost, want %d", got, n-1)
-	}
+	testkit.Same(t, g.Count(time.Minute, Flow{}), n-1)
 }
 
 func TestConnectionsOfALinkEndTogether(t *testing.T) {
@@ -355,18 +340,14 @@ func TestJoinIgnoresUnusableConnections(t *testing.T) {
 	w := Work{RTT: 0, Delay: 0}
 	w.Join(Work{Usable: true, RTT: 80 * time.Millisecond, Delay: 90 * time.Millisecond})
 	w.Join(Work{})
-	if !w.Usable || w.RTT != 80*time.Millisecond || w.Delay != 90*time.Millisecond {
-		t.Errorf("it is %+v", w)
-	}
+	testkit.Holds(t, w.Usable && w.RTT == 80*time.Millisecond && w.Delay == 90*time.Millisecond, w)
 }
 
 func TestJoinAddsConnections(t *testing.T) {
 	w := Work{Usable: true, Rate: 10e6, Left: 5, Tail: 1, Delay: 30 * time.Millisecond, RTT: 20 * time.Millisecond, Arrived: 7}
 	w.Join(Work{Usable: true, Rate: 5e6, Left: 6, Tail: 2, Delay: 20 * time.Millisecond, RTT: 25 * time.Millisecond, Arrived: 8})
 	want := Work{Usable: true, Rate: 15e6, Left: 11, Tail: 3, Delay: 20 * time.Millisecond, RTT: 20 * time.Millisecond, Arrived: 15}
-	if w != want {
-		t.Errorf("it is %+v, want %+v", w, want)
-	}
+	testkit.Same(t, w, want)
 }
 
 func BenchmarkAdaptive(b *testing.B) {

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write algorithms.json anew")
@@ -18,13 +20,9 @@ func TestAlgorithmsFileIsUpToDate(t *testing.T) {
 		Defaults   Settings    `json:"defaults"`
 		Algorithms []Algorithm `json:"algorithms"`
 	}{Defaults, Algorithms}
-	if err := encoder.Encode(table); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, encoder.Encode(table))
 	if *update {
-		if err := os.WriteFile("algorithms.json", want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile("algorithms.json", want.Bytes(), 0o644))
 	}
 	if got, err := os.ReadFile("algorithms.json"); err != nil || !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("algorithms.json is another table (%v): go test ./internal/schedule -update writes it", err)
@@ -34,13 +32,9 @@ func TestAlgorithmsFileIsUpToDate(t *testing.T) {
 func TestEveryRowIsWhole(t *testing.T) {
 	names := map[string]bool{}
 	for _, a := range Algorithms {
-		if a.About == "" || len(a.From) == 0 || a.Wins == "" || a.Options == nil || a.Needs == nil || a.Scheduler == nil {
-			t.Errorf("the row of %s lacks something", a)
-		}
+		testkit.Holds(t, a.About != "" && len(a.From) != 0 && a.Wins != "" && a.Options != nil && a.Needs != nil && a.Scheduler != nil, a)
 		for _, name := range []string{a.Name, a.Alias} {
-			if name != "" && names[name] {
-				t.Errorf("two algorithms are called %s", name)
-			}
+			testkit.Holds(t, name == "" || !names[name], name)
 			names[name] = true
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // The document's tables, between these lines, are made from Algorithms and constants.
@@ -260,17 +262,13 @@ func readConstants(t *testing.T) goConstants {
 	known := goConstants{}
 	for _, folder := range []string{"schedule", "transfer", "download", "upload", "transport", "energy"} {
 		files, err := filepath.Glob("../" + folder + "/*.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
 			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			for _, declaration := range parsed.Decls {
 				if group, ok := declaration.(*ast.GenDecl); ok && group.Tok == token.CONST {
 					known.add(folder, group)
@@ -330,9 +328,7 @@ func (k goConstants) evaluated(t *testing.T, folder string, e ast.Expr) constant
 
 func TestTheDocumentIsUpToDate(t *testing.T) {
 	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	before, rest, begun := strings.Cut(string(text), tableBegin)
 	_, after, ended := strings.Cut(rest, tableEnd)
 	if !begun || !ended {
@@ -352,9 +348,7 @@ func TestTheDocumentIsUpToDate(t *testing.T) {
 	}
 	want := before + tableBegin + "\n" + table + "\n" + tableEnd + after
 	if *update {
-		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(document, []byte(want), 0o644))
 	} else if want != string(text) {
 		t.Errorf("%s has other tables: go test ./internal/schedule -update writes them", document)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // s3 is eMPTCP's phone, as in profiles/energy. With LTE of 8 Mbit/s both links together cost
@@ -72,9 +73,7 @@ func TestEMPTCPWaitsForAMegabyte(t *testing.T) {
 	plan := EMPTCP{Model: s3}.Plan()
 	over(plan, s, 500*time.Millisecond, 10e6, 0) // 625 kB at once, then slower
 	uses := over(plan, s, 3*time.Second, 2e6, 8e6)
-	if len(uses) != 2 || (uses[1].at-2*time.Second).Abs() > 100*time.Millisecond {
-		t.Errorf("uses are %v", uses)
-	}
+	testkit.Holds(t, len(uses) == 2 && (uses[1].at-2*time.Second).Abs() <= 100*time.Millisecond, uses)
 }
 
 // At a round trip of 0.6 s the rate of Wi-Fi is known after 6.6 s, and τ of equation 1 is 7.6 s:
@@ -87,9 +86,7 @@ func TestEMPTCPWaitsForTheTimeOfEquation1(t *testing.T) {
 		s := scene(0, 0)
 		s.Links[0].RTT, s.Links[1].RTT = rtt, 0
 		uses := over(EMPTCP{Model: s3}.Plan(), s, 20*time.Second, 1e6, 8e6)
-		if len(uses) != 2 || (uses[1].at-want).Abs() > 100*time.Millisecond {
-			t.Errorf("with a round trip of %v, uses are %v, want one of LTE at %v", rtt, uses, want)
-		}
+		testkit.Holds(t, len(uses) == 2 && (uses[1].at-want).Abs() <= 100*time.Millisecond, rtt, uses, want)
 	}
 }
 
@@ -161,9 +158,7 @@ func TestSampleTime(t *testing.T) {
 	if got := sampleTime(10e6, 200*time.Millisecond).Seconds(); math.Abs(got-2.838) > 0.001 {
 		t.Errorf("%g s", got)
 	}
-	if got := sampleTime(0, 20*time.Millisecond); got != 200*time.Millisecond {
-		t.Errorf("%v for ten samples", got)
-	}
+	testkit.Same(t, sampleTime(0, 20*time.Millisecond), 200*time.Millisecond)
 }
 
 // The links in use get requests as if there were no others.
@@ -174,13 +169,9 @@ func TestEMPTCPSizes(t *testing.T) {
 		t.Errorf("%d and %d bytes", a, b)
 	}
 	known.Links[1].Spared = true
-	if a := e.Next(0, known); a != 1_000_000 {
-		t.Errorf("%d bytes", a)
-	}
+	testkit.Same(t, e.Next(0, known), 1_000_000)
 	known.Links[0].Requests = 0
-	if a := e.Next(0, known); a != 400_000 {
-		t.Errorf("%d bytes at first", a)
-	}
+	testkit.Same(t, e.Next(0, known), 400_000)
 }
 
 // The same samples as in emulator/linklab/energy/path_usage_test.py.
@@ -238,9 +229,7 @@ func TestHoltWintersFollowsATrend(t *testing.T) {
 	for range 3 {
 		h.add(0)
 	}
-	if got := h.next(); got != 0 {
-		t.Errorf("below nothing it expects %g", got)
-	}
+	testkit.Same(t, h.next(), 0)
 }
 
 func TestBoosterIsForLargeFiles(t *testing.T) {
@@ -262,9 +251,7 @@ func TestBoosterIsForLargeFiles(t *testing.T) {
 func TestDynSub(t *testing.T) {
 	d := DynSub{Player: Player{Rate: 4e6}}
 	s := scene(3e6, 1e6)
-	if got := d.Segment(0, s); got != 1_000_000 {
-		t.Errorf("a segment has %d bytes", got)
-	}
+	testkit.Same(t, d.Segment(0, s), 1_000_000)
 	var shares [2]quantity.Bytes
 	if d.Share(0, 1_000_000, s, shares[:]); shares != [2]quantity.Bytes{750_000, 250_000} {
 		t.Errorf("shares are %v", shares)
@@ -289,9 +276,7 @@ func TestTheOptionalLimits(t *testing.T) {
 		t.Errorf("alg1-limited requests %d and %d bytes", a, b)
 	}
 	// D is 125 MB · 100/200 = 62.5 MB, and limited to 12.5 MB.
-	if a := (Alg2Limited{}).Next(0, known); a != 12_250_000 {
-		t.Errorf("alg2-limited requests %d bytes, alg2 %d", a, (Alg2{}).Next(0, known))
-	}
+	testkit.Same(t, (Alg2Limited{}).Next(0, known), 12_250_000, (Alg2{}).Next(0, known))
 	// Thesis 4.3.4, example 1, is far below the limit.
 	known = Known{Payload: 250_000_000, Links: []Link{
 		{Requests: 1, Throughput: 1600 * 8e3, Bandwidth: 30_000 * 8e3}, {Requests: 1, Throughput: 800 * 8e3, Bandwidth: 30_000 * 8e3},
@@ -300,9 +285,7 @@ func TestTheOptionalLimits(t *testing.T) {
 		t.Errorf("alg2-limited requests %d bytes, alg2 %d", a, b)
 	}
 	known.Links[0].Requests = 0
-	if a := limited.Next(0, known); a != 100_000 {
-		t.Errorf("the first request has %d bytes", a)
-	}
+	testkit.Same(t, limited.Next(0, known), 100_000)
 }
 
 // Thesis 4.3.5: with a BDP of 2000 kB, a size of 9000 kB in Alg2 and f = 0.3 the request is
@@ -313,9 +296,7 @@ func TestThePaddingFollowsHistory(t *testing.T) {
 	a := Alg3History{Alg3{Padding: 0.3}}
 	for variation, want := range map[float64]quantity.Bytes{0: 2_750_000, 0.5: 2_375_000, 1: 2_000_000, 3: 2_000_000} {
 		known.Links[0].Variation = variation
-		if got := a.Next(0, known); got != want {
-			t.Errorf("with a variation of %g it requests %d bytes, want %d", variation, got, want)
-		}
+		testkit.Same(t, a.Next(0, known), want, variation)
 	}
 }
 
@@ -341,8 +322,6 @@ func TestSlowLinksAreForsaken(t *testing.T) {
 		s := scene(test.wifi, test.lte)
 		s.Progress[0].Age, s.Links[1].Spared = test.age, test.spared
 		plan := SlowLinks{Scheduler: Naive{}, Dynamic: test.dynamic}.Plan().(Forsaker)
-		if got := plan.Forsake(0, s); got != test.want {
-			t.Errorf("%s: %v", test.name, got)
-		}
+		testkit.Same(t, plan.Forsake(0, s), test.want, test.name)
 	}
 }

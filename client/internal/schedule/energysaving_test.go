@@ -6,6 +6,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // phone is a model as galaxy-s3: waking LTE and keeping it awake costs much.
@@ -58,9 +59,7 @@ func TestEnergySavingUsesTheCheapestSetInTime(t *testing.T) {
 		"to find out costs next to nothing":            {1, 10e6, 0, 2e9, [2]bool{true, true}},
 		"it would be over before LTE were awake":       {1, 1.2e6, 0, 200e3, [2]bool{true, false}},
 	} {
-		if got := decided(test.slowdown, test.wifi, test.lte, test.left); got != test.want {
-			t.Errorf("%s: uses %v, want %v", name, got, test.want)
-		}
+		testkit.Same(t, decided(test.slowdown, test.wifi, test.lte, test.left), test.want, name)
 	}
 }
 
@@ -78,9 +77,7 @@ func TestEnergySavingWaitsForWifi(t *testing.T) {
 	// The plan does not wait for an almost stalled Wi-Fi.
 	s.Now, s.Progress[0].Age, s.Links[0].Pace = 4*time.Second, 4*time.Second, 1e4
 	plan.Use(s, use)
-	if !use[1] {
-		t.Errorf("uses %v beside a Wi-Fi of 10 kbit/s, want LTE", use)
-	}
+	testkit.Holds(t, use[1], use)
 }
 
 // With a player all links are used until the playback begins, and then those that deliver
@@ -107,9 +104,7 @@ func TestEnergySavingKeepsAPlayerPlaying(t *testing.T) {
 	for now := 4 * time.Second; now < 14*time.Second; now += time.Second {
 		look(now, 6e6+500_000*quantity.Bytes(now/time.Second-3), 4e6)
 	}
-	if !use[1] {
-		t.Errorf("uses %v beside a Wi-Fi that is too slow for the player, want LTE, too", use)
-	}
+	testkit.Holds(t, use[1], use)
 }
 
 // A player can wait while it plays its buffer. Before it starts, or during a stall, it waits
@@ -226,9 +221,7 @@ func TestEnergySavingProbesUnusedLinks(t *testing.T) {
 	early := s.pass(30, 0.5e6)
 	s.pass(30, 0.5e6)
 	late := s.pass(30, 0.5e6)
-	if early[0] == 0 || late[0] == 0 || late[0] >= early[0] || late[1] != 30 {
-		t.Errorf("Wi-Fi of 500 kbit/s is used for %d s of 30 beside LTE, and later for %d", early[0], late[0])
-	}
+	testkit.Holds(t, early[0] != 0 && late[0] != 0 && late[0] < early[0] && late[1] == 30, early[0], late[0])
 	if s.pass(25, 10e6); !s.use[0] || s.use[1] {
 		t.Errorf("uses %v 25 s after Wi-Fi has become better than LTE", s.use)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // s2 is GreenBag's phone (GreenBag table I).
@@ -55,9 +56,7 @@ func TestGreenBagSharesSegments(t *testing.T) {
 		plan := GreenBag{Halves: test.halves}.Plan().(*greenBag)
 		var got [2]quantity.Bytes
 		plan.Share(0, 400_000, s, got[:])
-		if got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
-		}
+		testkit.Same(t, got, test.want, test.name)
 	}
 }
 
@@ -70,9 +69,7 @@ func TestGreenBagSharesAmongUsableLinks(t *testing.T) {
 		change(s)
 		var got [2]quantity.Bytes
 		GreenBag{}.Plan().(*greenBag).Share(0, 1000, s, got[:])
-		if got != [2]quantity.Bytes{1000, 0} {
-			t.Errorf("%s: %v", what, got)
-		}
+		testkit.Same(t, got, [2]quantity.Bytes{1000, 0}, what)
 	}
 }
 
@@ -98,14 +95,10 @@ func TestGreenBagRecovers(t *testing.T) {
 		s.InOrder, s.Progress[1].Silence = test.buffered, test.silence
 		plan := GreenBag{Player: Player{Rate: rate, Buffer: 4_000_000}}.Plan().(*greenBag)
 		plan.Use(s, make([]bool, 2))
-		if got := plan.Recover(0, 1, test.rest, s); got != test.want {
-			t.Errorf("%s: %v", test.name, got)
-		}
+		testkit.Same(t, plan.Recover(0, 1, test.rest, s), test.want, test.name)
 		without := GreenBag{NoRecovery: true}.Plan().(*greenBag)
 		without.Use(s, make([]bool, 2))
-		if without.Recover(0, 1, test.rest, s) {
-			t.Errorf("%s: a recovery without recovery", test.name)
-		}
+		testkit.Holds(t, !without.Recover(0, 1, test.rest, s), test.name)
 	}
 }
 
@@ -117,9 +110,7 @@ func TestGreenBagRecoversNothingOverOneLinkAlone(t *testing.T) {
 		s.InOrder = 2_000_000
 		plan.Use(s, make([]bool, 2))
 		plan.alone = alone
-		if got := plan.Recover(0, 1, 1_000_000, s); got != (alone == all) {
-			t.Errorf("with link %d alone: %v", alone, got)
-		}
+		testkit.Same(t, plan.Recover(0, 1, 1_000_000, s), (alone == all), alone)
 	}
 }
 
@@ -128,9 +119,7 @@ func TestGreenBagWithoutAPlayerRecoversAtTheEnd(t *testing.T) {
 	plan := GreenBag{}.Plan().(*greenBag)
 	s := scene(6e6, 1e6)
 	plan.Use(s, make([]bool, 2))
-	if plan.Recover(0, 1, 1_000_000, s) {
-		t.Error("there is other work")
-	}
+	testkit.Holds(t, !plan.Recover(0, 1, 1_000_000, s), "there is other work")
 	if s.Free = 0; !plan.Recover(0, 1, 1_000_000, s) {
 		t.Error("there is no other work")
 	}
@@ -143,14 +132,10 @@ func TestGreenBagPredicts(t *testing.T) {
 	plan.Use(s, make([]bool, 2))
 	s.Progress[0].Goodput = 8e6
 	plan.Use(s, make([]bool, 2))
-	if plan.predicted[0] != 4e6 {
-		t.Errorf("%g of an unfinished subsegment", plan.predicted[0])
-	}
+	testkit.Same(t, plan.predicted[0], 4e6)
 	s.Progress[0].Finished = 2
 	plan.Use(s, make([]bool, 2))
-	if math.Abs(float64(plan.predicted[0])-5.2e6) > 1 || plan.predicted[1] != 2e6 {
-		t.Errorf("%g, want 5.2 and 2 Mbit/s", plan.predicted)
-	}
+	testkit.Holds(t, math.Abs(float64(plan.predicted[0])-5.2e6) <= 1 && plan.predicted[1] == 2e6, plan.predicted)
 }
 
 // GreenBag's field scenario: a video of 6.1 Mbit/s over Wi-Fi of 3.85 Mbit/s. Wi-Fi alone is
@@ -173,9 +158,7 @@ func TestGreenBagGoesOnWithWifiAlone(t *testing.T) {
 		s.Left, s.InOrder = test.left, test.buffer
 		var use [2]bool
 		plan.Use(s, use[:])
-		if use != [2]bool{true, true} {
-			t.Errorf("%s: %v before a segment is arranged", test.name, use)
-		}
+		testkit.Same(t, use, [2]bool{true, true}, test.name)
 		plan.Segment(0, s)
 		if plan.Use(s, use[:]); use != test.want {
 			t.Errorf("%s: %v, want %v", test.name, use, test.want)
@@ -230,8 +213,6 @@ func TestThePlayer(t *testing.T) {
 		{10 * time.Second, 9_500_000, true, true, 4_000_000},
 	} {
 		p.observe(step.at, step.arrived, step.all)
-		if p.playing != step.playing || p.buffered() != step.buffered {
-			t.Errorf("at %v it plays: %v, with %g B in its buffer, want %v, %g", step.at, p.playing, p.buffered(), step.playing, step.buffered)
-		}
+		testkit.Holds(t, p.playing == step.playing && p.buffered() == step.buffered, step.at, p.playing, p.buffered(), step.playing, step.buffered)
 	}
 }

@@ -3,15 +3,15 @@ package schedule
 import (
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestHandshakeRate(t *testing.T) {
 	const ms = time.Millisecond
 	var s Shown
 	s.Add(20*ms, 1500)
-	if got := s.Rate(); got != 0 {
-		t.Errorf("one connection shows %v", got)
-	}
+	testkit.Same(t, s.Rate(), 0)
 	s.Add(22*ms, 1500)
 	s.Add(23*ms, 1500)
 	s.Add(24*ms+longestGap, 1500) // of another time

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // kB is the kilobyte of the thesis.
@@ -81,9 +82,7 @@ func TestWorkedExamples(t *testing.T) {
 	} {
 		t.Run(example.name, func(t *testing.T) {
 			for x, want := range example.want {
-				if got := example.scheduler.Next(x, example.known) / kB; got != want {
-					t.Errorf("link %d requests %d kB, want %d kB", x+1, got, want)
-				}
+				testkit.Same(t, example.scheduler.Next(x, example.known)/kB, want, x+1)
 			}
 		})
 	}
@@ -118,30 +117,22 @@ func TestFirstRequestsShareTheInitialSize(t *testing.T) {
 		for x := range got {
 			got[x] = s.Next(x, fresh)
 		}
-		if want := [3]quantity.Bytes{333, 333, 334}; got != want {
-			t.Errorf("%T: first requests %v, want %v", s, got, want)
-		}
+		testkit.Same(t, got, [3]quantity.Bytes{333, 333, 334}, s)
 	}
 }
 
 func TestNaiveSplitsEquallyAndOnce(t *testing.T) {
 	known := Known{Payload: 1001, Links: make([]Link, 2)}
 	first, second := Naive{}.Next(0, known), Naive{}.Next(1, known)
-	if first != 500 || second != 501 {
-		t.Errorf("shares %d and %d, want 500 and 501", first, second)
-	}
+	testkit.Holds(t, first == 500 && second == 501, first, second)
 	known.Links[1].Requests = 1
-	if again := (Naive{}).Next(1, known); again != 0 {
-		t.Errorf("a link with its share requests %d more bytes", again)
-	}
+	testkit.Same(t, (Naive{}).Next(1, known), 0)
 }
 
 func TestSingleRequestsAll(t *testing.T) {
 	known := Known{Payload: 1001, Links: make([]Link, 1)}
 	for range 2 {
-		if got := (Single{}).Next(0, known); got != 1001 {
-			t.Errorf("it requests %d bytes, want 1001", got)
-		}
+		testkit.Same(t, (Single{}).Next(0, known), 1001)
 		known.Links[0].Requests++
 	}
 }
@@ -152,9 +143,7 @@ func TestRequestsHaveAMinimum(t *testing.T) {
 	crawling := Known{Payload: 250_000 * kB, Links: []Link{link(0.001, 10_000, 0), link(10_000, 10_000, 0)}}
 	for _, known := range []Known{silent, crawling} {
 		for _, s := range []Scheduler{Alg1{UpperLimit: 1000 * kB}, Alg2{}, Alg3{Padding: 0.1}} {
-			if got := s.Next(0, known); got != MinimumRequest {
-				t.Errorf("%T requests %d bytes of %+v, want %d", s, got, known.Links[0], MinimumRequest)
-			}
+			testkit.Same(t, s.Next(0, known), MinimumRequest, s, known.Links[0])
 		}
 	}
 }

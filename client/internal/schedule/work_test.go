@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func work(rate float64, left quantity.Bytes, delay time.Duration) Work {
@@ -74,9 +75,7 @@ func TestSteal(t *testing.T) {
 func TestWorkMovesForAGainOf20Milliseconds(t *testing.T) {
 	const ms = time.Millisecond
 	for end, want := range map[float64]bool{0.119: false, 0.121: true, 0.1: false, 0.09: false, 1: true} {
-		if got := work(1000, 0, 0).Sooner(100*kB, end); got != want {
-			t.Errorf("before %g s: %v", end, got)
-		}
+		testkit.Same(t, work(1000, 0, 0).Sooner(100*kB, end), want, end)
 	}
 	for name, test := range map[string]struct {
 		stealer, victim Work
@@ -93,9 +92,7 @@ func TestWorkMovesForAGainOf20Milliseconds(t *testing.T) {
 		},
 	} {
 		_, bytes := Steal(0, []Work{test.stealer, test.victim}, []quantity.Bytes{0, test.victim.Left})
-		if (bytes > 0) != test.steals {
-			t.Errorf("%s: %d bytes move", name, bytes)
-		}
+		testkit.Same(t, (bytes > 0), test.steals, name)
 	}
 }
 
@@ -121,9 +118,7 @@ func TestStealWhileConnectionsStart(t *testing.T) {
 		{"half if there is time for that", starting(1000, 0, 0), starting(1000, 1000, 10_000), 450},
 	} {
 		_, bytes := Steal(0, []Work{test.stealer, test.victim}, []quantity.Bytes{0, test.victim.Left})
-		if bytes < test.want*kB || bytes > test.want*kB+1 {
-			t.Errorf("%s: %d bytes, want %d kB", test.name, bytes, test.want)
-		}
+		testkit.Holds(t, bytes >= test.want*kB && bytes <= test.want*kB+1, test.name, bytes, test.want)
 	}
 }
 
@@ -199,8 +194,6 @@ func TestSlow(t *testing.T) {
 		{[]Work{work(1, 1, 0)}, false},
 		{[]Work{work(1, 1, 0), {}}, false},
 	} {
-		if got := Slow(0, test.works); got != test.want {
-			t.Errorf("Slow of %+v is %v", test.works, got)
-		}
+		testkit.Same(t, Slow(0, test.works), test.want, test.works)
 	}
 }

@@ -106,9 +106,7 @@ func TestSoak(t *testing.T) {
 	defer server.close()
 	s.server = server
 	ca := filepath.Join(s.directory, "ca.pem")
-	if err := os.WriteFile(ca, server.ca, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(ca, server.ca, 0o600))
 	flags = append(flags, "--ca-file", ca, "--give-up", giveUp, "--connections", strconv.Itoa(connections))
 
 	open := func(name string, most int, onlyHTTP2 bool) client {
@@ -120,9 +118,7 @@ func TestSoak(t *testing.T) {
 				at = net.JoinHostPort(ip, port)
 			}
 			l, err := listenIn(process, at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			_, port, _ = net.SplitHostPort(l.Addr().String())
 			t.Cleanup(func() { l.Close() })
 			go server.admit(name, l, onlyHTTP2)
@@ -151,9 +147,7 @@ func TestSoak(t *testing.T) {
 	f, port := &failing{}, "0"
 	for _, ip := range hosts {
 		l, err := listenIn(process, net.JoinHostPort(ip, port))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 		t.Cleanup(func() { l.Close() })
 		go f.serve(l, &tls.Config{Certificates: server.servers[0].TLSConfig.Certificates, NextProtos: []string{"http/1.1"}})

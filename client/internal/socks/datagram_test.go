@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestWhatDatagramsAreRefused(t *testing.T) {
@@ -23,9 +25,7 @@ func TestWhatDatagramsAreRefused(t *testing.T) {
 		"nothing":            {"", "EOF"},
 	} {
 		address, payload, err := ParseDatagram([]byte(test.said))
-		if err == nil || !strings.Contains(err.Error(), test.why) || address != "" || payload != nil {
-			t.Errorf("%s: %q, %q, %v, want %s", name, address, payload, err, test.why)
-		}
+		testkit.Holds(t, err != nil && strings.Contains(err.Error(), test.why) && address == "" && payload == nil, name, address, payload, err, test.why)
 	}
 }
 
@@ -38,17 +38,13 @@ func FuzzParseDatagram(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !strings.HasSuffix(said, string(payload)) {
-			t.Errorf("%q has the payload %q", said, payload)
-		}
+		testkit.Holds(t, strings.HasSuffix(said, string(payload)), said, payload)
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return // A name.
 		}
 		again, rest, err := ParseDatagram(Datagram(to, payload))
-		if err != nil || again != address || !bytes.Equal(rest, payload) {
-			t.Errorf("%s, %q became %s, %q, %v", address, payload, again, rest, err)
-		}
+		testkit.Holds(t, err == nil && again == address && bytes.Equal(rest, payload), address, payload, again, rest, err)
 	})
 }
 
@@ -64,9 +60,7 @@ func TestFramedDatagrams(t *testing.T) {
 	}
 	for _, size := range sizes {
 		n, err := f.Read(buffer)
-		if err != nil || !bytes.Equal(buffer[:n], bytes.Repeat([]byte{byte(size)}, size)) {
-			t.Errorf("%d bytes came as %d, %v", size, n, err)
-		}
+		testkit.Holds(t, err == nil && bytes.Equal(buffer[:n], bytes.Repeat([]byte{byte(size)}, size)), size, n, err)
 	}
 	if _, err := f.Read(buffer); err != io.EOF {
 		t.Errorf("%v, want the end: a datagram that is too large is lost", err)

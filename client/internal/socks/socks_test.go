@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 const (
@@ -19,9 +21,7 @@ func TestAClientThatIsNotAllowed(t *testing.T) {
 	defer client.Close()
 	go io.Copy(io.Discard, client)
 	_, _, err := Request(&farAway{far}, strings.NewReader(hello+"\x05\x01"+nowhere), false)
-	if err == nil || !strings.Contains(err.Error(), "not for 192.0.2.7:99") {
-		t.Error(err)
-	}
+	testkit.Holds(t, err != nil && strings.Contains(err.Error(), "not for 192.0.2.7:99"), err)
 }
 
 // farAway is a connection with another machine.
@@ -40,9 +40,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		host, _, err := net.SplitHostPort(address)
-		if err != nil || command == Connect && host == "" || conn.String() != welcome {
-			t.Errorf("%q leads to %q, %v; it is answered %q", said, address, err, conn.String())
-		}
+		testkit.Holds(t, err == nil && (command != Connect || host != "") && conn.String() == welcome, said, address, err, conn.String())
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestWhatIsUnderAFloor(t *testing.T) {
@@ -27,9 +28,7 @@ func TestWhatIsUnderAFloor(t *testing.T) {
 			total += test.each
 			under = under || f.IsUnder(now, total)
 		}
-		if under != test.want {
-			t.Errorf("%s: under %v", test.name, under)
-		}
+		testkit.Same(t, under, test.want, test.name)
 	}
 	// A TLS record arrives at its end.
 	f := Floor{Rate: 200, Span: 5 * time.Minute}
@@ -67,7 +66,5 @@ func TestAFloorJudgesWholeSpans(t *testing.T) {
 			from, before = now, total
 		}
 	}
-	if min(verdicts[false], verdicts[true]) < 100 {
-		t.Errorf("one verdict is rare: %v", verdicts)
-	}
+	testkit.Holds(t, min(verdicts[false], verdicts[true]) >= 100, verdicts)
 }

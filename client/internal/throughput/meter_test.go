@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 const ms = time.Millisecond
@@ -27,13 +28,9 @@ func TestRateIsTheMeanOfTheWindow(t *testing.T) {
 		if step.bytes > 0 {
 			m.Add(step.at, step.bytes)
 		}
-		if got := m.Rate(step.at).BytesPerSecond(); got != step.want {
-			t.Errorf("rate at %v is %v B/s, want %v", step.at, got, step.want)
-		}
+		testkit.Same(t, m.Rate(step.at).BytesPerSecond(), step.want, step.at)
 	}
-	if m.Peak() != 80_000 || m.Total() != 3500 {
-		t.Errorf("peak %v bit/s and total %d B, want 80000 and 3500", m.Peak(), m.Total())
-	}
+	testkit.Holds(t, m.Peak() == 80_000 && m.Total() == 3500, m.Peak(), m.Total())
 }
 
 // Two requests in flight share a link. Its throughput is their sum (thesis figure 4.16), and does
@@ -56,15 +53,11 @@ func TestOverlappingRequestsAddUp(t *testing.T) {
 
 func TestNothingIsMeasuredBeforeTheStart(t *testing.T) {
 	m := NewMeter(time.Second)
-	if got := m.Rate(time.Second); got != 0 {
-		t.Errorf("rate %v before the first request", got)
-	}
+	testkit.Same(t, m.Rate(time.Second), 0)
 	m.Start(time.Second)
 	m.Start(2 * time.Second)
 	m.Add(1500*ms, 1000)
-	if got := m.Rate(1500 * ms).BytesPerSecond(); got != 2000 {
-		t.Errorf("rate %v B/s half a second after the first start, want 2000", got)
-	}
+	testkit.Same(t, m.Rate(1500*ms).BytesPerSecond(), 2000)
 }
 
 // The judge keeps every arrival, and adds up those of the window since the last start.

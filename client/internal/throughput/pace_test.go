@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestPaceIgnoresTimesWithoutWork(t *testing.T) {
 	const ms = time.Millisecond
 	p := NewPace(500 * ms)
-	if got := p.Rate(0); got != 0 {
-		t.Errorf("the rate is %v before any work", got)
-	}
+	testkit.Same(t, p.Rate(0), 0)
 	// 1 MB/s over 200 ms of work, which begins after a round trip.
 	p.Begin(0, 50*ms)
 	for now := 60 * ms; now <= 250*ms; now += 10 * ms {

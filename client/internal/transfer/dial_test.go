@@ -11,6 +11,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 var errNoAnswer = errors.New("no answer in time")
@@ -73,9 +74,7 @@ func TestALinkThatIsBackIsNoticed(t *testing.T) {
 			if took := time.Since(start); took > latest || server.calls.Load() > test.most {
 				t.Errorf("an outage of %v: connected after %v by %d attempts, want %v and %d", test.outage, took, server.calls.Load(), latest, test.most)
 			}
-			if open := server.open.Load(); open != 1 {
-				t.Errorf("%d connections are open", open)
-			}
+			testkit.Same(t, server.open.Load(), 1)
 			if most := server.most.Load(); most > 16 {
 				t.Errorf("%d attempts are under way at a time", most)
 			}
@@ -110,8 +109,6 @@ func TestOfSeveralAttemptsOneIsKept(t *testing.T) {
 		refused := errors.New("refused")
 		calls := 0
 		_, err := Dial(t.Context(), func(context.Context) (link.Socket, error) { calls++; return nil, refused }, 250*time.Millisecond)
-		if !errors.Is(err, refused) || calls != 1 {
-			t.Errorf("%v after %d attempts, want a refusal to end it", err, calls)
-		}
+		testkit.Holds(t, errors.Is(err, refused) && calls == 1, err, calls)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestWhatHasNoRateIsGivenAnEstimate(t *testing.T) {
@@ -39,9 +40,7 @@ func TestTheBackoffDoublesUpToAMost(t *testing.T) {
 	for failures, want := range map[int]time.Duration{
 		0: LeastBackoff, 1: LeastBackoff, 2: 2 * LeastBackoff, 5: 16 * LeastBackoff, 6: MostBackoff, 100: MostBackoff,
 	} {
-		if got := Backoff(failures); got != want {
-			t.Errorf("after %d failures it backs off for %v, want %v", failures, got, want)
-		}
+		testkit.Same(t, Backoff(failures), want, failures)
 	}
 }
 
@@ -50,12 +49,8 @@ func TestALinkWithALongQueueMayBeSilentForLonger(t *testing.T) {
 	for _, test := range []struct {
 		rtt, want time.Duration
 	}{{10 * time.Millisecond, LeastSilence}, {time.Second, SilentTrips * time.Second}} {
-		if got := Silence(LeastSilence, test.rtt); got != test.want {
-			t.Errorf("at %v it may be silent for %v, want %v", test.rtt, got, test.want)
-		}
-		if IsQuiet(max(LeastSilence/2, 2*test.rtt), test.rtt) || !IsQuiet(test.want, test.rtt) {
-			t.Errorf("at %v it is quiet too early or too late", test.rtt)
-		}
+		testkit.Same(t, Silence(LeastSilence, test.rtt), test.want, test.rtt)
+		testkit.Holds(t, !IsQuiet(max(LeastSilence/2, 2*test.rtt), test.rtt) && IsQuiet(test.want, test.rtt), test.rtt)
 	}
 }
 
@@ -76,8 +71,6 @@ func TestAnAverageHasTwoRoundTripsAndHalfASecond(t *testing.T) {
 		if rtt+rtt > want {
 			want = rtt + rtt
 		}
-		if got := Averaged(rtt); got != want {
-			t.Errorf("at a round trip of %v the average has %v, want %v", rtt, got, want)
-		}
+		testkit.Same(t, Averaged(rtt), want, rtt)
 	}
 }

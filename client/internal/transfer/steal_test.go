@@ -7,6 +7,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // The end of a request is what its connection needs, and what else it has to wait for.
@@ -67,9 +68,7 @@ func TestTheLatestRequestIsDuplicated(t *testing.T) {
 		"it never may": {190_000, math.Inf(1), true},
 	} {
 		var latest Latest[string]
-		if latest.IsWorth(free) {
-			t.Error("nothing is worth a duplicate")
-		}
+		testkit.Holds(t, !latest.IsWorth(free), "nothing is worth a duplicate")
 		latest.Offer("early", 1000, 0.1)
 		latest.Offer("late", test.left, test.end)
 		latest.Offer("as late", 1000, test.end)

@@ -62,14 +62,10 @@ func connected(t *testing.T, f func(ctx context.Context, c *Conn, target Target,
 		go server.ServeTLS(accept, "", "")
 		ctx, cancel := context.WithCancel(t.Context())
 		c, err := Open(ctx, pipeSocket{near}, nil, &tls.Config{InsecureSkipVerify: true}, nil, &url.URL{Scheme: "https", Host: "server"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		target := Target{URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"}}
 		resource, err := c.Head(ctx, target)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		f(ctx, c, target, resource)
 		cancel()
 		c.Close()
@@ -92,9 +88,7 @@ func all(resource Resource) ranges.Range { return ranges.Range{Length: resource.
 func TestAReaderThatPausesHoldsTheServerBack(t *testing.T) {
 	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
 		body, err := c.Get(ctx, target, resource, all(resource))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		for range 3 {
 			if _, err := io.CopyN(io.Discard, body, bodySize/8); err != nil {
 				t.Fatal(err)
@@ -103,17 +97,13 @@ func TestAReaderThatPausesHoldsTheServerBack(t *testing.T) {
 			if unread := c.Unread(); unread < backlogLimit || unread > backlogLimit+mostOverrun {
 				t.Errorf("%d bytes wait for the reader, want %d", unread, backlogLimit)
 			}
-			if !c.Held() {
-				t.Error("the connection is not held")
-			}
+			testkit.Holds(t, c.Held(), "the connection is not held")
 		}
 		if n, err := io.Copy(io.Discard, body); n != bodySize*5/8 || err != nil {
 			t.Errorf("%d bytes follow: %v", n, err)
 		}
 		body.Close()
-		if c.Held() || c.backlog.sum != 0 || len(c.backlog.streams) != 0 {
-			t.Errorf("%d bytes of %d streams wait for nobody", c.backlog.sum, len(c.backlog.streams))
-		}
+		testkit.Holds(t, !c.Held() && c.backlog.sum == 0 && len(c.backlog.streams) == 0, c.backlog.sum, len(c.backlog.streams))
 	})
 }
 
@@ -123,9 +113,7 @@ func TestAReadOfNothingWaitsForData(t *testing.T) {
 	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
 		target.URL = &url.URL{Scheme: "https", Host: "server", Path: "/late"}
 		body, err := c.Get(ctx, target, resource, ranges.Range{Length: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		defer body.Close()
 		begun := time.Now()
 		if n, err := body.Read(nil); n != 0 || err != nil || time.Since(begun) != time.Second {
@@ -145,9 +133,7 @@ func TestACancelledRequestHoldsNoOtherBack(t *testing.T) {
 				for range 3 {
 					requestCtx, cancel := context.WithCancel(ctx)
 					body, err := c.Get(requestCtx, target, resource, all(resource))
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.OK(t, err)
 					synctest.Wait()
 					if !c.Held() {
 						t.Fatal("the connection is not held")
@@ -159,9 +145,7 @@ func TestACancelledRequestHoldsNoOtherBack(t *testing.T) {
 					cancel()
 				}
 				body, err := c.Get(ctx, target, resource, all(resource))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, err)
 				defer body.Close()
 				if n, err := io.Copy(io.Discard, body); n != bodySize || err != nil {
 					t.Errorf("%d bytes: %v", n, err)
@@ -180,9 +164,7 @@ func TestARequestWithoutAnswerIsForgotten(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 		synctest.Wait()
-		if len(c.backlog.streams) != 0 {
-			t.Errorf("%d streams are remembered", len(c.backlog.streams))
-		}
+		testkit.Same(t, len(c.backlog.streams), 0)
 	})
 }
 
@@ -190,9 +172,7 @@ func TestARequestWithoutAnswerIsForgotten(t *testing.T) {
 func TestAHeldConnectionCanBeClosed(t *testing.T) {
 	connected(t, func(ctx context.Context, c *Conn, target Target, resource Resource) {
 		body, err := c.Get(ctx, target, resource, all(resource))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		synctest.Wait()
 		if !c.Held() {
 			t.Fatal("the connection is not held")
@@ -202,9 +182,7 @@ func TestAHeldConnectionCanBeClosed(t *testing.T) {
 			t.Error("all arrives over a closed connection")
 		}
 		synctest.Wait()
-		if c.Held() {
-			t.Error("the closed connection is held")
-		}
+		testkit.Holds(t, !c.Held(), "the closed connection is held")
 		body.Close()
 	})
 }

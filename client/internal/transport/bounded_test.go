@@ -59,9 +59,7 @@ func TestHeadersAreBounded(t *testing.T) {
 				response.Body.Close()
 			}
 			// The kernel's buffers take some further megabytes.
-			if err == nil || ctx.Err() != nil || sent.Load() > 16<<20 {
-				t.Errorf("%s, heard %v: %v after %d bytes", name, hears, err, sent.Load())
-			}
+			testkit.Holds(t, err != nil && ctx.Err() == nil && sent.Load() <= 16<<20, name, hears, err, sent.Load())
 			cancel()
 			by.CloseIdleConnections()
 		}
@@ -87,9 +85,7 @@ func TestHeadersOverHTTP2AreBounded(t *testing.T) {
 			_, err = io.Copy(io.Discard, response.Body)
 			response.Body.Close()
 		}
-		if err == nil {
-			t.Errorf("%q: a megabyte is taken", where)
-		}
+		testkit.Holds(t, err != nil, where)
 		conn.Close()
 		server.Close()
 	}
@@ -102,13 +98,9 @@ func connect(t *testing.T, u *url.URL, roots *x509.CertPool) *Conn {
 		return link.Dialer{Device: "lo"}.Dial(ctx, Address(u))
 	}
 	socket, err := dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	conn, err := Open(t.Context(), socket, dial, &tls.Config{RootCAs: roots}, nil, u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	return conn
 }
 
@@ -125,12 +117,8 @@ func TestAllTransportsAreBounded(t *testing.T) {
 	}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		own := strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "transport/bounded.go")
-		if !own && (strings.Contains(string(text), "http.Transport{") || strings.Contains(string(text), "DefaultTransport")) {
-			t.Errorf("%s makes a transport: use transport.Bounded", name)
-		}
+		testkit.Holds(t, own || !strings.Contains(string(text), "http.Transport{") && !strings.Contains(string(text), "DefaultTransport"), name)
 	}
 }

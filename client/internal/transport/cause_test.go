@@ -38,9 +38,7 @@ func TestTheCauseOfAnEnd(t *testing.T) {
 		c := new(endCause)
 		test.happens(c)
 		got := c.explained(test.err)
-		if got.Error() != test.want || !errors.Is(got, test.err) {
-			t.Errorf("%s: %v, want %s", name, got, test.want)
-		}
+		testkit.Holds(t, got.Error() == test.want && errors.Is(got, test.err), name, got, test.want)
 	}
 	if err := new(endCause).explained(nil); err != nil {
 		t.Error(err)

@@ -85,9 +85,7 @@ func TestGoAwayIsNoticed(t *testing.T) {
 					break
 				}
 			}
-			if got := c.goingAway.Load(); got != test.goingAway {
-				t.Errorf("%s, reads of %d bytes: going away is %v", name, size, got)
-			}
+			testkit.Same(t, c.goingAway.Load(), test.goingAway, name, size)
 		}
 	}
 }

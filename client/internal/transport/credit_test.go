@@ -83,9 +83,7 @@ func TestCreditIsHeldBackAndNothingElse(t *testing.T) {
 		if !bytes.Equal(others, wantOthers) {
 			t.Fatal("frames other than credit are changed")
 		}
-		if updates > given0/10 {
-			t.Errorf("%d of %d updates pass", updates, given0)
-		}
+		testkit.Holds(t, updates <= given0/10, updates, given0)
 		for id, bytes := range given {
 			step := int64(streamCreditStep)
 			if id == connectionStream {
@@ -122,11 +120,7 @@ func TestCreditPassesWhenItIsWorthIt(t *testing.T) {
 	for range 3 {
 		s.Write(credit(1, streamCreditStep/4))
 	}
-	if r.Len() != 0 {
-		t.Errorf("%x passes before it is worth it", r.Bytes())
-	}
+	testkit.Same(t, r.Len(), 0, r.Bytes())
 	s.Write(credit(1, streamCreditStep/4))
-	if want := credit(1, streamCreditStep); !bytes.Equal(r.Bytes(), want) {
-		t.Errorf("%x passes, want %x", r.Bytes(), want)
-	}
+	testkit.SameList(t, r.Bytes(), credit(1, streamCreditStep))
 }

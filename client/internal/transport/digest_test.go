@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestReprDigest(t *testing.T) {
@@ -56,9 +58,7 @@ func TestRetryAfter(t *testing.T) {
 		"Fri, 31 Dec 1999 23:59:59 GMT": 0,
 		"Fri, 31 Dec 9999 23:59:59 GMT": mostRetryAfter,
 	} {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("%q is %v, want %v", value, got, want)
-		}
+		testkit.Same(t, retryAfter(value, now), want, value)
 	}
 }
 

@@ -82,18 +82,12 @@ func TestHeads(t *testing.T) {
 				response, err := conn.Whole(t.Context(), Target{URL: u}, Resource{Size: -1})
 				if !test.ok {
 					refused := new(headError)
-					if !errors.As(err, refused) || !refused.Permanent() {
-						t.Errorf("got %v", err)
-					}
+					testkit.Holds(t, errors.As(err, refused) && refused.Permanent(), err)
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, err)
 				got, err := io.ReadAll(response)
-				if string(got) != body || err != nil {
-					t.Errorf("got %q, %v", got, err)
-				}
+				testkit.Holds(t, string(got) == body && err == nil, got, err)
 				response.Close()
 			}
 		})
@@ -103,8 +97,6 @@ func TestHeads(t *testing.T) {
 // The zone of an IPv6 address has a meaning on this machine only.
 func TestServerName(t *testing.T) {
 	for host, want := range map[string]string{"fe80::1%eth0": "fe80::1", "::1": "::1", "example.com": "example.com"} {
-		if got := serverName(host); got != want {
-			t.Errorf("%s: %s, want %s", host, got, want)
-		}
+		testkit.Same(t, serverName(host), want, host)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
@@ -54,16 +53,12 @@ func TestHellosAreRemembered(t *testing.T) {
 		}
 		config := server.Client().Transport.(*http.Transport).TLSClientConfig
 		conn, err := Secure(t.Context(), dial, config, test.hellos, address, 10*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		conn.Close()
 		var sent []bool
 		for len(longs) > 0 {
 			sent = append(sent, <-longs)
 		}
-		if !slices.Equal(sent, test.longs) {
-			t.Errorf("call %d: hellos are long: %v, want %v", i, sent, test.longs)
-		}
+		testkit.SameList(t, sent, test.longs, i)
 	}
 }

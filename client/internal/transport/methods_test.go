@@ -11,6 +11,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // A server answers with the whole file, and no connection may be made for the request without
@@ -27,20 +28,12 @@ func TestAWholeFileInPlaceOfARangeIsToldThoughNoConnectionMayFollow(t *testing.T
 	refused := &link.PacedError{After: 2 * mostWait}
 	for _, err := range []error{refused, errors.New("the network is unreachable")} {
 		first, dialErr := link.Dialer{Device: "lo"}.Dial(t.Context(), where.Host)
-		if dialErr != nil {
-			t.Fatal(dialErr)
-		}
+		testkit.OK(t, dialErr)
 		conn, openErr := Open(t.Context(), first, func(context.Context) (link.Socket, error) { return nil, err }, nil, nil, where)
-		if openErr != nil {
-			t.Fatal(openErr)
-		}
+		testkit.OK(t, openErr)
 		_, got := conn.Get(t.Context(), Target{URL: where}, Resource{Size: 1 << 20, ETag: `"it"`}, ranges.Range{Offset: 100, Length: 100})
-		if want := errors.Is(err, refused); errors.Is(got, ErrNoRanges) != want {
-			t.Errorf("%v: %v", err, got)
-		}
+		testkit.Same(t, errors.Is(got, ErrNoRanges), errors.Is(err, refused))
 		conn.Close()
 	}
-	if asked.Load() != 2 {
-		t.Errorf("%d requests arrived", asked.Load())
-	}
+	testkit.Same(t, asked.Load(), 2)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // A web page in place of a file comes from a captive portal, unless it has ranges.
@@ -26,8 +28,6 @@ func TestAPortalIsRecognized(t *testing.T) {
 		"login":               {511, http.Header{}, false, true},
 	} {
 		err := Target{IsFile: test.isFile}.checkPortal(&http.Response{StatusCode: test.code, Header: test.header, ContentLength: -1})
-		if errors.As(err, new(*PortalError)) != test.want {
-			t.Errorf("%s: the error is %v", name, err)
-		}
+		testkit.Same(t, errors.As(err, new(*PortalError)), test.want, name)
 	}
 }

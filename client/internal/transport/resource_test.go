@@ -15,14 +15,13 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestParseContentRange(t *testing.T) {
 	for value, want := range map[string]quantity.Bytes{"bytes 5-9/10": 10, "Bytes 5-9/10": 10, "bytes 5-9/*": -1} {
 		part, size, err := parseContentRange(value)
-		if part != (ranges.Range{Offset: 5, Length: 5}) || size != want || err != nil {
-			t.Errorf("%s: got %+v, %d, %v", value, part, size, err)
-		}
+		testkit.Holds(t, part == (ranges.Range{Offset: 5, Length: 5}) && size == want && err == nil, value, part, size, err)
 	}
 	for _, value := range []string{
 		"", "bytes", "bytes 5-9", "bytes */10", "items 5-9/10", "bytes 9-5/10",
@@ -55,9 +54,7 @@ func TestServerTextInErrorsIsPrintable(t *testing.T) {
 		if i := strings.IndexFunc(text, func(c rune) bool { return !strconv.IsPrint(c) }); i >= 0 || len(text) > 2000 {
 			t.Errorf("%s: %d bytes, %.300q", name, len(text), text)
 		}
-		if name != "no phrase" && !strings.Contains(text, `\u009b2J\u202e\x7f\xff`) {
-			t.Errorf("%s: %s", name, text)
-		}
+		testkit.Holds(t, name == "no phrase" || strings.Contains(text, `\u009b2J\u202e\x7f\xff`), name, text)
 	}
 }
 
@@ -98,9 +95,7 @@ func TestEachNumberOfContentRangeCounts(t *testing.T) {
 		"bytes 5-9/19": false, "bytes 5-9/21": false,
 	} {
 		part, _, err := parseContentRange(said)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		length := int64(part.Length)
 		for _, announced := range []int64{-1, length, length - 1, length + 1} {
 			response := &http.Response{
@@ -114,9 +109,7 @@ func TestEachNumberOfContentRangeCounts(t *testing.T) {
 				came, err = io.ReadAll(body)
 			}
 			agrees := announced < 0 || announced == length
-			if isRight := err == nil && string(came) == content[5:10]; isRight != (right && agrees) {
-				t.Errorf("%s, %d bytes announced: %q, %v", said, announced, came, err)
-			}
+			testkit.Same(t, err == nil && string(came) == content[5:10], (right && agrees), said, announced, came, err)
 		}
 	}
 }
@@ -136,9 +129,7 @@ func TestAShortAnswerIsAPieceOrRefused(t *testing.T) {
 			}
 			asked := ranges.Range{Offset: 7, Length: want}
 			_, part, err := r.part(response, asked)
-			if (err == nil) != isPiece || isPiece && part != (ranges.Range{Offset: 7, Length: length}) {
-				t.Errorf("%d of %d bytes: %+v, %v", length, want, part, err)
-			}
+			testkit.Holds(t, (err == nil) == isPiece && (!isPiece || part == (ranges.Range{Offset: 7, Length: length})), length, want, part, err)
 			if _, err := r.Body(response, asked); err == nil {
 				t.Errorf("%d of %d bytes count as all", length, want)
 			}
@@ -174,22 +165,16 @@ func TestCodings(t *testing.T) {
 			}}
 		}
 		resource, _, err := Partial(response(first))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		for coding, isSame := range others {
 			if _, _, err := resource.part(response(coding), part); (err == nil) != isSame {
 				t.Errorf("%q, then %q: %v", first, coding, err)
 			}
 			other, _, _ := Partial(response(coding))
-			if err := resource.CheckSame(other); (err == nil) != isSame {
-				t.Errorf("%q is the same as %q: %v", first, coding, err)
-			}
+			testkit.Same(t, (resource.CheckSame(other) == nil), isSame, first, coding)
 			whole := response(coding)
 			whole.StatusCode, whole.ContentLength = http.StatusOK, 10
-			if err := resource.checkWhole(whole); (err == nil) != isSame {
-				t.Errorf("%q, then the whole as %q: %v", first, coding, err)
-			}
+			testkit.Same(t, (resource.checkWhole(whole) == nil), isSame, first, coding)
 		}
 	}
 }
@@ -206,18 +191,12 @@ func TestReceivedBytesAreCountedOnce(t *testing.T) {
 		s.StartTLS()
 		defer s.Close()
 		u, err := url.Parse(s.URL + "/file")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		conn := connect(t, u, rootsOf(s))
 		resource, err := conn.Head(t.Context(), Target{URL: u})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		body, err := conn.Get(t.Context(), Target{URL: u}, resource, ranges.Range{Length: size})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		if n, err := io.Copy(io.Discard, body); n != size || err != nil {
 			t.Fatal(n, err)
 		}

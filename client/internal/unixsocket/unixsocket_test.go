@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestListen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	first, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	if info, err := os.Lstat(path); err != nil || info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("the socket's mode is %v (%v), want 0600", info.Mode(), err)
 	}
@@ -33,23 +33,17 @@ func TestListen(t *testing.T) {
 func TestListenReplacesTheSocketOfAKilledProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")
 	killed, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	killed.(*net.UnixListener).SetUnlinkOnClose(false)
 	killed.Close()
 	next, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	next.Close()
 }
 
 func TestListenReplacesNothingElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "precious")
-	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte("text"), 0o600))
 	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "is no socket") {
 		t.Errorf("listening on a file: %v", err)
 	}
@@ -77,18 +71,14 @@ func TestOneOfManyListens(t *testing.T) {
 		count++
 		l.Close()
 	}
-	if count != 1 {
-		t.Errorf("%d of %d listen on one path, want 1", count, many)
-	}
+	testkit.Same(t, count, 1, many)
 }
 
 // In a directory that others can write to, the lock must not lead to another file.
 func TestAPlantedLockIsNotUsed(t *testing.T) {
 	directory := t.TempDir()
 	path, victim := filepath.Join(directory, "socket"), filepath.Join(directory, "victim")
-	if err := os.Symlink(victim, path+".lock"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Symlink(victim, path+".lock"))
 	if l, err := Listen(path); err == nil || !strings.HasPrefix(err.Error(), path+".lock is not used, because it is a symbolic link") {
 		t.Errorf("listening gives %v, %v", l, err)
 	}
@@ -103,16 +93,12 @@ func TestABusySocketIsNotReplaced(t *testing.T) {
 	var fds [2]int
 	for i := range fds {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		defer unix.Close(fd)
 		fds[i] = fd
 	}
 	at := &unix.SockaddrUnix{Name: path}
-	if err := errors.Join(unix.Bind(fds[0], at), unix.Listen(fds[0], 0), unix.Connect(fds[1], at)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, errors.Join(unix.Bind(fds[0], at), unix.Listen(fds[0], 0), unix.Connect(fds[1], at)))
 	if l, err := Listen(path); err == nil {
 		l.Close()
 		t.Error("a socket was replaced on which somebody listens")

@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
@@ -91,9 +92,7 @@ func TestAConnectionIsSilentOverWhichNothingGetsThrough(t *testing.T) {
 			busy.told.Acknowledged += 100
 		}
 		c.look(now + transfer.LeastSilence + time.Millisecond)
-		if c.silent == gets {
-			t.Errorf("something gets through %v: silent %v", gets, c.silent)
-		}
+		testkit.Holds(t, c.silent != gets, gets, c.silent)
 		busy.told.Acknowledged += 100
 		if c.look(now + time.Minute); c.silent {
 			t.Error("it is silent, though something got through again")
@@ -122,9 +121,7 @@ func TestOnlyRescueGivesUpConnecting(t *testing.T) {
 // Of what is sent for TLS TCP repeats what was lost later and later.
 func TestTLSThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer listener.Close() // It accepts, and says nothing.
 	for _, rescue := range []bool{true, false} {
 		o := serve(t, newOdd(), true)
@@ -268,16 +265,12 @@ func TestARangeEndsWithTheFirstThatSendsIt(t *testing.T) {
 		case comes > 0:
 			want = 0
 		}
-		if got := (shares{u}).ends(all, idle, now); got != want {
-			t.Errorf("%d send it, %d of them get it through: it ends in %v s, want %v", len(senders), comes, got, want)
-		}
+		testkit.Same(t, (shares{u}).ends(all, idle, now), want, comes)
 		if got := (shares{u}).ends(ranges.Range{Length: 1}, idle, now); !math.IsInf(got, 1) {
 			t.Errorf("nobody sends it, and it ends in %v s", got)
 		}
 		if len(senders) > 0 && comes > 0 && !senders[0].isLost(senders[0].active[0], now) {
-			if got := (shares{u}).ends(all, senders[0], now); got != 0 {
-				t.Errorf("it sends the range itself, and the range ends in %v s", got)
-			}
+			testkit.Same(t, (shares{u}).ends(all, senders[0], now), 0)
 		}
 	}
 }
@@ -422,17 +415,11 @@ func TestAConnectionHasSomethingToSendAhead(t *testing.T) {
 	c := u.links[0].connections[0]
 	c.brings(8e6, now)
 	most := c.pipe(now)
-	if most < quantity.Bytes(quantity.Rate(8e6).Over(c.rtt)) || most > 200_000 {
-		t.Errorf("it is to have %d bytes to send", int64(most))
-	}
+	testkit.Holds(t, most >= quantity.Bytes(quantity.Rate(8e6).Over(c.rtt)) && most <= 200_000, int64(most))
 	one := c.gives(ranges.Range{Length: most + 1}, now)
-	if c.wants(now) {
-		t.Error("it wants more than it has to have")
-	}
+	testkit.Holds(t, !c.wants(now), "it wants more than it has to have")
 	c.pending = most - 1
-	if !c.wants(now) {
-		t.Error("it wants nothing, and will run dry")
-	}
+	testkit.Holds(t, c.wants(now), "it wants nothing, and will run dry")
 	if one.taken = 0; c.wants(now) {
 		t.Error("it wants more than it can take")
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -100,9 +101,7 @@ func serve(t *testing.T, s http.Handler, http2 bool) Options {
 	t.Cleanup(server.Close)
 	t.Cleanup(cancel)
 	u, err := url.Parse(server.URL + "/file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	o := Options{
@@ -127,9 +126,7 @@ func check(t *testing.T, s *odd, summary rundir.Summary, err error) {
 	for _, l := range summary.Links {
 		sum += l.Bytes
 	}
-	if sum != summary.Size {
-		t.Errorf("the links sent %d of %d bytes", sum, summary.Size)
-	}
+	testkit.Same(t, sum, summary.Size)
 }
 
 func TestRangesOverAllLinks(t *testing.T) {
@@ -182,9 +179,7 @@ func TestRangesOverAllLinks(t *testing.T) {
 				o.Rescue, o.Scheduler = rescue, scheduler
 				summary, err := Run(context.Background(), o)
 				check(t, s, summary, err)
-				if summary.Links["wifi"].Bytes == 0 || summary.Links["lte"].Bytes == 0 {
-					t.Errorf("%T: links sent %+v", scheduler, summary.Links)
-				}
+				testkit.Holds(t, summary.Links["wifi"].Bytes != 0 && summary.Links["lte"].Bytes != 0, scheduler, summary.Links)
 			}
 		}
 	}
@@ -346,9 +341,7 @@ func TestARefusalKeepsTheConnection(t *testing.T) {
 	}
 	summary, err := Run(context.Background(), o)
 	check(t, s, summary, err)
-	if n := dials.Load(); n != 2 {
-		t.Errorf("%d connections of two links", n)
-	}
+	testkit.Same(t, dials.Load(), 2)
 }
 
 func TestFailures(t *testing.T) {

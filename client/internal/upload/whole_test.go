@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // Servers of which nothing is known get the file in one piece.
@@ -41,9 +42,7 @@ func TestTheWholeOverOneLink(t *testing.T) {
 				} else if err == nil || !strings.Contains(err.Error(), test.fails) || summary.Outcome != rundir.Failed {
 					t.Errorf("%v, want %q", err, test.fails)
 				}
-				if s.wasSentRanges() {
-					t.Error("the server was sent ranges")
-				}
+				testkit.Holds(t, !s.wasSentRanges(), "the server was sent ranges")
 			})
 		}
 	}

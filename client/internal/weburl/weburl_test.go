@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestParse(t *testing.T) {
@@ -75,9 +77,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, err := Parse(u.String())
-		if err != nil || again.String() != u.String() {
-			t.Errorf("%q is read as %s, and that as %v (error %v)", text, u, again, err)
-		}
+		testkit.Holds(t, err == nil && again.String() == u.String(), text, u, again, err)
 		request, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + u.RequestURI() + " HTTP/1.1\r\nHost: h\r\n\r\n")))
 		if err != nil || u.Path != "" && request.URL.EscapedPath() != u.EscapedPath() || request.URL.RawQuery != u.RawQuery {
 			t.Errorf("%q is sent as %q (error %v)", text, u.RequestURI(), err)

@@ -29,6 +29,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,9 +54,7 @@ func serve(t *testing.T, handler http.HandlerFunc) Options {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL + "/file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	sum := sha256.Sum256(file)
 	return Options{URL: u, Size: quantity.Bytes(len(file)), Checksum: sum[:], GiveUp: 5 * time.Second}
 }
@@ -118,9 +117,7 @@ func TestAPlayerThatPausesReadsOn(t *testing.T) {
 	if took := time.Since(begun); err != nil || took < 350*time.Millisecond {
 		t.Errorf("%v after %s", err, took)
 	}
-	if result.Figures["playback_s"] < 1 || result.Figures["interruptions"] != 0 {
-		t.Errorf("figures are %v", result.Figures)
-	}
+	testkit.Holds(t, result.Figures["playback_s"] >= 1 && result.Figures["interruptions"] == 0, result.Figures)
 }
 
 // records counts TLS records other than those of the handshake (RFC 8446 5.1).
@@ -165,9 +162,7 @@ func TestAMessageIsWrittenAtOnce(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content(w, r)
 		const finished = 1 // This record ends the handshake.
-		if n := messages.Add(1); count.Load() != finished+n {
-			t.Errorf("%d messages are %d records", n, count.Load()-finished)
-		}
+		testkit.Same(t, count.Load(), finished+messages.Add(1), count.Load()-finished)
 	}))
 	server.Listener = counting{server.Listener, &count}
 	server.StartTLS()
@@ -191,9 +186,7 @@ func TestConnectionsOfAPage(t *testing.T) {
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch n := now.Add(1); {
 		case first.Add(1) == 1:
-			if !strings.HasPrefix(r.Header.Get("Range"), "bytes=0-") {
-				t.Errorf("the first request is for %s", r.Header.Get("Range"))
-			}
+			testkit.Holds(t, strings.HasPrefix(r.Header.Get("Range"), "bytes=0-"), r.Header.Get("Range"))
 		case n > connections:
 			t.Errorf("%d requests at a time", n)
 		case n == connections:
@@ -226,9 +219,7 @@ func TestLateness(t *testing.T) {
 	result, err := Run(context.Background(), Paced{Pieces: Pieces(o.Size, 250_000), Every: 600 * time.Millisecond}, o)
 	// The second piece is due at 1.2 s and arrives at 2.1 s. The next is requested then, and was due at
 	// 1.8 s.
-	if err != nil || result.Figures["late"] != 2 || result.Figures["lateness_max_s"] < 0.85 {
-		t.Errorf("%v, %v", result.Figures, err)
-	}
+	testkit.Holds(t, err == nil && result.Figures["late"] == 2 && result.Figures["lateness_max_s"] >= 0.85, result.Figures, err)
 }
 
 func TestWhatGoesWrong(t *testing.T) {
@@ -255,12 +246,8 @@ func TestWhatGoesWrong(t *testing.T) {
 				o.GiveUp = 50 * time.Millisecond
 			}
 			result, err := Run(context.Background(), one.workload, o)
-			if err == nil || !strings.Contains(err.Error(), test.want) && name != "another size" {
-				t.Errorf("%s, %s: %v", name, one.workload.Name(), err)
-			}
-			if result.Outcome != rundir.Failed || result.Error == "" || result.Figures != nil {
-				t.Errorf("%s, %s: %+v", name, one.workload.Name(), result)
-			}
+			testkit.Holds(t, err != nil && (strings.Contains(err.Error(), test.want) || name == "another size"), name, one.workload.Name(), err)
+			testkit.Holds(t, result.Outcome == rundir.Failed && result.Error != "" && result.Figures == nil, name, one.workload.Name(), result)
 		}
 	}
 }
@@ -292,7 +279,5 @@ func TestAnInterruptedWorkload(t *testing.T) {
 	reason := errors.New("enough")
 	time.AfterFunc(20*time.Millisecond, func() { cancel(reason) })
 	result, err := Run(ctx, aPlayer(whole), o)
-	if !errors.Is(err, reason) || result.Outcome != rundir.Interrupted {
-		t.Errorf("%v, %+v", err, result)
-	}
+	testkit.Holds(t, errors.Is(err, reason) && result.Outcome == rundir.Interrupted, err, result)
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/linklab/linklab/client/internal/testkit"
 )
 
 // A plain GET brings the file with every habit: only ranges are odd.
@@ -15,20 +17,14 @@ func TestAPlainGetBringsTheFile(t *testing.T) {
 	s := New(content)
 	for _, protocol := range []string{HTTP2, HTTP1, Plain} {
 		server, err := s.Start(protocol, "127.0.0.1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		defer server.Close()
 		for _, h := range Habits {
 			response, err := server.Client().Get(server.URL + "/" + h.Name + "/file")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			got, err := io.ReadAll(response.Body)
 			response.Body.Close()
-			if err != nil || !s.Is(h, got) || response.StatusCode/100 != 2 {
-				t.Errorf("%s: %s, %d bytes, %v", h.Name, response.Status, len(got), err)
-			}
+			testkit.Holds(t, err == nil && s.Is(h, got) && response.StatusCode/100 == 2, h.Name, response.Status, len(got), err)
 		}
 	}
 }
@@ -37,9 +33,7 @@ func TestAPlainGetBringsTheFile(t *testing.T) {
 func TestHabitsShow(t *testing.T) {
 	content := make([]byte, 500_000)
 	server, err := New(content).Start(HTTP2, "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer server.Close()
 	for name, want := range map[string]struct {
 		status       int
@@ -56,14 +50,10 @@ func TestHabitsShow(t *testing.T) {
 		"403-later":        {403, "", 4},
 	} {
 		request, err := http.NewRequest(http.MethodGet, server.URL+"/"+name+"/file", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		request.Header.Set("Range", "bytes=70000-499998")
 		response, err := server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		got, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode != want.status || response.Header.Get("Content-Range") != want.contentRange || len(got) != want.length {
@@ -76,22 +66,16 @@ func TestHabitsShow(t *testing.T) {
 func TestUploadsShow(t *testing.T) {
 	content := []byte("the old film")
 	server, err := New(content).Start(Plain, "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	defer server.Close()
 	put := func(url, body, contentRange string) int {
 		request, err := http.NewRequest(http.MethodPut, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		if contentRange != "" {
 			request.Header.Set("Content-Range", contentRange)
 		}
 		response, err := server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		response.Body.Close()
 		return response.StatusCode
 	}
@@ -106,13 +90,9 @@ func TestUploadsShow(t *testing.T) {
 		put(url, "the --- film", "")
 		status := put(url, "new", "bytes 4-6/12")
 		response, err := server.Client().Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		then, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if err != nil || status != want.status || string(then) != want.then {
-			t.Errorf("%s: %d, then %q, %v", name, status, then, err)
-		}
+		testkit.Holds(t, err == nil && status == want.status && string(then) == want.then, name, status, then, err)
 	}
 }

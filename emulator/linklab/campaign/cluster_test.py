@@ -1,8 +1,6 @@
 """Tests which workers and schedulers cluster.py accepts, with real processes. Whole runs:
 tests/campaign_test.py."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import http.client

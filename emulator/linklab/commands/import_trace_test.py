@@ -1,7 +1,5 @@
 """Tests of `linklab import` as called from a shell."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

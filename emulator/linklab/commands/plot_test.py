@@ -1,7 +1,5 @@
 """Tests of `linklab plot RUN`."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Tests `linklab publish` from the command line: links, reports of runs, a browser."""
 
-from __future__ import annotations
-
 import json
 import webbrowser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of by_hand.py: a player obeys commands, and a second one plays what was made of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests standalone_server.py. The server itself: tests/compose_test.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests error_report.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from linklab.core.error_report import report_error

@@ -1,7 +1,5 @@
 """Tests printable.py."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

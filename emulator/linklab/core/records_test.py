@@ -1,7 +1,5 @@
 """Tests records.py."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

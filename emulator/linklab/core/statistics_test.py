@@ -4,10 +4,8 @@ tables.
 Values that do not follow from the thesis' raw figures are left out by name.
 """
 
-import csv
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,29 +26,12 @@ def close(value: float, reference: float) -> bool:
 # --- By hand.
 
 
-def test_medians() -> None:
-    assert statistics.median([3, 1, 2]) == 2
-    assert statistics.median([4, 1, 2, 3]) == 2.5
-
-
-def test_percentiles_are_linear_between_two_values() -> None:
-    assert statistics.percentile([10, 20, 30, 40, 50], 50) == 30
-    assert statistics.percentile([10, 20, 30, 40, 50], 90) == pytest.approx(46)
-    assert statistics.percentile([10, 20, 30, 40, 50], 5) == pytest.approx(12)
-    assert statistics.percentile([7], 5) == 7
-
-
 def test_deviation_is_that_of_a_sample() -> None:
     assert statistics.standard_deviation([2, 4, 4, 4, 5, 5, 7, 9]) == pytest.approx(
         math.sqrt(32 / 7)
     )
     assert statistics.standard_deviation([0.1] * 7) == 0
     assert statistics.coefficient_of_variation([1, 3]) == pytest.approx(math.sqrt(2) / 2)
-
-
-def test_simpson_is_exact_for_cubics() -> None:
-    assert statistics.simpson([0, 1, 8, 27, 64], [0, 1, 2, 3, 4]) == pytest.approx(64)
-    assert statistics.simpson([2, 4], [0, 3]) == 9  # two places: a trapezium
 
 
 def test_interval_holds_its_ends() -> None:
@@ -163,57 +144,6 @@ def test_what_is_undefined_is_refused(ask: Callable[[], object], message: str) -
 
 
 # --- The thesis' derived tables, from its raw ones.
-
-DATA = Path(__file__).parent / "testdata"
-
-
-def downloads() -> dict[tuple[str, str], float]:
-    """The download times of table 5.12 in seconds, by scenario and approach."""
-    with (DATA / "thesis-5.12.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["download_s"]]
-    return {(row["scenario"], row["approach"]): float(row["download_s"]) for row in rows}
-
-
-MULTI = ("naive", "alg1", "alg2", "alg3")
-
-
-def truncates(value: float, published: float) -> bool:
-    """The thesis cuts digits off more often than it rounds."""
-    return abs(value - published) <= 0.0101
-
-
-@pytest.mark.parametrize(
-    ("scenario", "matrix"),
-    [
-        # Table 5.7.
-        (
-            "ts",
-            """naive 199.30 251.68 291.38
-               alg1 50.17 126.28 146.20
-               alg2 39.73 79.18 115.77
-               alg3 34.31 68.39 86.37""",
-        ),
-        # Table 5.8.
-        (
-            "tm",
-            """naive 246.15 246.92 263.02
-               alg1 40.62 100.30 106.85
-               alg2 40.49 99.69 106.52
-               alg3 38.01 93.58 93.87""",
-        ),
-        # Table 5.9, whose naive row and column use 18.42 s for 18.43 s and are left out.
-        ("ao", "alg1 121.36 145.64\nalg2 82.39 120.01\nalg3 68.65 83.32"),
-    ],
-)
-def test_the_thesis_comparison_matrices(scenario: str, matrix: str) -> None:
-    rows = {line.split()[0]: list(map(float, line.split()[1:])) for line in matrix.splitlines()}
-    times = {name: downloads()[scenario, name] for name in MULTI if name in rows}
-    found = statistics.comparison_matrix(times)
-    for name, published in rows.items():
-        assert all(
-            truncates(value, said)
-            for value, said in zip(found[name].values(), published, strict=True)
-        ), name
 
 
 def test_rms_is_the_root_of_the_mean_square() -> None:

@@ -1,7 +1,5 @@
 """Tests printing.py."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,8 +1,6 @@
 """Tests captures of links with known rates, as other tools make them, or damaged. The rate is
 right, or the file is refused with the reason."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests captures of a download over a link with known properties."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import struct

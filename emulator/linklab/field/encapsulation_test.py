@@ -1,7 +1,5 @@
 """Tests captures of one download in every kind of encapsulation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests recordings whose few stamps are far apart, such as of a clock that was set meanwhile."""
 
-from __future__ import annotations
-
 import random
 import resource
 from collections.abc import Iterator

@@ -13,9 +13,6 @@ from linklab.traces.statistics import of_downlink
 
 MBIT = 1e6
 LTE_LINK = SimulatedLink("lte", "rmnet0", rate_bps=lambda _: 50 * MBIT, rtt_s=0.05)
-ASSUMED = (
-    "A download does not show what went up: the uplinks are taken to be as fast as the downlinks."
-)
 
 
 def made(*directories: Path) -> Made:

@@ -1,7 +1,5 @@
 """Simulates multilink's recordings of downloads over links with known properties; for tests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

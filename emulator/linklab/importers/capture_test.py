@@ -147,34 +147,18 @@ TWO = [(t_ns, content, number % 2) for number, (t_ns, content, _) in enumerate(d
 @pytest.mark.parametrize(
     ("content", "only", "message"),
     [
-        (
-            pcapng(TWO, ("wlan0", "rmnet0")),
-            None,
-            "x.pcap: packets of 'wlan0' and 'rmnet0' are in the file; allowed: --only device=wlan0",
-        ),
-        (
-            pcap(download()[1:]),
-            None,
-            "x.pcap: no handshake tells which end is the client; allowed: --only client=1",
-        ),
+        (pcapng(TWO, ("wlan0", "rmnet0")), None, "x.pcap: packets of 'wlan0' and 'rmnet0' are in"),
+        (pcap(download()[1:]), None, "x.pcap: no handshake tells which end is the client;"),
         (pcap(download()), {"end": "x"}, "x.pcap: 'end' chooses nothing; allowed: client, device"),
         (pcap(download()), {"client": "me"}, "x.pcap: --only client=me: allowed is an IP address"),
-        (
-            pcap(download()[:1]),
-            None,
-            "x.pcap: there are no packets that last for some time; allowed",
-        ),
+        (pcap(download()[:1]), None, "x.pcap: there are no packets that last for some time;"),
         (pcap(download(), 105), None, "x.pcap: 802.11 of a monitor is not read; allowed: Ethernet"),
         (
             pcap([one for one in download() if one[1][26:30] == socket.inet_aton(CLIENT)]),
             None,
             "x.pcap: only packets of the uplink are captured; allowed: both directions",
         ),
-        (
-            pcap(list(reversed(download()))),
-            {"client": CLIENT},
-            "x.pcap: a packet is 1 s earlier than the one before",
-        ),
+        (pcap(list(reversed(download()))), {"client": CLIENT}, "x.pcap: a packet is 1 s earlier"),
         (pcap(download())[:-9] + b"y" * 99, None, "x.pcap: byte "),
     ],
 )
@@ -184,6 +168,7 @@ def test_what_is_not_clear_is_refused(
     with pytest.raises(TraceError) as caught:
         list(recording(content, only=only).samples)
     assert str(caught.value).startswith(message)
+    assert "allowed" in str(caught.value) or "needed" in str(caught.value)
 
 
 def test_a_device_may_be_chosen() -> None:

@@ -1,7 +1,5 @@
 """Makes captures as other tools write them, and wraps packets in every kind of header; for tests."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction

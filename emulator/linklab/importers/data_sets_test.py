@@ -1,7 +1,5 @@
 """Tests the data sets' tables on rows of our own in their form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -214,22 +212,12 @@ def test_mba(tmp_path: Path) -> None:
         (CARRIERS, "x.csv", {}, "x.csv:5: carrier: 'VERIZON', and 'SPRINT' in line 2: several"),
         (CARRIERS, "x.csv", {"only": {"carrier": "ATT"}}, "x.csv:6: no line is of the chosen rec"),
         (CARRIERS, "x.csv", {"only": {"oper": "X"}}, "x.csv:1: has no column 'oper' to choose by"),
-        (
-            LUMOS.partition("\n")[0],
-            "x.csv",
-            {},
-            "x.csv:1: Throughput: no line has a rate; needed: at least one",
-        ),
+        (LUMOS.partition("\n")[0], "x.csv", {}, "x.csv:1: Throughput: no line has a rate;"),
         ("a,b\n1,2\n", "x.csv", {"format": "5gophers"}, "x.csv:1: the column 'seq_num' is missing"),
         (DRIVE, "x.csv", {}, "x.csv:1: each carrier has a column; needed: one of --only carrier"),
         (LUMOS, "x.csv", {}, "x.csv:4: run_num: '2', and '1' in line 2: several recordings are in"),
         (MBA, "curr_httppostmt.csv", {}, "curr_httppostmt.csv: is not of the downlink; allowed"),
-        (
-            MBA + MBA[len(MBA_HEAD) :].replace("386,", "9,"),
-            "x.csv",
-            {},
-            "x.csv:6: unit_id: '9', and",
-        ),
+        (MBA + MBA[len(MBA_HEAD) :].replace("386,", "9,"), "x.csv", {}, "x.csv:6: unit_id: '9', a"),
         (
             WET_RATES.replace("00:00:01+00:00,a", "00:09:01+00:00,a"),
             "x.csv",
@@ -237,12 +225,7 @@ def test_mba(tmp_path: Path) -> None:
             "x.csv:3: timestamp_start: begins long before the line above ends",
         ),
         (LUMOS.replace(",1400,", ",1.4e6,"), "x.csv", {}, "x.csv:3: Throughput: '1.4e6' is too mu"),
-        (
-            "t,down_mbit\n0,1\n1,1\n",
-            "x.csv",
-            {"only": {"t": "0"}},
-            "x.csv: csv has one recording in",
-        ),
+        ("t,down_mbit\n0,1\n1,1\n", "x.csv", {"only": {"t": "0"}}, "x.csv: csv has one recording "),
     ],
 )
 def test_what_is_not_clear_is_refused(
@@ -251,6 +234,7 @@ def test_what_is_not_clear_is_refused(
     with pytest.raises(TraceError) as caught:
         imported(tmp_path, content, name, **options)
     assert str(caught.value).removeprefix(f"{tmp_path}/").startswith(message)
+    assert "allowed" in str(caught.value) or "needed" in str(caught.value)
     assert not (tmp_path / "out.csv").exists()
 
 

@@ -241,70 +241,26 @@ def test_a_test_that_broke_off_keeps_what_it_measured() -> None:
             encoded({"start": {"connected": []}, "intervals": [], "error": "unable to connect"}),
             "x.json:4: not what iperf3 writes: Object missing required field `test_start`",
         ),
-        (
-            encoded({"error": "unable to connect"}),
-            "x.json:2: iperf3 measured nothing: unable to connect",
-        ),
-        (
-            encoded({**document([]), "error": "connection refused"}),
-            "x.json:16: iperf3 measured nothing: connection refused",
-        ),
+        (encoded({"error": "unable to connect"}), "x.json:2: iperf3 measured nothing: unable to"),
+        (encoded({**document([]), "error": "connection refused"}), "x.json:16: iperf3 measured no"),
         (encoded(document([])), "x.json:16: no interval was measured; needed: at least one"),
-        (
-            encoded(document([[stream(1)]], protocol="SCTP")),
-            "x.json:13: a test of SCTP is of no use here; allowed: TCP, UDP",
-        ),
-        (
-            encoded(document([[stream(-1)]])),
-            "x.json:25: an interval of -1 bytes in 1.0 s; allowed: not negative",
-        ),
-        (
-            encoded(document([[stream(10**12)]])),
-            "x.json:25: an interval of 8364641 Mbit/s; allowed: up to 10000 Mbit/s",
-        ),
-        (
-            encoded(document([[{"seconds": 1.0}]])),
-            "x.json:22: not what iperf3 writes: Object missing required field `bytes` - at "
-            "`$.streams[0]`",
-        ),
-        (
-            encoded(document([[stream(1)], [stream(1, 2e6)]])),
-            "x.json:36: the recording is too long; allowed: up to 1000000 s",
-        ),
-        (
-            encoded(document([[stream(1), stream(1, 1e300)]])),
-            "x.json:31: the recording is too long; allowed: up to 1000000 s",
-        ),
-        (
-            as_events(encoded(document([[stream(1, 1e300)]]))),
-            "x.json:2: the recording is too long; allowed: up to 1000000 s",
-        ),
-        (
-            encoded(document([[stream(10**15, 1e-300)]])),
-            "x.json:25: an interval of inf Mbit/s; allowed: up to 10000 Mbit/s",
-        ),
-        (
-            as_events(encoded(document([[stream(10**15, 1e-300)]]))),
-            "x.json:2: an interval of inf Mbit/s; allowed: up to 10000 Mbit/s",
-        ),
-        (
-            encoded(document([[stream(1), stream(1, 1e-290)]])),
-            "x.json:31: an interval of 8.364641e+284 Mbit/s; allowed: up to 10000 Mbit/s",
-        ),
-        (
-            as_events(encoded(document([[stream(10**400)]]))),
-            "x.json:2: not what iperf3 writes: Expected `int` <= 9007199254740992 - at "
-            "`$.streams[0].bytes`",
-        ),
+        (encoded(document([[stream(1)]], protocol="SCTP")), "x.json:13: a test of SCTP is of no"),
+        (encoded(document([[stream(-1)]])), "x.json:25: an interval of -1 bytes in 1.0 s;"),
+        (encoded(document([[stream(10**12)]])), "x.json:25: an interval of 8364641 Mbit/s;"),
+        (encoded(document([[{"seconds": 1.0}]])), "x.json:22: not what iperf3 writes: Object"),
+        (encoded(document([[stream(1)], [stream(1, 2e6)]])), "x.json:36: the recording is too"),
+        (encoded(document([[stream(1), stream(1, 1e300)]])), "x.json:31: the recording is too"),
+        (as_events(encoded(document([[stream(1, 1e300)]]))), "x.json:2: the recording is too"),
+        (encoded(document([[stream(10**15, 1e-300)]])), "x.json:25: an interval of inf Mbit/s;"),
+        (as_events(encoded(document([[stream(10**15, 1e-300)]]))), "x.json:2: an interval of inf "),
+        (encoded(document([[stream(1), stream(1, 1e-290)]])), "x.json:31: an interval of"),
+        (as_events(encoded(document([[stream(10**400)]]))), "x.json:2: not what iperf3 writes:"),
         (
             as_events(encoded(document([], protocol="UDP", blksize=10**400))),
             "x.json:1: not what iperf3 writes: Expected `int` <= 9007199254740992 - at "
             "`$.test_start.blksize`",
         ),
-        (
-            encoded(document([[stream(1, sender=True)]])),
-            "x.json:26: only the uplink was measured; allowed: a recording with -R or --bidir",
-        ),
+        (encoded(document([[stream(1, sender=True)]])), "x.json:26: only the uplink was"),
         (
             as_events(encoded(document([[stream(1)], [stream(1)]]))).replace(b"]", b"", 1),
             "x.json:2: not an event of iperf3 --json-stream: JSON is malformed",

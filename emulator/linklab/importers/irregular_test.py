@@ -1,7 +1,5 @@
 """Tests irregular tables: each gives the same trace as the regular one, or is refused with its line."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

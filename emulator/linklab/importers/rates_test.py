@@ -1,8 +1,6 @@
 """Tests damaged recordings of known rates: the rate is right, or the file is refused with line and
 reason. Of the data sets, which share a reader, these are `ucc` and `mba`."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Tests, for every reader, that a file with known totals is read back with those totals."""
 
-from __future__ import annotations
-
 import io
 import random
 from collections.abc import Callable, Sequence

@@ -61,12 +61,6 @@ def test_a_lost_carrier_delivers_nothing() -> None:
     assert oracle.oracle_s(one) == pytest.approx(0.5 / G + 0.125, rel=1e-12)
 
 
-def test_a_change_of_rate_counts_from_its_instant() -> None:
-    one = make(SLOW, SLOW, "at: 0.25 s, link: lte, down: 16 Mbit/s")
-    # 0.5 G MB until 0.25 s, then 3 G MB/s.
-    assert oracle.oracle_s(one) == pytest.approx(0.25 + (1 - 0.5 * G) / (3 * G), rel=1e-12)
-
-
 def test_a_client_that_starts_later_is_not_measured_by_what_was_before() -> None:
     one = make(
         "down: 8 Mbit/s, rtt: 10 ms",
@@ -202,21 +196,6 @@ def test_pages_take_their_mean_rate() -> None:
 def test_an_unknown_link() -> None:
     with pytest.raises(KeyError):
         oracle.single_link_s(make(SLOW, SLOW), "nr")
-
-
-@pytest.mark.parametrize(
-    ("name", "seconds"),
-    [
-        # rate x G x t summed by hand, e.g. (800 Mbit/G + 80*0.03 + 50*0.09)/130 Mbit/s
-        ("static-80-50", (800 / G + 80 * 0.03 + 50 * 0.09) / 130),
-        ("static-7-66", (800 / G + 7.5 * 0.03 + 66.7 * 0.09) / 74.2),
-        ("wifi-gone", (800 / G + 60 * 0.03 + 40 * 0.12 + 60 * 3) / 100),
-        ("wifi-outage", (800 / G + 60 * 0.03 + 40 * 0.12 + 59.99 * 3) / 100),
-        ("wifi-collapse", (800 / G + 60 * 0.03 + 40 * 0.12 - 59 * 2) / 41),
-    ],
-)
-def test_shipped_scenarios(name: str, seconds: float) -> None:
-    assert oracle.oracle_s(scenario.find(name)) == pytest.approx(seconds, rel=1e-9)
 
 
 MBITS = st.integers(1, 1000)

@@ -1,7 +1,5 @@
 """Tests client.py against the results of multilink's own tests for the same events."""
 
-from __future__ import annotations
-
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 

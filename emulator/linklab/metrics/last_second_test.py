@@ -1,7 +1,5 @@
 """Tests last_second.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from linklab.metrics.last_second import LastSecond

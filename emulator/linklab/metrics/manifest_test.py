@@ -1,7 +1,5 @@
 """Tests manifest.py: what scenario and manifest say about the payload."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """Tests marks.py: the marks at a time, with links and words."""
 
-from __future__ import annotations
-
 import pytest
 
 from linklab.core.records import EventRecord

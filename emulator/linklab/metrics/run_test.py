@@ -1,7 +1,5 @@
 """Tests run.py, and the values of a run's metrics."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import subprocess

@@ -66,12 +66,6 @@ def test_no_event_brings_a_carrier_that_the_radio_lacks() -> None:
     assert not Events([down, up]).apply(1.0, NO_LOAD, replace(STATE, up=False)).up
 
 
-def test_an_event_for_a_while_ends_exactly() -> None:
-    events = Events([Event("w", 1.0, duration_s=0.5, outage=True)])
-    times = (0.5, 1.0, 1.4999, 1.5)
-    assert [events.apply(t, NO_LOAD, STATE).blackout for t in times] == [False, True, True, False]
-
-
 def test_what_happens_next_is_known_and_lies_ahead() -> None:
     events = Events([Event("w", 1.0, duration_s=0.5, outage=True), Event("w", 2.0, carrier="down")])
     seen = []

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 
@@ -51,12 +49,6 @@ def test_without_layers_a_link_is_its_base_for_ever() -> None:
     assert model.next_s() == math.inf
     assert not model.wants_load
     assert not model.wants_connections
-
-
-def test_layers_apply_first_to_last() -> None:
-    t_s = 1.5
-    seen = LinkModel(BASE, [Scaled(2), Scaled(3)]).at(t_s)
-    assert seen.down_rate_bps == (BASE.down_rate_bps * 2 + 3) * 3 + 3
 
 
 @given(st.lists(st.integers(1, 5)), st.lists(st.integers(1, 5)), st.floats(0, 1e6))

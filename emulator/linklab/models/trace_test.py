@@ -3,7 +3,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from linklab.core.limits import MAX_RATE_BPS
@@ -68,28 +68,6 @@ def changes(layer: TracePlayback, until_s: float) -> list[tuple[float, LinkState
     return seen
 
 
-def test_rates_delay_and_loss_are_the_traces() -> None:
-    layer = playback(
-        [TraceSample(SECOND, 8_000_000, 2_000_000, 0.08, 0.02), TraceSample(SECOND, 1)]
-    )
-    state = layer.apply(0.5, NO_LOAD, BASE)
-    assert state == replace(
-        BASE, down_rate_bps=8_000_000, up_rate_bps=2_000_000, delay_s=0.04, loss_ratio=0.02
-    )
-    assert layer.next_s() == 1.0
-
-
-@pytest.mark.parametrize(
-    ("rate", "held", "shaped"), [(0, True, 1000), (999, True, 1000), (1000, False, 1000)]
-)
-def test_below_1_kbit_the_queue_is_held(rate: int, held: bool, shaped: int) -> None:
-    state = at(playback([TraceSample(SECOND, rate, rate)]), 0)
-    assert (state.hold_down, state.hold_up) == (held, held)
-    assert (state.down_rate_bps, state.up_rate_bps) == (shaped, shaped)
-    assert state.up
-    assert not state.blackout
-
-
 def test_a_queue_held_below_stays_held() -> None:
     held = replace(BASE, hold_down=True, hold_up=True)
     state = playback([TraceSample(SECOND, 10**6, 10**6)]).apply(0.0, NO_LOAD, held)
@@ -111,14 +89,6 @@ def test_hold_stays_as_the_last_sample_is() -> None:
     assert [state.down_rate_bps for _, state in changes(layer, 100)] == [10**6, 2 * 10**6]
     assert layer.next_s() == math.inf
     assert at(layer, 500 * SECOND).down_rate_bps == 2 * 10**6
-
-
-def test_after_stop_nothing_passes_in_either_direction() -> None:
-    layer = playback([TraceSample(SECOND, 10**6)], end="stop")
-    seen = changes(layer, 100)
-    assert [t_s for t_s, _ in seen] == [0.0, 1.0]
-    assert (seen[0][1].hold_down, seen[0][1].hold_up) == (False, False)
-    assert (seen[1][1].hold_down, seen[1][1].hold_up) == (True, True)
 
 
 def test_equal_neighbours_are_one() -> None:
@@ -149,39 +119,22 @@ def test_a_fixed_start_takes_nothing_from_the_seed() -> None:
     assert randomness.random() == random.Random(1).random()
 
 
+ONE = [TraceSample(SECOND, 1)]
+
+
 @pytest.mark.parametrize(
     ("trace", "settings", "message"),
     [
         ([], {}, "a trace has at least one sample"),
         ([TraceSample(0, 1)], {}, "each lasts for some time"),
-        (
-            [TraceSample(SECOND, 1)],
-            {"end": "x"},
-            "the end 'x' is unknown; allowed: loop, hold, stop",
-        ),
-        (
-            [TraceSample(SECOND, 1)],
-            {"factor": 0.0},
-            "a factor of 0.0 is none; allowed: more than 0",
-        ),
-        ([TraceSample(SECOND, 1)], {"factor": math.inf}, "a factor of inf is none"),
-        ([TraceSample(SECOND, 1)], {"factor": math.nan}, "a factor of nan is none"),
-        (
-            [TraceSample(SECOND, 1)],
-            {"start_s": 1.0},
-            "a start of 1.0 s is not in the trace; allowed: 0",
-        ),
-        ([TraceSample(SECOND, 1)], {"start_s": -1.0}, "allowed: 0 s up to less than 1.0 s"),
-        (
-            [TraceSample(SECOND, 0)],
-            {"down_mean_bps": 5},
-            "carries nothing cannot be scaled to 5 bit/s",
-        ),
-        (
-            [TraceSample(SECOND, 10**9)],
-            {"factor": 11.0},
-            "goes up to 11000000000 bit/s; allowed: up to",
-        ),
+        (ONE, {"end": "x"}, "end 'x' is unknown; allowed: loop, hold, stop"),
+        (ONE, {"factor": 0.0}, "a factor of 0.0 is none; allowed: more than 0"),
+        (ONE, {"factor": math.inf}, "a factor of inf is none"),
+        (ONE, {"factor": math.nan}, "a factor of nan is none"),
+        (ONE, {"start_s": 1.0}, "a start of 1.0 s is not in the trace; allowed: 0"),
+        (ONE, {"start_s": -1.0}, "allowed: 0 s up to less than 1.0 s"),
+        ([TraceSample(SECOND, 0)], {"down_mean_bps": 5}, "cannot be scaled to 5 bit/s"),
+        ([TraceSample(SECOND, 10**9)], {"factor": 11.0}, "11000000000 bit/s; allowed: up to"),
     ],
 )
 def test_what_cannot_be_played_is_refused(
@@ -221,6 +174,8 @@ def played(sample: TraceSample) -> LinkState:
 
 
 @given(traces | delays, ends, times_ns)
+@example([TraceSample(SECOND, 999, 1000)], "loop", 0)
+@example([TraceSample(SECOND, 1000, 0)], "loop", 0)
 def test_the_state_is_the_sample_of_that_moment(
     trace: list[TraceSample], end: str, t_ns: int
 ) -> None:

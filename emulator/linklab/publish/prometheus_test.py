@@ -1,8 +1,6 @@
 """Tests prometheus.py: slots and the ledger. What Prometheus makes of them:
 tests/dashboards_test.py."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

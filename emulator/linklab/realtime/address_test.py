@@ -1,7 +1,5 @@
 """Tests address.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from linklab.realtime import address

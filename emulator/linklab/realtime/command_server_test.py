@@ -1,7 +1,5 @@
 """Tests command_server.py: its answers, and whom it refuses. page_server_test.py tests the page."""
 
-from __future__ import annotations
-
 import hmac
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Tests link_command.py."""
 
-from __future__ import annotations
-
 import hmac
 import threading
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """Tests one_lab.py and its requests with labs that the test opens. `tests/http_api_test.py` has real
 ones."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Tests of page_files.py: what ships is what was pinned, and asks nobody else."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Tests of page_link.py."""
 
-from __future__ import annotations
-
 import webbrowser
 from pathlib import Path
 from urllib.parse import urlsplit

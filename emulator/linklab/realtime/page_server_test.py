@@ -1,7 +1,5 @@
 """Tests of the page's part of command_server.py: its files, its stream, and attacks on both."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Tests of recorder.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests session.py with runs that need no lab. The whole: tests/live_test.py."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

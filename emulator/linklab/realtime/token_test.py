@@ -1,7 +1,5 @@
 """Tests token.py."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fails a test of the relay during which asyncio logs an error, such as an exception in a callback."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Tests what errors about keys quote."""
 
-from __future__ import annotations
-
 import random
 import string
 

@@ -1,7 +1,5 @@
 """Tests document.py: YAML that expands beyond the limits is refused quickly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path

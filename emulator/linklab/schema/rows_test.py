@@ -1,7 +1,5 @@
 """Tests that a row is read, written, refused and documented as it states."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

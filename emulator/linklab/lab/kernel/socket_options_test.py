@@ -1,7 +1,5 @@
 """Tests socket_options.py."""
 
-from __future__ import annotations
-
 import socket
 import time
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Tests h2o.py."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import http.client

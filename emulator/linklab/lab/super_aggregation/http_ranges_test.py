@@ -1,7 +1,5 @@
 """Tests http_ranges.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from linklab.lab.super_aggregation import http_ranges

@@ -1,7 +1,5 @@
 """Tests loss_fetching.py. Its downloads: tests/loss_fetching_test.py."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tests loss_hiding.py with numbered segments of 100 bytes, after a head of one segment."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Tests mirror.py with a server on the loopback device whose answers a test cuts."""
 
-from __future__ import annotations
-
 import re
 import socket
 import time

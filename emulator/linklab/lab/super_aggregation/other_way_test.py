@@ -1,7 +1,5 @@
 """Tests other_way.py. Its downloads: tests/loss_fetching_test.py."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import ExitStack, closing
 

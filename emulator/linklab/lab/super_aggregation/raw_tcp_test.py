@@ -1,7 +1,5 @@
 """Tests raw_tcp.py. Its downloads: tests/loss_fetching_test.py."""
 
-from __future__ import annotations
-
 import select
 import socket
 import time

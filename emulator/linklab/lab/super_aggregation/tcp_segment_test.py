@@ -1,7 +1,5 @@
 """Tests tcp_segment.py."""
 
-from __future__ import annotations
-
 import socket
 import struct
 

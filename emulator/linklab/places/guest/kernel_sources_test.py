@@ -211,36 +211,6 @@ def test_a_window_changes_by_the_published_formula(
         assert abs(made - published) <= max(Fraction(4, SEGMENT), abs(published) / 200)
 
 
-def test_two_equal_subflows_grow_together_as_one_tcp(rules: Rules) -> None:
-    """RFC 6356, 2: a connection takes no more than one TCP on a shared bottleneck."""
-    two = [Subflow(20 * MSS, 50_000), Subflow(20 * MSS, 50_000)]
-    # A round trip acknowledges each window once. One TCP would grow by 1.
-    per_round = sum(rules.increase("lia", two, own, two[own].window) for own in (0, 1))
-    assert float(per_round) == pytest.approx(0.5, abs=0.01)
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_one_subflow_grows_as_reno(rules: Rules, name: str) -> None:
-    alone = [Subflow(30 * MSS, 40_000, run=10**6)]
-    assert float(rules.increase(name, alone, 0, MSS)) == pytest.approx(1 / 30, abs=1e-4)
-
-
-def test_lia_gives_no_subflow_more_than_a_tcp_on_its_path(rules: Rules) -> None:
-    """The second term of RFC 6356's minimum. Here alpha is 23."""
-    far_and_near = [Subflow(100 * MSS, 500_000), Subflow(2 * MSS, 5_000)]
-    assert lia(far_and_near, 0, MSS) == Fraction(1, 100)
-    assert float(rules.increase("lia", far_and_near, 0, MSS)) == pytest.approx(0.01, abs=1e-4)
-
-
-def test_olia_moves_window_to_the_better_path(rules: Rules) -> None:
-    """The larger window is on the path that loses more."""
-    paths = [Subflow(40 * MSS, 50_000, run=10**5), Subflow(10 * MSS, 50_000, run=10**7)]
-    level = [one._replace(run=10**6) for one in paths]
-    for own, sign in ((0, -1), (1, 1)):
-        moved = rules.increase("olia", paths, own, MSS) - float(first_term(level, own))
-        assert sign * moved > 0
-
-
 def test_balia_halves_the_best_window_and_takes_up_to_three_quarters_of_others(
     rules: Rules,
 ) -> None:
@@ -287,27 +257,12 @@ def test_a_penalty_halves_the_window(rules: Rules, slow: ResendPath) -> None:
     assert threshold == (slow.threshold if in_slow_start else max(slow.threshold // 2, 2))
 
 
-def test_a_subflow_in_slow_start_stays_there(rules: Rules) -> None:
-    begins = ResendPath(400_000, 100, FIRST_THRESHOLD)
-    assert rules.penalised(begins) == (50, FIRST_THRESHOLD)
-    assert rules.penalised(ResendPath(400_000, 100, 80)) == (50, 40)
-
-
 @given(fast=RESEND_PATHS, slow=RESEND_PATHS, elapsed=st.integers(0, 2**40))
 def test_only_a_slower_subflow_is_penalised_once_per_round_trip(
     rules: Rules, fast: ResendPath, slow: ResendPath, elapsed: int
 ) -> None:
     expected = slow.rtt > fast.rtt and elapsed >= fast.rtt
     assert rules.penalises(fast, slow, elapsed) == expected
-
-
-def test_penalties_come_as_often_as_round_trips(rules: Rules) -> None:
-    fast, slow = ResendPath(20_000, 100, 50), ResendPath(900_000, 100, 50)
-    last, times = -(10**9), 0
-    for now in range(0, 200_000, 1000):
-        if rules.penalises(fast, slow, now - last):
-            last, times = now, times + 1
-    assert times == 10
 
 
 def test_each_source_goes_to_a_folder_of_the_kernel() -> None:

@@ -1,7 +1,5 @@
 """Tests whose command line is found at the top of a stack, over stacks made at random."""
 
-from __future__ import annotations
-
 import random
 import shlex
 

@@ -1,6 +1,9 @@
+import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from shlex import split
@@ -9,10 +12,8 @@ import msgspec
 import pytest
 
 from linklab.core import link_kinds
-from linklab.core.algorithms import TABLE
 from linklab.core.paths import MULTILINK, REPOSITORY
 from linklab.lab.multipath.path_use import PathUse
-from linklab.lab.super_aggregation import loss_fetching
 from linklab.places.guest import locked
 from linklab.runs import clients
 from linklab.runs.clients import Task, client_of, names, registry
@@ -21,97 +22,9 @@ from linklab.scenario.clients import Downloader
 from linklab.scenario.workload import MediaPlayer, Upload, Workload
 
 LINKS = ("wifi", "lte")
-GET = ["/build/multilink", "get", "https://10.0.0.1/payload.bin"]
-WIFI, LTE = ["--link", "wifi=wlan0"], ["--link", "lte=rmnet0"]
-WIFI_B = [*WIFI, "--bandwidth", "wifi=78000000bit/s"]
-LTE_B = [*LTE, "--bandwidth", "lte=52000000bit/s"]
-WITH_B = {"wifi=wlan0": WIFI_B, "lte=rmnet0": LTE_B}
-FILES = split("--ca-file /ca.pem --checksum sha-256=abcd --run-dir /run -o /tmp/x/out")
-TASK, RESCUE = (
-    [*clients.TLS, "--resume=false", *FILES],
-    ["--wireless-file", "/wireless", *clients.TLS, *FILES],
-)
-CURL = ["curl", "--silent", "--show-error", "--fail"]
-CURL_CA, CURL_OUT = ["--cacert", "/ca.pem"], ["--output", "/tmp/x/out", GET[2]]
-IN_PIECES = (
-    "size=$1; file=$2; shift 2; for from in $(seq 0 10000000 $((size - 1))); do "
-    '"$@" --range $from-$((from + 9999999)); done > "$file"'
-)
-PIECES = ["sh", "-ec", IN_PIECES, "sh", "1000000", "/tmp/x/out", *CURL, *CURL_CA]
-
-FLAGS = {
-    "upper-limit": "3000000B",
-    "padding": "0.2",
-    "first-request": "2000000B",
-    "overlap": "0.5",
-    "window": "2.0s",
-    "segment": "512000B",
-    "energy-model": "/run/energy.yaml",
-}
-"""What the task's scenario sets; of `bandwidth` each link has its own."""
-
-
-def multilink(name: str, *links: list[str], saved: list[str], plain: bool = False) -> list[str]:
-    """The command of an algorithm of the table."""
-    (row,) = (one for one in TABLE if one.name == name)
-    chosen = [WITH_B[link[1]] if "bandwidth" in row.options else link for link in links]
-    flags = [
-        word
-        for option in row.options
-        if option in FLAGS and not (plain and option == "padding")
-        for word in (f"--{option}", FLAGS[option])
-    ]
-    words = [word for link in chosen for word in link]
-    return [*GET, "--algorithm", name, *words, *flags, *(["--plain"] if plain else []), *saved]
-
-
-ON_ALL = [one.name for one in TABLE if not one.one_link]
-PUBLISHED = [one.name for one in TABLE if not one.one_link and not one.rescue]
-
+URL = "https://10.0.0.1/payload.bin"
 CHANGES_TCP = ("offloading-ack", "aggregating-ack", "freeze", "loss-fetching", "super-aggregation")
-COMMANDS = {
-    "single-wifi": [*GET, "--algorithm", "single", *WIFI, *TASK],
-    "single-lte": [*GET, "--algorithm", "single", *LTE, *TASK],
-    "alg3": [
-        *[*GET, "--algorithm", "alg3", *WIFI_B, *LTE_B],
-        *split("--padding 0.2 --first-request 2000000B --overlap 0.5 --window 2.0s"),
-        *TASK,
-    ],
-    **{name: multilink(name, WIFI, LTE, saved=TASK) for name in PUBLISHED if name != "alg3"},
-    **{name: multilink(name, WIFI, LTE, saved=RESCUE) for name in ON_ALL if name not in PUBLISHED},
-    "alg3-plain": multilink("alg3", WIFI, LTE, saved=TASK, plain=True),
-    **{
-        f"gb-{n}kb": [*GET, "--algorithm", "gb-p", *WIFI, *LTE, "--segment", f"{n}KiB", *TASK]
-        for n in (20, 100, 1000, 2000)
-    },
-    "curl-wifi": [*CURL, *CURL_CA, "--interface", "wlan0", *CURL_OUT],
-    "curl-lte": [*CURL, *CURL_CA, "--interface", "rmnet0", *CURL_OUT],
-    "curl-pieces-wifi": [*PIECES, "--interface", "wlan0", GET[2]],
-    "curl-pieces-lte": [*PIECES, "--interface", "rmnet0", GET[2]],
-    "offloading-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
-    "freeze": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
-    "aggregating-ack": [*CURL, *CURL_CA, "--interface", "10.1.0.2", *CURL_OUT],
-    "loss-fetching": loss_fetching.command(
-        GET[2].replace("https", "http"), "10.1.0.2", "rmnet0", "/tmp/x/out", "abcd"
-    ),
-    "super-aggregation": loss_fetching.command(
-        GET[2].replace("https", "http"), "10.1.0.2", "rmnet0", "/tmp/x/out", "abcd", helps=True
-    ),
-    **{
-        name: ["mptcpize", "run", *CURL, *CURL_CA, *CURL_OUT]
-        for name in ("mptcp", *clients.multipath(LINKS))
-    },
-    "mptcp-mdp": ["mptcpize", "run", *CURL, *CURL_CA, "--no-keepalive", *CURL_OUT],
-    **{
-        f"aria2-{n}": [
-            *split("aria2c --no-conf --quiet --file-allocation=none --console-log-level=error"),
-            *split("--timeout=3 --connect-timeout=3 --max-tries=0"),
-            *split("--ca-certificate=/ca.pem --multiple-interface=wlan0,rmnet0"),
-            *split(f"-s {n} -x {n} -k 1M -d /tmp/x -o out {GET[2]}"),
-        ]
-        for n in (2, 8, 16)
-    },
-}
+CURL = [*split("curl --silent --show-error --fail --cacert /ca.pem")]
 
 
 @pytest.fixture
@@ -125,13 +38,13 @@ def task(small: Scenario) -> Task:
     )
     return Task(
         scenario=replace(small, client=client),
-        url=GET[2],
+        url=URL,
         ca_file="/ca.pem",
         output="/tmp/x/out",
         run_dir="/run",
         payload="/payload.bin",
         sha256="abcd",
-        multilink=GET[0],
+        multilink="/build/multilink",
         wireless="/wireless",
         energy="/run/energy.yaml",
     )
@@ -156,85 +69,41 @@ def test_curl_in_pieces_asks_for_each_byte_once(
     subprocess.run(words, check=True)
     asked = [line.split() for line in file.read_text().splitlines()]
     assert [line[-2:] for line in asked] == [["--range", one] for one in ranges]
-    assert {tuple(line[:-2]) for line in asked} == {
-        (*CURL[1:], *CURL_CA, "--interface", "rmnet0", GET[2])
-    }
+    assert {tuple(line[:-2]) for line in asked} == {(*CURL[1:], "--interface", "rmnet0", URL)}
     words[words.index("echo")] = "false"
     assert subprocess.run(words, check=False).returncode != 0
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_command_of_every_client(task: Task, name: str) -> None:
-    assert client_of(name).command(task) == COMMANDS[name]
+COMMANDS = Path(__file__).with_name("testdata") / "commands.txt"
 
 
-def test_everybody_that_can_download_a_file_has_a_command(small: Scenario) -> None:
-    assert set(clients.able(small)) == set(COMMANDS)
-
-
-PLAYS = [
-    *split(f"/build/multilink workload player {GET[2]} --size 1000000B --rate 800000bit/s"),
-    *split("--start 4000000B --low 4000000B --high 20000000B"),
-    *split("--ca-file /ca.pem --checksum sha-256=abcd --run-dir /run"),
-]
+def test_what_each_client_is_called_with(task: Task) -> None:
+    """For a file, a player and an upload. `make generate` writes the commands: look at their diff."""
+    lines = []
+    for workload in (Workload(), Workload(player=MediaPlayer(rate_bps=800_000)), UPLOAD):
+        scenario = replace(task.scenario, workload=workload)
+        one = replace(task, scenario=scenario)
+        for name in clients.able(scenario):
+            words = (
+                word.replace(sys.executable, "python").replace(str(REPOSITORY), "/repository")
+                for word in client_of(name).command(one)
+            )
+            lines.append(f"{workload.name} {name}: {shlex.join(words)}\n")
+    text = "".join(lines)
+    if os.environ.get("LINKLAB_GENERATE"):
+        COMMANDS.write_text(text)
+    assert COMMANDS.read_text() == text
 
 
 def playing(scenario: Scenario) -> Scenario:
     return replace(scenario, workload=Workload(player=MediaPlayer(rate_bps=800_000)))
 
 
-@pytest.mark.parametrize(
-    ("name", "way"),
-    [
-        ("direct-lte", ["--device", "rmnet0"]),
-        ("mptcp", ["--mptcp"]),
-        ("mptcp-lte", ["--mptcp"]),
-        (
-            "single-wifi",
-            [
-                *[*split("-- proxy --algorithm single"), *WIFI],
-                *[*clients.TLS, "--ca-file", "/ca.pem"],
-            ],
-        ),
-        (
-            "adaptive",
-            [
-                *[*split("-- proxy --algorithm adaptive"), *WIFI, *LTE],
-                *split("--wireless-file /wireless"),
-                *[*clients.TLS, "--ca-file", "/ca.pem"],
-            ],
-        ),
-    ],
-)
-def test_a_player_s_requests_take_the_client_s_way(task: Task, name: str, way: list[str]) -> None:
-    task = replace(task, scenario=playing(task.scenario))
-    assert client_of(name).command(task) == [*PLAYS, *way]
+UPLOAD = Workload(upload=Upload())
 
 
-PUT = ["/build/multilink", "put", "/payload.bin", GET[2]]
-SENDS = [*split("--silent --show-error --fail --http1.1 --cacert /ca.pem --upload-file"), *PUT[2:]]
-CHECKS = split("--ranged --ca-file /ca.pem --run-dir /run")
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        (
-            "adaptive",
-            [
-                *[*PUT, "--algorithm", "adaptive", *WIFI, *LTE],
-                *[*split("--wireless-file /wireless"), *clients.TLS, *CHECKS],
-            ],
-        ),
-        ("single-lte", [*PUT, "--algorithm", "single", *LTE, *clients.TLS, *CHECKS]),
-        ("curl-wifi", ["curl", *SENDS, "--interface", "wlan0"]),
-        ("mptcp", ["mptcpize", "run", "curl", *SENDS]),
-    ],
-)
-def test_uploads(task: Task, name: str, words: list[str]) -> None:
-    uploading = replace(task.scenario, workload=Workload(upload=Upload()))
-    assert client_of(name).command(replace(task, scenario=uploading)) == words
-    cannot = set(names(LINKS)) - set(clients.able(uploading))
+def test_who_can_upload(small: Scenario) -> None:
+    cannot = set(names(LINKS)) - set(clients.able(replace(small, workload=UPLOAD)))
     assert {"direct-wifi", "aria2-2"} <= cannot
     assert not {"curl-lte", "mptcp", "alg3", "naive"} & cannot
 
