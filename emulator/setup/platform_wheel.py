@@ -1,5 +1,5 @@
-"""Puts the programs that linklab needs into the wheel: the client, the guest's image and kernel, and
-the kernel of the emulated machine. Such a wheel needs neither compiler nor network. The wheel for arm64
+"""Puts the programs that linklab needs into the wheel: the client, the guest's image and kernel, the
+kernel of the emulated machine, and the JavaScript of the report's charts. Such a wheel needs neither compiler nor network. The wheel for arm64
 also has the client for guests, whose processor is x86-64.
 
 `make release` names the platform by LINKLAB_WHEEL, `linux-amd64` or `linux-arm64`, and the directory
@@ -35,6 +35,7 @@ class PlatformWheel(BuildHookInterface[Any]):
         """Adds the programs. Ends the build if one is missing, or a kernel is not that of image.lock."""
         sys.path.insert(0, self.root)
         from linklab.places.guest import image, kernel, pack
+        from linklab.report import vega
 
         target = os.environ.get("LINKLAB_WHEEL") or MACHINES.get(platform.machine())
         if target is None:
@@ -54,6 +55,7 @@ class PlatformWheel(BuildHookInterface[Any]):
         build_data["tag"] = TAGS[target]
         for file, name in clients.items():
             build_data["shared_scripts"][str(release / file)] = name
+        build_data["force_include"][str(vega.bundled())] = "linklab/data/vega.js"
         for folder, name in (
             ("image", image.archive_name("guest")),
             *(("kernel", kernel.name(recipe)) for recipe in recipes),

@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Publishes the runs and prints where each one is."""
     if options.reports is not None:
-        extras.require("report", "--reports")
+        extras.require_page("--reports")
     done = prometheus.publish(
         options.runs,
         data=options.prometheus_data,

@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the page and reports failed runs. Returns 1 if there are any."""
-    extras.require("report", "linklab report")
+    extras.require_page("linklab report")
     from linklab.commands import existing, report_page  # numpy is slow to load.
 
     models = existing.EnergyModels(options.energy_model)
@@ -66,7 +66,7 @@ def require_place(output: Path | None, out: Path) -> None:
     UsageError, MissingExtra."""
     if output is None:
         return
-    extras.require("report", "--report")
+    extras.require_page("--report")
     if output.is_dir():
         raise UsageError(f"--report {output}: is a directory; allowed: a file, such as report.html")
     runs = out.absolute()

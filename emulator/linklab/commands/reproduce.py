@@ -25,7 +25,6 @@ from linklab.commands.options import (
     count,
     given,
 )
-from linklab.core import extras
 from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_RUNS
 from linklab.display import printing
@@ -110,7 +109,6 @@ def run(options: argparse.Namespace) -> int:
 
     A statement that does not hold is a result, not a failure.
     """
-    extras.require("report", "linklab reproduce")
     unused = given(options, "runs", "seed", "jobs", "out", "timeout")
     if options.there and unused:
         raise UsageError(f"--from runs nothing: leave out {unused[0]}")

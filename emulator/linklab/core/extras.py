@@ -10,7 +10,7 @@ import importlib.util
 from typing import Final
 
 from linklab.core.errors import LinklabError
-from linklab.core.paths import INSTALLED
+from linklab.core.paths import INSTALLED, VEGA
 
 MODULES: Final = {
     "campaign": ("distributed",),
@@ -22,6 +22,13 @@ MODULES: Final = {
 
 class MissingExtra(LinklabError, RuntimeError):
     """A package of an extra is not installed."""
+
+
+def require_page(what: str) -> None:
+    """Raises MissingExtra if `what` writes a page, and the library of its charts is missing here. A
+    wheel has it without extras."""
+    if not VEGA.is_file():
+        require("report", what)
 
 
 def require(extra: str, what: str) -> None:

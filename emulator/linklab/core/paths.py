@@ -26,6 +26,9 @@ INSTALLED = _PACKAGED.is_dir()
 
 DATA = _PACKAGED if INSTALLED else REPOSITORY
 PROFILES = DATA / "profiles"
+VEGA = DATA / "vega.js"
+"""The charts' JavaScript. Only a wheel has it."""
+
 SERVER_CONFIGURATION = DATA / "server" / "h2o.conf"
 SERVER_EXCHANGE = DATA / "server" / "exchange.rb"
 

@@ -1,4 +1,4 @@
-"""Computes statistics of measurements with numpy; the bootstrap is scipy's. Pure.
+"""Computes statistics of measurements with numpy. Pure.
 
 Values may have any unit, which the results share. They must be finite. Raises ValueError if a
 statistic is undefined for the values. Loading numpy takes 0.1 s. So commands load this module only
@@ -156,19 +156,16 @@ def bootstrap(
     _check(level)
     if paired and len({len(one) for one in numbers}) > 1:
         raise ValueError("paired samples differ in length")
-    from scipy import stats  # Slow to load, and an extra.
+    random = np.random.default_rng(seed)
 
-    found = stats.bootstrap(
-        numbers,
-        statistic,
-        paired=paired,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        confidence_level=level,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Interval(float(found.low), float(found.high))
+    def drawn(one: Numbers) -> Any:
+        return random.integers(0, len(one), (RESAMPLES, len(one)))
+
+    which = drawn(numbers[0]) if paired else None
+    resampled = [one[drawn(one) if which is None else which] for one in numbers]
+    outside = (1 - level) / 2
+    found = np.quantile(statistic(*resampled, axis=-1), [outside, 1 - outside])
+    return Interval(float(found[0]), float(found[1]))
 
 
 def _check(level: float) -> None:

@@ -6,6 +6,7 @@ Values that do not follow from the thesis' raw figures are left out by name.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,14 +71,31 @@ def test_as_scipy(steps: list[tuple[float, float]]) -> None:
     assert close(statistics.simpson(values, at.tolist()), scipy.integrate.simpson(values, x=at))
 
 
-def test_bootstrap_as_drawn_by_hand() -> None:
-    """The same draws, taken from the generator one by one."""
-    values = np.array([16.2, 17.1, 15.9, 18.4, 16.6, 16.9, 17.7])
-    drawn = np.random.default_rng(3).integers(0, 7, (statistics.RESAMPLES, 7))
-    medians = np.median(values[drawn], axis=-1)
-    found = statistics.median_interval(values, seed=3)
-    assert close(found.low, float(np.percentile(medians, 2.5)))
-    assert close(found.high, float(np.percentile(medians, 97.5)))
+@given(
+    st.lists(st.tuples(st.floats(1, 100), st.floats(1, 100)), min_size=7, max_size=20),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_bootstrap_is_that_of_scipy(
+    pairs: list[tuple[float, float]], paired: bool, seed: int
+) -> None:
+    samples = np.array(pairs).T
+
+    def ratio(x: Any, y: Any, axis: int) -> Any:
+        return np.median(x, axis) / np.median(y, axis)
+
+    his = scipy.stats.bootstrap(
+        tuple(samples),
+        ratio,
+        paired=paired,
+        vectorized=True,
+        n_resamples=statistics.RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    found = statistics.median_ratio_interval(*samples, paired=paired, seed=seed)
+    assert close(found.low, his.low)
+    assert close(found.high, his.high)
 
 
 def test_bootstrap_repeats_with_its_seed() -> None:

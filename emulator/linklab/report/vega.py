@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+from pathlib import Path
 from typing import Any, Final
 
-import vl_convert
-
-from linklab.core.paths import in_cache
+from linklab.core.paths import VEGA, in_cache
 from linklab.core.printable import printable
 from linklab.core.whole_file import write
 
@@ -20,18 +19,24 @@ _WIDTH: Final = 640
 
 
 def javascript() -> str:
-    """Returns Vega, Vega-Lite and Vega-Embed in one script that sets `vegaEmbed` and `vega`. The
-    first call on a machine bundles them, which takes some seconds, and keeps them in the cache."""
+    """Returns Vega, Vega-Lite and Vega-Embed in one script that sets `vegaEmbed` and `vega`. A wheel
+    has it. In a checkout the first call on a machine bundles them, which takes some seconds, and keeps
+    them in the cache."""
+    return (VEGA if VEGA.is_file() else bundled()).read_text()
+
+
+def bundled() -> Path:
+    """Returns the file of `javascript` in the cache, which is made if it is not there."""
     path = in_cache("vega") / f"{importlib.metadata.version('vl-convert-python')}-{VERSION}.js"
-    try:
-        return path.read_text()
-    except FileNotFoundError:
+    if not path.is_file():
+        import vl_convert  # An extra.
+
         made = vl_convert.javascript_bundle(
             "window.vegaEmbed=vegaEmbed;window.vega=vega;", vl_version=VERSION
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, made.encode())
-        return made
+    return path
 
 
 def _escaped(value: Any) -> Any:
@@ -50,6 +55,8 @@ def _escaped(value: Any) -> Any:
 def drawn(spec: dict[str, Any], form: str) -> bytes:
     """Draws a chart as `svg` or `png`, black on white. A chart that states a width gets a fixed
     one."""
+    import vl_convert  # An extra.
+
     fixed = {**_escaped(spec), "background": "white"}
     if "width" in spec:
         fixed["width"] = _WIDTH
