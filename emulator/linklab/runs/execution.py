@@ -75,6 +75,8 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         stack.callback(working_directory.keep, run_dir)
         serving = start_server()
         stack.callback(serving.stop)
+        for name, link in lab.links.items():
+            link.serve(breaks=name in plan.scenario.breaking_links)
         before = [_interfaces(one) for one in (lab, *(one.lab for one in further))]
         flows = enter(_traffic(plan, lab))
         _even(plan)
