@@ -13,7 +13,7 @@ from datagrams import NO_ANSWER_S, Association, echo
 from linklab import scenario as scenarios
 from linklab.core.impairments import Impairments
 from linklab.places.guest import gateway
-from through_the_lab import PATIENCE_S, ProxiedLab, proxied
+from through_the_lab import PATIENCE_S, ProxiedLab, fetched, proxied, served
 
 pytestmark = [
     pytest.mark.one_at_a_time,
@@ -99,6 +99,25 @@ def test_every_impairment_is_felt_at_once(tmp_path: Path, scenario: ScenarioFile
         assert wifi.ask() is not None, "the other link is as it was"
         _what_is_refused(lab)
         _what_is_shown(lab)
+
+
+def test_connections_are_broken_by_hand(tmp_path: Path, scenario: ScenarioFile) -> None:
+    """The first fault also resets what is open. The other link stays as it was."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "file").write_bytes(bytes(1_000_000))
+    file = scenario("broken", size="1 MB", wifi=WIFI, lte=LTE)
+    with served(tmp_path / "served") as url, proxied(tmp_path, file, f"{url}file") as lab:
+
+        def get(link: str) -> int:
+            return len(fetched(lab.origin, lab.proxy(link, "socks5h")) or b"")
+
+        assert get("lte") == 1_000_000
+        for fault in ("reset_bytes: 100 kB", "close_bytes: 1 MB", "reset_after: 50 ms"):
+            lab.linklab("link", "lte", "impair_down", fault)
+            assert get("lte") == 0
+            assert get("wifi") == 1_000_000
+            lab.linklab("link", "lte", "restore")
+            assert get("lte") == 1_000_000
 
 
 QDISCS = (

@@ -344,8 +344,8 @@ def test_the_examples_of_the_page_do_what_they_say(project: Path, in_project: Py
         (project / f"test_example{number}.py").write_text(f"{example}\n")
     made = in_project("--linklab-update")
     assert made.returncode == 0, made.stdout
-    assert "10 passed" in made.stdout
-    assert "1 passed, 9 deselected" in in_project("-k", "slower").stdout
+    assert "11 passed" in made.stdout
+    assert "1 passed, 10 deselected" in in_project("-k", "slower").stdout
 
 
 def test_ctrl_c_in_a_fixture_leaves_no_process(project: Path) -> None:

@@ -28,7 +28,7 @@ from linklab.core.records import (
     Tail,
 )
 from linklab.energy.account import Power
-from linklab.runs import job, outcome, requests, run_energy, summary
+from linklab.runs import job, outcome, run_energy, summary, time_series
 from linklab.runs.job import Job
 from linklab.runs.outcome import Outcome
 from linklab.runs.requests import RangeRequest
@@ -175,8 +175,13 @@ class Run:
 
     @property
     def requests(self) -> list[RangeRequest]:
-        """multilink's requests in the order of their ids."""
-        return requests.of_records(self._client_records, self._shift_s)
+        """The HTTP requests in the order of their ids: multilink's, or those of another program to the
+        lab's own server."""
+        size_bytes = 0 if self.scenario is None else self.scenario.payload.size_bytes
+        try:
+            return time_series.all_requests(self.path, self._shift_s, size_bytes)
+        except OSError as error:
+            raise LoadError(str(error)) from error
 
     @property
     def samples(self) -> list[Sample]:

@@ -65,6 +65,12 @@ IMPAIRED: Final = {
     "bleach_ecn": ("false", "true"),
     "nat_udp": ("60 s", "10 s"),
     "nat_tcp": ("300 s", "100 s"),
+    "reset_after": ("none", "1 ms", "3 s"),
+    "reset_bytes": ("none", "1 MB"),
+    "close_bytes": ("2 MB", "none", "1 B"),
+    "slice": ("none", "500 B"),
+    "slice_pause": ("5 ms", "1 s"),
+    "fault_port": ("all", "443", "1"),
 }
 """Values of each impairment; the link has the first one."""
 

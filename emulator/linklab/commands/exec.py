@@ -8,6 +8,8 @@ import os
 import shutil
 import sys
 
+import msgspec
+
 from linklab.api import requests
 from linklab.commands import running
 from linklab.commands.options import (
@@ -23,7 +25,7 @@ from linklab.commands.options import (
 from linklab.core import plain_file
 from linklab.core.error_report import report_error
 from linklab.places import choice
-from linklab.runs import outcome, server_ends
+from linklab.runs import outcome, server_ends, time_series
 
 EPILOG = """\
 The program finds LINKLAB_URL, LINKLAB_CA, LINKLAB_OUTPUT and LINKLAB_SHA256 in
@@ -117,6 +119,11 @@ def run(options: argparse.Namespace) -> int:
             "exit_code": ended and ended.exit_code,
             "elapsed_s": ended and ended.elapsed_ns / 1e9,
             "received_bytes": ended and ended.received_bytes,
+            "requests": msgspec.to_builtins(
+                time_series.all_requests(
+                    finished.run_dir, request.shift_s, scenario.payload.size_bytes
+                )
+            ),
         }
         print(json.dumps(said, indent=2))
     elif ended is None:

@@ -199,7 +199,12 @@ def _over(group: Group, client: str, models: EnergyModels) -> OverTime:
     return OverTime(
         rates=rates,
         capacities=time_series.capacities_bps(median_run.run_dir, median_end_s, step_s, direction),
-        ranges=time_series.requests(median_run.run_dir, median_run.job.shift_s, median_end_s),
+        ranges=time_series.requests(
+            median_run.run_dir,
+            median_run.job.shift_s,
+            median_end_s,
+            group.scenario.payload.size_bytes,
+        ),
         step_s=step_s,
         median_seed=median_run.job.seed,
         end_s=median_end_s,

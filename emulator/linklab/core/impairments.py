@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from linklab.core.bounded import Bps, Bytes, Name, Packets, Ratio, Seconds
+from linklab.core.bounded import Bps, Bytes, Count, Name, Packets, Ratio, Seconds
 
 NORMAL = "normal"
 """The default distribution of delays."""
@@ -34,6 +34,11 @@ class Impairments:
         police_burst_bytes: size of the policer's bucket, which is full at first.
         bleach_ecn: the ECN field becomes 0.
         nat_udp_s, nat_tcp_s: idle times after which a NAT forgets; UNSET both is no NAT.
+        reset_after_s, reset_bytes, close_bytes: a TCP connection is reset after a time or after bytes
+            that passed in this direction, or ends after such bytes; 0 is none.
+        slice_bytes, slice_pause_s: the largest piece in which a connection's data passes, and the
+            time between pieces; 0 is none.
+        fault_port: the server's port whose connections have these faults; 0 is all.
     """
 
     loss_ratio: Ratio | UnsetType = UNSET
@@ -52,11 +57,22 @@ class Impairments:
     bleach_ecn: bool | UnsetType = UNSET
     nat_udp_s: Seconds | UnsetType = UNSET
     nat_tcp_s: Seconds | UnsetType = UNSET
+    reset_after_s: Seconds | UnsetType = UNSET
+    reset_bytes: Bytes | UnsetType = UNSET
+    close_bytes: Bytes | UnsetType = UNSET
+    slice_bytes: Bytes | UnsetType = UNSET
+    slice_pause_s: Seconds | UnsetType = UNSET
+    fault_port: Count | UnsetType = UNSET
 
     @property
     def lost_ratio(self) -> float:
         """The share of packets lost, 0 if none are."""
         return self.loss_ratio or 0.0
+
+    @property
+    def breaks_connections(self) -> bool:
+        """Whether TCP connections have faults."""
+        return bool(self.reset_after_s or self.reset_bytes or self.close_bytes or self.slice_bytes)
 
     @property
     def added_delay_s(self) -> float:

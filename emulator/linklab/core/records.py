@@ -166,6 +166,22 @@ class ClientRecord(msgspec.Struct, frozen=True, rename={"from_link": "from"}):
         return self.t_ns / 1e9
 
 
+class RequestRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `requests.jsonl`: an HTTP request of a program other than multilink, as the lab's server
+    saw it. Times are in seconds since the scenario's start. `first_byte_s` and `end_s` are those of
+    the answer, as the server sent it, None if the connection broke before its end. Then `link` is
+    "" if nothing else tells it. `range` is the request's header."""
+
+    t_s: Seconds
+    first_byte_s: Seconds | None
+    end_s: Seconds | None
+    link: Name
+    request: Words
+    status: Count
+    bytes: Bytes
+    range: Name | None
+
+
 class MachineRecord(msgspec.Struct, frozen=True):
     """A line of `machine.jsonl`, which only live runs have.
 
@@ -252,6 +268,7 @@ Record = (
     | TrafficRecord
     | EventRecord
     | ClientRecord
+    | RequestRecord
     | MachineRecord
     | ProcessRecord
     | SubflowRecord
@@ -267,6 +284,7 @@ FILES: Final[dict[type[Any], str]] = {
     TrafficRecord: "traffic.jsonl",
     EventRecord: "events.jsonl",
     ClientRecord: "client.jsonl",
+    RequestRecord: "requests.jsonl",
     MachineRecord: "machine.jsonl",
     ProcessRecord: "processes.jsonl",
     SubflowRecord: "subflows.jsonl",

@@ -18,10 +18,10 @@ from linklab.core.ip_family import IPV4, IPV6, Families
 from linklab.core.limits import MAX_PAYLOAD_BYTES, MAX_RTT_S
 from linklab.core.link_state import DIRECTIONS, Direction
 from linklab.models import delay_tables
-from linklab.models.keys import BURST, LENGTH, RATE, SHARE
+from linklab.models.keys import BURST, LENGTH, RATE, SHARE, SIZE
 from linklab.models.loss import check_bursts
 from linklab.schema.mapping import Mapping, guess
-from linklab.schema.quantities import BOOLEAN, Quantity, duration, pattern, size
+from linklab.schema.quantities import BOOLEAN, Quantity, count, duration, pattern, size
 from linklab.schema.rows import Row, Table
 
 MAX_JITTER_S: Final = 0.25
@@ -43,11 +43,17 @@ NAT_UDP_S: Final = 120.0
 NAT_TCP_S: Final = 7440.0
 """The same of TCP: 2 h 4 min (RFC 5382, REQ-5)."""
 
-_POLICED: Final = Quantity(
-    lambda text: 0 if text == "none" else RATE.parse(text),
-    lambda value: RATE.form(value) if value else "none",
-    f"{RATE.allowed}, or none",
-)
+
+def _or(none: str, known: Quantity) -> Quantity:
+    """Returns a quantity that may also be a word, which reads as 0."""
+    return Quantity(
+        lambda text: 0 if text == none else known.parse(text),
+        lambda value: known.form(value) if value else none,
+        f"{known.allowed}, or {none}",
+    )
+
+
+_NONE: Final[Any] = {"unset": UNSET, "default": "none"}
 
 KEYS: Final = {direction: f"impair_{direction}" for direction in DIRECTIONS}
 """The key of each direction, in links, events and link states."""
@@ -122,7 +128,7 @@ TABLE: Final = Table(
         Row(
             "police",
             "police_bps",
-            _POLICED,
+            _or("none", RATE),
             "rate of a policer, which drops the frames beyond it",
             unset=UNSET,
             default="none",
@@ -158,6 +164,49 @@ TABLE: Final = Table(
             unset=UNSET,
             default=f"no NAT; with `nat_udp`: {units.format_duration(NAT_TCP_S)}",
         ),
+        Row(
+            "reset_after",
+            "reset_after_s",
+            _or("none", LENGTH),
+            "each TCP connection is reset when it is this old; in an event, this long after the event begins",
+            **_NONE,
+        ),
+        Row(
+            "reset_bytes",
+            "reset_bytes",
+            _or("none", SIZE),
+            "each TCP connection is reset once these bytes have arrived, counted likewise",
+            **_NONE,
+        ),
+        Row(
+            "close_bytes",
+            "close_bytes",
+            _or("none", SIZE),
+            "each TCP connection ends after these bytes, as if that was all",
+            **_NONE,
+        ),
+        Row(
+            "slice",
+            "slice_bytes",
+            _or("none", SIZE),
+            "the data of TCP passes in pieces of at most this size",
+            **_NONE,
+        ),
+        Row(
+            "slice_pause",
+            "slice_pause_s",
+            LENGTH,
+            "the time between two pieces of a connection",
+            unset=UNSET,
+        ),
+        Row(
+            "fault_port",
+            "fault_port",
+            _or("all", count(1, 65535)),
+            "connections to this port of the server are reset, ended or sliced, others are not",
+            unset=UNSET,
+            default="all",
+        ),
     ),
     about="Impairments of one direction, besides what the link does itself. A node between the link's "
     "core and the server adds them. In an event they last as the event says.",
@@ -190,6 +239,12 @@ def of(impairing: Impairing, direction: Direction) -> Impairments | UnsetType:
 def impairs(impairing: Impairing) -> bool:
     """Tells whether there is any impairment."""
     return any(of(impairing, direction) is not UNSET for direction in DIRECTIONS)
+
+
+def breaks(impairing: Impairing) -> bool:
+    """Tells whether TCP connections have faults."""
+    found = (of(impairing, direction) for direction in DIRECTIONS)
+    return any(one is not UNSET and one.breaks_connections for one in found)
 
 
 def check(
@@ -254,6 +309,8 @@ def _check_one(mapping: Mapping, total: Impairments, names: Collection[str]) -> 
                 f"{units.format_size(total.police_burst_bytes)} take too long at "
                 f"{units.format_rate(total.police_bps)}; allowed: at most {units.format_size(most)}",
             )
+    if total.slice_bytes and not total.slice_pause_s:
+        mapping.fail("slice", "needs the time between its pieces; needed: slice_pause")
     known = (*delay_tables.NAMES, *names)
     if total.distribution and total.distribution not in known:
         mapping.fail(

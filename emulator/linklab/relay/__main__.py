@@ -16,6 +16,7 @@ from pathlib import Path
 if not __package__:  # Python runs this directory in isolation, so no package is found yet.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
+from linklab.relay import faults
 from linklab.relay.connections import free, listen
 from linklab.relay.flows import Flows
 from linklab.relay.rule import Rule
@@ -24,18 +25,30 @@ from linklab.relay.rule import Rule
 async def serve(rules: list[Rule]) -> None:
     """Serves the rules until the process is ended."""
     flows = Flows()
+    breaking = faults.Relay() if any(rule["breaks"] for rule in rules) else None
     for rule in rules:
         sock = socket.socket(fileno=rule["descriptor"])
         sock.setblocking(False)
         to = rule["to"] and (rule["to"][0], rule["to"][1])
         if rule["udp"]:
             flows.take(sock, to)
+        elif breaking is not None:
+            await breaking.listen(sock)
         else:
             lanes = free((host, port) for host, port in rule["lanes"]) if rule["lanes"] else None
             await listen(
                 sock, to, greets=rule["greets"], lanes=lanes, associates=rule["associates"]
             )
+    if breaking is not None:
+        asyncio.get_running_loop().add_reader(sys.stdin, _follow, breaking)
     await asyncio.Event().wait()
+
+
+def _follow(breaking: faults.Relay) -> None:
+    """Takes on the faults in a line of input, and says when they are in force."""
+    said = json.loads(sys.stdin.readline())
+    breaking.set({"down": faults.Faults(**said["down"]), "up": faults.Faults(**said["up"])})
+    print(flush=True)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ def questions(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str, int],
             greets=False,
             lanes=[],
             associates=False,
+            breaks=False,
         )
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", PROGRAM, json.dumps([rule])], pass_fds=[front.fileno()]

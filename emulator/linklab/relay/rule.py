@@ -19,6 +19,9 @@ class Rule(TypedDict):
     connection. No two connections have the same local port, although the kernel would allow it for
     different lanes. Beyond, the lanes may be one address.
 
+    If `breaks`, the relay connects from the peer's address, with the faults that its input says
+    (`relay/faults.py`).
+
     If the target is a SOCKS5 server and `associates`, a UDP association's socket is opened here, and
     its datagrams take the client's connection.
     """
@@ -29,3 +32,4 @@ class Rule(TypedDict):
     greets: bool
     lanes: list[tuple[str, int]]
     associates: bool
+    breaks: bool

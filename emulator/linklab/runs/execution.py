@@ -12,6 +12,7 @@ import hashlib
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -28,7 +29,7 @@ from linklab.lab.player.signal_file import SignalFile
 from linklab.lab.shaping.hfsc_queue import TIMER_SLACK_S
 from linklab.links.stack import ScenarioLink, models
 from linklab.places.guest import gateway, reproducible_start
-from linklab.runs import execution_programs, names, outcome, working_directory
+from linklab.runs import execution_programs, names, outcome, server_log, working_directory
 from linklab.runs.applications import APPLICATIONS
 from linklab.runs.clients import preparations
 from linklab.runs.clients.preparations import ReadyLab
@@ -74,7 +75,10 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         _even(plan)
         stack.callback(working_directory.keep, run_dir)
         serving = start_server()
+        stack.callback(_write_requests, plan, lab, player)
         stack.callback(serving.stop)
+        for name, link in lab.links.items():
+            link.serve(breaks=name in plan.scenario.breaking_links)
         before = [_interfaces(one) for one in (lab, *(one.lab for one in further))]
         flows = enter(_traffic(plan, lab))
         _even(plan)
@@ -243,6 +247,14 @@ def _playing(player: Player) -> Iterator[None]:
         player.let_out()
     finally:
         player.stop()
+
+
+def _write_requests(plan: Plan, lab: Lab, player: Player) -> None:
+    """Records what the server has logged until its end, in the scenario's time."""
+    start_unix_s = (time.time_ns() - time.monotonic_ns() + player.start_ns) / 1e9
+    server_log.write(
+        plan.run_dir, {name: link.path for name, link in lab.links.items()}, start_unix_s
+    )
 
 
 def _interfaces(lab: Lab) -> dict[str, Interface]:

@@ -20,7 +20,8 @@ from linklab.core.ip_family import IPV6, ONLY_IPV4, Families
 from linklab.lab.kernel.namespace import CLONE_NEWNS, CLONE_NEWUTS, inside, unshare
 from linklab.lab.network import name_server
 from linklab.lab.network.lab import Lab
-from linklab.lab.network.outside import DNS_ADDRESS, ended, listening
+from linklab.lab.network.outside import DNS_ADDRESS
+from linklab.lab.network.relays import ended, listening
 from linklab.lab.network.services import Outside
 from linklab.lab.network.topology import SERVER, SERVER_NAME, server_addresses
 from linklab.places.guest.init import BIND, mount, unmount

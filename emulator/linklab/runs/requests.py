@@ -1,19 +1,26 @@
-"""Builds multilink's range requests from the events of a run. Pure."""
+"""Builds a program's HTTP requests from multilink's events, or from what the server recorded. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from linklab.core.records import ClientRecord
+from linklab.core.records import ClientRecord, RequestRecord
+
+_OK, _PARTIAL, _LEAST_ERROR = 200, 206, 400
 
 
 class RangeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds one range request of multilink. Times are in seconds of the scenario, None if the event
-    did not happen. `from_link` is the link that the range was taken from. `outcome` is complete,
-    failed, cancelled, or empty if the client ended earlier."""
+    """Holds one HTTP request. Times are in seconds of the scenario, None if the event did not happen.
+    `outcome` is complete, failed, cancelled, or empty if the client ended earlier.
+
+    Of multilink's requests `from_link` is the link that the range was taken from. Requests of other
+    programs have `status` and `request`, such as "GET /file HTTP/2", and times and bytes as the
+    server sent them. Then the outcome is cancelled if not all of the range was sent.
+    """
 
     id: int
     link: str
@@ -28,6 +35,8 @@ class RangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     wasted_bytes: int = 0
     outcome: str = ""
     error: str = ""
+    status: int | None = None
+    request: str = ""
 
     @property
     def is_taken_over(self) -> bool:
@@ -61,3 +70,38 @@ def of_records(records: Iterable[ClientRecord], shift_s: float = 0.0) -> list[Ra
                 "error": one.error,
             }
     return [RangeRequest(**found[number]) for number in sorted(found)]
+
+
+_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+
+
+def of_server(records: Iterable[RequestRecord], size_bytes: int) -> list[RangeRequest]:
+    """Returns the requests that the server recorded, for a payload of this size, in order of time."""
+    found = sorted(records, key=lambda one: one.t_s)
+    return [_served(number, one, size_bytes) for number, one in enumerate(found, 1)]
+
+
+def _served(number: int, one: RequestRecord, size_bytes: int) -> RangeRequest:
+    asked = _RANGE.fullmatch(one.range or "")
+    offset, length = 0, one.bytes
+    if one.status == _PARTIAL and asked is not None:
+        offset = int(asked[1])
+        length = min(int(asked[2] or size_bytes), size_bytes - 1) + 1 - offset
+    elif one.status == _OK and one.request.startswith("GET "):
+        length = max(size_bytes, one.bytes)
+    outcome = "complete" if one.bytes >= length else "cancelled"
+    return RangeRequest(
+        id=number,
+        link=one.link,
+        offset=offset,
+        length=length,
+        from_link=None,
+        rate_bps=0.0,
+        start_s=one.t_s,
+        first_byte_s=one.first_byte_s,
+        end_s=one.end_s,
+        bytes=one.bytes,
+        outcome=outcome if one.status < _LEAST_ERROR else "failed",
+        status=one.status,
+        request=one.request,
+    )

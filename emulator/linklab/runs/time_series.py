@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from linklab.core.link_state import Direction
-from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, Tail
-from linklab.runs.requests import RangeRequest, of_records
+from linklab.core.records import ClientRecord, LinkRecord, QueueRecord, RequestRecord, Tail
+from linklab.runs.requests import RangeRequest, of_records, of_server
 
 MOST_STEPS: Final = 150
 """The most points of a series. More could not be told apart on a screen."""
@@ -94,10 +94,20 @@ def _sampled(changes: Sequence[tuple[float, float]], end_s: float, step_s: float
     return series
 
 
-def requests(run_dir: Path, shift_s: float, end_s: float) -> list[Range]:
-    """Returns the ranges that multilink requested, none for other programs. Raises RecordError."""
+def requests(run_dir: Path, shift_s: float, end_s: float, size_bytes: int) -> list[Range]:
+    """Returns the ranges that the program requested on known links (`all_requests`). Raises
+    RecordError."""
+    found = all_requests(run_dir, shift_s, size_bytes)
+    return [_range(one, end_s) for one in found if one.link]
+
+
+def all_requests(run_dir: Path, shift_s: float, size_bytes: int) -> list[RangeRequest]:
+    """Returns multilink's requests, and of another program those that the lab's server answered. A
+    server of the user's records none. Raises RecordError."""
     records = Tail(run_dir, ClientRecord).read()
-    return [_range(one, end_s) for one in of_records(records, shift_s)]
+    if records:
+        return of_records(records, shift_s)
+    return of_server(Tail(run_dir, RequestRecord).read(), size_bytes)
 
 
 def _range(one: RangeRequest, end_s: float) -> Range:

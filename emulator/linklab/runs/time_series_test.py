@@ -60,13 +60,13 @@ EVENTS = """\
 
 
 def test_requests_say_what_became_of_them(tmp_path: Path) -> None:
-    assert time_series.requests(tmp_path, 0.0, 9.0) == []
+    assert time_series.requests(tmp_path, 0.0, 9.0, 0) == []
     (tmp_path / FILES[ClientRecord]).write_text(EVENTS)
-    first, second, third = time_series.requests(tmp_path, 0.5, 9.0)
+    first, second, third = time_series.requests(tmp_path, 0.5, 9.0, 0)
     assert (first.outcome, first.start_s, first.end_s) == ("complete", 1.5, 2.5)
     assert (second.outcome, second.got_bytes, second.wasted_bytes) == ("taken over", 200, 50)
     assert (third.outcome, third.end_s, third.taken_from) == ("unfinished", 9.0, "lte")
     with (tmp_path / FILES[ClientRecord]).open("a") as file:
         file.write("{]\n")
     with pytest.raises(RecordError, match=r"client\.jsonl:8: "):
-        time_series.requests(tmp_path, 0.5, 9.0)
+        time_series.requests(tmp_path, 0.5, 9.0, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -55,8 +56,16 @@ class Scenario:
     @property
     def impaired_links(self) -> frozenset[str]:
         """The names of the links that have impairments at any time."""
-        from_start = (name for name, link in self.links.items() if impairments.impairs(link))
-        later = (event.link for event in self.events if impairments.impairs(event))
+        return self._links_with(impairments.impairs)
+
+    @property
+    def breaking_links(self) -> frozenset[str]:
+        """The names of the links whose TCP connections have faults at any time."""
+        return self._links_with(impairments.breaks)
+
+    def _links_with(self, has: Callable[[impairments.Impairing], bool]) -> frozenset[str]:
+        from_start = (name for name, link in self.links.items() if has(link))
+        later = (event.link for event in self.events if has(event))
         return frozenset((*from_start, *later))
 
     @property

@@ -62,7 +62,7 @@ _ON_LINK = 0x4
 replaced (net/ipv6/route.c, ip6_route_check_nh)."""
 
 _TO_TABLE = 1
-_FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_OIFNAME = 1, 2, 6, 17
+_FRA_DST, _FRA_SRC, _FRA_IIFNAME, _FRA_PRIORITY, _FRA_OIFNAME = 1, 2, 3, 6, 17
 _FRA_IP_PROTO, _FRA_SPORT_RANGE, _FRA_DPORT_RANGE = 22, 23, 24
 _PORTS = struct.Struct("=HH")
 _NDA_DST, _NDA_LLADDR, _PERMANENT = 1, 2, 0x80
@@ -252,11 +252,12 @@ def set_route(
     return message(_NEWROUTE, ACK | CREATE | REPLACE, body)
 
 
-def set_own(network: str, index: int) -> bytes:
-    """Makes every address of `network` one of this host's own, on its loopback device."""
+def set_own(network: str, index: int, table: int = MAIN_TABLE) -> bytes:
+    """Makes every address of `network` one of this host's own, on its loopback device. With another
+    table, for what a rule sends there."""
     destination, _, bits = network.partition("/")
     family = _family(destination)
-    body = _ROUTE.pack(family, int(bits), 0, 0, MAIN_TABLE, _STATIC, _HOST, _LOCAL, 0)
+    body = _ROUTE.pack(family, int(bits), 0, 0, table, _STATIC, _HOST, _LOCAL, 0)
     if int(bits):
         body += attribute(_RTA_DST, _packed(destination))
     return message(_NEWROUTE, ACK | CREATE | REPLACE, body + number(_RTA_OIF, index))
@@ -309,6 +310,20 @@ def add_rule_by_udp_ports(
     selector += attribute(_FRA_DPORT_RANGE, _PORTS.pack(*to))
     family = _family(destination)
     rule = _rule(family, table, priority, selector, destination_bits=int(bits))
+    return message(_NEWRULE, _NEW, rule)
+
+
+def add_rule_by_tcp_port(
+    device: str, port: int, table: int, priority: int, family: int, *, is_source: bool
+) -> bytes:
+    """Routes a family's TCP packets that arrive by `device`, from or to a port, by a table of 1 to
+    255."""
+    selector = text(_FRA_IIFNAME, device)
+    selector += attribute(_FRA_IP_PROTO, bytes([socket.IPPROTO_TCP]))
+    selector += attribute(
+        _FRA_SPORT_RANGE if is_source else _FRA_DPORT_RANGE, _PORTS.pack(port, port)
+    )
+    rule = _rule(SOCKET_FAMILIES[family], table, priority, selector)
     return message(_NEWRULE, _NEW, rule)
 
 

@@ -132,6 +132,7 @@ def built(
                 seed,
                 slack_s,
                 scenario.delay_tables,
+                tcp.sysctls(controls[topology.SERVER]),
                 is_impaired=name in scenario.impaired_links,
             )
             stack.callback(links[name].close)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from linklab.core.impairments import NO_IMPAIRMENTS, Impairments
 from linklab.core.link_state import DIRECTIONS, Direction, LinkState
+from linklab.lab.network.connection_faults import ConnectionFaults
 from linklab.lab.network.hosts import Host
 from linklab.lab.network.nat import Nat
 from linklab.lab.network.routes import route_middlebox
@@ -31,11 +32,15 @@ class Impairer:
         state: LinkState,
         tables: Mapping[str, DelayTable],
         seed: int,
+        server_tcp: dict[str, str],
         *,
         is_impaired: bool,
     ) -> None:
         assert path.middlebox is not None
         self._path, self._host = path, hosts[path.middlebox.node]
+        self._hosts, self._server_tcp = hosts, server_tcp
+        self._faults: ConnectionFaults | None = None
+        self._serves = False
         self._ports: dict[Direction, Port] = {"down": path.middlebox.down, "up": path.middlebox.up}
         self._tables, self._seed, self._is_impaired = tables, seed, is_impaired
         self._paths: dict[Direction, ImpairedPath] = {}
@@ -74,6 +79,17 @@ class Impairer:
                 route_middlebox(self._host, self._path, direction, mtu_bytes)
                 self._mtus_bytes[direction] = mtu_bytes
         self._translate(state.impairments("up"))
+        if self._faults is not None:
+            self._faults.apply(state)
+        elif self._serves and any(state.impairments(one).breaks_connections for one in DIRECTIONS):
+            self.serve(state, breaks=True)
+
+    def serve(self, state: LinkState, *, breaks: bool) -> None:
+        """Lets connections have faults, now that the server listens. If it `breaks` any, its relay starts
+        at once, and else with the first fault. Only the lab's end ends the relay."""
+        self._serves = True
+        if breaks:
+            self._faults = ConnectionFaults(self._path, self._hosts, self._server_tcp, state)
 
     def _impair(self, direction: Direction, impairments: Impairments) -> None:
         self._paths[direction] = ImpairedPath(
@@ -96,9 +112,11 @@ class Impairer:
         self._idle_s = idle_s
 
     def close(self) -> None:
-        """Ends the NAT's process, if there is one."""
+        """Ends the processes of the NAT and of connection faults, if there are any."""
         if self._nat is not None:
             self._nat.close()
+        if self._faults is not None:
+            self._faults.close()
 
     def lost_packets(self, direction: Direction) -> int:
         """Returns the number of packets that a direction's impairments have lost."""

@@ -25,9 +25,9 @@ from linklab.lab.network.routes import EVERYWHERE
 from linklab.lab.network.topology import LinkPath
 from linklab.lab.network.translation import TARGET, TCP, UDP, Translator
 
-_DEVICE: Final = "nat"
+DEVICE: Final = "nat"
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-_TABLE = 100
+TABLE: Final = 100
 _TIMES = struct.Struct("=dd")
 _END = _TIMES.pack(0.0, 0.0)
 _QUEUE_PACKETS = 2**15 - 1
@@ -49,13 +49,13 @@ class Nat:
         assert path.middlebox is not None
         device = _opened(host)
         gateway, peer = (f"{path.middlebox.down.address.rpartition('.')[0]}.{n}" for n in (5, 6))
-        index = index_of(host, _DEVICE)
+        index = index_of(host, DEVICE)
         for message in (
             rtnetlink.add_address(index, gateway, 30),
             rtnetlink.set_queue_length(index, _QUEUE_PACKETS),
             rtnetlink.set_up(index, up=True),
-            rtnetlink.set_route(EVERYWHERE, peer, index, table=_TABLE),
-            rtnetlink.add_rule_by_source(path.client_network, _TABLE, _TABLE),
+            rtnetlink.set_route(EVERYWHERE, peer, index, table=TABLE),
+            rtnetlink.add_rule_by_source(path.client_network, TABLE, TABLE),
             rtnetlink.set_route(f"{address_of(path)}/32", peer, index),
         ):
             host.channel.request(message)
@@ -88,7 +88,7 @@ class Nat:
 def _opened(host: Host) -> int:
     with inside(host.node.namespace):
         device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-        request = struct.pack("16sH22x", _DEVICE.encode(), _IFF_TUN | _IFF_NO_PI)
+        request = struct.pack("16sH22x", DEVICE.encode(), _IFF_TUN | _IFF_NO_PI)
         fcntl.ioctl(device, _TUNSETIFF, request)
     return device
 

@@ -13,38 +13,30 @@ device. From there it reaches everything that slirp4netns reaches (SECURITY.md).
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Final
 
-from linklab.core.ip_family import IPV4, IPV6, family_of, in_family
+from linklab.core.ip_family import IPV4, IPV6, in_family
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import inside, write_sysctls
 from linklab.lab.kernel.netlink import Channel
-from linklab.lab.kernel.socket_options import SOCKET_FAMILIES
-from linklab.lab.network import nat
+from linklab.lab.network import nat, relays
 from linklab.lab.network.cables import connect
 from linklab.lab.network.hosts import LOOPBACK, Host, LabError, start_host
 from linklab.lab.network.lab import Lab
 from linklab.lab.network.nodes import Router
 from linklab.lab.network.routes import EVERYWHERE, add_route
 from linklab.lab.network.services import LISTENERS, Outside
-from linklab.lab.network.topology import SERVER, Port
-from linklab.relay.rule import PROGRAM as RELAY
-from linklab.relay.rule import Rule
+from linklab.lab.network.topology import OUTSIDE, SERVER, Port
 from linklab.scenario import Scenario
 
-NODE: Final = "outside"
 _SERVER_PORT = Port(SERVER, "server-outside", "10.0.254.1")
-_OWN_PORT = Port(NODE, "outside-server", "10.0.254.2")
-_IPV6_TRANSPARENT = 75  # linux/in6.h
+_OWN_PORT = Port(OUTSIDE, "outside-server", "10.0.254.2")
 _LISTENS_S: Final = 5
 
 DNS_ADDRESS: Final = "10.0.0.53"
@@ -70,11 +62,11 @@ def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host
     """Connects the outside to the server host, and routes all addresses to it that are not in the
     lab."""
     families = scenario.network.families
-    outside = start_host(NODE, Router, has_ipv6=IPV6 in families)
+    outside = start_host(OUTSIDE, Router, has_ipv6=IPV6 in families)
     stack.callback(outside.node.terminate)
     tcp = scenario.tcp
     write_sysctls(outside.node.namespace, tcp.sysctls(tcp.congestion_control.server))
-    lab.hosts[NODE] = outside
+    lab.hosts[OUTSIDE] = outside
     near, far = (replace(one, families=families) for one in (_SERVER_PORT, _OWN_PORT))
     connect(lab.hosts, near, far)
     for link in lab.links.values():
@@ -92,59 +84,6 @@ def _add_node(lab: Lab, scenario: Scenario, stack: contextlib.ExitStack) -> Host
     return outside
 
 
-def listening(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
-    """Opens a socket in this namespace, also for an address that is not local."""
-    family = family_of(address)
-    sock = socket.socket(SOCKET_FAMILIES[family], kind)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # An origin's address and the wildcard may share a port. The more specific one gets the
-    # connection.
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    if family == IPV6:
-        sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_TRANSPARENT, 1)
-    else:
-        sock.setsockopt(socket.SOL_IP, socket.IP_TRANSPARENT, 1)
-    sock.bind((address, port))
-    if kind == socket.SOCK_STREAM:
-        sock.listen(1024)
-    return sock
-
-
-def _start_relay(
-    sockets: Sequence[tuple[socket.socket, tuple[str, int] | None]],
-    host: Host | None = None,
-    *,
-    greets: bool = False,
-    associates: bool = False,
-) -> subprocess.Popen[bytes]:
-    """Starts a relay that connects from `host`, or from this namespace. `greets` and `associates`
-    are those of a `Rule`."""
-    rules = [
-        Rule(
-            descriptor=one.fileno(),
-            to=to,
-            udp=one.type == socket.SOCK_DGRAM,
-            greets=greets,
-            lanes=[],
-            associates=associates,
-        )
-        for one, to in sockets
-    ]
-    argv = [sys.executable, "-I", "-S", str(RELAY), json.dumps(rules)]
-    before = [] if host is None else ["mnexec", "-a", str(host.pid)]
-    return subprocess.Popen(
-        [*before, *argv],
-        stdin=subprocess.DEVNULL,
-        pass_fds=[one.fileno() for one, _ in sockets],
-    )
-
-
-def ended(process: subprocess.Popen[bytes]) -> None:
-    """Kills a process."""
-    process.kill()
-    process.wait()
-
-
 class _Proxy:
     """A `multilink proxy` on the client host, until it is closed."""
 
@@ -155,7 +94,7 @@ class _Proxy:
     def begin_anew(self) -> None:
         """Starts it anew: it has no connections then, and has measured nothing. Raises LabError if it
         does not listen soon."""
-        ended(self._process)
+        relays.ended(self._process)
         self._process = self._host.start(self._argv, stderr=self._words)
         with inside(self._host.node.namespace):
             for _ in range(_LISTENS_S * 1000):
@@ -167,7 +106,7 @@ class _Proxy:
 
     def close(self) -> None:
         """Ends it."""
-        ended(self._process)
+        relays.ended(self._process)
 
 
 @contextlib.contextmanager
@@ -184,16 +123,16 @@ def joined(
             for origin in wanted.origins:
                 for address in origin.addresses(scenario.network.families):
                     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-                        ways.append((listening(address, origin.port, kind), origin.to))
+                        ways.append((relays.listening(address, origin.port, kind), origin.to))
             if wanted.resolver is not None:
-                ways.append((listening(DNS_ADDRESS, 53, socket.SOCK_DGRAM), wanted.resolver))
+                ways.append((relays.listening(DNS_ADDRESS, 53, socket.SOCK_DGRAM), wanted.resolver))
                 for port in PORTS:
-                    ways.append((listening("0.0.0.0", port, socket.SOCK_STREAM), None))
+                    ways.append((relays.listening("0.0.0.0", port, socket.SOCK_STREAM), None))
                 for port in UDP_PORTS:
-                    ways.append((listening("0.0.0.0", port, socket.SOCK_DGRAM), None))
+                    ways.append((relays.listening("0.0.0.0", port, socket.SOCK_DGRAM), None))
         for sock, _ in ways:
             stack.callback(sock.close)
-        stack.callback(ended, _start_relay(ways))
+        stack.callback(relays.ended, relays.started(ways))
         proxies: list[_Proxy] = []
         if wanted.proxies:
             proxies += _start_proxies(lab, wanted, multilink, log, stack, in_guest=in_guest)
@@ -231,13 +170,13 @@ def _start_proxies(
         proxies.append(_Proxy(lab.client, argv, port, words_of_all))
         stack.callback(proxies[-1].close)
         if in_guest:
-            sock = listening("0.0.0.0", port, socket.SOCK_STREAM)
+            sock = relays.listening("0.0.0.0", port, socket.SOCK_STREAM)
         else:
             sock = socket.socket(fileno=int(given[number]))
             sock.set_inheritable(False)
         stack.callback(sock.close)
         ways.append((sock, ("127.0.0.1", port)))
     # In a guest, its gateway opens the sockets of associations: it is nearer to the clients.
-    relay = _start_relay(ways, lab.client, greets=in_guest, associates=not in_guest)
-    stack.callback(ended, relay)
+    relay = relays.started(ways, lab.client, greets=in_guest, associates=not in_guest)
+    stack.callback(relays.ended, relay)
     return proxies

@@ -134,6 +134,7 @@ class ShapedLink:
         seed: int,
         slack_s: float,
         tables: Mapping[str, DelayTable],
+        server_tcp: dict[str, str],
         *,
         is_impaired: bool = False,
     ) -> None:
@@ -146,7 +147,9 @@ class ShapedLink:
         self._impairer: Impairer | None = None
         self._build(state)
         if path.middlebox is not None:
-            self._impairer = Impairer(path, hosts, state, tables, seed, is_impaired=is_impaired)
+            self._impairer = Impairer(
+                path, hosts, state, tables, seed, server_tcp, is_impaired=is_impaired
+            )
         self._begin(state)
 
     def _build(self, state: LinkState) -> None:
@@ -259,6 +262,11 @@ class ShapedLink:
         for direction, queue in self._leg.queues.items():
             assert isinstance(queue, LinkQueue)
             queue.follow([(at_ns, state.sent_bps(direction)) for at_ns, state in states])
+
+    def serve(self, *, breaks: bool) -> None:
+        """Lets connections have faults, now that the server listens (`Impairer.serve`)."""
+        if self._impairer is not None:
+            self._impairer.serve(self.state, breaks=breaks)
 
     def close(self) -> None:
         """Ends the processes of the link."""

@@ -46,6 +46,9 @@ AIR = "air"
 OTHER = "other"
 """The host that sends and receives a scenario's traffic."""
 
+OUTSIDE = "outside"
+"""The node behind the server that leads outside, if a lab does."""
+
 EVERY_ADDRESS = "::"
 """Stands for all addresses of both families in a server that takes both by one socket."""
 

@@ -32,7 +32,7 @@ from linklab.core.records import (
     SojournRecord,
     line,
 )
-from linklab.lab.kernel.timer import Timer
+from linklab.core.timer import Timer
 from linklab.lab.network.hosts import LabError
 from linklab.lab.network.lab import Lab
 from linklab.lab.network.shaped_link import ShapedLink

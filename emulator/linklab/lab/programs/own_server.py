@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from linklab.core.ip_family import IPV4, IPV6, ONLY_IPV4, Families, in_family, in_url, in_words
-from linklab.lab.kernel.timer import Timer
+from linklab.core.ip_family import ONLY_IPV4, Families, in_family, in_words
+from linklab.core.timer import Timer
 from linklab.lab.network.hosts import Host, LabError
-from linklab.lab.network.topology import EVERY_ADDRESS, SERVER_ADDRESS
+from linklab.lab.network.listening import Listening, all_listening
+from linklab.lab.network.topology import SERVER_ADDRESS
 from linklab.lab.programs.server import START_TIMEOUT_S, Server
 from linklab.models.model import Happening
 
@@ -25,61 +22,6 @@ so by the second check the server has opened all sockets that need no waiting.""
 
 _MOST_WORDS = 500
 """The most characters of the server's last line in an event."""
-
-_LISTENS = {"tcp": "0A", "udp": "07"}  # include/net/tcp_states.h: TCP_LISTEN; UDP has TCP_CLOSE.
-
-
-@dataclass(frozen=True, order=True)
-class Listening:
-    """Describes a listening socket: `tcp` or `udp`, its address and port."""
-
-    protocol: str
-    address: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.protocol} {in_url(self.address)}:{self.port}"
-
-    @property
-    def families(self) -> Families:
-        """The families by which clients of the lab can reach it: it has all addresses of a family,
-        or the server's. What has all of IPv6 also takes IPv4, unless it was told not to."""
-        if self.address == EVERY_ADDRESS:
-            return (IPV4, IPV6)
-        if self.address in ("0.0.0.0", SERVER_ADDRESS, f"::ffff:{SERVER_ADDRESS}"):
-            return (IPV4,)
-        return (IPV6,) if self.address == in_family(SERVER_ADDRESS, IPV6) else ()
-
-
-def listening(text: str, protocol: str) -> list[Listening]:
-    """Returns the listening sockets in a table of proc_pid_net(5), such as `net/tcp6`."""
-    found = []
-    for line in text.splitlines()[1:]:
-        _, local, _, state, *_ = line.split()
-        if state == _LISTENS[protocol]:
-            address, _, port = local.partition(":")
-            found.append(Listening(protocol, _address(address), int(port, 16)))
-    return found
-
-
-def _address(words: str) -> str:
-    """Parses an address as the kernel prints it: words of 32 bits in this machine's byte order."""
-    numbers = [int(words[at : at + 8], 16) for at in range(0, len(words), 8)]
-    packed = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
-    if len(packed) == 4:
-        return str(ipaddress.IPv4Address(packed))
-    return socket.inet_ntop(socket.AF_INET6, packed)
-
-
-def all_listening(pid: int) -> list[Listening]:
-    """Returns the listening sockets in the network namespace of a process."""
-    found = []
-    for protocol in _LISTENS:
-        for table in (protocol, f"{protocol}6"):
-            path = Path(f"/proc/{pid}/net/{table}")
-            if path.exists():
-                found += listening(path.read_text(), protocol)
-    return sorted(found)
 
 
 def start(

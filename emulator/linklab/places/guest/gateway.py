@@ -168,6 +168,7 @@ class Gateway:
                     greets=False,
                     lanes=[("127.0.0.1", self._lead_in(commands, port)) for _ in range(_LANES)],
                     associates=True,
+                    breaks=False,
                 )
             )
         front = subprocess.Popen(

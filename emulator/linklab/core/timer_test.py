@@ -1,7 +1,7 @@
 import select
 import time
 
-from linklab.lab.kernel.timer import Timer
+from linklab.core.timer import Timer
 
 
 def test_it_is_readable_from_its_time_on_and_not_before() -> None:
