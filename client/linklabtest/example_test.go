@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/linklabtest"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // A test puts its server behind the links of a scenario, and takes one away.

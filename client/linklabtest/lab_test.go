@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/linklabtest"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // holdVariable has TestHold keep a lab open.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func TestAlgorithmsAreListed(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // The types of frames that these servers send (RFC 9113 6).

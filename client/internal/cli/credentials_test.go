@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 const user, password = "anneliese", "geheim@!"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func TestEveryCommandIsExplained(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // say starts a server that sends the text after the first request of each connection.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/printable"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // words are sequences that control a terminal.

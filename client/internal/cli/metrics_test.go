@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // unixClient returns an HTTP client for a UNIX socket.

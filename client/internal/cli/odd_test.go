@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/racedetector"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/tests/oddserver"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // odd starts a server with all habits, at one address for each link under one name. It returns the

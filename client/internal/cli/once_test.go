@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/tests/oddserver"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // onceServer answers the first GET of each URL, and refuses all later requests for it.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func summaryIn(t *testing.T, directory string) rundir.Summary {

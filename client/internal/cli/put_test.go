@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // uploads keeps the bodies of PUT requests, also of parts.

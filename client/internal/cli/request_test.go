@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // recordedHeaders records the headers of requests to a server.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // bothWays answers GET and accepts PUT.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // strange serves the file under names that URLs cannot contain unencoded.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // built returns the program, which a workload starts as its proxy.

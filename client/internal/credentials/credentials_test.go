@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func TestCut(t *testing.T) {

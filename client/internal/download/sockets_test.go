@@ -17,8 +17,8 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // gate is a listener that counts the connections that neither end has closed. All after the

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // echo serves TLS with a handshake longer than a segment, and echoes what it receives.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // mute accepts connections and never answers. open is how many the other end has not closed.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // All changes of a device are reported, also those that only rtnetlink announces.

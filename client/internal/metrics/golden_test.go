@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 var update = flag.Bool("update", false, "write testdata/golden anew")

@@ -10,8 +10,8 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func TestCommitGivesTheFileItsName(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // A name of any length that the file system allows has a part and a state, which the next

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func TestNamesOfUnfinishedDownloadsAreRefused(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // text returns bytes of a resource. No two blocks of them are equal.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // In a directory that others can write to, a symbolic link in place of a download's file must

@@ -13,8 +13,8 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 var resource = transport.Resource{Size: 1000, ETag: `"1"`, LastModified: "Sat, 01 Jan 2000 00:00:00 GMT"}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // hostile has characters that control a terminal: ESC, BEL, CSI of C1, DEL, a change of direction

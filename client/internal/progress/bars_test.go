@@ -8,8 +8,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func FuzzWantedRange(f *testing.F) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // site is an origin that redirects to ?to=, and sends the challenge ?ask= without credentials.

@@ -20,9 +20,9 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/tests/oddserver"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // at returns a dial to an address of loopback for any name.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // asking reports whether TCP will send a keep-alive probe from one of the local ports: its timer

@@ -29,8 +29,8 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // net/http waits half a second before it closes a connection with an unread request.

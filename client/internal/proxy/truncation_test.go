@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // A body without length that ends without close_notify may be truncated. The client notices

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // listen starts a server that serves one connection.

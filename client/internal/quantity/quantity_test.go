@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func TestSize(t *testing.T) {

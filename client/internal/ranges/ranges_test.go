@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // With any sizes, the ranges follow one another without gap or overlap. The payload is complete

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 var update = flag.Bool("update", false, "write testdata/golden anew")

@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 var update = flag.Bool("update", false, "write algorithms.json anew")

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // The document's tables, between these lines, are made from Algorithms and constants.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // s3 is eMPTCP's phone, as in profiles/energy. With LTE of 8 Mbit/s both links together cost

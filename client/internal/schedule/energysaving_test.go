@@ -6,7 +6,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // phone is a model as galaxy-s3: waking LTE and keeping it awake costs much.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func work(rate float64, left quantity.Bytes, delay time.Duration) Work {

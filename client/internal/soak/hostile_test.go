@@ -21,8 +21,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/tests/oddserver"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // mood is how the server serves a file at all times.

@@ -26,7 +26,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/cli"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 var (

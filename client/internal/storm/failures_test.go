@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // failures are the ways in which a server fails.

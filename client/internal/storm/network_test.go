@@ -13,8 +13,8 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // rtt is the round trip time of all links.

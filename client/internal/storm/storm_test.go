@@ -23,10 +23,10 @@ import (
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/testkit"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 	"github.com/linklab/linklab/client/internal/upload"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // allowed is how many connections a failing server may get in a minute, over both links together.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 func TestWhatIsUnderAFloor(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // Samples of 8, 16 and 24 Mbit/s have a deviation of 8 and a mean of 16.

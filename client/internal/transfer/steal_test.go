@@ -7,7 +7,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // The end of a request is what its connection needs, and what else it has to wait for.

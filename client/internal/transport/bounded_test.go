@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // bomb answers with begin and then endlessly with then. It counts the bytes that it sends.

@@ -7,7 +7,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // recorder keeps what is written to it.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // A web page in place of a file comes from a captive portal, unless it has ranges.

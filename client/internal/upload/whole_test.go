@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/testkit"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // Servers of which nothing is known get the file in one piece.
