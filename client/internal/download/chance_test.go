@@ -1,19 +1,171 @@
 package download
 
 import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/racedetector"
+	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
+// memory is a sink that learns the size at the end, if the server does not tell it.
+type memory struct {
+	bytes   []byte
+	resized []quantity.Bytes
+}
+
+func (m *memory) Begin(transport.Resource, ranges.Range) ([]ranges.Range, error) {
+	m.bytes = make([]byte, len(file))
+	return nil, nil
+}
+func (m *memory) WriteAt(p []byte, offset int64) (int, error) {
+	return copy(m.bytes[offset:], p), nil
+}
+func (m *memory) Resize(size quantity.Bytes) error { m.resized = append(m.resized, size); return nil }
+func (m *memory) Restart(transport.Resource) error { return nil }
+func (m *memory) Abort(bool) error                 { return nil }
+func (m *memory) Commit() (sha256sum []byte, err error) {
+	sum := sha256.Sum256(m.bytes)
+	return sum[:], nil
+}
+
+// inside looks into a download at each of its events.
+type inside struct {
+	*download
+	t        *testing.T
+	sessions map[*session]bool
+	// wasted is how many wasted bytes the events tell of.
+	wasted quantity.Bytes
+}
+
+// Record notes the sessions and wasted bytes, and checks that the balance can pay for what the links of a race may receive.
+func (i *inside) Record(_ time.Duration, e rundir.Event) {
+	for _, s := range i.download.sessions {
+		i.sessions[s] = true
+	}
+	switch e := e.(type) {
+	case *rundir.End:
+		i.wasted += quantity.Bytes(e.Wasted)
+	case *rundir.Late:
+		i.wasted += quantity.Bytes(e.Bytes)
+	}
+	if _, ok := e.(*rundir.Request); !ok || i.race == nil || len(i.race.runners) < 2 {
+		return
+	}
+	each := quantity.Bytes(raceLength)
+	if i.resource.Size >= 0 {
+		each = min(each, i.resource.Size)
+	}
+	if n := len(i.race.runners); !i.balance.CanPay(quantity.Bytes(n)*each, i.openBytes()) {
+		i.t.Errorf("%d links race, which is more than the balance can pay", n)
+	}
+}
+
+// check checks that each byte of a body counts once for its link, as used or as wasted. The texts of so many bytes
+// that say why the server refuses something may count, too.
+func (i *inside) check(summary map[string]rundir.LinkSummary, texts quantity.Bytes) {
+	var counted, came, wasted quantity.Bytes
+	for _, l := range summary {
+		counted += l.Bytes + l.Wasted
+		wasted += l.Wasted
+	}
+	if wasted != i.wasted {
+		i.t.Errorf("%d bytes are wasted, and the events tell of %d", wasted, i.wasted)
+	}
+	for s := range i.sessions {
+		came += s.Bodies() - s.bodies
+		if uncounted := s.Unread() - s.unread; uncounted != 0 {
+			i.t.Errorf("%d bytes that nothing read are not counted as wasted", uncounted)
+		}
+	}
+	if counted > came || came > counted+texts {
+		i.t.Errorf("%d bytes are counted, and %d came, with at most %d of errors", counted, came, texts)
+	}
+}
+
+// errorTexts counts the bytes of answers that refuse something.
+type errorTexts struct {
+	http.ResponseWriter
+	isError bool
+	bytes   *atomic.Int64
+}
+
+func (e *errorTexts) WriteHeader(status int) {
+	e.isError = status >= http.StatusMultipleChoices
+	e.ResponseWriter.WriteHeader(status)
+}
+
+func (e *errorTexts) Write(p []byte) (int, error) {
+	if e.isError {
+		e.bytes.Add(int64(len(p)))
+	}
+	return e.ResponseWriter.Write(p)
+}
+
+func (e *errorTexts) Flush() { e.ResponseWriter.(http.Flusher).Flush() }
+
+func (e *errorTexts) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return e.ResponseWriter.(http.Hijacker).Hijack()
+}
+
+// look downloads from handler, over HTTP/2 or HTTP/1.1 and any number of connections, into memory, and looks inside.
+func look(t *testing.T, draw func(int) int, handler http.HandlerFunc, change func(*Options, *simNet)) (summary rundir.Summary, sink *memory, err error) {
+	t.Helper()
+	sink = &memory{}
+	var texts atomic.Int64
+	synctest.Test(t, func(t *testing.T) {
+		network := newSimNet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler(&errorTexts{ResponseWriter: w, bytes: &texts}, r)
+		}))
+		network.start()
+		defer network.stop()
+		o := Options{
+			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"}, Scheduler: rescuers["adaptive"],
+			Links:   []transfer.Link{{Name: "wifi", Dial: network.dial(wifi)}, {Name: "lte", Dial: network.dial(lte)}},
+			Overlap: 0.6, Window: time.Second, Rescue: true, GiveUp: 3 * time.Minute,
+			Connections: &transfer.Connections{Most: 1 + draw(4)},
+			Output:      func() (Sink, error) { return sink, nil },
+			TLS:         &tls.Config{RootCAs: authority}, Log: slog.New(slog.DiscardHandler),
+		}
+		if draw(2) == 0 {
+			o.Pool = newPool(forever)
+			defer o.Pool.Close()
+		}
+		if change != nil {
+			change(&o, network)
+		}
+		seen := &inside{t: t, sessions: map[*session]bool{}}
+		o.Recorders = []transfer.Recorder{seen}
+		seen.download = withLinks(o)
+		_, err = seen.run(t.Context(), seen.download)
+		summary.Links, summary.Download = map[string]rundir.LinkSummary{}, seen.end.Nanoseconds()
+		seen.summarize(&summary)
+		seen.check(summary.Links, quantity.Bytes(texts.Load()))
+	})
+	if err == nil && !bytes.Equal(sink.bytes, file) {
+		t.Error("the file differs from the server's")
+	}
+	return summary, sink, err
+}
+
 // byChance has a test download files of any size from drawn servers, over any protocol and number of connections.
-func byChance(t *testing.T, salt uint64, test func(t *testing.T, draw func(int) int, download func(http.HandlerFunc) (rundir.Summary, error))) {
+func byChance(t *testing.T, salt uint64, test func(t *testing.T, draw func(int) int)) {
 	t.Helper()
 	for seed := range servers("LINKLAB_CHANCE_SERVERS", racedetector.Part(40)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -21,26 +173,26 @@ func byChance(t *testing.T, salt uint64, test func(t *testing.T, draw func(int) 
 			whole := file
 			defer func() { file = whole }()
 			file = file[:1+draw([]int{1000, 200_000, len(file)}[draw(3)])]
-			test(t, draw, func(handler http.HandlerFunc) (rundir.Summary, error) {
-				summary, _, err := try(t, handler, func(o *Options, _ *simNet) {
-					o.Rescue, o.GiveUp, o.Scheduler = true, 3*time.Minute, rescuers["adaptive"]
-					o.Connections = &transfer.Connections{Most: 1 + draw(4)}
-					if draw(2) == 0 {
-						overHTTP1(o)
-					}
-				})
-				return summary, err
-			})
+			test(t, draw)
 		})
+	}
+}
+
+// eitherProtocol has a download use HTTP/2 or HTTP/1.1.
+func eitherProtocol(draw func(int) int) func(*Options, *simNet) {
+	return func(o *Options, _ *simNet) {
+		if draw(2) == 0 {
+			overHTTP1(o)
+		}
 	}
 }
 
 // Whatever a server answers from request to request, the download ends: a part of its answers is right. Only that it
 // costs too much may end it before.
 func TestAnswersByChance(t *testing.T) {
-	byChance(t, 61, func(t *testing.T, draw func(int) int, download func(http.HandlerFunc) (rundir.Summary, error)) {
+	byChance(t, 61, func(t *testing.T, draw func(int) int) {
 		right, unranged := 1+draw(20), draw(10)
-		summary, err := download(func(w http.ResponseWriter, r *http.Request) {
+		summary, _, err := look(t, draw, func(w http.ResponseWriter, r *http.Request) {
 			hang := func() {
 				isAwaited(r, 40*time.Second)
 				panic(http.ErrAbortHandler)
@@ -75,7 +227,7 @@ func TestAnswersByChance(t *testing.T) {
 			case 7:
 				content(&lateBody{ResponseWriter: w, late: time.Duration(draw(900)) * time.Millisecond}, r)
 			}
-		})
+		}, eitherProtocol(draw))
 		if err != nil && !strings.Contains(err.Error(), "again and again") {
 			t.Errorf("after %v s: %v (%d of 20 right, %d whole)", seconds(summary.Download), err, right, unranged)
 		}
@@ -84,17 +236,88 @@ func TestAnswersByChance(t *testing.T) {
 
 // A server that never answers some of its requests holds up none of the bytes that others bring.
 func TestRequestsWithoutAnAnswerAreDuplicated(t *testing.T) {
-	byChance(t, 62, func(t *testing.T, draw func(int) int, download func(http.HandlerFunc) (rundir.Summary, error)) {
+	byChance(t, 62, func(t *testing.T, draw func(int) int) {
 		hangs := 1 + draw(3)
-		summary, err := download(func(w http.ResponseWriter, r *http.Request) {
+		summary, _, err := look(t, draw, func(w http.ResponseWriter, r *http.Request) {
 			if draw(20) < hangs {
 				isAwaited(r, time.Hour)
 				panic(http.ErrAbortHandler)
 			}
 			content(w, r)
-		})
+		}, eitherProtocol(draw))
 		if took := seconds(summary.Download); err != nil || took > 60 {
 			t.Errorf("%d bytes took %v s, %d of 20 requests without an answer: %v", len(file), took, hangs, err)
+		}
+	})
+}
+
+// A server without ranges sends the file to any number of links, over HTTP/1.1 or HTTP/2, with or
+// without its length, and may break off at first. The file is whole, its size is told once it is known, each
+// byte counts once, and who reads is warned if nothing proves the end.
+func TestWholesByChance(t *testing.T) {
+	byChance(t, 63, func(t *testing.T, draw func(int) int) {
+		over1, isTold, saysGoodbye := draw(2) == 0, draw(2) == 0, draw(2) == 0
+		var breaks atomic.Int32
+		breaks.Store(int32(draw(3)))
+		links := 1 + draw(4)
+		if over1 && !isTold {
+			breaks.Store(0) // The end of the connection is the end of the file.
+		}
+		isBroken := breaks.Load() > 0
+		handler := func(w http.ResponseWriter, r *http.Request) {
+			length := ""
+			if isTold {
+				length = fmt.Sprintf("Content-Length: %d\r\n", len(file))
+				w.Header().Set("Content-Length", fmt.Sprint(len(file)))
+			}
+			body := file
+			if r.Method == http.MethodGet && breaks.Add(-1) >= 0 {
+				body = file[:draw(len(file))]
+			}
+			if !over1 {
+				w.WriteHeader(http.StatusOK)
+				w.(http.Flusher).Flush() // Else the server tells the length of a short one.
+				if _, err := w.Write(body); err == nil && len(body) < len(file) && r.Method == http.MethodGet {
+					w.(http.Flusher).Flush()
+					panic(http.ErrAbortHandler)
+				}
+				return
+			}
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n%s\r\n", length)
+			if r.Method == http.MethodGet {
+				_, _ = conn.Write(body)
+			}
+			if !saysGoodbye {
+				conn = conn.(*tls.Conn).NetConn()
+			}
+			conn.Close()
+		}
+		summary, sink, err := look(t, draw, handler, func(o *Options, n *simNet) {
+			if over1 {
+				overHTTP1(o)
+			}
+			o.Links = nil
+			for x := range links {
+				way := simLink{rate: quantity.Rate(8e6 * (1 + draw(10))), rtt: time.Duration(5+draw(50)) * time.Millisecond}
+				o.Links = append(o.Links, transfer.Link{Name: fmt.Sprint(x), Dial: n.dial(way)})
+			}
+		})
+		if mayBeCut := over1 && !isTold && !saysGoodbye; err != nil || (summary.Warning != "") != mayBeCut {
+			t.Errorf("%v; the warning is %q, where the end may be missing: %v", err, summary.Warning, mayBeCut)
+		}
+		var used quantity.Bytes
+		for _, l := range summary.Links {
+			used += l.Bytes
+		}
+		if !isBroken && used != quantity.Bytes(len(file)) {
+			t.Errorf("the links brought %d bytes of %d", used, len(file))
+		}
+		if isTold != (len(sink.resized) == 0) || !isTold && sink.resized[0] != quantity.Bytes(len(file)) {
+			t.Errorf("the sizes %v are told to the sink, of %d bytes", sink.resized, len(file))
 		}
 	})
 }

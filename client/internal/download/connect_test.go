@@ -1,11 +1,16 @@
 package download
 
 import (
+	"math/rand/v2"
+	"net/url"
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // Only a connection of several whose link is silent asks again that soon.
@@ -30,4 +35,47 @@ func TestWhoAsksAgainSoon(t *testing.T) {
 			t.Errorf("%+v: %v", test, got)
 		}
 	}
+}
+
+// Only handshakes show a rate, of a link of several connections that has carried nothing. A kept connection
+// has no handshake: what it received long ago shows no rate, and the link's last handshake counts.
+func TestOnlyHandshakesShowARate(t *testing.T) {
+	keeping(t, func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, _ *cable) {
+		defer conn.Close()
+		random := rand.New(rand.NewPCG(51, 163))
+		for range 200 {
+			l := newLink(0, transfer.Link{}, time.Second)
+			several := random.IntN(2) == 0
+			if several {
+				l.Growth = &schedule.Growth{Most: 16}
+			}
+			var shown schedule.Shown
+			var carried quantity.Bytes
+			var handshake time.Duration
+			for range 1 + random.IntN(6) {
+				time.Sleep(time.Duration(random.Int64N(int64(100 * time.Millisecond))))
+				if carried == 0 && random.IntN(4) == 0 {
+					carried = 1000
+					l.Meter.Add(time.Since(d.start), carried)
+				}
+				event := &rundir.Connected{}
+				if random.IntN(2) == 0 {
+					event.TCP = 1 + random.Int64N(1e8)
+					handshake = time.Duration(event.TCP)
+					if several && carried == 0 {
+						shown.Add(time.Since(d.start), conn.Received())
+					}
+				}
+				c := l.first()
+				c.session, c.notBefore = nil, time.Hour
+				d.now = time.Since(d.start)
+				d.connected(c, u, conn, event)
+				d.actions = nil
+				if l.Shown != shown || c.handshake != handshake {
+					t.Fatalf("several connections: %v, %d bytes carried: the rate is %v, want %v; the handshake took %v, want %v",
+						several, int64(carried), l.Shown.Rate(), shown.Rate(), c.handshake, handshake)
+				}
+			}
+		}
+	})
 }

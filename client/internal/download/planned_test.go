@@ -3,7 +3,9 @@ package download
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -213,4 +215,37 @@ func TestALostPacketDoesNotChangeARate(t *testing.T) {
 	w.follow(l, l.newest, now)
 	at(2900)
 	whole("a link that has broken off", 0)
+}
+
+// A plan takes no bytes from a link whose requests are all too new for an answer. It may from one that brings
+// bytes, or that has had its time.
+func TestALinkIsAwaitedUntilItAnswersOrIsLate(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 346))
+		v := &division{p: new(published)}
+		for range 1 + random.IntN(3) {
+			l := &publishedLink{}
+			l.rtt.Min = time.Duration(random.Int64N(int64(time.Second)))
+			l.rtt.Last = l.rtt.Min
+			v.p.links = append(v.p.links, l)
+		}
+		slowest := slices.MaxFunc(v.p.links, func(a, b *publishedLink) int { return int(a.delay() - b.delay()) })
+		patience := max(leastSlow, 2*slowest.delay())
+		l, now := v.p.links[0], time.Minute
+		isYoung, brings := random.IntN(2) == 0, random.IntN(2) == 0
+		for range random.IntN(4) {
+			age := time.Duration(random.Int64N(int64(patience)))
+			if !isYoung {
+				age += patience
+			}
+			l.active = append(l.active, &publishedRequest{issued: now - age})
+		}
+		if len(l.active) > 0 && brings {
+			l.active[random.IntN(len(l.active))].received = 1 + quantity.Bytes(random.Int64N(1e6))
+		}
+		want := len(l.active) > 0 && isYoung && !brings
+		if got := v.isAwaited(l, now); got != want {
+			t.Errorf("%d requests, younger than %v: %v, bytes come: %v; the link is awaited: %v", len(l.active), patience, isYoung, brings, got)
+		}
+	}
 }

@@ -98,29 +98,6 @@ func TestAReaderMayPause(t *testing.T) {
 	}
 }
 
-// What a link received before it lost the race is wasted, and nothing else.
-func TestALostRaceIsWaste(t *testing.T) {
-	summary, events := rescued(t, schedule.Naive{}, http.HandlerFunc(noRanges), "", nil)
-	var ended, wasted quantity.Bytes
-	for _, e := range of[*rundir.End](events) {
-		ended += quantity.Bytes(e.Bytes)
-		wasted += quantity.Bytes(e.Wasted)
-	}
-	a, b := summary.Links["wifi"], summary.Links["lte"]
-	size := quantity.Bytes(len(file))
-	if ended != size || a.Bytes != size || b.Bytes != 0 {
-		t.Errorf("the requests brought %d bytes, wifi %d, lte %d, of %d", ended, a.Bytes, b.Bytes, size)
-	}
-	// Wi-Fi is twice as fast.
-	within(t, "bytes that lte received for nothing", float64(wasted), raceLength/2*.8, raceLength/2)
-	for _, e := range of[*rundir.Late](events) {
-		wasted += quantity.Bytes(e.Bytes) // of the ranges that were requested first
-	}
-	if a.Wasted+b.Wasted != wasted {
-		t.Errorf("%d and %d bytes are wasted, the events tell of %d", a.Wasted, b.Wasted, wasted)
-	}
-}
-
 // Where there are no ranges, a winner that goes silent is given up for the
 // others.
 func TestAWinnerThatGoesSilent(t *testing.T) {

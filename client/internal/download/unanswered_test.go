@@ -2,13 +2,17 @@ package download
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // slowServers take long until they send a first byte.
@@ -216,4 +220,64 @@ func TestAQuestionThatFailsIsAskedAgain(t *testing.T) {
 	}
 	summary, _ := rescued(t, schedule.Adaptive{}, http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Links = o.Links[:1] })
 	within(t, "download time", seconds(summary.Download), 1.5, 60)
+}
+
+// The silence of a session begins with its first request in flight: neither with a later one, nor with one on
+// an older session.
+func TestSilenceBeginsWithTheFirstRequest(t *testing.T) {
+	keeping(t, func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, _ *cable) {
+		defer conn.Close()
+		d.URL, d.connections[0].url = u, u
+		random := rand.New(rand.NewPCG(51, 191))
+		for range 200 {
+			before := time.Duration(random.Int64N(int64(time.Second)))
+			now := before + time.Duration(random.Int64N(int64(time.Second)))
+			c, old := d.connections[0], &session{Conn: conn}
+			c.session, c.active = &session{Conn: conn, heardAt: before}, nil
+			want := now
+			for range random.IntN(4) {
+				r := &request{session: old, cancel: func() {}}
+				if random.IntN(2) == 0 {
+					r.session, want = c.session, before
+				}
+				c.active = append(c.active, r)
+			}
+			d.issue(c, order{Range: ranges.Range{Length: 1000}}, nil, now)
+			if c.session.heardAt != want {
+				t.Errorf("a request at %v, beside %d others: silent since %v, want %v", now, len(c.active)-1, c.session.heardAt, want)
+			}
+			d.actions = nil
+		}
+	})
+}
+
+// A server that is too busy for the first requests of a link, and names no time, is asked by HEAD the third time.
+func TestABusyServerIsAskedByHead(t *testing.T) {
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 166))
+		busy, waits := random.IntN(6), random.IntN(3) == 0
+		code := []int{408, 429, 500, 502, 503, 504}[random.IntN(6)]
+		var refused, heads atomic.Int32
+		rescued(t, rescuers["adaptive"], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodHead:
+				heads.Add(1)
+			case refused.Load() < int32(busy) && heads.Load() == 0:
+				refused.Add(1)
+				if waits {
+					w.Header().Set("Retry-After", "1")
+				}
+				http.Error(w, "busy", code)
+				return
+			}
+			content(w, r)
+		}), "", func(o *Options, _ *network) { o.Links = o.Links[:1] })
+		want := int32(0)
+		if busy >= 3 && !waits {
+			busy, want = 3, 1
+		}
+		if heads.Load() != want || refused.Load() != int32(busy) {
+			t.Errorf("%d answers %d, Retry-After %v: %d HEADs, want %d", refused.Load(), code, waits, heads.Load(), want)
+		}
+	}
 }

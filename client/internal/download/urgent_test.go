@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/racedetector"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/reorder"
@@ -97,27 +98,37 @@ func TestASlowLinkIsLeftWhatItHasNearlyBrought(t *testing.T) {
 	}
 }
 
-// A request of which all has come, and not yet been counted, is not taken over:
-// nothing would be left of it to ask for.
-func TestNothingIsNotUrgent(t *testing.T) {
-	window := reorder.NewWindow(1000)
-	part := ranges.Range{Length: 1000}
-	if _, err := window.Begin(transport.Resource{Size: 1000}, part); err != nil {
-		t.Fatal(err)
-	}
-	waiting := func() *connection { return newLink(0, transfer.Link{}, time.Second).first() }
-	c, other := waiting(), waiting()
-	other.suspect = true
-	r := &request{Range: part, limit: 1000, received: 1000, session: &session{Conn: &transport.Conn{}}, cancel: func() {}}
-	other.active = []*request{r}
-	d := newDownload(Options{})
-	d.connections, d.window, d.payload = []*connection{c, other}, window, ranges.NewPayload(part)
-	if taken := d.urgent(c, time.Second); taken.Length > 0 {
-		t.Errorf("%+v is taken over", taken)
-	}
-	r.received = 900
-	if taken := d.urgent(c, time.Second); taken.Range != (ranges.Range{Offset: 900, Length: 100}) {
-		t.Errorf("%+v is taken over, want the last 100 bytes", taken)
+// A connection takes over the byte that a reader waits for, with all behind it, from a link that is silent or has no
+// carrier, however young the request is. It leaves a request that has no bytes left, or others than this one.
+func TestTheNextByteIsTakenFromASilentLink(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 134))
+		window, part := reorder.NewWindow(1000), ranges.Range{Length: 1000}
+		if _, err := window.Begin(transport.Resource{Size: 1000}, part); err != nil {
+			t.Fatal(err)
+		}
+		c, other := newLink(0, transfer.Link{}, time.Second).first(), newLink(1, transfer.Link{}, time.Second).first()
+		other.suspect, other.link.down = random.IntN(2) == 0, random.IntN(2) == 0
+		r := &request{session: &session{Conn: &transport.Conn{}}, cancel: func() {}}
+		r.Offset = max(0, quantity.Bytes(random.IntN(300)-200))
+		r.Length = 100 + quantity.Bytes(random.IntN(700))
+		r.limit = r.Offset + min(r.Length, 100+quantity.Bytes(random.IntN(700)))
+		r.received = min(r.wanted(), quantity.Bytes(random.IntN(900)))
+		if random.IntN(4) == 0 {
+			r.duplicate = new(request)
+		}
+		now := time.Duration(1 + random.Int64N(int64(3*time.Second)))
+		r.issued = time.Duration(random.Int64N(int64(now)))
+		other.active = []*request{r}
+		d := newDownload(Options{})
+		d.connections, d.window, d.payload = []*connection{c, other}, window, ranges.NewPayload(part)
+		want, isStalled := ranges.Range{}, other.suspect || other.link.down
+		if left := r.left(); isStalled && r.Offset == 0 && left > 0 && r.duplicate == nil {
+			want = ranges.Range{Offset: r.next(), Length: left}
+		}
+		if taken := d.urgent(c, now); taken.Range != want {
+			t.Errorf("%+v, %v old, stalled: %v: %+v is taken over, want %+v", r.Range, now-r.issued, isStalled, taken.Range, want)
+		}
 	}
 }
 

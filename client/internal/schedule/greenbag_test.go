@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -136,20 +137,42 @@ func TestGreenBagWithoutAPlayerRecoversAtTheEnd(t *testing.T) {
 	}
 }
 
-// Ĝ = 0.3 G + 0.7 Ĝ (GreenBag IV.B).
+// Ĝ = 0.3 G + 0.7 Ĝ (GreenBag IV.B). G is the first goodput that is seen after a subsegment has finished.
 func TestGreenBagPredicts(t *testing.T) {
-	plan := GreenBag{}.Plan().(*greenBag)
-	s := scene(4e6, 2e6)
-	plan.Use(s, make([]bool, 2))
-	s.Progress[0].Goodput = 8e6
-	plan.Use(s, make([]bool, 2))
-	if plan.predicted[0] != 4e6 {
-		t.Errorf("%g of an unfinished subsegment", plan.predicted[0])
-	}
-	s.Progress[0].Finished = 2
-	plan.Use(s, make([]bool, 2))
-	if math.Abs(float64(plan.predicted[0])-5.2e6) > 1 || plan.predicted[1] != 2e6 {
-		t.Errorf("%g, want 5.2 and 2 Mbit/s", plan.predicted)
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 93))
+		plan, s := GreenBag{}.Plan().(*greenBag), scene(0, 0)
+		var samples [2][]float64
+		var isNew [2]bool
+		for x := range s.Progress {
+			s.Progress[x].Finished = 0
+		}
+		for range 1 + random.IntN(30) {
+			for x := range s.Progress {
+				p := &s.Progress[x]
+				p.Goodput = quantity.Rate(random.IntN(3)) * quantity.Rate(1e6*random.Float64())
+				if random.IntN(3) == 0 {
+					p.Finished, isNew[x] = p.Finished+1, true
+				}
+				if isNew[x] && p.Goodput > 0 {
+					samples[x], isNew[x] = append(samples[x], float64(p.Goodput)), false
+				}
+			}
+			plan.Use(s, make([]bool, 2))
+		}
+		for x, seen := range samples {
+			want := 0.0
+			for i, g := range seen {
+				weight := math.Pow(0.7, float64(len(seen)-1-i))
+				if i > 0 {
+					weight *= 0.3
+				}
+				want += weight * g
+			}
+			if math.Abs(float64(plan.predicted[x])-want) > 1e-6*want {
+				t.Errorf("%g of the goodputs %g, want %g", plan.predicted[x], seen, want)
+			}
+		}
 	}
 }
 

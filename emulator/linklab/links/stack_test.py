@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -132,20 +133,33 @@ def test_a_link_that_begins_later_becomes_the_same(zero: float, number: int) -> 
     assert seen[0] == seen[1]
 
 
-def test_a_handover_is_an_event_of_the_radio() -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_a_handover_goes_to_its_target_or_to_the_strongest_other(seed: int) -> None:
+    """Random access points, and a handover to one of them or to the next one, planned or by hand."""
+    random = Random(seed)
+    signals = dict(zip("abcd", random.sample(range(40, 70), random.randint(2, 4)), strict=False))
+    points = ", ".join(f"{{name: {name}, signal: -{dbm} dBm}}" for name, dbm in signals.items())
+    first = min(signals, key=lambda one: signals[one])
+    others = [name for name in signals if name != first]
+    next_one = min(others, key=lambda one: signals[one])
+    wanted = random.choice(["next", *others])
     radio = (
-        "rtt: 10 ms, radio: {standard: ac, handover: full-scan, access_points: "
-        "[{name: ap1, signal: -50 dBm}, {name: ap2, signal: -55 dBm}]}, jitter"
+        "rtt: 10 ms, radio: {standard: ac, handover: full-scan, "
+        f"access_points: [{points}]}}, jitter"
     )
-    text = TEXT.replace("rtt: 10 ms, jitter", radio, 1).replace("carrier: down", "handover: ap2")
+    text = TEXT.replace("rtt: 10 ms, jitter", radio, 1)
+    if is_planned := random.random() < 0.5:
+        text = text.replace("carrier: down", f"handover: {wanted}")
+    else:
+        text = text.replace("  - {at: 2 s, link: wifi, carrier: down}\n", "")
     wifi = models(scenario.parse(text), 1)["wifi"]
-    assert wifi.at(0.0).access_point == "ap1"
+    assert wifi.at(0.0).access_point == first
+    if not is_planned:
+        wifi.change(Event("wifi", handover=wanted), 2.0)
     between = wifi.at(2.0)
     assert (between.access_point, between.up) == ("", False)
     assert wifi.next_s() <= 3.5
-    assert wifi.at(3.5).access_point == "ap2"
-    wifi.change(Event("wifi", handover="ap1"), 4.0)
-    assert wifi.at(4.0).access_point == ""
+    assert wifi.at(3.5).access_point == (next_one if wanted == "next" else wanted)
 
 
 def test_another_link_or_layer_leaves_the_randomness_of_the_others() -> None:
