@@ -45,8 +45,10 @@ class Mutant:
     def __str__(self) -> str:
         content = self.path.read_bytes()
         line = content.count(b"\n", 0, self.first) + 1
+        column = self.first - content.rfind(b"\n", 0, self.first)
         was = " ".join(content[self.first : self.end].decode().split())
-        return f"{self.path.relative_to(ROOT)}:{line} {self.kind}: {was} → {self.text}"[:160]
+        place = f"{self.path.relative_to(ROOT)}:{line}:{column}"
+        return f"{place} {self.kind}: {was} → {self.text}"[:160]
 
 
 def mutants(language: str, paths: list[Path]) -> Iterator[Mutant]:
@@ -79,7 +81,7 @@ def drawn(language: str, count: int, seed: int) -> list[Mutant]:
 
 
 def noticed(tree: Path, path: Path, mutated: bytes) -> str:
-    """Tells what the tests beside a file say when it is `mutated`: its module's own, then its folder's."""
+    """Tells what the tests beside a file say when it is `mutated`: the quickest to find something, then all."""
     own, content, is_go = (
         path.with_name(f"{path.stem}_test.py"),
         path.read_bytes(),
@@ -88,7 +90,8 @@ def noticed(tree: Path, path: Path, mutated: bytes) -> str:
     python = [sys.executable, "-B", "-m", "pytest", "-n0", "-x"]
     commands = [[*python, str(one)] for one in (own, path.parent) if one.exists()]
     if is_go:
-        commands = [[f"{tree}/emulator/setup/client", "go", "test", "-failfast", "."]]
+        tests = [f"{tree}/emulator/setup/client", "go", "test", "-failfast", "."]
+        commands = [[*tests, "-run", "Chance|Random"], tests]
 
     def run(*words: str) -> tuple[int, str]:
         done = subprocess.run(

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -318,6 +319,52 @@ func TestWholesByChance(t *testing.T) {
 		}
 		if isTold != (len(sink.resized) == 0) || !isTold && sink.resized[0] != quantity.Bytes(len(file)) {
 			t.Errorf("the sizes %v are told to the sink, of %d bytes", sink.resized, len(file))
+		}
+	})
+}
+
+// Of any number of links, one asks for the size, a redirect is followed as often as the user allows, and the events
+// tell how long each TCP handshake took. Both engines work so.
+func TestBeginningsByChance(t *testing.T) {
+	byChance(t, 64, func(t *testing.T, draw func(int) int) {
+		file = file[:min(len(file), 100_000)]
+		hops, late, links := draw(5)*draw(2), time.Duration(draw(200))*time.Millisecond, 1+draw(4)
+		most := hops + draw(3) - 1
+		var heads atomic.Int32
+		trips := map[string]time.Duration{}
+		_, events, err := try(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodHead {
+				heads.Add(1)
+			}
+			time.Sleep(late)
+			hop, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
+			if hop < hops {
+				http.Redirect(w, r, fmt.Sprintf("/%d", hop+1), http.StatusFound)
+				return
+			}
+			content(w, r)
+		}), func(o *Options, n *simNet) {
+			o.URL.Path, o.Redirects, o.Rescue, o.GiveUp = "/0", most, draw(2) == 0, time.Minute
+			if most <= 0 {
+				o.Redirects = NoRedirects
+			}
+			o.Scheduler, o.Links = asksByHead, nil
+			for x := range links {
+				way := simLink{rate: 80e6, rtt: time.Duration(5+draw(150)) * time.Millisecond}
+				o.Links = append(o.Links, transfer.Link{Name: fmt.Sprint(x), Dial: n.dial(way)})
+				trips[fmt.Sprint(x)] = way.rtt
+			}
+		})
+		if mayFollow := hops <= max(0, most); (err == nil) != mayFollow {
+			t.Errorf("%d redirects, where %d are allowed: %v", hops, most, err)
+		}
+		if hops == 0 && heads.Load() != 1 {
+			t.Errorf("%d HEADs by %d links", heads.Load(), links)
+		}
+		for _, c := range of[*rundir.Connected](events) {
+			if took := time.Duration(c.TCP); took != trips[c.Link] {
+				t.Errorf("the handshake took %v, where a round trip takes %v", took, trips[c.Link])
+			}
 		}
 	})
 }

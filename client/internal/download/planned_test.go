@@ -75,6 +75,11 @@ func TestASparedLinkIsDisconnected(t *testing.T) {
 	if links["lte"].made != 2 || links["wifi"].made != 1 {
 		t.Errorf("connections are %+v", links)
 	}
+	for _, c := range of[*rundir.Connected](events) {
+		if took := time.Duration(c.TCP); c.Link == "lte" && took != lte.rtt {
+			t.Errorf("a handshake took %v, want a round trip", took)
+		}
+	}
 	for _, r := range of[*rundir.Request](events) {
 		if at := time.Duration(r.T); r.Link == "lte" && at > 160*time.Millisecond && at < 350*time.Millisecond {
 			t.Errorf("LTE is asked for bytes at %v", at)

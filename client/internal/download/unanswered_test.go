@@ -253,6 +253,9 @@ func TestSilenceBeginsWithTheFirstRequest(t *testing.T) {
 
 // A server that is too busy for the first requests of a link, and names no time, is asked by HEAD the third time.
 func TestABusyServerIsAskedByHead(t *testing.T) {
+	whole := file
+	defer func() { file = whole }()
+	file = file[:1000]
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 166))
 		busy, waits := random.IntN(6), random.IntN(3) == 0
@@ -278,6 +281,44 @@ func TestABusyServerIsAskedByHead(t *testing.T) {
 		}
 		if heads.Load() != want || refused.Load() != int32(busy) {
 			t.Errorf("%d answers %d, Retry-After %v: %d HEADs, want %d", refused.Load(), code, waits, heads.Load(), want)
+		}
+	}
+}
+
+// asked is a socket whose other end has acknowledged all, or not, and that counts how often it is asked.
+type asked struct {
+	closedSocket
+	all   bool
+	times int
+}
+
+func (a *asked) Answered() (time.Duration, bool, error) { return 0, a.all, nil }
+func (a *asked) Ask() error                             { a.times++; return nil }
+
+// A session that has answered a request is dead after its silence. One that has answered none is asked at half of it,
+// and is dead after half as long again if only TCP can ask, unless TCP has bytes that nobody acknowledged.
+func TestASilentSessionIsAskedBeforeItIsDead(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 54))
+		d, _ := deciding(0)
+		socket := &asked{all: random.IntN(2) == 0}
+		c, hasAnswer := d.connections[0], random.IntN(3) == 0
+		c.session.Conn = &transport.Conn{Socket: socket}
+		c.active[0].session, c.active[0].received = c.session, 0
+		if hasAnswer {
+			c.active[0].received = 1
+		}
+		limit := c.silence(c.session)
+		c.session.heardAt = time.Minute
+		passed := time.Duration(random.Int64N(int64(2 * limit)))
+		isDead, isAsked := passed > limit, false
+		if !hasAnswer && socket.all {
+			isDead, isAsked = passed > limit*3/2, passed > limit/2
+		}
+		got := d.isDead(c, c.session, time.Minute+passed)
+		again := d.isDead(c, c.session, time.Minute+passed)
+		if d.perform(); got != isDead || again != isDead || socket.times > 1 || (socket.times == 1) != isAsked {
+			t.Errorf("%v of %v passed, has an answer: %v, all acknowledged: %v: dead: %v, asked %d times", passed, limit, hasAnswer, socket.all, got, socket.times)
 		}
 	}
 }

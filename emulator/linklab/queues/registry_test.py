@@ -1,6 +1,8 @@
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from linklab.core.netlink_messages import attributes
 from linklab.queues import cake, codel, dualpi2, fq_codel, fq_pie, pie, red, registry
@@ -23,6 +25,30 @@ def test_the_keys_of_a_discipline_are_not_those_of_every_queue(one: AnyDisciplin
 def test_sizes_are_whole_packets_of_1514_bytes() -> None:
     options = attributes(memoryview(codel.DISCIPLINE.options(codel.CoDel(), 1515)))
     assert struct.unpack("=I", options[2]) == (2,)
+
+
+TIMES = st.integers(1, 10_000_000)
+GAINS = st.integers(0, 32)
+
+
+@given(TIMES, TIMES, GAINS, GAINS, st.booleans(), st.integers(0, 100), st.integers(1, 65536))
+def test_the_kernel_gets_the_settings_of_pie_in_its_own_units(
+    target_us: int, update_us: int, alpha: int, beta: int, ecn: bool, percent: int, quantum: int
+) -> None:
+    """In the order of linux/pkt_sched.h: TCA_PIE_* and TCA_FQ_PIE_*."""
+    same = (target_us / 1e6, update_us / 1e6, alpha, beta, ecn)
+    for one, settings, wanted in (
+        (pie, pie.Pie(*same), (target_us, 7, update_us, alpha, beta, ecn)),
+        (
+            fq_pie,
+            fq_pie.FqPie(*same, ecn_up_to=percent / 100, quantum_bytes=quantum),
+            (7, None, target_us, update_us, alpha, beta, quantum, 2**32 - 1, percent, ecn),
+        ),
+    ):
+        found = attributes(memoryview(one.DISCIPLINE.options(settings, 7 * 1514)))
+        assert {key: struct.unpack("=I", value)[0] for key, value in found.items()} == {
+            key: value for key, value in enumerate(wanted, 1) if value is not None
+        }
 
 
 @pytest.mark.parametrize(
