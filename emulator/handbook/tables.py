@@ -30,11 +30,8 @@ from linklab.regression import fingerprint
 
 HANDBOOK: Final = Path(__file__).parent
 PAGES: Final = (REPOSITORY / "README.md", *sorted(HANDBOOK.rglob("*.md")))
-ENGINE: Final = (
-    *("download", "energy", "link", "quantity", "ranges", "reorder", "schedule"),
-    *("throughput", "transfer", "transport"),
-)
-"""The packages of the client that decide when its downloads end."""
+CLIENT: Final = REPOSITORY / "client"
+_IMPORT: Final = re.compile(r'^\s*(?:\w+ )?"github\.com/linklab/linklab/client/([\w/]+)"$', re.M)
 
 Row = Mapping[str, Any]
 
@@ -47,7 +44,17 @@ def _energy(row: Row) -> str:
     return f"{row['energy']['joules_per_byte'] * 1e6:.3f}, {row['download_s']:.1f}"
 
 
-FIGURES: Final[dict[str, Callable[[Row], str]]] = {"seconds": _seconds, "energy": _energy}
+def _startup(row: Row) -> str:
+    """The seconds until the player plays, and how often it stalls, if it does."""
+    stalls = row["workload"]["interruptions"]
+    return f"{row['workload']['startup_s']:.2f}" + (f", {stalls:.0f} stalls" if stalls else "")
+
+
+FIGURES: Final[dict[str, Callable[[Row], str]]] = {
+    "seconds": _seconds,
+    "energy": _energy,
+    "startup": _startup,
+}
 
 _TABLE: Final = re.compile(
     r"<!-- table (?P<name>[\w-]+): (?P<figure>\w+) of (?P<scenarios>\S+) by (?P<clients>\S+) "
@@ -82,12 +89,25 @@ class Table:
         return hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:16]
 
 
-def engine() -> str:
-    """Returns a hash of the client's code without comments and tests."""
-    folders = (REPOSITORY / "client" / "internal" / name for name in ENGINE)
-    files = sorted(file for folder in folders for file in folder.rglob("*.go"))
-    code = [_code(file) for file in files if not file.name.endswith("_test.go")]
+def packages(program: str = "cmd/multilink", client: Path = CLIENT) -> list[str]:
+    """Returns the folders of the client's packages that are in a program, in order."""
+    found, left = {program}, [program]
+    while left:
+        for file in _files(client / left.pop()):
+            new = set(_IMPORT.findall(file.read_text())) - found
+            found |= new
+            left += new
+    return sorted(found)
+
+
+def engine(client: Path = CLIENT) -> str:
+    """Returns a hash of multilink's code without comments and tests."""
+    code = [_code(file) for one in packages(client=client) for file in _files(client / one)]
     return hashlib.sha256("\n".join(code).encode()).hexdigest()
+
+
+def _files(package: Path) -> list[Path]:
+    return sorted(file for file in package.glob("*.go") if not file.name.endswith("_test.go"))
 
 
 def _code(file: Path) -> str:
