@@ -416,10 +416,6 @@ def test_without_extras_and_mininet_every_command_can_be_imported() -> None:
     assert "linklab.lab.network.nodes" in need_them
     assert {name for name in need_them if not name.startswith("linklab.lab.")} == {
         "linklab.campaign.cluster",
-        "linklab.commands.report_page",
-        "linklab.report.html",
-        "linklab.report.plot_picture",
-        "linklab.report.vega",
         "linklab.runs.execution",
         "linklab.runs.execution_programs",
         "linklab.runs.guest_session",

@@ -52,7 +52,7 @@ OPTIONS = {
         --help --algorithm --algorithms --scenario --link --save --as --on --for --seed --runs --from --baseline
         --update --reason --model --terms --prometheus-data --history --figure --seconds --table
         --schema --eib --power --oracle --keys --record --format --energy-model --out --output --report
-        --force --no-terminal --cache --json
+        --unknowns --force --no-terminal --cache --json
     """,
     "environment, clock and limits": "--place --clock --processor --real-clock --parallel --jobs --timeout --shift",
     "your own server": "--server --server-restarts --port --share",

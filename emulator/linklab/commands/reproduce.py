@@ -58,7 +58,7 @@ examples:
   linklab reproduce thesis                  all of it: 510 runs
   linklab reproduce mptcp --runs 5
   linklab reproduce thesis --from runs/campaign-thesis   existing runs only
-  linklab reproduce mptcp --runs 1 --unknowns            also what the study leaves open
+  linklab reproduce mptcp --runs 1 --unknowns   what it leaves open, too
 
 Processor and memory need the real clock, which another command runs:
   linklab compare hs-s6 hs-s7 ls ts tm ao --clock real --out runs/real

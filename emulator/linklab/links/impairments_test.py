@@ -72,11 +72,13 @@ def test_delayed_packets_need_memory() -> None:
 
 def test_every_key_is_written_with_its_unit() -> None:
     figures = (0.1, 2.0, 0.1, 0.01, "normal", False, 0.1, 0.2, 0.3)
-    every = Impairments(*figures, 1400, True, 1_500_000, 7_000_000, True, 30.0, 3600.0)
+    faults = (2.0, 5_000, 6_000, 700, 0.02, 443)
+    every = Impairments(*figures, 1400, True, 1_500_000, 7_000_000, True, 30.0, 3600.0, *faults)
     written = impairments.TABLE.write(every)
     assert list(written) == [row.key for row in impairments.TABLE.flat]
     assert (written["delay"], written["reorder"]) == ("100 ms", "10 %")
     assert (written["mtu"], written["police"]) == ("1400 B", "1.5 Mbit/s")
+    assert (written["reset_after"], written["fault_port"]) == ("2 s", "443")
     assert impairments.TABLE.write(Impairments(police_bps=0)) == {"police": "none"}
 
 
