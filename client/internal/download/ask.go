@@ -143,7 +143,7 @@ func (d *download) asks(c *connection, s *session) {
 	c.askedAt = d.now
 }
 
-// isUnanswered reports whether the server leaves the questions of a link's first connection without an answer for
+// isQuestionUnanswered reports whether the server leaves the questions of a link's first connection without an answer for
 // long. Another one may get one.
 func (d *download) isQuestionUnanswered(c *connection, now time.Duration) bool {
 	isAsking := c.isFirst() && c.asking != nil && c.asking == c.session && c.questions < mostUnanswered

@@ -87,10 +87,10 @@ func attemptError(attempt context.Context, err error) error {
 	return printable.Error(err)
 }
 
-// abandoned ends an attempt to connect.
-type abandoned struct{ a *attempt }
+// cancelAttempt ends an attempt to connect.
+type cancelAttempt struct{ a *attempt }
 
-func (a abandoned) perform() { a.a.cancel() }
+func (a cancelAttempt) perform() { a.a.cancel() }
 
 // paused is a pause before the next attempt of a connection. It is an action, and its end is an event.
 type paused struct {
@@ -153,7 +153,7 @@ func (e *attempted) step(d *download) {
 		event := &rundir.Connected{Protocol: e.conn.Protocol, TCP: e.tcp.Nanoseconds(), TLS: e.tls.Nanoseconds()}
 		d.connected(c, e.url, e.conn, event)
 	case e.err == nil:
-		d.do(hungUp{e.conn})
+		d.do(closeConn{e.conn})
 	case e.silent != nil && c.session == e.silent && !d.hasOnly(c, e.silent):
 		// The session has no requests any more that could show that it works, and the
 		// server may serve only one connection at a time.

@@ -80,7 +80,7 @@ func (c *connection) hurry() {
 // abandonAttempt ends the present attempt to connect.
 func (d *download) abandonAttempt(c *connection) {
 	if c.attempt != nil {
-		d.do(abandoned{c.attempt})
+		d.do(cancelAttempt{c.attempt})
 	}
 }
 

@@ -243,7 +243,7 @@ func (d *download) worksAgain(c *connection, r *request) {
 func (d *download) hurry() {
 	for _, c := range d.connections {
 		if r := c.whole(); r != nil {
-			d.do(notice{r.more})
+			d.do(notifyWorker{r.more})
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// start adds the connections with which a link begins.
+// startGrowth adds the connections with which a link begins.
 func (d *download) startGrowth() {
 	for _, l := range d.links {
 		l.Growth = &schedule.Growth{Most: d.Connections.Most}
@@ -24,7 +24,7 @@ func (d *download) startGrowth() {
 
 // maintain makes each link have the right number of connections.
 func (d *download) maintain(now time.Duration) {
-	if d.payload == nil || d.Connections == nil {
+	if d.payload == nil || d.Connections == nil || d.isOver {
 		return
 	}
 	for _, l := range d.links {

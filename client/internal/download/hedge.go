@@ -9,7 +9,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// late makes an idle connection duplicate the unfinished request that would end last, if the
+// hedgeLate makes an idle connection duplicate the unfinished request that would end last, if the
 // duplicate may well end sooner. To wait for the last bytes of a link that went silent costs more
 // than to receive some bytes twice. The request that is complete first ends the other one.
 func (d *download) hedgeLate(c *connection, works []schedule.Work, now time.Duration) order {
@@ -68,7 +68,7 @@ func (c *connection) isStuck(now time.Duration) bool {
 	return c.session.IsFull(n) && c.isUnanswered(now) && now-c.active[n-1].issued >= leastUnanswered<<(n-1+min(c.failures, 6))
 }
 
-// unanswered makes a connection without answers duplicate the oldest request that the server leaves without an answer, whatever
+// hedgeUnanswered makes a connection without answers duplicate the oldest request that the server leaves without an answer, whatever
 // the rates are: the server may never answer it. If the server does not answer the duplicate either, another one takes
 // its place, each time after twice the time.
 func (d *download) hedgeUnanswered(c *connection, now time.Duration) order {
@@ -161,7 +161,7 @@ func (d *download) endOther(r *request, now time.Duration) {
 	}
 }
 
-// of returns the connection that has the request in flight; nil if there is none.
+// holder returns the connection that has the request in flight; nil if there is none.
 func (d *download) holder(r *request) *connection {
 	for _, c := range d.connections {
 		if slices.Contains(c.active, r) {

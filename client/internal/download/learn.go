@@ -60,6 +60,7 @@ func (o *opening) perform() {
 	part := o.part // adopt may shorten o.part meanwhile.
 	o.d.launch(func() {
 		o.resource, o.body, o.err = o.on.Begin(ctx, o.target, part)
+		o.isCanceled = ctx.Err() != nil
 		close(o.answered)
 		o.d.post(o)
 	})

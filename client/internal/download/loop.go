@@ -23,10 +23,10 @@ type event interface{ step(d *download) }
 // An action is something that a step wants done. It waits for nothing.
 type action interface{ perform() }
 
-// message brings an event to the loop, which closes ended after the event's actions.
+// message brings an event to the loop. The loop closes handled after it has performed the event's actions.
 type message struct {
 	event
-	ended chan struct{}
+	handled chan struct{}
 }
 
 // post brings an event to the loop. It does not wait for the event's step.
@@ -34,9 +34,9 @@ func (d *download) post(e event) { d.events <- message{event: e} }
 
 // call brings an event to the loop, and waits until its actions have been performed.
 func (d *download) call(e event) {
-	ended := make(chan struct{})
-	d.events <- message{e, ended}
-	<-ended
+	handled := make(chan struct{})
+	d.events <- message{e, handled}
+	<-handled
 }
 
 // transfer handles events until the transfer has ended and no other goroutine of it is left.
@@ -51,8 +51,8 @@ func (d *download) transfer(ctx context.Context) error {
 	d.handle(beginning{})
 	for m := range d.events {
 		d.handle(m.event)
-		if m.ended != nil {
-			close(m.ended)
+		if m.handled != nil {
+			close(m.handled)
 		}
 	}
 	err := d.ended()
@@ -67,7 +67,6 @@ func (d *download) transfer(ctx context.Context) error {
 		d.closed(d.sessions[0])
 	}
 	d.perform()
-	d.do = action.perform // What follows is alone.
 	return err
 }
 
@@ -176,84 +175,84 @@ func (grown) step(d *download) {
 	d.assign()
 	d.goOn()
 	if d.race != nil {
-		d.do(notice{d.race.grown})
+		d.do(notifyWorker{d.race.grown})
 	}
 }
 
-// recorded is an event for the recorders.
-type recorded struct {
+// recordEvent is an event for the recorders.
+type recordEvent struct {
 	t     *task
 	at    time.Duration
 	event rundir.Event
 }
 
-func (r recorded) perform() {
+func (r recordEvent) perform() {
 	for _, to := range r.t.Recorders {
 		to.Record(r.at, r.event)
 	}
 }
 
-// noted is a line of the log.
-type noted struct {
+// writeLog is a line of the log.
+type writeLog struct {
 	t     *task
 	level slog.Level
 	text  string
 	args  []any
 }
 
-func (n noted) perform() { n.t.Log.Log(context.Background(), n.level, n.text, n.args...) }
+func (n writeLog) perform() { n.t.Log.Log(context.Background(), n.level, n.text, n.args...) }
 
-// finished ends the transfer.
-type finished struct {
+// endTransfer ends the transfer.
+type endTransfer struct {
 	t   *task
 	err error
 }
 
-func (f finished) perform() { f.t.cancel(f.err) }
+func (f endTransfer) perform() { f.t.cancel(f.err) }
 
-// canceled ends a request.
-type canceled struct{ r *request }
+// cancelRequest ends a request.
+type cancelRequest struct{ r *request }
 
-func (c canceled) perform() { c.r.cancel() }
+func (c cancelRequest) perform() { c.r.cancel() }
 
-// dropped gives an opening up.
-type dropped struct{ o *opening }
+// dropAnswer gives an opening up.
+type dropAnswer struct{ o *opening }
 
-func (d dropped) perform() { d.o.drop() }
+func (d dropAnswer) perform() { d.o.drop() }
 
-// hungUp closes a connection to the server.
-type hungUp struct{ conn *transport.Conn }
+// closeConn closes a connection to the server.
+type closeConn struct{ conn *transport.Conn }
 
-func (h hungUp) perform() { h.conn.Close() }
+func (h closeConn) perform() { h.conn.Close() }
 
-// pinged asks the other end of a session for a sign of life. A failure means a closed connection.
-type pinged struct{ s *session }
+// askPeer asks the other end of a session for a sign of life. A failure means a closed connection.
+type askPeer struct{ s *session }
 
-func (p pinged) perform() { _ = p.s.Ask() }
+func (p askPeer) perform() { _ = p.s.Ask() }
 
-// told tells a session's socket how many bytes are expected of it.
-type told struct{ s *session }
+// tellSocket tells a session's socket how many bytes are expected of it.
+type tellSocket struct{ s *session }
 
-func (t told) perform() {
+func (t tellSocket) perform() {
 	t.s.Socket.Await(t.s.decision, t.s.end)
 	t.s.Socket.Owes(t.s.owes)
 }
 
-// notice tells a goroutine that may wait for it.
-type notice struct{ to chan struct{} }
+// notifyWorker tells a goroutine that may wait for it.
+type notifyWorker struct{ to chan struct{} }
 
-func (n notice) perform() {
+func (n notifyWorker) perform() {
 	select {
 	case n.to <- struct{}{}:
 	default:
 	}
 }
 
-// pooled puts a session into the pool.
-type pooled struct {
+// keepInPool puts a session into the pool.
+type keepInPool struct {
 	d *download
 	c *connection
 	s *session
 }
 
-func (p pooled) perform() { p.d.Pool.put(p.c.link.Name, p.c.url, p.s.Conn) }
+func (p keepInPool) perform() { p.d.Pool.put(p.c.link.Name, p.c.url, p.s.Conn) }

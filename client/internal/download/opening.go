@@ -28,6 +28,8 @@ type opening struct {
 	isWhole bool
 	// isAnswered and isDropped are the loop's: the answer has come, or is not wanted any more.
 	isAnswered, isDropped bool
+	// isCanceled says that the request was canceled when the answer came, as that of a range that took it over.
+	isCanceled bool
 	// answered is closed when the rest is known.
 	answered chan struct{}
 	resource transport.Resource
@@ -111,7 +113,7 @@ func (o *opening) step(d *download) {
 	d.answered(c, o.on, o.sent, d.now)
 	isLearned := false
 	switch {
-	case d.isOver || o.isDropped:
+	case d.isOver || o.isDropped || o.isCanceled:
 		d.dropOpening(o) // Once more: its body may have come after the first time.
 	case d.payload != nil:
 		// Its request reads the body.
@@ -135,7 +137,7 @@ func (o *opening) step(d *download) {
 // dropOpening gives an opening up.
 func (d *download) dropOpening(o *opening) {
 	o.isDropped = true
-	d.do(dropped{o})
+	d.do(dropAnswer{o})
 }
 
 // forget gives an opening up that will not become a request.

@@ -25,6 +25,9 @@ type order struct {
 
 // request sends the connection's next request, if there is one for it.
 func (d *download) request(c *connection) {
+	if d.isOver {
+		return
+	}
 	if !c.isFirst() && !d.balance.CanPay(0, d.openBytes()) {
 		return // A server that sends so many unwanted bytes gets few requests at a time.
 	}
@@ -57,7 +60,7 @@ func (d *download) extend(c *connection, r *request, bytes quantity.Bytes) {
 	d.shrink(c, r, -bytes)
 	c.newest = r
 	d.await(c)
-	d.do(notice{r.more})
+	d.do(notifyWorker{r.more})
 }
 
 // goOn makes the only answer of the URL bring the bytes that the server refuses to other requests.
@@ -220,7 +223,7 @@ func (d *download) drop(c *connection, r *request, now time.Duration) ranges.Ran
 	left := ranges.Range{Offset: r.next(), Length: r.left()}
 	d.shrink(c, r, left.Length)
 	r.dropped = true
-	d.do(canceled{r})
+	d.do(cancelRequest{r})
 	d.endRequest(c, r, now)
 	return left
 }
@@ -250,7 +253,7 @@ func (d *download) shrink(c *connection, r *request, bytes quantity.Bytes) {
 	c.expected -= bytes
 }
 
-// ended removes a request from those in flight.
+// endRequest removes a request from those in flight.
 func (d *download) endRequest(c *connection, r *request, now time.Duration) {
 	c.active = slices.DeleteFunc(c.active, func(other *request) bool { return other == r })
 	c.link.isSpent = false
@@ -292,7 +295,7 @@ func (d *download) await(c *connection) {
 	}
 	s := c.session
 	s.decision, s.end, s.owes = decision, c.expected, s.active > 0
-	d.do(told{s})
+	d.do(tellSocket{s})
 }
 
 // due reports whether the connection should send its next request, after bytes of r arrived: enough

@@ -279,4 +279,4 @@ func (p *published) count(l *publishedLink, s *publishedSession) {
 }
 
 // notify tells a goroutine that may wait for it.
-func notify(c chan struct{}) { notice{c}.perform() }
+func notify(c chan struct{}) { notifyWorker{c}.perform() }

@@ -24,8 +24,8 @@ var forbidden = map[string][]string{
 
 // acts are methods that wait, or do what only actions do.
 var acts = []string{
-	"Ask", "Await", "Begin", "Close", "Commit", "Dial", "Get", "Head", "Lock", "Log", "Owes", "Peek", "Record", "Unlock",
-	"WriteAt", "Whole", "call", "cancel", "launch", "perform", "post", "put",
+	"Ask", "Await", "Begin", "Close", "Commit", "Dial", "Get", "Head", "Lock", "Log", "Owes", "Peek", "Record", "Resize",
+	"Unlock", "Wait", "WriteAt", "Whole", "call", "cancel", "launch", "perform", "post", "put",
 }
 
 // Steps decide: they read counters of sockets and change the state. All else are actions.

@@ -97,7 +97,7 @@ func (d *download) isProven() bool { return d.resource.HasValidator() || d.Verif
 // enter makes a connection take part, if it may.
 func (rc *race) enter(c *connection) {
 	runs := slices.ContainsFunc(c.link.connections, rc.by)
-	if c.isFirst() && rc.winner == nil && !runs && !c.session.draining && rc.canPayFor(len(rc.runners)+1) {
+	if !rc.d.isOver && c.isFirst() && rc.winner == nil && !runs && !c.session.draining && rc.canPayFor(len(rc.runners)+1) {
 		rc.begin(c, c.session, nil)
 	}
 }
@@ -185,7 +185,7 @@ func (rc *race) win(c *connection, ended bool, bytes quantity.Bytes) bool {
 	rc.winner, rc.dethroned = c, false
 	for other, r := range rc.runners {
 		if other != c {
-			rc.d.do(canceled{r})
+			rc.d.do(cancelRequest{r})
 		}
 	}
 	return true
@@ -202,7 +202,7 @@ func (rc *race) dethrone(now time.Duration) {
 		if c.usable(now) {
 			rc.d.failedOver(winner, c, rc.have.Bytes(), stalled, now)
 			rc.dethroned = true
-			rc.d.do(canceled{rc.runners[winner]})
+			rc.d.do(cancelRequest{rc.runners[winner]})
 			return
 		}
 	}

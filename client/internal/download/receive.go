@@ -20,8 +20,8 @@ type receiving struct {
 	opened   *opening
 	target   transport.Target
 	resource transport.Resource
-	// ended is called when nothing more of the request is written to the sink.
-	ended func()
+	// written is called when nothing more of the request is written to the sink.
+	written func()
 }
 
 func (f *receiving) perform() {
@@ -32,13 +32,13 @@ func (f *receiving) perform() {
 		f.r.cancel = func() { cancel(); o.cancel() }
 	}
 	d.fetches.Add(1)
-	f.ended = sync.OnceFunc(d.fetches.Done)
+	f.written = sync.OnceFunc(d.fetches.Done)
 	end := f.r.cancel
 	d.launch(func() {
 		err := f.receive(ctx)
-		f.ended()
 		end()
 		d.post(received{f.c, f.r, err})
+		f.written() // The loop knows these bytes before a race writes others.
 	})
 }
 
@@ -93,7 +93,7 @@ func (f *receiving) receive(ctx context.Context) error {
 			d.call(progress{f.c, r, quantity.Bytes(e.kept)})
 		}
 		if e.last {
-			f.ended() // A server may send the end of the stream late, or never.
+			f.written() // A server may send the end of the stream late, or never.
 		}
 		switch {
 		case readErr == io.EOF && !e.last:

@@ -211,10 +211,10 @@ func (e *completion) step(*download) { e.hasAll = e.race.hasAll() }
 // awaitsRoom says that the winner waits for room in the sink, or does not wait any more.
 type awaitsRoom struct {
 	*race
-	is bool
+	isWaiting bool
 }
 
-func (e awaitsRoom) step(*download) { e.race.full = e.is }
+func (e awaitsRoom) step(*download) { e.race.full = e.isWaiting }
 
 // receivedWhole is the end of what such a request brought. isCanceled says that the engine ended it.
 type receivedWhole struct {

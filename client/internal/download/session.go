@@ -67,7 +67,7 @@ func (s *session) isIdle() bool { return s.active == 0 && s.stale <= s.Unread() 
 func (d *download) close(c *connection, s *session, completing bool) {
 	s.closed = true
 	if !completing {
-		d.do(hungUp{s.Conn})
+		d.do(closeConn{s.Conn})
 	}
 	d.settle(c, s)
 }
@@ -89,7 +89,7 @@ func (d *download) spare(c *connection, s *session) bool {
 	}
 	d.wasted(c, s)
 	d.closed(s)
-	d.do(pooled{d, c, s})
+	d.do(keepInPool{d, c, s})
 	return true
 }
 
@@ -99,7 +99,7 @@ func (d *download) settle(c *connection, s *session) {
 		return
 	}
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
-	d.do(hungUp{s.Conn})
+	d.do(closeConn{s.Conn})
 	d.wasted(c, s)
 	d.closed(s)
 }

@@ -27,7 +27,7 @@ func (d *download) steal(c *connection, works []schedule.Work, now time.Duration
 	return d.takeOver(c, c.link.index, works, now)
 }
 
-// balance is as steal, between the connections of a link; each is the work of every connection.
+// stealWithin is as steal, between the connections of a link; each is the work of every connection.
 // With a queue at the link, to move bytes between its connections gains nothing.
 func (d *download) stealWithin(c *connection, each []schedule.Work, now time.Duration) order {
 	if c.link.isQueued(now) {

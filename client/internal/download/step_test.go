@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,14 +44,14 @@ func wanted(d *download, e event) string {
 	var words []string
 	for _, a := range d.actions {
 		switch a := a.(type) {
-		case recorded, noted, told:
+		case recordEvent, writeLog, tellSocket:
 		case *receiving:
 			words = append(words, fmt.Sprintf("request %s %d", []string{"wifi", "lte"}[a.c.index], a.r.Length/1e5*1e5))
 		case *attempt:
 			words = append(words, "connect")
 		case *paused:
 			words = append(words, "pause "+a.pause.String())
-		case finished:
+		case endTransfer:
 			words = append(words, "finish: "+a.err.Error())
 		default:
 			word := strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", a), "*"), "download.")
@@ -60,7 +59,7 @@ func wanted(d *download, e event) string {
 		}
 	}
 	d.actions = nil
-	return strings.Join(slices.Compact(words), ", ")
+	return strings.Join(words, ", ")
 }
 
 // What happens to a connection makes the engine act. The actions follow from the state and the event alone.
@@ -82,7 +81,7 @@ func TestStepsAskForTheseActions(t *testing.T) {
 		"the carrier goes during an attempt": {func(_ *download, c *connection) event {
 			c.session, c.active, c.newest, c.attempt = nil, nil, nil, new(attempt)
 			return changed{c.link, link.Down}
-		}, "abandoned"},
+		}, "cancelAttempt"},
 		"the carrier comes back": {func(_ *download, c *connection) event {
 			c.session, c.active, c.newest, c.link.down = nil, nil, nil, true
 			return changed{c.link, link.Up}
@@ -103,15 +102,19 @@ func TestStepsAskForTheseActions(t *testing.T) {
 			c.session, c.active, c.newest = nil, nil, nil
 			return &attempted{attempt: &attempt{d: d, c: c, url: c.url}, err: errors.New("refused")}
 		}, "pause " + transfer.Backoff(1).String()},
+		"bytes arrive after the end": {func(d *download, c *connection) event {
+			d.isOver = true
+			return progress{c, c.active[0], 1000}
+		}, ""},
 		"an attempt succeeds too late": {func(d *download, c *connection) event {
 			return &attempted{attempt: &attempt{d: d, c: c, url: c.url}, conn: c.session.Conn}
-		}, "hungUp"},
+		}, "closeConn"},
 		"the sink fails": {func(_ *download, c *connection) event {
 			return received{c, c.active[0], sinkError{errors.New("no space")}}
-		}, "canceled, finish: bytes 0-999999: no space"},
+		}, "cancelRequest, finish: bytes 0-999999: no space"},
 		"the server sends too much": {func(_ *download, c *connection) event {
 			return received{c, c.active[0], transport.ErrTooLong}
-		}, "canceled, finish: link : bytes 0-999999: " + transport.ErrTooLong.Error()},
+		}, "cancelRequest, finish: link : bytes 0-999999: " + transport.ErrTooLong.Error()},
 		"the last byte arrives": {func(d *download, c *connection) event {
 			r := c.active[0]
 			d.connections[1].active, d.connections[1].newest = nil, nil

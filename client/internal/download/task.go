@@ -38,7 +38,7 @@ type task struct {
 	// do performs an action: at once, or after the present step of the loop.
 	do func(action)
 
-	// mu guards everything below: decisions, counts and events happen one at a time.
+	// In the engine of published algorithms mu guards everything below. In the other one the loop owns it.
 	mu       sync.Mutex
 	resource transport.Resource
 	part     ranges.Range
@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 		summary.Error = err.Error()
 	}
 	done.Outcome, done.Error = summary.Outcome, summary.Error
-	t.record(time.Since(t.start), done)
+	recordEvent{t, time.Since(t.start), done}.perform() // The engine has ended, or has not begun.
 	return summary, err
 }
 
@@ -329,15 +329,15 @@ func (t *task) fail(link string, err error) { t.finish(fmt.Errorf("link %s: %w",
 // finish ends the transfer: complete, or with an error. The first call decides.
 func (t *task) finish(err error) {
 	t.isOver = true
-	t.do(finished{t, err})
+	t.do(endTransfer{t, err})
 }
 
 // record gives an event to the recorders.
 func (t *task) record(at time.Duration, e rundir.Event) {
 	if len(t.Recorders) > 0 {
-		t.do(recorded{t, at, e})
+		t.do(recordEvent{t, at, e})
 	}
 }
 
 // note logs.
-func (t *task) note(level slog.Level, text string, args ...any) { t.do(noted{t, level, text, args}) }
+func (t *task) note(level slog.Level, text string, args ...any) { t.do(writeLog{t, level, text, args}) }

@@ -66,7 +66,7 @@ func (d *download) isDead(c *connection, s *session, now time.Duration) bool {
 		if w.asked = now; w.since == 0 {
 			w.since = now
 		}
-		d.do(pinged{s})
+		d.do(askPeer{s})
 	}
 	if !s.AsksAtOnce() {
 		limit = time.Duration(askedByTCP * float64(limit))

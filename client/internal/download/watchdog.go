@@ -32,7 +32,7 @@ func (d *download) giveUp(now time.Duration) {
 	}
 }
 
-// kind says that old bytes arrive, and no new ones.
+// newKind says that old bytes arrive, and no new ones.
 func (d *download) newKind() string {
 	for _, l := range d.links {
 		if l.Last > d.balance.Moved {
@@ -66,7 +66,7 @@ func (d *download) turn(err error) {
 	}
 }
 
-// open returns how many bytes of bodies the open sessions have brought.
+// openBytes returns how many bytes of bodies the open sessions have brought.
 func (d *download) openBytes() (sum quantity.Bytes) {
 	for _, s := range d.sessions {
 		sum += s.Bodies() - s.bodies
@@ -74,7 +74,7 @@ func (d *download) openBytes() (sum quantity.Bytes) {
 	return sum
 }
 
-// close adds the bytes of a closed session to the balance.
+// closed adds the bytes of a closed session to the balance.
 func (d *download) closed(s *session) {
 	if i := slices.Index(d.sessions, s); i >= 0 {
 		d.sessions = slices.Delete(d.sessions, i, i+1)
@@ -82,7 +82,7 @@ func (d *download) closed(s *session) {
 	}
 }
 
-// received is how many bytes have arrived on all links.
+// allReceived is how many bytes have arrived on all links.
 func (d *download) allReceived() (sum quantity.Bytes) {
 	for _, c := range d.connections {
 		if c.isFirst() {

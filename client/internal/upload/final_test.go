@@ -90,8 +90,8 @@ func TestRedirectsOfUploads(t *testing.T) {
 		}), false)
 		o.Rescue, o.Ranged = true, false
 		o.Header, o.Private = http.Header{"Authorization": {"Basic x"}, "X-Key": {"y"}}, []string{"X-Key"}
-		if _, err := Run(context.Background(), o); err != nil || there.stored("/there") != len(file) || secret.Load() {
-			t.Errorf("%d: %v, %d bytes, credentials %v", code, err, there.stored("/there"), secret.Load())
+		if _, err := Run(context.Background(), o); err != nil || len(there.file("/there")) != len(file) || secret.Load() {
+			t.Errorf("%d: %v, %d bytes, credentials %v", code, err, len(there.file("/there")), secret.Load())
 		}
 		circle := *o.URL
 		circle.Path = "/circle"

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,11 +27,11 @@ func newOdd() *odd {
 	return &odd{files: map[string][]byte{}, refuses: map[string]int{}}
 }
 
-// stored returns how many bytes of a file there are.
-func (s *odd) stored(path string) int {
+// file returns what the server has of a file.
+func (s *odd) file(path string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.files[path])
+	return bytes.Clone(s.files[path])
 }
 
 func (s *odd) wasSentRanges() bool {

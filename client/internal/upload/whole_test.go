@@ -81,7 +81,7 @@ func TestAFileThatChanges(t *testing.T) {
 		o := serve(t, s, true)
 		o.Ranged, o.Check = ranged, func() error { return fmt.Errorf("it changed") }
 		summary, err := Run(context.Background(), o)
-		if err == nil || err.Error() != "it changed" || summary.Outcome != rundir.Failed || !bytes.Equal(s.files["/file"], file) {
+		if err == nil || err.Error() != "it changed" || summary.Outcome != rundir.Failed || !bytes.Equal(s.file("/file"), file) {
 			t.Errorf("ranged %v: %v, %+v", ranged, err, summary)
 		}
 	}
