@@ -88,12 +88,12 @@ func TestStepsWaitForNothingAndDoNothing(t *testing.T) {
 	}
 }
 
-// isPure reports whether a method of such a name only counts: those of a pace, and of growth.
+// isPure reports whether a method of such a name only counts: those of a pace, and of growth. link.Wait reads an error.
 func isPure(call *ast.SelectorExpr) bool {
 	of, is := call.X.(*ast.SelectorExpr)
 	pure := []string{"pace", "Growth", "Together"}
 	if name, isName := call.X.(*ast.Ident); isName {
-		return name.Name == "all"
+		return name.Name == "all" || name.Name == "link" && call.Sel.Name == "Wait"
 	}
 	return is && slices.Contains(pure, of.Sel.Name)
 }
