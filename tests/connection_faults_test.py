@@ -32,7 +32,7 @@ def ends(linklab: Linklab, scenario: ScenarioFile) -> Ends:
         wifi: str, more: str = "", host: str = "10.0.0.1", port: int = PORT, times: int = 1
     ) -> list[list[Any]]:
         file = scenario("cut", wifi=f"{LINK}, {wifi}", more=more)
-        serve = f"python3 {PROBES / 'cut.py'} serve {PORT} {PORT + 1}"
+        serve = f"python3 {shlex.quote(str(PROBES / 'cut.py'))} serve {PORT} {PORT + 1}"
         get = ("python3", PROBES / "cut.py", "get", host, port, times, 0.5)
         done = linklab("exec", file, "--server", serve, "--port", PORT, "--json", "--", *get)
         assert done.code == 0, done.err

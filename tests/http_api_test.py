@@ -152,7 +152,7 @@ def test_a_live_lab_has_the_same_api_and_makes_room_for_others(server: Serving) 
         time.sleep(0.1)
     assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 409
     done = server.ask("PATCH", "/lab", {"paused": True})
-    assert done == (200, {"done": "no further download begins"})
+    assert done == (200, {"done": "no further download begins", "stays": []})
     assert "patch" in server.ask("GET", "/openapi.json")[1]["paths"]["/lab"]
     assert server.ask("DELETE", "/lab") == (204, None)
     assert server.ask("GET", "/status")[0] == 404

@@ -54,9 +54,9 @@ BENIGN = {
         "func (d *download) await(c *connection) {\n\ttime.Now()\n",
     ),
     "another map order": Change(
-        "internal/download/loop.go",
-        "func (beginning) step(d *download) {\n\tfor _, l := range d.links {\n",
-        "func (beginning) step(d *download) {\n"
+        "internal/download/download.go",
+        "func (d *download) sample(now time.Duration) {\n\tfor _, l := range d.links {\n",
+        "func (d *download) sample(now time.Duration) {\n"
         "\tbyName := map[string]*linkState{}\n"
         "\tfor _, l := range d.links {\n\t\tbyName[l.Name] = l\n\t}\n"
         "\tfor _, l := range byName {\n",

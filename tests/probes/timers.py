@@ -82,7 +82,7 @@ class Relayed:
         self._front, self._far = bound(), bound()
         self._near = [bound() for _ in range(flows)]
         rule = {"to": self._far.getsockname(), "udp": True, "greets": False, "lanes": []}
-        rule |= {"descriptor": self._front.fileno(), "associates": False}
+        rule |= {"descriptor": self._front.fileno(), "associates": False, "breaks": False}
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", relay, json.dumps([rule])],
             pass_fds=[self._front.fileno()],

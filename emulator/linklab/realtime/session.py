@@ -196,7 +196,7 @@ class LiveLab:
     def begin_anew(self) -> str:
         """Sets the lab back to the scenario's start. Returns what goes on as it was, in words, or "".
 
-        Raises ValueError if this lab cannot do it, TimeoutError if it did not do it soon.
+        Raises ValueError if this lab cannot do it, or did not do it soon.
         """
         with self._lock:
             if self.turn[0].client:
@@ -210,7 +210,7 @@ class LiveLab:
             number = control.send(run_dir, Command(restore=True))
         record = control.wait_until_executed(run_dir, number, control.ANEW_S)
         if record is None:
-            raise TimeoutError(f"the lab was not set back within {control.ANEW_S:.0f} s")
+            raise ValueError(f"the lab was not set back within {control.ANEW_S:.0f} s")
         return record.detail
 
     def _stand(self, link: str, command: Command | None) -> None:
