@@ -166,7 +166,7 @@ def test_a_hung_guest_is_ended_with_its_console(tmp_path: Path, scenario: Scenar
     program = (
         "import sys; from linklab.commands import cli; from linklab.runs import runner;"
         "from linklab.places.guest import standstill; standstill.PATIENCE_S = 1.0;"
-        "runner.MIN_LIMIT_S = 0.0; sys.exit(cli.main())"
+        "runner.MIN_WATCHDOG_S = 8.0; runner.MIN_LIMIT_S = 0.0; sys.exit(cli.main())"
     )
     words = ("exec", scenario("hung"), "--timeout", "8", "--", "sh", "-c", spin)
     done = finished(tmp_path, [sys.executable, "-c", program, *words])
