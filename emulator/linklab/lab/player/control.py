@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -96,10 +97,13 @@ def send(run_dir: Path, command: Command) -> int:
 
 
 def wait_until_executed(
-    run_dir: Path, number: int, patience_s: float = ANSWER_S
+    run_dir: Path,
+    number: int,
+    patience_s: float = ANSWER_S,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> EventRecord | None:
     """Waits until the lab has executed a command. Returns its record, None if there is none within
-    `patience_s`, such as while the lab starts.
+    `patience_s`, such as while the lab starts, or before the run no longer `goes_on`.
 
     Raises ValueError with the reason if the lab refuses the command, RecordError, OSError.
     """
@@ -110,7 +114,7 @@ def wait_until_executed(
                 if record.kind == REFUSED:
                     raise ValueError(record.detail)
                 return record
-        if time.monotonic() > deadline_s:
+        if time.monotonic() > deadline_s or not goes_on():
             return None
         time.sleep(_POLL_S)
 
