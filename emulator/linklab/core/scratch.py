@@ -138,4 +138,10 @@ def _is_our_directory(path: Path) -> bool:
 
 def is_alive(pid: int) -> bool:
     """Tells whether a process with this number runs."""
-    return Path(f"/proc/{pid}").exists()
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # It is another user's.
+        return True
+    return True

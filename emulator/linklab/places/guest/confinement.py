@@ -22,7 +22,6 @@ import functools
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -254,18 +253,7 @@ def _refusal(bubblewrap: Sequence[str] | None) -> str | None:
     """Returns why bubblewrap cannot make the namespaces here, or None."""
     if bubblewrap is None:
         return "bwrap is missing, and the guest's image, which has one, is not made yet"
-    done = subprocess.run(
-        [*_namespaces(bubblewrap, View((), frozenset())), "true"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode == 0:
-        return None
-    said = done.stderr.strip().splitlines()
-    return said[-1] if said else f"bwrap ends with {done.returncode}"
+    return user_namespaces.refused([*_namespaces(bubblewrap, View((), frozenset())), "true"])
 
 
 def confined(program: Sequence[str], run_dir: Path, scratch: Path, *needed: Path) -> list[str]:

@@ -106,10 +106,9 @@ def _refusal() -> str | None:
     if bubblewrap is not None:
         words = [bubblewrap, *_NAMESPACES, "/", "/", *_DEVICES, "--", "true"]
     try:
-        done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        return None if user_namespaces.refused(words) is None else _refused()
     except OSError:
         return None  # A later step reports it.
-    return None if done.returncode == 0 else _refused()
 
 
 _NAMESPACES = ("--unshare-pid", "--unshare-net", "--ro-bind")
@@ -201,7 +200,6 @@ def has_namespaces(root: Path) -> bool:
     """Tells whether programs of an image can run in namespaces here. It is tried once."""
     words = [*bubblewrap(root), *_NAMESPACES, str(root), "/", *_DEVICES, "--", "/usr/bin/true"]
     try:
-        done = subprocess.run(words, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        return user_namespaces.refused(words) is None
     except OSError:
         return False
-    return done.returncode == 0

@@ -6,7 +6,9 @@ hardened systems each have a setting of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 _SETTINGS: tuple[tuple[str, Callable[[int], bool], int], ...] = (
@@ -31,3 +33,23 @@ def remedy(settings: Path = Path("/proc/sys")) -> str:
         if refuses(value):
             changes.append(f"{name}={allowed}")
     return f"sysctl {' '.join(changes)}" if changes else ""
+
+
+def refused(words: Sequence[str], own_proc: Path = Path("/proc/self")) -> str | None:
+    """Tries a command in namespaces that does nothing. Returns why it fails, or None.
+
+    bwrap(1) looks for its child in /proc. If that is another PID namespace's, as after
+    unshare(1) without `--mount-proc`, it ends and leaves a child that waits without end.
+    """
+    if os.readlink(own_proc) != str(os.getpid()):
+        return "/proc is another PID namespace's (unshare: --mount-proc)"
+    done = subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
+    return None if done.returncode == 0 else said[-1]

@@ -34,3 +34,16 @@ def test_the_setting_that_refuses_is_named(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"{value}\n")
     assert user_namespaces.remedy(tmp_path) == command
+
+
+def test_a_try_says_why_it_fails_and_leaves_nothing_that_waits(tmp_path: Path) -> None:
+    assert user_namespaces.refused(["true"]) is None
+    assert user_namespaces.refused(["false"]) == "it ended with 1"
+    assert user_namespaces.refused(["sh", "-c", "echo one >&2; echo two >&2; exit 3"]) == "two"
+    another = tmp_path / "self"
+    another.symlink_to("1")
+    tried = tmp_path / "tried"
+    said = user_namespaces.refused(["touch", str(tried)], another)
+    assert said is not None
+    assert "--mount-proc" in said
+    assert not tried.exists()
