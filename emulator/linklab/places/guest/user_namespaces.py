@@ -41,7 +41,7 @@ def refused(words: Sequence[str], own_proc: Path = Path("/proc/self")) -> str | 
     bwrap(1) looks for its child in /proc. If that is another PID namespace's, as after
     unshare(1) without `--mount-proc`, it ends and leaves a child that waits without end.
     """
-    if os.readlink(own_proc) != str(os.getpid()):
+    if str(own_proc.readlink()) != str(os.getpid()):
         return "/proc is another PID namespace's (unshare: --mount-proc)"
     done = subprocess.run(
         words,
