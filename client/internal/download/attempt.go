@@ -66,7 +66,7 @@ func (a *attempt) run(ctx context.Context) *attempted {
 	}
 	connected := time.Since(d.start)
 	if a.between > 0 {
-		d.call(reached{a, connected - started})
+		d.caller().call(reached{a, connected - started})
 		opening, end := context.WithTimeoutCause(ctx, a.timeout, errNoAnswer)
 		defer end()
 		ctx = opening
@@ -97,27 +97,29 @@ type paused struct {
 	d     *download
 	c     *connection
 	pause time.Duration
-	// number tells which pause of the connection it is.
-	number int
+	end   context.CancelFunc
 }
 
 func (p *paused) perform() {
+	var ctx context.Context
+	ctx, p.end = context.WithTimeout(p.d.ctx, p.pause)
 	p.d.launch(func() {
-		timer := time.NewTimer(p.pause)
-		defer timer.Stop()
-		select {
-		case <-p.d.ctx.Done():
-		case <-timer.C:
-			p.d.post(p)
-		}
+		defer p.end()
+		<-ctx.Done()
+		p.d.post(p)
 	})
 }
 
 func (p *paused) step(*download) {
-	if p.c.isPausing && p.c.pauses == p.number {
-		p.c.isPausing, p.c.isWoken = false, true
+	if p.c.pausing == p {
+		p.c.pausing, p.c.isWoken = nil, true
 	}
 }
+
+// endPause ends a pause before its time.
+type endPause struct{ p *paused }
+
+func (e endPause) perform() { e.p.end() }
 
 // reached says that the server answered a SYN of an attempt after a time.
 type reached struct {

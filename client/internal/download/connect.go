@@ -29,7 +29,7 @@ func (d *download) reconnect() {
 func (d *download) connect(c *connection) {
 	backoff := c.notBefore - d.now
 	switch {
-	case d.isOver || !c.isFirst() || c.attempt != nil || c.isPausing || !c.needsSession():
+	case d.isOver || !c.isFirst() || c.attempt != nil || c.pausing != nil || !c.needsSession():
 	case c.failures > 1 && backoff > 0:
 		d.pauseAttempts(c, backoff)
 	default:
@@ -58,23 +58,23 @@ func (d *download) pauseAfter(c *connection, err error) time.Duration {
 
 // pauseAttempts lets the connection wait until its next attempt.
 func (d *download) pauseAttempts(c *connection, pause time.Duration) {
-	if pause <= 0 || c.isHurried {
-		c.isHurried = c.isHurried && pause <= 0
+	if pause <= 0 || c.skipsPause {
+		c.skipsPause = c.skipsPause && pause <= 0
 		c.isWoken = true
 		return
 	}
-	c.isPausing = true
-	c.pauses++
-	d.do(&paused{d, c, pause, c.pauses})
+	c.pausing = &paused{d: d, c: c, pause: pause}
+	d.do(c.pausing)
 }
 
-// hurry ends the connection's present or next pause: an attempt may succeed at once.
-func (c *connection) hurry() {
-	if c.isPausing {
-		c.isPausing, c.isWoken = false, true
-	} else {
-		c.isHurried = true
+// skipPause ends the connection's present or next pause: an attempt may succeed at once.
+func (d *download) skipPause(c *connection) {
+	if c.pausing == nil {
+		c.skipsPause = true
+		return
 	}
+	d.do(endPause{c.pausing})
+	c.pausing, c.isWoken = nil, true
 }
 
 // abandonAttempt ends the present attempt to connect.
@@ -86,7 +86,7 @@ func (d *download) abandonAttempt(c *connection) {
 
 // connected gives the connection its session, and records it.
 func (d *download) connected(c *connection, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
-	d.install(c, &session{Conn: conn, authority: u.Host, unread: conn.Unread(), bodies: conn.Bodies()}, d.now)
+	d.install(c, newSession(conn, u), d.now)
 	if event.TCP > 0 && c.link.HasSeveral() && c.link.Meter.Total() == 0 {
 		c.link.Shown.Add(d.now, conn.Received())
 	}

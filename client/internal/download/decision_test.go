@@ -209,7 +209,7 @@ func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
 		}
 	}
 	again.detach()
-	if late.received = 5e5; late.surplus || late.duplicate != nil {
+	if late.received = 5e5; late.isSplit || late.duplicate != nil {
 		t.Fatal("the bytes of a request count no more whose repetitions are gone")
 	}
 	// The one that goes on alone may be repeated as any other.

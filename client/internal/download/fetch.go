@@ -2,7 +2,6 @@ package download
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -23,19 +22,27 @@ const (
 	NoRedirects    = -1
 )
 
-// received is the end of what a request brought: all of it, or an error.
+// received is the end of what a request brought: all of it, or an error. isCanceled says that the engine ended it.
 type received struct {
-	c   *connection
-	r   *request
-	err error
+	c          *connection
+	r          *request
+	isCanceled bool
+	err        error
 }
 
 func (e received) step(d *download) {
-	c, r, err := e.c, e.r, e.err
-	s := r.session
-	s.active--
-	defer d.settle(c, s)
-	now := d.now
+	e.r.session.active--
+	defer d.settle(e.c, e.r.session)
+	if e.r.race != nil {
+		e.r.race.ended(e)
+	} else {
+		d.rangeEnded(e)
+	}
+}
+
+// rangeEnded decides what follows when a request for a range has ended.
+func (d *download) rangeEnded(e received) {
+	c, r, err, now := e.c, e.r, e.err, d.now
 	if r.complete() {
 		if errors.Is(err, transport.ErrTooLong) {
 			d.fail(c.link.Name, err)
@@ -51,13 +58,11 @@ func (e received) step(d *download) {
 		}
 	}
 	c.link.counted(r)
-	end := &rundir.End{Link: c.link.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Cancelled}
+	outcome := rundir.Cancelled
 	if !cancelled {
-		err = fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
-		end.Outcome, end.Error = rundir.Failed, err.Error()
+		outcome, err = rundir.Failed, r.failure(err)
 	}
-	c.link.Wasted += r.wasted
-	d.record(now, end)
+	d.recordEnd(&c.link.Account, c.link.Name, r, outcome, err, now)
 	if d.payload != nil {
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.completeIfAllArrived(now)
@@ -65,7 +70,7 @@ func (e received) step(d *download) {
 		d.race.keep(ranges.Range{Offset: r.Offset, Length: r.received})
 	}
 	if !cancelled {
-		d.trouble(c, s, err)
+		d.trouble(c, r.session, err)
 	}
 	d.assign()
 }
@@ -121,13 +126,12 @@ func (d *download) redirect(c *connection, s *session, to *transport.RedirectErr
 	d.proceed(c)
 }
 
-// read is bytes of a body that arrived. It decides how many of them are wanted, and whether the last wanted one is
-// among them. isCut says that the answer goes on behind that.
+// read is bytes of a body that arrived.
 type read struct {
-	c           *connection
-	r           *request
-	bytes, kept int
-	last, isCut bool
+	c     *connection
+	r     *request
+	bytes int
+	arrival
 }
 
 func (e *read) step(d *download) {
@@ -137,11 +141,7 @@ func (e *read) step(d *download) {
 			break
 		}
 	}
-	e.kept = int(min(quantity.Bytes(e.bytes), r.left()))
-	r.received += quantity.Bytes(e.kept)
-	r.wasted += quantity.Bytes(e.bytes - e.kept)
-	e.last = r.left() == 0
-	e.isCut = e.bytes > e.kept || e.last && r.limit < r.End()
+	e.arrival = r.read(e.bytes)
 }
 
 // unwritten is bytes that were counted and could not be written.
@@ -172,11 +172,10 @@ func (e progress) step(d *download) {
 	}
 	if r.complete() {
 		d.endRequest(c, r, now)
-		c.link.Wasted += r.wasted
-		d.record(now, &rundir.End{Link: c.link.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Complete})
+		d.recordEnd(&c.link.Account, c.link.Name, r, rundir.Complete, nil, now)
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.endOther(r, now)
-		d.hurry()
+		d.decideHeld()
 		d.completeIfAllArrived(now)
 	}
 	if d.due(c, r, now) {
@@ -235,12 +234,12 @@ func (d *download) worksAgain(c *connection, r *request) {
 	}
 	d.repeats = true
 	d.restore()
-	d.hurry()
+	d.decideHeld()
 }
 
-// hurry makes the answer to the request for the whole file decide whether it goes on, if the
+// decideHeld makes the answer to the request for the whole file decide whether it goes on, if the
 // engine holds its last byte.
-func (d *download) hurry() {
+func (d *download) decideHeld() {
 	for _, c := range d.connections {
 		if r := c.whole(); r != nil {
 			d.do(notifyWorker{r.more})

@@ -11,10 +11,9 @@ import (
 type health struct {
 	// attempt is the present attempt to connect.
 	attempt *attempt
-	// isPausing says that the connection waits until its next attempt. pauses counts these pauses. isHurried says
-	// that there is none before the next attempt.
-	isPausing, isHurried bool
-	pauses               int
+	// pausing is the pause before the connection's next attempt. skipsPause says that there is none before it.
+	pausing    *paused
+	skipsPause bool
 	// isWoken says that the connection may need a session: the loop looks after the present step.
 	isWoken bool
 	// out is why the connection is not used any more.

@@ -142,7 +142,7 @@ func (r *request) detach() (duplicate *request) {
 	if r.isDuplicate {
 		later = r
 	}
-	loser.surplus, loser.needed = true, later.Offset-loser.Offset
+	loser.isSplit, loser.needed = true, later.Offset-loser.Offset
 	r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
 	return duplicate
 }
@@ -173,7 +173,7 @@ func (d *download) holder(r *request) *connection {
 
 // counted moves the received bytes beyond request.needed to the wasted ones.
 func (l *linkState) counted(r *request) {
-	if !r.surplus || r.received <= r.needed {
+	if !r.isSplit || r.received <= r.needed {
 		return
 	}
 	l.raced += r.received - r.needed

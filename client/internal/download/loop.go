@@ -15,7 +15,7 @@ import (
 // This file is the run loop of the engine with rescue. One goroutine owns the whole state. What happens comes to it as
 // an event. The event's step changes the state and decides. A step reads counters of sockets. It waits for nothing and
 // reads no clock. What it wants done is a list of actions, which the loop performs in order when the step has ended.
-// Other goroutines wait, read sockets and write the sink: attempt.go, receive.go and receive_whole.go.
+// Other goroutines wait, read sockets and write the sink: attempt.go and receive.go.
 
 // An event is something that happened.
 type event interface{ step(d *download) }
@@ -23,7 +23,8 @@ type event interface{ step(d *download) }
 // An action is something that a step wants done. It waits for nothing.
 type action interface{ perform() }
 
-// message brings an event to the loop. The loop closes handled after it has performed the event's actions.
+// message brings an event to the loop. The loop sends to handled, which has room, after it has performed the event's
+// actions.
 type message struct {
 	event
 	handled chan struct{}
@@ -32,11 +33,18 @@ type message struct {
 // post brings an event to the loop. It does not wait for the event's step.
 func (d *download) post(e event) { d.events <- message{event: e} }
 
+// caller brings the events of one goroutine to the loop, one at a time.
+type caller struct {
+	d       *download
+	handled chan struct{}
+}
+
+func (d *download) caller() caller { return caller{d, make(chan struct{}, 1)} }
+
 // call brings an event to the loop, and waits until its actions have been performed.
-func (d *download) call(e event) {
-	handled := make(chan struct{})
-	d.events <- message{e, handled}
-	<-handled
+func (c caller) call(e event) {
+	c.d.events <- message{e, c.handled}
+	<-c.handled
 }
 
 // transfer handles events until the transfer has ended and no other goroutine of it is left.
@@ -52,7 +60,7 @@ func (d *download) transfer(ctx context.Context) error {
 	for m := range d.events {
 		d.handle(m.event)
 		if m.handled != nil {
-			close(m.handled)
+			m.handled <- struct{}{}
 		}
 	}
 	err := d.ended()
@@ -64,7 +72,7 @@ func (d *download) transfer(ctx context.Context) error {
 		}
 	}
 	for len(d.sessions) > 0 {
-		d.closed(d.sessions[0])
+		d.countClosed(d.sessions[0])
 	}
 	d.perform()
 	return err

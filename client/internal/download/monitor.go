@@ -155,12 +155,12 @@ func (e changed) step(d *download) {
 				s.heardAt = d.now
 			}
 		}
-		c.hurry()
+		d.skipPause(c)
 		c.wake()
 	case link.Better:
 		if c.needsSession() {
 			c.failures = 0
-			c.hurry()
+			d.skipPause(c)
 			c.wake()
 		} else {
 			return

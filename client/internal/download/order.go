@@ -152,7 +152,7 @@ func (d *download) mayBeOnly(r *request) bool { return r.isWhole && !d.repeats }
 
 // isOnly reports whether such an answer goes on. The engine gives up one that is silent for long (mostPause).
 func (d *download) isOnly(r *request) bool {
-	return d.mayBeOnly(r) && !r.dropped && r.left() > 0 && d.now-r.session.heardAt < d.mostPause()
+	return d.mayBeOnly(r) && r.goesOn() && d.now-r.session.heardAt < d.mostPause()
 }
 
 // hasOnly reports whether such an answer comes on a session.
@@ -163,7 +163,7 @@ func (d *download) hasOnly(c *connection, s *session) bool {
 // whole is the connection's request for the whole file, if it goes on.
 func (c *connection) whole() *request {
 	for _, r := range c.active {
-		if r.isWhole && !r.dropped && r.left() > 0 {
+		if r.isWhole && r.goesOn() {
 			return r
 		}
 	}
@@ -215,7 +215,7 @@ func (d *download) issue(c *connection, next order, opened *opening, now time.Du
 		Rate:   float64(c.link.Meter.Rate(now)),
 		From:   next.from,
 	})
-	d.do(&receiving{d: d, c: c, r: r, opened: opened, target: d.target(c), resource: d.resource})
+	d.do(&receiving{caller: d.caller(), c: c, r: r, opened: opened, target: d.target(c), resource: d.resource})
 }
 
 // drop gives a request up, and returns the range that it has not brought.

@@ -175,14 +175,14 @@ func TestALostPacketDoesNotChangeARate(t *testing.T) {
 	l.rtt.Min = 20 * time.Millisecond
 	w := &goodput{}
 	var now time.Duration
-	arrive := func(r *publishedRequest, bytes quantity.Bytes) {
+	arrive := func(r *request, bytes quantity.Bytes) {
 		l.Meter.Add(now, bytes)
 		r.received += bytes
 		w.follow(l, r, now)
 	}
 	at := func(milliseconds time.Duration) { now = milliseconds * time.Millisecond }
-	ask := func(bytes quantity.Bytes) *publishedRequest {
-		l.newest = &publishedRequest{Range: ranges.Range{Length: bytes}, issued: now}
+	ask := func(bytes quantity.Bytes) *request {
+		l.newest = &request{Range: ranges.Range{Length: bytes}, issued: now}
 		return l.newest
 	}
 	whole := func(name string, want float64) {
@@ -243,7 +243,7 @@ func TestALinkIsAwaitedUntilItAnswersOrIsLate(t *testing.T) {
 			if !isYoung {
 				age += patience
 			}
-			l.active = append(l.active, &publishedRequest{issued: now - age})
+			l.active = append(l.active, &request{issued: now - age})
 		}
 		if len(l.active) > 0 && brings {
 			l.active[random.IntN(len(l.active))].received = 1 + quantity.Bytes(random.Int64N(1e6))

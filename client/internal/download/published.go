@@ -3,18 +3,15 @@ package download
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"net/url"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
-	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // published is the engine of published algorithms (thesis 4.2.2). It uses HTTP/2 alone. Each link has
@@ -39,12 +36,12 @@ type publishedLink struct {
 	url  *url.URL
 	hops int
 	// session is nil while the link is not connected. On asking it asks for the size, if it does.
-	session, asking *publishedSession
+	session, asking *session
 	pathState
 	// newest is the newest request until the next one is issued, and active are those in flight,
 	// which have still to bring the expected bytes.
-	newest   *publishedRequest
-	active   []*publishedRequest
+	newest   *request
+	active   []*request
 	expected quantity.Bytes
 	// spared says that the plan does not use the link now.
 	spared    bool
@@ -52,39 +49,6 @@ type publishedLink struct {
 	// need receives when the link may need a session.
 	need chan struct{}
 }
-
-// publishedSession is one transport connection of a link.
-type publishedSession struct {
-	*transport.Conn
-	authority string
-	// requests is how many requests were sent on it, and active how many are in flight.
-	requests, active int
-	// isOver says that it takes no new requests, and closes after its last one.
-	isOver bool
-	// unread and bodies are what Unread and Bodies were when the download got the session.
-	unread, bodies quantity.Bytes
-}
-
-// publishedRequest is a request for a range.
-type publishedRequest struct {
-	ranges.Range
-	id            int
-	session       *publishedSession
-	received      quantity.Bytes
-	wasted        quantity.Bytes
-	issued, first time.Duration
-	// dropped says that the engine gave it up.
-	dropped bool
-	cancel  context.CancelFunc
-	proof   *transport.Proof
-	// body is the answer, if it came before the request was issued.
-	body io.ReadCloser
-}
-
-func (r *publishedRequest) next() quantity.Bytes { return r.Offset + r.received }
-func (r *publishedRequest) left() quantity.Bytes { return r.End() - r.next() }
-func (r *publishedRequest) complete() bool       { return !r.dropped && r.left() == 0 }
-func (r *publishedRequest) goesOn() bool         { return !r.dropped && r.left() > 0 }
 
 func newPublished(o Options) *published {
 	p := &published{floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
@@ -157,7 +121,7 @@ func (p *published) assign() {
 		return
 	}
 	for _, l := range p.links {
-		if l.session != nil && !l.session.isOver {
+		if l.session != nil && !l.session.draining {
 			p.request(l)
 		}
 	}

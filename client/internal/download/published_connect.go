@@ -60,7 +60,7 @@ func (p *published) awaitNeed(ctx context.Context, l *publishedLink) bool {
 }
 
 func (l *publishedLink) needsSession() bool {
-	return !l.spared && (l.session == nil || l.session.isOver)
+	return !l.spared && (l.session == nil || l.session.draining)
 }
 
 // connect makes a link ready for requests.
@@ -109,7 +109,7 @@ func (p *published) connected(l *publishedLink, u *url.URL, conn *transport.Conn
 		l.Meter.Restart(now)
 		l.pace = throughput.NewPace(transfer.PaceWindow)
 	}
-	l.session = &publishedSession{Conn: conn, authority: u.Host, unread: conn.Unread(), bodies: conn.Bodies()}
+	l.session = newSession(conn, u)
 	l.measure()
 	if event.TCP > 0 {
 		l.handshake = time.Duration(event.TCP)
@@ -153,7 +153,7 @@ func (p *published) opens() bool {
 }
 
 // ask learns the size.
-func (p *published) ask(l *publishedLink, s *publishedSession, target transport.Target, first publishedOpening) {
+func (p *published) ask(l *publishedLink, s *session, target transport.Target, first publishedOpening) {
 	var resource transport.Resource
 	var err error
 	switch {
@@ -213,7 +213,7 @@ func (p *published) accept(l *publishedLink, resource transport.Resource) error 
 
 // trouble decides what follows from the failure of a request: a redirect is followed, and all else
 // ends the download.
-func (p *published) trouble(l *publishedLink, s *publishedSession, err error) {
+func (p *published) trouble(l *publishedLink, s *session, err error) {
 	redirect := new(transport.RedirectError)
 	switch {
 	case p.ctx.Err() != nil:
@@ -229,7 +229,7 @@ func (p *published) trouble(l *publishedLink, s *publishedSession, err error) {
 }
 
 // redirect lets the link go on at the URL to which the server redirects it.
-func (p *published) redirect(l *publishedLink, s *publishedSession, to *transport.RedirectError) {
+func (p *published) redirect(l *publishedLink, s *session, to *transport.RedirectError) {
 	if l.hops++; s != l.session {
 		return
 	}
@@ -240,42 +240,33 @@ func (p *published) redirect(l *publishedLink, s *publishedSession, to *transpor
 		return
 	}
 	l.newest = nil
-	p.finish(l, s)
+	s.draining = true // It closes when its requests in flight have ended.
+	p.settle(l, s)
 	notify(l.need)
 }
 
-// finish sends no more requests on a session, which closes when those in flight have ended.
-func (p *published) finish(l *publishedLink, s *publishedSession) {
-	s.isOver = true
-	p.settle(l, s)
-}
-
 // settle closes a session that takes no new requests and has none left.
-func (p *published) settle(l *publishedLink, s *publishedSession) {
-	if s.isOver && s.active == 0 {
+func (p *published) settle(l *publishedLink, s *session) {
+	if s.draining && s.active == 0 {
 		p.close(l, s)
 	}
 }
 
 // close closes the session.
-func (p *published) close(l *publishedLink, s *publishedSession) {
+func (p *published) close(l *publishedLink, s *session) {
 	if l.session == s {
 		l.session = nil
 	}
-	s.isOver = true
+	s.draining = true
 	s.Conn.Close()
 	p.count(l, s)
 }
 
 // count counts the bytes that a session received and nothing read since the last call.
-func (p *published) count(l *publishedLink, s *publishedSession) {
+func (p *published) count(l *publishedLink, s *session) {
 	p.balance.Closed(s.Bodies() - s.bodies)
 	s.bodies = s.Bodies()
-	if late := s.Unread() - s.unread; late > 0 {
-		s.unread += late
-		l.Wasted += late
-		p.record(time.Since(p.start), &rundir.Late{Link: l.Name, Bytes: int64(late)})
-	}
+	p.wasted(&l.Account, l.Name, s, time.Since(p.start))
 }
 
 // notify tells a goroutine that may wait for it.

@@ -3,12 +3,11 @@ package download
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/block"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
@@ -21,9 +20,7 @@ import (
 func (p *published) issue(l *publishedLink, next order, sent publishedOpening) {
 	p.requests++
 	now := sent.sent
-	r := &publishedRequest{
-		Range: next.Range, id: p.requests, session: l.session, issued: now, proof: sent.proof, body: sent.body,
-	}
+	r := &request{Range: next.Range, limit: next.End(), id: p.requests, session: l.session, issued: now, proof: sent.proof}
 	if r.proof == nil {
 		r.proof = new(transport.Proof)
 	}
@@ -44,7 +41,7 @@ func (p *published) issue(l *publishedLink, next order, sent publishedOpening) {
 		Link: l.Name, ID: r.id, Offset: int64(r.Offset), Length: int64(r.Length), Rate: float64(l.Meter.Rate(now)), From: next.from,
 	})
 	target := p.target(l)
-	p.wg.Go(func() { p.fetch(ctx, l, r, target) })
+	p.wg.Go(func() { p.fetch(ctx, &publishedFetch{p, l, r}, target, sent.body) })
 }
 
 // target is what a link requests.
@@ -77,9 +74,10 @@ func (p *published) ahead(l *publishedLink) quantity.Bytes {
 	return p.plan.pipeline.Ahead(pipe)
 }
 
-// fetch receives the answer to a request.
-func (p *published) fetch(ctx context.Context, l *publishedLink, r *publishedRequest, target transport.Target) {
-	err := p.receive(ctx, l, r, target)
+// fetch receives the answer to a request. body is the answer if it came before the request was issued.
+func (p *published) fetch(ctx context.Context, f *publishedFetch, target transport.Target, body io.ReadCloser) {
+	l, r := f.l, f.r
+	err := f.receive(ctx, target, body)
 	r.cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,13 +94,11 @@ func (p *published) fetch(ctx context.Context, l *publishedLink, r *publishedReq
 	if !r.dropped {
 		p.payload.Release(p.drop(l, r, now))
 	}
-	end := &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Cancelled}
+	outcome := rundir.Cancelled
 	if !isCancelled {
-		err = fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
-		end.Outcome, end.Error = rundir.Failed, err.Error()
+		outcome, err = rundir.Failed, r.failure(err)
 	}
-	l.Wasted += r.wasted
-	p.record(now, end)
+	p.recordEnd(&l.Account, l.Name, r, outcome, err, now)
 	p.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 	p.completeIfAllArrived(now)
 	if !isCancelled {
@@ -110,75 +106,43 @@ func (p *published) fetch(ctx context.Context, l *publishedLink, r *publishedReq
 	}
 }
 
-// receive copies the body of an answer to the sink. Bytes count as arrived when they are
-// read; the last ones when they are written.
-func (p *published) receive(ctx context.Context, l *publishedLink, r *publishedRequest, target transport.Target) error {
-	body := r.body
+// publishedFetch receives the answer to a request of a link.
+type publishedFetch struct {
+	p *published
+	l *publishedLink
+	r *request
+}
+
+// receive copies the body of the answer to the sink.
+func (f *publishedFetch) receive(ctx context.Context, target transport.Target, body io.ReadCloser) (err error) {
 	if body == nil {
-		var err error
-		if body, err = r.session.Get(ctx, target, p.resource, r.Range); err != nil {
+		if body, err = f.r.session.Get(ctx, target, f.p.resource, f.r.Range); err != nil {
 			return err
 		}
 	}
 	defer body.Close()
-	unit := writeSize
-	if p.window != nil {
-		unit = 1
-	}
-	memory := block.Get()
-	defer block.Put(memory)
-	filled, offset := 0, r.Offset
-	for {
-		n, readErr := body.Read(memory[filled:])
-		wanted, goesOn := p.countRead(r, n)
-		filled += wanted
-		if filled > 0 && (filled >= unit || !goesOn || readErr != nil) {
-			if _, err := p.sink.WriteAt(memory[:filled], int64(offset)); err != nil {
-				p.unwritten(r, filled)
-				return sinkError{err}
-			}
-			offset += quantity.Bytes(filled)
-			filled = 0
-		}
-		if wanted > 0 {
-			p.progress(l, r, quantity.Bytes(wanted))
-		}
-		switch {
-		case wanted < n:
-			return nil
-		case readErr == io.EOF && goesOn:
-			return io.ErrUnexpectedEOF
-		case readErr == io.EOF:
-			return nil
-		case readErr != nil:
-			return readErr
-		}
-	}
+	return f.p.copyBody(body, f.r, f)
 }
 
-// countRead counts bytes that were read. None is wanted of a request that was given up meanwhile.
-// goesOn says that more are wanted.
-func (p *published) countRead(r *publishedRequest, n int) (wanted int, goesOn bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if r.dropped {
-		r.wasted += quantity.Bytes(n)
-		return 0, false
-	}
-	r.received += quantity.Bytes(n)
-	return n, r.goesOn()
+func (f *publishedFetch) room() int { return math.MaxInt }
+func (f *publishedFetch) hasAll()   {}
+
+func (f *publishedFetch) read(bytes int) arrival {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	return f.r.read(bytes)
 }
 
-// unwritten subtracts bytes that were counted and could not be written.
-func (p *published) unwritten(r *publishedRequest, bytes int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r.received -= quantity.Bytes(bytes)
+func (f *publishedFetch) unwritten(bytes int) {
+	f.p.mu.Lock()
+	defer f.p.mu.Unlock()
+	f.r.received -= quantity.Bytes(bytes)
 }
 
 // progress counts bytes that arrived, and sends the link's next request when enough of its newest
 // one has arrived.
-func (p *published) progress(l *publishedLink, r *publishedRequest, bytes quantity.Bytes) {
+func (f *publishedFetch) progress(kept int) {
+	p, l, r, bytes := f.p, f.l, f.r, quantity.Bytes(kept)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Since(p.start)
@@ -198,8 +162,7 @@ func (p *published) progress(l *publishedLink, r *publishedRequest, bytes quanti
 	l.expected -= bytes
 	if r.complete() {
 		p.over(l, r, now)
-		l.Wasted += r.wasted
-		p.record(now, &rundir.End{Link: l.Name, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: rundir.Complete})
+		p.recordEnd(&l.Account, l.Name, r, rundir.Complete, nil, now)
 		p.payload.Arrived(r.Range)
 		p.completeIfAllArrived(now)
 	}
@@ -212,7 +175,7 @@ func (p *published) progress(l *publishedLink, r *publishedRequest, bytes quanti
 
 // due reports whether the link should send its next request, after bytes of r arrived: at the overlap
 // (thesis 4.2.2), or when the plan wants it.
-func (p *published) due(l *publishedLink, r *publishedRequest, now time.Duration) bool {
+func (p *published) due(l *publishedLink, r *request, now time.Duration) bool {
 	if p.plan != nil {
 		p.plan.work[l.index].follow(l, r, now)
 		if p.plan.pipeline != nil {
@@ -223,12 +186,12 @@ func (p *published) due(l *publishedLink, r *publishedRequest, now time.Duration
 }
 
 // over removes a request from those in flight.
-func (p *published) over(l *publishedLink, r *publishedRequest, now time.Duration) {
-	l.active = slices.DeleteFunc(l.active, func(other *publishedRequest) bool { return other == r })
+func (p *published) over(l *publishedLink, r *request, now time.Duration) {
+	l.active = slices.DeleteFunc(l.active, func(other *request) bool { return other == r })
 	if l.newest == r && r.dropped {
 		l.newest = nil
 	}
-	if slices.ContainsFunc(l.active, func(other *publishedRequest) bool { return other.received > 0 }) {
+	if slices.ContainsFunc(l.active, func(other *request) bool { return other.received > 0 }) {
 		return
 	}
 	// The other requests in flight still wait for the server.
@@ -239,9 +202,9 @@ func (p *published) over(l *publishedLink, r *publishedRequest, now time.Duratio
 }
 
 // drop gives a request up, and returns the range that it has not brought.
-func (p *published) drop(l *publishedLink, r *publishedRequest, now time.Duration) ranges.Range {
+func (p *published) drop(l *publishedLink, r *request, now time.Duration) ranges.Range {
 	left := ranges.Range{Offset: r.next(), Length: r.left()}
-	r.dropped = true
+	r.limit, r.dropped = r.next(), true
 	l.expected -= left.Length
 	r.cancel()
 	p.over(l, r, now)

@@ -11,7 +11,7 @@ import (
 type goodput struct {
 	// current is the request whose bytes arrive now. It is measured since that time, when the
 	// link had received had bytes. Its rate means nothing before the time least has passed.
-	current *publishedRequest
+	current *request
 	since   time.Duration
 	had     quantity.Bytes
 	least   time.Duration
@@ -36,7 +36,7 @@ func (g *goodput) rate(now time.Duration, total quantity.Bytes) quantity.Rate {
 }
 
 // follow notes bytes that arrived for a request.
-func (g *goodput) follow(l *publishedLink, r *publishedRequest, now time.Duration) {
+func (g *goodput) follow(l *publishedLink, r *request, now time.Duration) {
 	if g.current == nil || g.current != r && !g.current.goesOn() {
 		// How long the first bytes took to arrive is not known.
 		g.measureFrom(l, r, now)
@@ -66,7 +66,7 @@ func (g *goodput) follow(l *publishedLink, r *publishedRequest, now time.Duratio
 }
 
 // measureFrom begins to measure the rate of a request.
-func (g *goodput) measureFrom(l *publishedLink, r *publishedRequest, now time.Duration) {
+func (g *goodput) measureFrom(l *publishedLink, r *request, now time.Duration) {
 	l.measure()
 	g.current, g.since, g.had, g.least = r, now, l.Meter.Total(), max(leastMeasured, 2*l.rtt.Last)
 }

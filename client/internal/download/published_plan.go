@@ -129,7 +129,7 @@ func (v *division) observe(now time.Duration) {
 			w.look(l.session.Conn, now)
 		}
 		progress := schedule.Progress{
-			Kind: w.kind, Usable: l.session != nil && !l.session.isOver, Received: w.received,
+			Kind: w.kind, Usable: l.session != nil && !l.session.draining, Received: w.received,
 			Goodput: w.rate(now, l.Meter.Total()), Finished: w.finished, Unfinished: l.expected, Silence: math.MaxInt64,
 		}
 		for _, r := range w.reserved {
@@ -266,9 +266,9 @@ func (v *division) isAwaited(l *publishedLink, now time.Duration) bool {
 	for _, one := range v.p.links {
 		patience = max(patience, leastSlow, 2*one.delay())
 	}
-	return slices.ContainsFunc(l.active, func(r *publishedRequest) bool {
+	return slices.ContainsFunc(l.active, func(r *request) bool {
 		return r.received == 0 && now-r.issued < patience
-	}) && !slices.ContainsFunc(l.active, func(r *publishedRequest) bool { return r.received > 0 })
+	}) && !slices.ContainsFunc(l.active, func(r *request) bool { return r.received > 0 })
 }
 
 // holds returns the link's unfinished range that begins at an offset, in flight or reserved.

@@ -12,7 +12,7 @@ import (
 
 // edges are the files of the engine with rescue that wait, act, or read the clock: the loop with its actions,
 // and what other goroutines do. Both engines share task.go and pool.go.
-var edges = []string{"attempt.go", "learn.go", "loop.go", "pool.go", "receive.go", "receive_whole.go", "task.go"}
+var edges = []string{"attempt.go", "learn.go", "loop.go", "pool.go", "receive.go", "task.go"}
 
 // forbidden is what no step may use, by package, except the types and functions that are listed.
 var forbidden = map[string][]string{

@@ -105,7 +105,7 @@ func (rc *race) enter(c *connection) {
 // begin requests the resource on a session, or takes the answer of an opening.
 func (rc *race) begin(c *connection, s *session, opened *opening) {
 	rc.d.requests++
-	r := &request{Range: ranges.Range{Length: max(0, rc.d.resource.Size)}, id: rc.d.requests, session: s, proof: new(transport.Proof)}
+	r := &request{Range: ranges.Range{Length: max(0, rc.d.resource.Size)}, id: rc.d.requests, session: s, race: rc, proof: new(transport.Proof)}
 	if opened != nil {
 		r.proof = opened.proof
 	}
@@ -118,7 +118,7 @@ func (rc *race) begin(c *connection, s *session, opened *opening) {
 	c.link.Meter.Start(now)
 	c.pace.Begin(now, c.rtt.Min)
 	rc.d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
-	rc.d.do(&receivingWhole{d: rc.d, c: c, r: r, opened: opened, target: rc.d.target(c), resource: rc.d.resource})
+	rc.d.do(&receiving{caller: rc.d.caller(), c: c, r: r, opened: opened, target: rc.d.target(c), resource: rc.d.resource})
 }
 
 // canPayFor reports whether the balance allows so many links to receive the beginning. One always
@@ -131,39 +131,34 @@ func (rc *race) canPayFor(runners int) bool {
 	return runners == 1 || rc.d.balance.CanPay(quantity.Bytes(runners)*lead, rc.d.openBytes())
 }
 
-// ended decides what follows when a request has ended. isCanceled says that the engine ended it.
-func (rc *race) ended(c *connection, r *request, isCanceled bool, err error) {
-	now := rc.d.now
-	s := r.session
-	s.active--
-	defer rc.d.settle(c, s)
+// ended decides what follows when a request has ended.
+func (rc *race) ended(e received) {
+	d, c, r := rc.d, e.c, e.r
 	delete(rc.runners, c)
-	c.pace.End(now)
-	wasted := r.received - r.used
-	end := &rundir.End{Link: c.link.Name, ID: r.id, Bytes: int64(r.used), Wasted: int64(wasted), Outcome: rundir.Complete}
-	won := rc.winner == c
+	c.pace.End(d.now)
+	outcome, won := rundir.Failed, rc.winner == c
 	if won {
 		rc.winner = nil
 	}
-	c.link.Wasted += wasted
-	c.link.raced += wasted
 	switch {
-	case err == nil && won:
-		rc.d.record(now, end)
-		rc.d.end = now
-		if rc.d.resource.Size < 0 {
-			rc.d.resource.Size = r.received
-		}
-		rc.d.finish(transfer.ErrComplete)
-		return
-	case isCanceled || err == nil:
-		end.Outcome = rundir.Cancelled
-	default:
-		end.Outcome, end.Error = rundir.Failed, err.Error()
+	case e.err == nil && won:
+		outcome = rundir.Complete
+	case e.err == nil || e.isCanceled:
+		outcome = rundir.Cancelled
 	}
-	rc.d.record(now, end)
-	if end.Outcome == rundir.Failed {
-		rc.d.trouble(c, s, err)
+	size := r.received
+	r.received, r.wasted = r.used, r.received-r.used
+	c.link.raced += r.wasted
+	d.recordEnd(&c.link.Account, c.link.Name, r, outcome, e.err, d.now)
+	switch outcome {
+	case rundir.Complete:
+		d.end = d.now
+		if d.resource.Size < 0 {
+			d.resource.Size = size
+		}
+		d.finish(transfer.ErrComplete)
+	case rundir.Failed:
+		d.trouble(c, r.session, e.err)
 	}
 }
 
@@ -236,3 +231,65 @@ func (rc *race) missing(offset, end quantity.Bytes) (parts []ranges.Range, canGo
 func (rc *race) hasAll() bool {
 	return rc.keeps && rc.d.resource.Size >= 0 && rc.have.Below(rc.d.part.End())-rc.have.Below(rc.d.part.Offset) == rc.d.part.Length
 }
+
+// readWhole is bytes of a whole resource that arrived. It says whether the connection has won the race.
+type readWhole struct {
+	c *connection
+	r *request
+	// offset is behind the bytes. isEnd says that these are the last ones, and isUnproven that nothing proves it.
+	bytes, offset     quantity.Bytes
+	isEnd, isUnproven bool
+	won               bool
+}
+
+func (e *readWhole) step(d *download) {
+	rc := e.r.race
+	e.r.received += e.bytes
+	if e.bytes > 0 {
+		d.arrived(e.c, e.r, e.bytes, d.now)
+	}
+	if !e.won {
+		e.won = rc.win(e.c, e.isEnd, e.offset)
+	}
+	if e.won && e.isUnproven {
+		rc.warn(e.c, e.offset)
+	}
+}
+
+// delivery asks which of some bytes the sink still wants. restarts says that the sink must begin again before. canGoOn
+// is false if a program has read other bytes instead. hasAll says that the sink has all bytes already.
+type delivery struct {
+	*race
+	offset, end     quantity.Bytes
+	restarts        bool
+	resource        transport.Resource
+	missing         []ranges.Range
+	canGoOn, hasAll bool
+}
+
+func (e *delivery) step(d *download) {
+	e.restarts, e.resource = e.restart(), d.resource
+	e.missing, e.canGoOn = e.race.missing(e.offset, e.end)
+	e.hasAll = e.race.hasAll()
+}
+
+// writtenWhole is bytes of a whole resource that were written to the sink. It says whether the sink has all bytes now.
+type writtenWhole struct {
+	r      *request
+	part   ranges.Range
+	hasAll bool
+}
+
+func (e *writtenWhole) step(*download) {
+	e.r.used += e.part.Length
+	e.r.race.have.Add(e.part)
+	e.hasAll = e.r.race.hasAll()
+}
+
+// awaitsRoom says that the winner waits for room in the sink, or does not wait any more.
+type awaitsRoom struct {
+	*race
+	isWaiting bool
+}
+
+func (e awaitsRoom) step(*download) { e.race.full = e.isWaiting }

@@ -2,57 +2,91 @@ package download
 
 import (
 	"context"
+	"errors"
 	"io"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/block"
 	"github.com/linklab/linklab/client/internal/quantity"
+	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// receiving sends a request for a range, or takes over that of an opening, and receives the answer. It is an action,
-// which ends with the event received.
+// receiving sends a request, or takes over that of an opening, and receives the answer: a range, or the whole resource
+// in a race. It is an action, which ends with the event received.
 type receiving struct {
-	d        *download
+	caller
 	c        *connection
 	r        *request
 	opened   *opening
 	target   transport.Target
 	resource transport.Resource
-	// written is called when nothing more of the request is written to the sink.
+	// written is called when nothing more of a range is written to the sink.
 	written func()
 }
 
 func (f *receiving) perform() {
-	d := f.d
-	ctx, cancel := context.WithCancel(transport.WithProof(d.ctx, f.r.proof))
-	f.r.cancel = cancel
+	ctx, end := context.WithCancel(transport.WithProof(f.d.ctx, f.r.proof))
+	f.r.cancel = end
 	if o := f.opened; o != nil {
-		f.r.cancel = func() { cancel(); o.cancel() }
+		f.r.cancel = func() { end(); o.cancel() }
 	}
-	d.fetches.Add(1)
-	f.written = sync.OnceFunc(d.fetches.Done)
-	end := f.r.cancel
-	d.launch(func() {
+	cancel := f.r.cancel
+	f.written = func() {}
+	if f.r.race == nil {
+		f.d.fetches.Add(1)
+		f.written = sync.OnceFunc(f.d.fetches.Done)
+	}
+	f.d.launch(func() {
 		err := f.receive(ctx)
-		end()
-		d.post(received{f.c, f.r, err})
+		isCanceled := ctx.Err() != nil
+		cancel()
+		f.d.post(received{f.c, f.r, isCanceled, err})
 		f.written() // The loop knows these bytes before a race writes others.
 	})
 }
 
-// receive copies the body of the answer to the sink. Bytes count as arrived when they are
-// read; the last ones when they are written.
+// receive copies the body of the answer to the sink.
 func (f *receiving) receive(ctx context.Context) error {
-	d, r := f.d, f.r
+	if f.r.race != nil {
+		return f.receiveWhole(ctx)
+	}
 	body, err := f.body(ctx)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
+	return f.d.copyBody(body, f.r, rangeOf{f, ctx})
+}
+
+// body returns the body of the answer to a request for a range.
+func (f *receiving) body(ctx context.Context) (io.ReadCloser, error) {
+	if f.opened != nil {
+		return f.opened.result(ctx, f.resource)
+	}
+	return f.r.session.Get(ctx, f.target, f.resource, f.r.Range)
+}
+
+// counting counts the bytes of a request for an engine.
+type counting interface {
+	// room is how many bytes may be read now. It waits until some may.
+	room() int
+	// read counts bytes that were read.
+	read(bytes int) arrival
+	// unwritten subtracts bytes that could not be written.
+	unwritten(bytes int)
+	// progress counts wanted bytes that arrived.
+	progress(bytes int)
+	// hasAll is called when all wanted bytes have been written, before the answer ends.
+	hasAll()
+}
+
+// copyBody copies a body to the sink. Bytes count as arrived when they are read; the last ones when they are written.
+func (t *task) copyBody(body io.Reader, r *request, by counting) error {
 	unit := writeSize
-	if d.window != nil {
+	if t.window != nil {
 		unit = 1
 	}
 	var memory *block.Block
@@ -70,16 +104,12 @@ func (f *receiving) receive(ctx context.Context) error {
 			memory = block.Get()
 		}
 		room := memory[filled:]
-		if r.isWhole {
-			room = room[:min(len(room), f.hold(ctx))]
-		}
-		n, readErr := body.Read(room)
-		e := &read{c: f.c, r: r, bytes: n}
-		d.call(e)
-		filled += e.kept
-		if filled > 0 && (filled >= unit || e.last || readErr != nil) {
-			if _, err := d.sink.WriteAt(memory[:filled], int64(offset)); err != nil {
-				d.call(unwritten{r, quantity.Bytes(filled)})
+		n, readErr := body.Read(room[:min(len(room), by.room())])
+		came := by.read(n)
+		filled += came.kept
+		if filled > 0 && (filled >= unit || came.isLast || readErr != nil) {
+			if _, err := t.sink.WriteAt(memory[:filled], int64(offset)); err != nil {
+				by.unwritten(filled)
 				return sinkError{err}
 			}
 			offset += quantity.Bytes(filled)
@@ -89,52 +119,163 @@ func (f *receiving) receive(ctx context.Context) error {
 			block.Put(memory)
 			memory = nil
 		}
-		if e.kept > 0 {
-			d.call(progress{f.c, r, quantity.Bytes(e.kept)})
+		if came.kept > 0 {
+			by.progress(came.kept)
 		}
-		if e.last {
-			f.written() // A server may send the end of the stream late, or never.
+		if came.isLast {
+			by.hasAll() // A server may send the end of the stream late, or never.
 		}
 		switch {
-		case readErr == io.EOF && !e.last:
+		case readErr == io.EOF && !came.isLast:
 			return io.ErrUnexpectedEOF
 		case readErr == io.EOF:
 			return nil
 		case readErr != nil:
 			return readErr
-		case e.isCut:
+		case came.isCut:
 			return nil
 		}
 	}
 }
 
-// body returns the body of the answer.
-func (f *receiving) body(ctx context.Context) (io.ReadCloser, error) {
-	if f.opened != nil {
-		return f.opened.result(ctx, f.resource)
-	}
-	return f.r.session.Get(ctx, f.target, f.resource, f.r.Range)
+// rangeOf brings the counts of a range to the loop.
+type rangeOf struct {
+	*receiving
+	ctx context.Context
 }
 
-// hold waits until the engine may read more of the answer to the request for the whole file (holding). It returns how
-// many bytes.
-func (f *receiving) hold(ctx context.Context) int {
-	for {
+func (f rangeOf) read(bytes int) arrival {
+	e := &read{c: f.c, r: f.r, bytes: bytes}
+	f.call(e)
+	return e.arrival
+}
+
+func (f rangeOf) unwritten(bytes int) { f.call(unwritten{f.r, quantity.Bytes(bytes)}) }
+func (f rangeOf) progress(bytes int)  { f.call(progress{f.c, f.r, quantity.Bytes(bytes)}) }
+func (f rangeOf) hasAll()             { f.written() }
+
+// room waits until the engine may read more of the answer to the request for the whole file (holding).
+func (f rangeOf) room() int {
+	for f.r.isWhole {
 		e := &holding{c: f.c, r: f.r}
-		f.d.call(e)
+		f.call(e)
 		if !e.isHeld {
 			return e.bytes
 		}
 		timer := time.NewTimer(e.patience)
 		select {
-		case <-ctx.Done():
+		case <-f.ctx.Done():
 		case <-f.r.more:
 		case <-timer.C:
-			f.d.call(heldLong{f.c, f.r})
+			f.call(heldLong{f.c, f.r})
 		}
 		timer.Stop()
-		if ctx.Err() != nil {
+		if f.ctx.Err() != nil {
 			return 1
 		}
 	}
+	return math.MaxInt
+}
+
+// receiveWhole receives the whole resource. It writes to the sink once the connection has won the race.
+func (f *receiving) receiveWhole(ctx context.Context) (err error) {
+	var body *transport.WholeBody
+	if f.opened != nil {
+		body = f.opened.body.(*transport.WholeBody)
+	} else if body, err = f.r.session.Whole(ctx, f.target, f.resource); err != nil {
+		return err
+	}
+	defer body.Close()
+	var lead []byte
+	memory := block.Get()
+	defer block.Put(memory)
+	e := &readWhole{c: f.c, r: f.r}
+	for {
+		n, err := body.Read(memory[:])
+		offset := e.offset + quantity.Bytes(n)
+		// A session may break between the last byte and HTTP/2's END_STREAM.
+		isEnd := err == io.EOF || err != nil && offset == f.resource.Size
+		if err != nil && !isEnd {
+			return err
+		}
+		hadWon := e.won
+		e.bytes, e.offset, e.isEnd = quantity.Bytes(n), offset, isEnd
+		e.isUnproven = isEnd && body.Unproven()
+		f.call(e)
+		data := memory[:n]
+		if !hadWon {
+			lead = append(lead, data...)
+			data = lead
+		}
+		if e.won {
+			lead = nil
+			if hasAll, err := f.deliver(ctx, data, offset-quantity.Bytes(len(data))); err != nil || hasAll {
+				return err
+			}
+		}
+		switch {
+		case !isEnd:
+		case !e.won || f.resource.Size >= 0:
+			return nil
+		default:
+			return f.resize(offset)
+		}
+	}
+}
+
+// deliver writes the wanted part of the data when the sink has room, and no range is being written. It reports whether
+// the sink has all bytes.
+func (f *receiving) deliver(ctx context.Context, data []byte, offset quantity.Bytes) (hasAll bool, err error) {
+	d := f.d
+	d.fetches.Wait()
+	e := &delivery{race: f.r.race, offset: offset, end: offset + quantity.Bytes(len(data))}
+	if f.call(e); e.restarts {
+		if err := d.sink.(Restarter).Restart(e.resource); err != nil {
+			return false, sinkError{err}
+		}
+	}
+	if !e.canGoOn {
+		return false, sinkError{errors.New("the connection was lost, and the server cannot continue where it was")}
+	}
+	hasAll = e.hasAll
+	for _, missing := range e.missing {
+		for from := missing.Offset; from < missing.End(); {
+			room := min(missing.End(), max(d.limit(), from))
+			if room == from {
+				if err := f.awaitRoom(ctx); err != nil {
+					return false, err
+				}
+				continue
+			}
+			if _, err := d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
+				return false, sinkError{err}
+			}
+			w := &writtenWhole{r: f.r, part: ranges.Range{Offset: from, Length: room - from}}
+			f.call(w)
+			from, hasAll = room, w.hasAll
+		}
+	}
+	return hasAll, nil
+}
+
+// awaitRoom waits until the sink has more room.
+func (f *receiving) awaitRoom(ctx context.Context) error {
+	f.call(awaitsRoom{f.r.race, true})
+	defer f.call(awaitsRoom{f.r.race, false})
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.r.race.grown:
+		return nil
+	}
+}
+
+// resize tells the sink the size, which was unknown.
+func (f *receiving) resize(size quantity.Bytes) error {
+	if sink, ok := f.d.sink.(Sizer); ok {
+		if err := sink.Resize(size); err != nil {
+			return sinkError{err}
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package download
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -9,7 +10,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// request is a range request.
+// request is a request for a range, or for the whole resource in a race. The engine of published algorithms uses the
+// fields above duplicate.
 type request struct {
 	ranges.Range
 	id      int
@@ -19,7 +21,8 @@ type request struct {
 	limit    quantity.Bytes
 	received quantity.Bytes
 	wasted   quantity.Bytes
-	// used is how many bytes of a whole resource (race) were written.
+	// race is that of a request for the whole resource, of which so many bytes were used: written.
+	race   *race
 	used   quantity.Bytes
 	issued time.Duration
 	// first is when the first byte arrived.
@@ -42,9 +45,9 @@ type request struct {
 	isDuplicate bool
 	// hedged says that the first byte of one of both ends the other one.
 	hedged bool
-	// surplus says that only the first needed bytes of this request count: the duplicate
-	// brings the rest.
-	surplus bool
+	// isSplit says that only the first needed bytes of this request count: the duplicate brings the
+	// rest.
+	isSplit bool
 	needed  quantity.Bytes
 	// cancel ends the request, once the loop has sent it.
 	cancel context.CancelFunc
@@ -90,3 +93,28 @@ func (c *connection) tail(r *request, now time.Duration) quantity.Bytes {
 
 // complete reports whether all wanted bytes have arrived.
 func (r *request) complete() bool { return !r.dropped && r.left() == 0 }
+
+// goesOn reports whether wanted bytes are still to arrive.
+func (r *request) goesOn() bool { return !r.dropped && r.left() > 0 }
+
+// arrival is bytes of a body that were read. Of these kept are wanted. isLast says that no more are wanted, and isCut
+// that the answer goes on behind the wanted bytes.
+type arrival struct {
+	kept          int
+	isLast, isCut bool
+}
+
+// read counts bytes that were read.
+func (r *request) read(bytes int) (a arrival) {
+	a.kept = int(min(quantity.Bytes(bytes), r.left()))
+	r.received += quantity.Bytes(a.kept)
+	r.wasted += quantity.Bytes(bytes - a.kept)
+	a.isLast = r.left() == 0
+	a.isCut = bytes > a.kept || a.isLast && r.limit < r.End()
+	return a
+}
+
+// failure is the error of a request for a range that failed.
+func (r *request) failure(err error) error {
+	return fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
+}

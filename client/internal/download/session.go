@@ -1,6 +1,7 @@
 package download
 
 import (
+	"net/url"
 	"slices"
 	"time"
 
@@ -30,25 +31,25 @@ func (o Options) sessions() int {
 	return mostSessions + o.Connections.Most - 1
 }
 
-// session is one transport connection of a connection.
+// session is one transport connection of a connection. The engine of published algorithms uses the fields above closed.
 type session struct {
 	*transport.Conn
 	authority string
 	// requests is how many requests were sent on it, and active how many are in flight.
 	requests, active int
-	// delivered says that new bytes arrived since the last failure of a request.
-	delivered bool
+	// unread and bodies are what Unread and Bodies were when the download got the session.
+	unread, bodies quantity.Bytes
 	// draining says that the session takes no new requests.
 	draining bool
 	closed   bool
+	// delivered says that new bytes arrived since the last failure of a request.
+	delivered bool
 	// since is when the session was made.
 	since time.Duration
 	// heard is how many bytes the session had received at heardAt.
 	heard   quantity.Bytes
 	heardAt time.Duration
 	wait    wait
-	// unread and bodies are what Unread and Bodies were when the download got the session.
-	unread, bodies quantity.Bytes
 	// stale is the value that Unread will have when the unwanted ends of bodies have arrived.
 	// lateAt is when stale grew, or bytes arrived, last.
 	stale  quantity.Bytes
@@ -58,6 +59,10 @@ type session struct {
 	// decision, how many until all its requests have ended, and whether the server owes any.
 	decision, end quantity.Bytes
 	owes          bool
+}
+
+func newSession(conn *transport.Conn, u *url.URL) *session {
+	return &session{Conn: conn, authority: u.Host, unread: conn.Unread(), bodies: conn.Bodies()}
 }
 
 // isIdle reports whether no more bytes will arrive, wanted or not.
@@ -77,18 +82,18 @@ func (d *download) close(c *connection, s *session, completing bool) {
 // keep-alives would wake a radio that the plan lets sleep.
 func (d *download) leave(c *connection, s *session, complete bool) {
 	_, planned := d.Scheduler.(schedule.Planner)
-	if planned || !complete || !d.spare(c, s) {
+	if planned || !complete || !d.keepSession(c, s) {
 		d.close(c, s, false)
 	}
 }
 
-// spare keeps an idle session in the pool, if the session works.
-func (d *download) spare(c *connection, s *session) bool {
+// keepSession puts an idle session into the pool, if the session works.
+func (d *download) keepSession(c *connection, s *session) bool {
 	if d.Pool == nil || s != c.session || !c.usable(d.now) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
 		return false
 	}
-	d.wasted(c, s)
-	d.closed(s)
+	d.wasted(&c.link.Account, c.link.Name, s, d.now)
+	d.countClosed(s)
 	d.do(keepInPool{d, c, s})
 	return true
 }
@@ -100,8 +105,8 @@ func (d *download) settle(c *connection, s *session) {
 	}
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
 	d.do(closeConn{s.Conn})
-	d.wasted(c, s)
-	d.closed(s)
+	d.wasted(&c.link.Account, c.link.Name, s, d.now)
+	d.countClosed(s)
 }
 
 // giveUpOn closes a session that completes requests. Their bytes are free again.
@@ -112,11 +117,11 @@ func (d *download) giveUpOn(c *connection, s *session, reason string, now time.D
 }
 
 // wasted counts the bytes that a session received and nothing read since the last call.
-func (d *download) wasted(c *connection, s *session) {
+func (t *task) wasted(of *transfer.Account, link string, s *session, now time.Duration) {
 	if late := s.Unread() - s.unread; late > 0 {
 		s.unread += late
-		c.link.Wasted += late
-		d.record(d.now, &rundir.Late{Link: c.link.Name, Bytes: int64(late)})
+		of.Wasted += late
+		t.record(now, &rundir.Late{Link: link, Bytes: int64(late)})
 	}
 }
 
@@ -168,7 +173,7 @@ func (d *download) remove(c *connection, now time.Duration) {
 	if c.out != nil {
 		return
 	}
-	spared := c.leaving && c.session != nil && c.session.isIdle() && d.spare(c, c.session)
+	isKept := c.leaving && c.session != nil && c.session.isIdle() && d.keepSession(c, c.session)
 	c.out = transfer.ErrGone
 	d.abandon(c, slices.Clone(c.active), lost, now)
 	d.abandonAttempt(c)
@@ -177,7 +182,7 @@ func (d *download) remove(c *connection, now time.Duration) {
 	}
 	if s := c.session; s != nil {
 		c.session = nil
-		if !spared {
+		if !isKept {
 			d.close(c, s, false)
 		}
 	}

@@ -87,16 +87,16 @@ func TestStepsAskForTheseActions(t *testing.T) {
 			return changed{c.link, link.Up}
 		}, "connect"},
 		"the carrier comes back during a pause": {func(_ *download, c *connection) event {
-			c.session, c.active, c.newest, c.isPausing, c.failures = nil, nil, nil, true, 5
+			c.session, c.active, c.newest, c.pausing, c.failures = nil, nil, nil, new(paused), 5
 			return changed{c.link, link.Up}
-		}, "connect"},
+		}, "endPause, connect"},
 		"a pause has ended": {func(_ *download, c *connection) event {
-			c.session, c.active, c.newest, c.isPausing, c.pauses = nil, nil, nil, true, 3
-			return &paused{c: c, number: 3}
+			c.session, c.active, c.newest, c.pausing = nil, nil, nil, &paused{c: c}
+			return c.pausing
 		}, "connect"},
 		"an earlier pause has ended": {func(_ *download, c *connection) event {
-			c.session, c.active, c.newest, c.isPausing, c.pauses = nil, nil, nil, true, 3
-			return &paused{c: c, number: 2}
+			c.session, c.active, c.newest, c.pausing = nil, nil, nil, &paused{c: c}
+			return &paused{c: c}
 		}, ""},
 		"an attempt fails": {func(d *download, c *connection) event {
 			c.session, c.active, c.newest = nil, nil, nil
@@ -110,10 +110,10 @@ func TestStepsAskForTheseActions(t *testing.T) {
 			return &attempted{attempt: &attempt{d: d, c: c, url: c.url}, conn: c.session.Conn}
 		}, "closeConn"},
 		"the sink fails": {func(_ *download, c *connection) event {
-			return received{c, c.active[0], sinkError{errors.New("no space")}}
+			return received{c, c.active[0], false, sinkError{errors.New("no space")}}
 		}, "cancelRequest, finish: bytes 0-999999: no space"},
 		"the server sends too much": {func(_ *download, c *connection) event {
-			return received{c, c.active[0], transport.ErrTooLong}
+			return received{c, c.active[0], false, transport.ErrTooLong}
 		}, "cancelRequest, finish: link : bytes 0-999999: " + transport.ErrTooLong.Error()},
 		"the last byte arrives": {func(d *download, c *connection) event {
 			r := c.active[0]

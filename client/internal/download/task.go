@@ -323,6 +323,16 @@ func sampled(name string, a *transfer.Account, rtt link.RoundTrip, inFlight int,
 	}
 }
 
+// recordEnd counts the wasted bytes of a request that has ended, and records its end. Only a failure has an error.
+func (t *task) recordEnd(of *transfer.Account, link string, r *request, outcome string, err error, now time.Duration) {
+	end := &rundir.End{Link: link, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: outcome}
+	if outcome == rundir.Failed {
+		end.Error = err.Error()
+	}
+	of.Wasted += r.wasted
+	t.record(now, end)
+}
+
 // fail ends the transfer. Run reports the first failure.
 func (t *task) fail(link string, err error) { t.finish(fmt.Errorf("link %s: %w", link, err)) }
 

@@ -74,8 +74,8 @@ func (d *download) openBytes() (sum quantity.Bytes) {
 	return sum
 }
 
-// closed adds the bytes of a closed session to the balance.
-func (d *download) closed(s *session) {
+// countClosed adds the bytes of a closed session to the balance.
+func (d *download) countClosed(s *session) {
 	if i := slices.Index(d.sessions, s); i >= 0 {
 		d.sessions = slices.Delete(d.sessions, i, i+1)
 		d.balance.Closed(s.Bodies() - s.bodies)
