@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -51,6 +52,9 @@ type inside struct {
 	*download
 	t        *testing.T
 	sessions map[*session]bool
+	// states and requests are the states at the last look.
+	states   map[*connection]state
+	requests map[*request]requestState
 	// wasted is how many wasted bytes the events tell of.
 	wasted quantity.Bytes
 }
@@ -75,6 +79,28 @@ func (i *inside) Record(_ time.Duration, e rundir.Event) {
 	}
 	if n := len(i.race.runners); !i.balance.CanPay(quantity.Bytes(n)*each, i.openBytes()) {
 		i.t.Errorf("%d links race, which is more than the balance can pay", n)
+	}
+}
+
+// follow checks that the states have changed as they may.
+func (i *inside) follow() {
+	for _, c := range i.connections {
+		was, known := i.states[c]
+		is := c.state(i.now)
+		if i.states[c] = is; known && !was.mayBecome(is) {
+			i.t.Errorf("a connection that was %v is %v", was, is)
+		}
+		for _, r := range c.active {
+			if _, known := i.requests[r]; !known {
+				i.requests[r] = requested
+			}
+		}
+	}
+	for r, was := range i.requests {
+		is := r.state()
+		if i.requests[r] = is; is != was && !slices.Contains(requestBecomes[was], is) {
+			i.t.Errorf("a request that was %v is %v", was, is)
+		}
 	}
 }
 
@@ -151,9 +177,13 @@ func look(t *testing.T, draw func(int) int, handler http.HandlerFunc, change fun
 		if change != nil {
 			change(&o, network)
 		}
-		seen := &inside{t: t, sessions: map[*session]bool{}}
+		seen := &inside{
+			t: t, sessions: map[*session]bool{}, states: map[*connection]state{}, requests: map[*request]requestState{},
+		}
 		o.Recorders = []transfer.Recorder{seen}
 		seen.download = withLinks(o)
+		act := seen.do
+		seen.do = func(a action) { seen.follow(); act(a) }
 		_, err = seen.run(t.Context(), seen.download)
 		summary.Links, summary.Download = map[string]rundir.LinkSummary{}, seen.end.Nanoseconds()
 		seen.summarize(&summary)

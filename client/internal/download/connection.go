@@ -96,21 +96,11 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 }
 
 // measure updates the round trip time while the connection is connected.
-func (c *connection) measure() {
-	if c.session != nil {
-		c.pathState.measure(c.session.Conn)
-	}
-}
+func (c *connection) measure() { c.pathState.measure(c.session) }
 
 // known is what a scheduler is told of the link.
 func (c *connection) known(now time.Duration) schedule.Link {
-	known := c.tells(&c.link.Account, c.link.Bandwidth, now)
-	known.Spared = c.link.spared
-	// A link that is connected again begins as at first.
-	if c.session != nil {
-		known.Requests = c.session.requests
-	}
-	return known
+	return c.tells(&c.link.Account, c.link.Bandwidth, c.link.spared, c.session, now)
 }
 
 // on returns the connection's requests in flight on a session.

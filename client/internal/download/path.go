@@ -9,7 +9,6 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
-	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // pathState is what the client has measured on the way to the server.
@@ -25,9 +24,12 @@ type pathState struct {
 // delaySamples is the number of requests by which a path knows how soon the server answers.
 const delaySamples = 4
 
-// measure updates the round trip time. If the socket cannot tell it, as after a reset, the last
+// measure updates the round trip time, if there is a session. If the socket cannot tell it, as after a reset, the last
 // one stays.
-func (p *pathState) measure(on *transport.Conn) {
+func (p *pathState) measure(on *session) {
+	if on == nil {
+		return
+	}
 	if rtt, err := on.Socket.RoundTrip(); err == nil {
 		p.rtt = rtt
 	}
@@ -46,9 +48,15 @@ func (p *pathState) delay() time.Duration {
 	return max(p.rtt.Min, slices.Min(p.delays))
 }
 
-// tells is what a scheduler is told of the path, on a link with that account and bandwidth.
-func (p *pathState) tells(account *transfer.Account, bandwidth quantity.Rate, now time.Duration) schedule.Link {
+// tells is what a scheduler is told of the path, on a link with that account, bandwidth and present session.
+func (p *pathState) tells(account *transfer.Account, bandwidth quantity.Rate, spared bool, on *session, now time.Duration) schedule.Link {
+	requests := 0
+	if on != nil {
+		requests = on.requests // A link that is connected again begins as at first.
+	}
 	return schedule.Link{
+		Spared:     spared,
+		Requests:   requests,
 		Throughput: account.Meter.Rate(now),
 		Pace:       p.pace.Rate(now),
 		Arrived:    p.pace.Total(),

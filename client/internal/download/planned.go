@@ -1,11 +1,9 @@
 package download
 
 import (
-	"math"
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
@@ -13,17 +11,9 @@ import (
 // planned lets a plan choose the links that are used. All links are used while none that the plan
 // chose works.
 type planned struct {
+	planView
 	d      *download
-	plan   schedule.Plan
 	waiter schedule.Waiter
-	// opens says that the first request is for bytes.
-	opens bool
-	scene schedule.Scene
-	// use says which links the plan uses. busy is when the first request of each link was sent.
-	use  []bool
-	busy []time.Duration
-	wire []wire
-	kind []energy.Kind
 	// overruledUntil is until when all links are used.
 	overruledUntil time.Duration
 }
@@ -33,14 +23,10 @@ type planned struct {
 const overruling = 2 * time.Second
 
 func newPlanned(d *download, plan schedule.Plan) *planned {
-	n := len(d.connections)
-	p := &planned{d: d, plan: plan, use: make([]bool, n), busy: make([]time.Duration, n), wire: make([]wire, n)}
+	p := &planned{d: d, planView: newPlanView(plan, d.Links)}
 	p.waiter, _ = plan.(schedule.Waiter)
-	_, p.opens = plan.(schedule.Opener)
-	p.scene.Links, p.scene.Progress = make([]schedule.Link, n), make([]schedule.Progress, n)
-	for _, c := range d.connections {
-		c.link.shortQueue = p.opens
-		p.kind = append(p.kind, energy.KindOf(c.link.Name, c.link.Device))
+	for _, l := range d.links {
+		l.shortQueue = p.opens
 	}
 	p.choose(0)
 	return p
@@ -98,35 +84,21 @@ func (p *planned) isTroubled(c *connection, now time.Duration) bool {
 
 // observe updates what the plan sees.
 func (p *planned) observe(now time.Duration) {
-	s := &p.scene
-	s.Now = now
 	var assigned quantity.Bytes
 	for x, c := range p.d.connections {
-		s.Links[x] = c.known(now)
-		if c.session != nil {
-			p.wire[x].look(c.session.Conn, now)
+		if p.seen[x].first == 0 && len(c.active) > 0 {
+			p.seen[x].first = c.active[0].issued // An opening, which is not the plan's.
 		}
-		if p.busy[x] == 0 && len(c.active) > 0 {
-			p.busy[x] = c.active[0].issued // An opening, which is not the plan's.
-		}
-		progress := schedule.Progress{
-			Kind: p.kind[x], Usable: c.alive() && !c.link.down, Received: p.wire[x].received, Unfinished: c.expected,
-			Silence: math.MaxInt64,
-		}
-		if c.link.Requests > 0 {
-			progress.Age, progress.Silence = now-p.busy[x], now-max(p.busy[x], p.wire[x].heard)
-		}
-		assigned += progress.Unfinished
-		s.Progress[x] = progress
+		progress := p.see(x, c.known(now), c.session, c.link.Requests, now)
+		progress.Usable, progress.Unfinished = c.alive() && !c.link.down, c.expected
+		assigned += c.expected
 	}
 	if p.d.payload == nil {
 		return
 	}
-	p.d.show(s, assigned)
+	p.d.show(&p.scene, assigned)
 	for _, c := range p.d.connections {
-		for _, r := range c.active {
-			s.Reach(r.Offset, r.next())
-		}
+		p.reach(c.active)
 	}
 }
 
@@ -135,8 +107,8 @@ func (p *planned) next(c *connection, now time.Duration) (next order) {
 	if p.choose(now); c.link.spared {
 		return order{}
 	}
-	if next = p.d.nextOfOne(c, now); next.Length > 0 && p.busy[c.index] == 0 {
-		p.busy[c.index] = now
+	if next = p.d.nextOfOne(c, now); next.Length > 0 && p.seen[c.index].first == 0 {
+		p.seen[c.index].first = now
 	}
 	return next
 }

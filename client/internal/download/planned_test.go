@@ -182,7 +182,7 @@ func TestALostPacketDoesNotChangeARate(t *testing.T) {
 	}
 	at := func(milliseconds time.Duration) { now = milliseconds * time.Millisecond }
 	ask := func(bytes quantity.Bytes) *request {
-		l.newest = &request{Range: ranges.Range{Length: bytes}, issued: now}
+		l.newest = &request{Range: ranges.Range{Length: bytes}, limit: bytes, issued: now}
 		return l.newest
 	}
 	whole := func(name string, want float64) {

@@ -161,21 +161,11 @@ func (p *published) nextSize(l *publishedLink, now time.Duration) quantity.Bytes
 
 // known is what a scheduler is told of the link.
 func (l *publishedLink) known(now time.Duration) schedule.Link {
-	known := l.tells(&l.Account, l.Bandwidth, now)
-	known.Spared = l.spared
-	// A link that is connected again begins as at first.
-	if l.session != nil {
-		known.Requests = l.session.requests
-	}
-	return known
+	return l.tells(&l.Account, l.Bandwidth, l.spared, l.session, now)
 }
 
 // measure updates the round trip time while the link is connected.
-func (l *publishedLink) measure() {
-	if l.session != nil {
-		l.pathState.measure(l.session.Conn)
-	}
-}
+func (l *publishedLink) measure() { l.pathState.measure(l.session) }
 
 // giveUp ends the download if no new bytes arrived for too long, or too few.
 func (p *published) giveUp(now time.Duration) {

@@ -179,7 +179,7 @@ func (p *published) ask(l *publishedLink, s *session, target transport.Target, f
 			p.trouble(l, s, err)
 		} else if first.body != nil && l.session == s && l.newest == nil {
 			if next := p.take(first.size); next.Length > 0 {
-				p.plan.work[l.index].first = first.sent
+				p.plan.seen[l.index].first = first.sent
 				p.issue(l, next, first)
 				first.body = nil
 			}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -14,46 +13,32 @@ import (
 // division lets a plan choose the links that are used. A plan that divides segments also chooses what
 // each link requests.
 type division struct {
+	planView
 	p         *published
-	plan      schedule.Plan
 	segments  schedule.Segmenter
 	pipeline  schedule.Pipeliner
 	forsaking schedule.Forsaker
-	// opens says that the first request is for bytes.
-	opens bool
-	scene schedule.Scene
-	// use says which links the plan uses, and work is what it knows of each.
-	use  []bool
+	// work is what the plan does with each link.
 	work []planWork
 	// dividing says that a segment was just divided: links request their shares of it, and
 	// nothing else.
 	dividing bool
 }
 
-// planWork is what a plan knows of a link.
+// planWork is what a plan does with a link.
 type planWork struct {
-	kind energy.Kind
 	// reserved are the ranges that the link requests next.
 	reserved []ranges.Range
-	// first is when the first request of the link was sent.
-	first time.Duration
 	// forsaken says that the plan gave the link up.
 	forsaken bool
 	goodput
-	wire
 }
 
 func newDivision(p *published, plan schedule.Plan) *division {
-	n := len(p.links)
-	v := &division{p: p, plan: plan, use: make([]bool, n), work: make([]planWork, n)}
+	v := &division{p: p, planView: newPlanView(plan, p.Links), work: make([]planWork, len(p.links))}
 	v.segments, _ = plan.(schedule.Segmenter)
 	v.pipeline, _ = plan.(schedule.Pipeliner)
 	v.forsaking, _ = plan.(schedule.Forsaker)
-	_, v.opens = plan.(schedule.Opener)
-	v.scene.Links, v.scene.Progress = make([]schedule.Link, n), make([]schedule.Progress, n)
-	for x, l := range p.links {
-		v.work[x].kind = energy.KindOf(l.Name, l.Device)
-	}
 	v.choose(0)
 	return v
 }
@@ -119,36 +104,23 @@ func (v *division) forsake(now time.Duration) {
 
 // observe updates what the plan sees.
 func (v *division) observe(now time.Duration) {
-	s := &v.scene
-	s.Now = now
 	var assigned quantity.Bytes
 	for x, l := range v.p.links {
 		w := &v.work[x]
-		s.Links[x] = l.known(now)
-		if l.session != nil {
-			w.look(l.session.Conn, now)
-		}
-		progress := schedule.Progress{
-			Kind: w.kind, Usable: l.session != nil && !l.session.draining, Received: w.received,
-			Goodput: w.rate(now, l.Meter.Total()), Finished: w.finished, Unfinished: l.expected, Silence: math.MaxInt64,
-		}
+		progress := v.see(x, l.known(now), l.session, l.Requests, now)
+		progress.Usable, progress.Unfinished = l.session != nil && !l.session.draining, l.expected
+		progress.Goodput, progress.Finished = w.rate(now, l.Meter.Total()), w.finished
 		for _, r := range w.reserved {
 			progress.Unfinished += r.Length
 		}
-		if l.Requests > 0 {
-			progress.Age, progress.Silence = now-w.first, now-max(w.first, w.heard)
-		}
 		assigned += progress.Unfinished
-		s.Progress[x] = progress
 	}
 	if v.p.payload == nil {
 		return
 	}
-	v.p.show(s, assigned)
+	v.p.show(&v.scene, assigned)
 	for _, l := range v.p.links {
-		for _, r := range l.active {
-			s.Reach(r.Offset, r.next())
-		}
+		v.reach(l.active)
 	}
 }
 
@@ -163,8 +135,8 @@ func (v *division) next(l *publishedLink, now time.Duration) (next order) {
 	default:
 		next = v.p.take(v.p.nextSize(l, now))
 	}
-	if next.Length > 0 && v.work[l.index].first == 0 {
-		v.work[l.index].first = now
+	if next.Length > 0 && v.seen[l.index].first == 0 {
+		v.seen[l.index].first = now
 	}
 	return next
 }

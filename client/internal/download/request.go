@@ -91,12 +91,6 @@ func (c *connection) tail(r *request, now time.Duration) quantity.Bytes {
 	return r.tail()
 }
 
-// complete reports whether all wanted bytes have arrived.
-func (r *request) complete() bool { return !r.dropped && r.left() == 0 }
-
-// goesOn reports whether wanted bytes are still to arrive.
-func (r *request) goesOn() bool { return !r.dropped && r.left() > 0 }
-
 // arrival is bytes of a body that were read. Of these kept are wanted. isLast says that no more are wanted, and isCut
 // that the answer goes on behind the wanted bytes.
 type arrival struct {

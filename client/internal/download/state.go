@@ -28,6 +28,20 @@ var stateNames = [...]string{"gone", "down", "spared", "connecting", "silent", "
 
 func (s state) String() string { return stateNames[s] }
 
+// mayBecome reports whether one event can lead from a state to another one. Links, plans and servers change by themselves,
+// so nearly all states can follow each other.
+func (s state) mayBecome(next state) bool {
+	switch s {
+	case next:
+		return true
+	case gone:
+		return false
+	case connecting:
+		return next != silent // A new session is not silent yet.
+	}
+	return true
+}
+
 // state is the connection's state at now.
 func (c *connection) state(now time.Duration) state {
 	switch {
@@ -62,3 +76,53 @@ func (c *connection) usable(now time.Duration) bool { return c.state(now) == rea
 func (c *connection) alive() bool {
 	return c.out == nil && c.session != nil && !c.session.draining && !c.suspect
 }
+
+// requestState is how far a request is.
+type requestState int
+
+const (
+	// requested is a request without an answer.
+	requested requestState = iota
+	// arriving is one of which bytes have arrived.
+	arriving
+	// held is one whose last wanted byte the engine does not read yet (request.isHeld).
+	held
+	// complete is one whose wanted bytes have all been read. The last ones may still be written.
+	complete
+	// givenUp is one whose missing bytes are free again, or another request's.
+	givenUp
+)
+
+var requestStateNames = [...]string{"requested", "arriving", "held", "complete", "given up"}
+
+func (s requestState) String() string { return requestStateNames[s] }
+
+// requestBecomes are the states that can follow each state of a request. Bytes that could not be written do not count.
+var requestBecomes = [...][]requestState{
+	requested: {arriving, held, complete, givenUp},
+	arriving:  {held, complete, givenUp, requested},
+	held:      {arriving, complete, givenUp},
+	complete:  {arriving, givenUp, requested},
+	givenUp:   {},
+}
+
+// state is the request's state.
+func (r *request) state() requestState {
+	switch {
+	case r.dropped:
+		return givenUp
+	case r.left() == 0:
+		return complete
+	case r.isHeld:
+		return held
+	case r.received > 0:
+		return arriving
+	}
+	return requested
+}
+
+// complete reports whether all wanted bytes have arrived.
+func (r *request) complete() bool { return r.state() == complete }
+
+// goesOn reports whether wanted bytes are still to arrive.
+func (r *request) goesOn() bool { return r.state() < complete }

@@ -1,7 +1,9 @@
 package download
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -53,6 +55,16 @@ func TestTheHandbookHasEachState(t *testing.T) {
 	for is := gone; is <= ready; is++ {
 		if !strings.Contains(string(page), "\n| "+is.String()+" |") {
 			t.Errorf("the page has no state %v", is)
+		}
+	}
+	for is, becomes := range requestBecomes {
+		var names []string
+		for _, next := range becomes {
+			names = append(names, next.String())
+		}
+		row := fmt.Sprintf("\n| %v | %s |", requestState(is), cmp.Or(strings.Join(names, ", "), "nothing"))
+		if !strings.Contains(string(page), row) {
+			t.Errorf("the page lacks %s", row)
 		}
 	}
 }
