@@ -201,9 +201,7 @@ func byChance(t *testing.T, salt uint64, test func(t *testing.T, draw func(int) 
 	for seed := range servers("LINKLAB_CHANCE_SERVERS", racedetector.Part(40)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			draw := drawing(seed, salt)
-			whole := file
-			defer func() { file = whole }()
-			file = file[:1+draw([]int{1000, 200_000, len(file)}[draw(3)])]
+			serve(t, file[:1+draw([]int{1000, 200_000, len(file)}[draw(3)])])
 			test(t, draw)
 		})
 	}

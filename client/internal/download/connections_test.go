@@ -357,7 +357,7 @@ func TestConnectionsThatAreRefused(t *testing.T) {
 func TestOneLinkServesAnotherFileToItsConnections(t *testing.T) {
 	summary, _ := withSeveral(t, 4, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.RemoteAddr, "lte") {
-			content(&editedHeader{w, func(h http.Header) { h.Set("ETag", `"other"`) }}, r)
+			edited(otherETag)(w, r)
 			return
 		}
 		content(w, r)
@@ -389,7 +389,14 @@ func TestTheSlowestConnectionIsGivenUpFirst(t *testing.T) {
 }
 
 // closedSocket is a connection that is closed already.
-type closedSocket struct{ link.Socket }
+type closedSocket struct{ net.Conn }
+
+func newClosedSocket() closedSocket {
+	conn, other := net.Pipe()
+	conn.Close()
+	other.Close()
+	return closedSocket{conn}
+}
 
 func (closedSocket) Await(quantity.Bytes, quantity.Bytes)   {}
 func (closedSocket) Owes(bool)                              {}
@@ -399,14 +406,6 @@ func (closedSocket) Answered() (time.Duration, bool, error) { return 0, false, e
 func (closedSocket) RoundTrip() (link.RoundTrip, error) {
 	return link.RoundTrip{}, errors.ErrUnsupported
 }
-func (closedSocket) Read([]byte) (int, error)         { return 0, net.ErrClosed }
-func (closedSocket) Write([]byte) (int, error)        { return 0, net.ErrClosed }
-func (closedSocket) LocalAddr() net.Addr              { return nil }
-func (closedSocket) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (closedSocket) SetDeadline(time.Time) error      { return nil }
-func (closedSocket) SetReadDeadline(time.Time) error  { return nil }
-func (closedSocket) SetWriteDeadline(time.Time) error { return nil }
-func (closedSocket) Close() error                     { return nil }
 
 // waiting is a connection on which nothing comes between two times.
 type waiting struct {
@@ -447,7 +446,7 @@ func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
 				return dial(ctx, address)
 			}
 			time.Sleep(30 * time.Millisecond)
-			return closedSocket{}, nil
+			return newClosedSocket(), nil
 		}
 	})
 	within(t, "download time", seconds(summary.Download), 8, 14)

@@ -15,7 +15,6 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -118,8 +117,6 @@ type download struct {
 	sessions []*session
 	// warning says why a complete download may be wrong.
 	warning string
-	// floor is the least total rate of the links.
-	floor throughput.Floor
 	// known, victims, worksMemory and mergeMemory are memory that decisions use again, so that they
 	// allocate nothing.
 	known                    []schedule.Link
@@ -133,7 +130,6 @@ func newDownload(o Options) *download {
 	d.task.begin(o)
 	d.events = make(chan message)
 	d.do = func(a action) { d.actions = append(d.actions, a) }
-	d.floor = throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}
 	return d
 }
 

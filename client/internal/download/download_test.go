@@ -53,6 +53,28 @@ func content(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC), bytes.NewReader(file))
 }
 
+// edited serves file with a changed header.
+func edited(change func(http.Header)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { content(&editedHeader{w, change}, r) }
+}
+
+// These are such changes.
+func noLength(h http.Header)    { h.Del("Content-Length") }
+func noValidator(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }
+func otherETag(h http.Header)   { h.Set("ETag", `"other"`) }
+func encoded(h http.Header)     { h.Set("Content-Encoding", "gzip") }
+func refusing206(h http.Header) { h.Set("Accept-Ranges", "none") }
+func otherRange(h http.Header) {
+	h.Set("Content-Range", strings.Replace(h.Get("Content-Range"), "bytes ", "bytes 1", 1))
+}
+
+// serve makes the server have another file during a test.
+func serve(t *testing.T, other []byte) {
+	whole := file
+	file = other
+	t.Cleanup(func() { file = whole })
+}
+
 // ranged makes a handler that answers HEAD as content does, and GET by get.
 func ranged(get http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -344,25 +366,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-func TestSameDownloadTwiceIsTheSame(t *testing.T) {
-	first, a, err := try(t, http.HandlerFunc(content), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, b, err := try(t, http.HandlerFunc(content), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	within(t, "second download time over the first", seconds(second.Download)/seconds(first.Download), 0.999, 1.001)
-	if x, y := len(of[*rundir.Request](a)), len(of[*rundir.Request](b)); x != y {
-		t.Errorf("%d requests at first, then %d", x, y)
-	}
-}
-
 func TestEmptyFile(t *testing.T) {
-	whole := file
-	file = nil
-	defer func() { file = whole }()
+	serve(t, nil)
 	summary, events, err := try(t, http.HandlerFunc(content), nil)
 	if err != nil || len(of[*rundir.Request](events)) != 0 || summary.Size != 0 {
 		t.Errorf("an empty file ends with %v after %d requests", err, len(of[*rundir.Request](events)))
@@ -370,9 +375,7 @@ func TestEmptyFile(t *testing.T) {
 }
 
 func TestFileSmallerThanTheFirstRequests(t *testing.T) {
-	whole := file
-	file = file[:3]
-	defer func() { file = whole }()
+	serve(t, file[:3])
 	for _, s := range []schedule.Scheduler{schedule.Naive{}, schedule.Alg3{FirstRequests: 1e6, Padding: 0.1}} {
 		if _, _, err := try(t, http.HandlerFunc(content), func(o *Options, _ *simNet) { o.Scheduler = s }); err != nil {
 			t.Errorf("%T: %v", s, err)
@@ -384,11 +387,7 @@ func TestFileSmallerThanTheFirstRequests(t *testing.T) {
 // what was wrong, and nothing of it reaches the file.
 func TestWrongAnswersAreRefused(t *testing.T) {
 	// edit serves a range with a changed header.
-	edit := func(change func(http.Header)) http.HandlerFunc {
-		return ranged(func(w http.ResponseWriter, r *http.Request) {
-			content(&editedHeader{w, change}, r)
-		})
-	}
+	edit := func(change func(http.Header)) http.HandlerFunc { return ranged(edited(change)) }
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
 		want    string
@@ -398,9 +397,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			"answers with the whole file (200)",
 		},
 		"other range": {
-			edit(func(h http.Header) {
-				h.Set("Content-Range", strings.Replace(h.Get("Content-Range"), "bytes ", "bytes 1", 1))
-			}),
+			edit(otherRange),
 			"the server announces 500000 bytes for a range of 499990",
 		},
 		"malformed Content-Range": {
@@ -416,7 +413,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			"its size was 6000000 and is 60000000 bytes",
 		},
 		"other ETag": {
-			edit(func(h http.Header) { h.Set("ETag", `"other"`) }),
+			edit(otherETag),
 			`its ETag was "6b010793-5b8d80" and is "other"`,
 		},
 		"weak ETag instead of a strong one": {
@@ -424,7 +421,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			"the file changed on the server",
 		},
 		"encoded": {
-			edit(func(h http.Header) { h.Set("Content-Encoding", "gzip") }),
+			edit(encoded),
 			`encodes the file differently in each answer: first as "identity", now as "gzip"`,
 		},
 		"body shorter than announced": {
@@ -433,14 +430,13 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		},
 		"body shorter than requested, length not announced": {
 			ranged(func(w http.ResponseWriter, r *http.Request) {
-				content(&shortBody{ResponseWriter: &editedHeader{w, func(h http.Header) { h.Del("Content-Length") }}, left: 100_000}, r)
+				content(&shortBody{ResponseWriter: &editedHeader{w, noLength}, left: 100_000}, r)
 			}),
 			"before the end of the requested range",
 		},
 		"body longer than requested, length not announced": {
 			ranged(func(w http.ResponseWriter, r *http.Request) {
-				edited := &editedHeader{w, func(h http.Header) { h.Del("Content-Length") }}
-				content(edited, r)
+				content(&editedHeader{w, noLength}, r)
 				w.Write(make([]byte, 100))
 			}),
 			"longer than the requested range",
@@ -460,9 +456,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			"certificate is valid for server, mirror, not other",
 		},
 		"ranges refused": {
-			func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, func(h http.Header) { h.Set("Accept-Ranges", "none") }}, r)
-			},
+			edited(refusing206),
 			"Accept-Ranges: none",
 		},
 		"size not told": {
@@ -470,9 +464,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			"does not tell the size",
 		},
 		"no validator": {
-			func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }}, r)
-			},
+			edited(noValidator),
 			"neither a strong ETag nor Last-Modified",
 		},
 	} {
@@ -528,15 +520,12 @@ func TestOtherValidators(t *testing.T) {
 	}{
 		"weak ETag, Last-Modified":        {func(h http.Header) { h.Set("ETag", "W/"+h.Get("ETag")) }, nil},
 		"no ETag, Last-Modified":          {func(h http.Header) { h.Del("ETag") }, nil},
-		"no validator, but a checksum":    {func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }, func(o *Options, _ *simNet) { o.Verified = true }},
-		"no validator, but one request":   {func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }, func(o *Options, _ *simNet) { o.Links = o.Links[:1]; o.Scheduler = schedule.Single{} }},
+		"no validator, but a checksum":    {noValidator, func(o *Options, _ *simNet) { o.Verified = true }},
+		"no validator, but one request":   {noValidator, func(o *Options, _ *simNet) { o.Links = o.Links[:1]; o.Scheduler = schedule.Single{} }},
 		"ranges served but not announced": {func(h http.Header) { h.Del("Accept-Ranges") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := try(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, test.change}, r)
-			}), test.options)
-			if err != nil {
+			if _, _, err := try(t, edited(test.change), test.options); err != nil {
 				t.Error(err)
 			}
 		})

@@ -131,8 +131,7 @@ func (d *download) mayDuplicate(r *request, of, c *connection) bool {
 // detach ends the hedging of a request: its duplicate no longer counts for it. Bytes that both
 // have count for the request if it is complete, else for the duplicate.
 func (r *request) detach() (duplicate *request) {
-	duplicate = r.duplicate
-	if duplicate == nil {
+	if duplicate = r.duplicate; duplicate == nil {
 		return nil
 	}
 	loser, later := r, duplicate
@@ -143,7 +142,14 @@ func (r *request) detach() (duplicate *request) {
 		later = r
 	}
 	loser.isSplit, loser.needed = true, later.Offset-loser.Offset
-	r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
+	return r.unlink()
+}
+
+// unlink makes a request and its duplicate know nothing of each other.
+func (r *request) unlink() (duplicate *request) {
+	if duplicate = r.duplicate; duplicate != nil {
+		r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
+	}
 	return duplicate
 }
 
@@ -183,12 +189,8 @@ func (l *linkState) counted(r *request) {
 
 // endHedge gives up the duplicate of a hedged request whose first bytes arrived.
 func (d *download) endHedge(r *request, now time.Duration) {
-	duplicate := r.duplicate
 	r.hedged = false
-	if duplicate == nil {
-		return
-	}
-	r.duplicate, duplicate.duplicate, r.isDuplicate, duplicate.isDuplicate = nil, nil, false, false
+	duplicate := r.unlink()
 	if c := d.holder(duplicate); c != nil {
 		d.drop(c, duplicate, now)
 	}

@@ -21,8 +21,7 @@ type published struct {
 	task
 	links []*publishedLink
 	// plan chooses the links that are used, if it is set.
-	plan  *division
-	floor throughput.Floor
+	plan *division
 	// known is memory that decisions use again.
 	known []schedule.Link
 }
@@ -51,7 +50,7 @@ type publishedLink struct {
 }
 
 func newPublished(o Options) *published {
-	p := &published{floor: throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}}
+	p := new(published)
 	p.task.begin(o)
 	p.TLS = o.TLS.Clone()
 	if p.TLS == nil {
@@ -175,11 +174,7 @@ func (p *published) giveUp(now time.Duration) {
 		isWaiting = isWaiting || len(l.active) > 0
 		received += l.Meter.Total()
 	}
-	if !isWaiting {
-		p.balance.Moved = now // The sink has no room.
-		p.floor.Restart(now, received)
-	}
-	if err := p.slowness(&p.floor, received, "", now); err != nil {
+	if err := p.slowness(isWaiting, received, "", now); err != nil {
 		p.cancel(err)
 	}
 }

@@ -26,7 +26,7 @@ import (
 // noRanges serves the file as a whole only.
 func noRanges(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del("Range")
-	content(&editedHeader{w, func(h http.Header) { h.Del("Accept-Ranges") }}, r)
+	edited(func(h http.Header) { h.Del("Accept-Ranges") })(w, r)
 }
 
 // streamed downloads in order, through a window of 1 MiB, while read reads.

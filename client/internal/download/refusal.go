@@ -82,14 +82,7 @@ func (d *download) exclude(c *connection, err error) {
 	for _, other := range c.link.connections {
 		d.remove(other, now)
 	}
-	d.abandon(c, slices.Clone(c.active), excluded, now)
-	for len(c.completing) > 0 {
-		d.giveUpOn(c, c.completing[0], excluded, now)
-	}
-	if s := c.session; s != nil {
-		c.session = nil
-		d.close(c, s, false)
-	}
+	d.disconnect(c, excluded, now)
 	c.wake()
 	if d.hasRanges() {
 		d.note(slog.LevelWarn, "link is not used any more", "link", c.link.Name, "error", err)

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -247,6 +246,14 @@ func TestLinkIsLostForGood(t *testing.T) {
 		for fault, cut := range faults {
 			t.Run(name+", "+fault, func(t *testing.T) {
 				t.Parallel()
+				if fault == "nothing passes" || fault == "reset" {
+					summary, events := rescued(t, s, http.HandlerFunc(content), "", func(o *Options, n *network) {
+						overHTTP1(o)
+						time.AfterFunc(200*time.Millisecond, func() { cut(n) })
+					})
+					within(t, "download time over HTTP/1.1", seconds(summary.Download), 0.45, 1.5*slack(name))
+					fewRequests(t, events)
+				}
 				summary, events := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
 					time.AfterFunc(200*time.Millisecond, func() { cut(n) })
 				})
@@ -257,6 +264,25 @@ func TestLinkIsLostForGood(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// overHTTP1 is for servers without HTTP/2.
+func overHTTP1(o *Options) {
+	o.TLS = o.TLS.Clone()
+	o.TLS.NextProtos = []string{"http/1.1"}
+}
+
+// loseAll cuts all cables, and all their connections, after a while.
+func (n *network) loseAll() {
+	time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
+}
+
+// fewRequests checks that links do not take work from each other without end.
+func fewRequests(t *testing.T, events *log) {
+	t.Helper()
+	if n := len(of[*rundir.Request](events)); n > 60 {
+		t.Errorf("%d requests", n)
 	}
 }
 
@@ -311,14 +337,21 @@ func TestLinkComesBack(t *testing.T) {
 
 // With all links gone the download waits, and goes on with what it has.
 func TestAllLinksAreGoneForAWhile(t *testing.T) {
-	for name, s := range rescuers {
+	for name, s := range map[string]schedule.Scheduler{
+		"adaptive": rescuers["adaptive"], "adaptive-energy": rescuers["adaptive-energy"], "adaptive, HTTP/1.1": rescuers["adaptive"],
+	} {
+		isOver1 := strings.HasSuffix(name, "HTTP/1.1")
 		t.Run(name, func(t *testing.T) {
-			summary, _ := rescued(t, s, http.HandlerFunc(content), "", func(_ *Options, n *network) {
-				time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
+			summary, events := rescued(t, s, http.HandlerFunc(content), "", func(o *Options, n *network) {
+				if isOver1 {
+					overHTTP1(o)
+				}
+				n.loseAll()
 				time.AfterFunc(30*time.Second, func() { n.lte.set(1) })
 			})
 			// 8 s of ban at most, and then what is missing by lte alone.
 			within(t, "download time", seconds(summary.Download), 30.5, 39)
+			fewRequests(t, events)
 			var sum quantity.Bytes
 			for _, l := range summary.Links {
 				sum += l.Bytes
@@ -333,7 +366,7 @@ func TestAllLinksAreGoneForAWhile(t *testing.T) {
 func TestGivingUp(t *testing.T) {
 	summary, _ := rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "nothing arrived for 1m0s: link wifi: ", func(o *Options, n *network) {
 		o.GiveUp = time.Minute
-		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
+		n.loseAll()
 	})
 	within(t, "time of the failure", seconds(summary.Download), 60.1, 60.4)
 }
@@ -353,9 +386,19 @@ func TestGivingUpWithoutRescue(t *testing.T) {
 // Attempts to connect follow each other ever more slowly.
 func TestBackOff(t *testing.T) {
 	var dials []time.Time
+	attempts := 0
+	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
+		overHTTP1(o)
+		o.GiveUp = 30 * time.Second
+		n.loseAll()
+		time.AfterFunc(30*time.Second, func() { attempts = n.wifi.dialled() + n.lte.dialled() })
+	})
+	if attempts < 12 || attempts > 30 {
+		t.Errorf("%d attempts to connect in 30 s over HTTP/1.1", attempts)
+	}
 	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
 		o.GiveUp = 30 * time.Second
-		time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0); n.wifi.reset(); n.lte.reset() })
+		n.loseAll()
 		time.AfterFunc(30*time.Second, func() { dials = n.wifi.dials })
 	})
 	pause := time.Duration(0)
@@ -375,40 +418,22 @@ func TestBackOff(t *testing.T) {
 func TestServerFaults(t *testing.T) {
 	sum := sha256.Sum256(file)
 	digest := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
-	// every makes a handler that lets every nth GET be answered by fault.
-	every := func(n int, fault http.HandlerFunc) http.HandlerFunc {
-		var mu sync.Mutex
-		count := 0
+	// sometimes makes a handler that lets those GETs be answered by fault.
+	sometimes := func(isHit func(count int32) bool, fault http.HandlerFunc) http.HandlerFunc {
+		var count atomic.Int32
 		return ranged(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			count++
-			hit := count%n == 0
-			mu.Unlock()
-			if hit {
+			if isHit(count.Add(1)) {
 				fault(w, r)
 			} else {
 				content(w, r)
 			}
 		})
 	}
-	first := func(n int, fault http.HandlerFunc) http.HandlerFunc {
-		var mu sync.Mutex
-		count := 0
-		return ranged(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			count++
-			hit := count <= n
-			mu.Unlock()
-			if hit {
-				fault(w, r)
-			} else {
-				content(w, r)
-			}
-		})
+	every := func(n int32, fault http.HandlerFunc) http.HandlerFunc {
+		return sometimes(func(count int32) bool { return count%n == 0 }, fault)
 	}
-	noRanges := func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Del("Range")
-		content(&editedHeader{w, func(h http.Header) { h.Del("Accept-Ranges") }}, r)
+	first := func(n int32, fault http.HandlerFunc) http.HandlerFunc {
+		return sometimes(func(count int32) bool { return count <= n }, fault)
 	}
 	type fault struct {
 		handler http.HandlerFunc
@@ -425,7 +450,7 @@ func TestServerFaults(t *testing.T) {
 				content(w, r)
 			}), ""},
 			"short bodies without length": {every(3, func(w http.ResponseWriter, r *http.Request) {
-				content(&shortBody{ResponseWriter: &editedHeader{w, func(h http.Header) { h.Del("Content-Length") }}, left: 100_000}, r)
+				content(&shortBody{ResponseWriter: &editedHeader{w, noLength}, left: 100_000}, r)
 			}), ""},
 			"503 at times": {every(3, func(w http.ResponseWriter, r *http.Request) {
 				http.Error(w, "busy", http.StatusServiceUnavailable)
@@ -461,16 +486,12 @@ func TestServerFaults(t *testing.T) {
 				http.Error(w, "busy", http.StatusServiceUnavailable)
 			})), ""},
 			"no HEAD, breaks off": {noHead(first(2, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })), ""},
-			"no HEAD, encodes": {noHead(func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, func(h http.Header) { h.Set("Content-Encoding", "gzip") }}, r)
-			}), ""},
-			"encodes ranges": {ranged(func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, func(h http.Header) {
-					if !strings.HasPrefix(h.Get("Content-Range"), "bytes 0-") {
-						h.Set("Content-Encoding", "gzip")
-					}
-				}}, r)
-			}), `encodes the file differently in each answer: first as "identity", now as "gzip"`},
+			"no HEAD, encodes":    {noHead(edited(encoded)), ""},
+			"encodes ranges": {ranged(edited(func(h http.Header) {
+				if !strings.HasPrefix(h.Get("Content-Range"), "bytes 0-") {
+					encoded(h)
+				}
+			})), `encodes the file differently in each answer: first as "identity", now as "gzip"`},
 			"no HEAD, wrong digest for who wants one": {noHead(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Want-Repr-Digest") != "" {
 					w.Header().Set("Repr-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:")
@@ -479,7 +500,7 @@ func TestServerFaults(t *testing.T) {
 			}), "but the server says 0000"},
 			"no ranges, and it says so": {func(w http.ResponseWriter, r *http.Request) {
 				r.Header.Del("Range")
-				content(&editedHeader{w, func(h http.Header) { h.Set("Accept-Ranges", "none") }}, r)
+				edited(refusing206)(w, r)
 			}, ""},
 			"no ranges, and it does not say so": {ranged(noRanges), ""},
 			"no ranges at times":                {every(4, noRanges), ""},
@@ -494,11 +515,9 @@ func TestServerFaults(t *testing.T) {
 					return
 				}
 				r.Header.Del("Range")
-				content(&editedHeader{w, func(h http.Header) { h.Del("Content-Length") }}, r)
+				edited(noLength)(w, r)
 			}, ""},
-			"no validator": {func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }}, r)
-			}, ""},
+			"no validator": {edited(noValidator), ""},
 			"right digest": {func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Repr-Digest", digest)
 				content(w, r)
@@ -507,22 +526,14 @@ func TestServerFaults(t *testing.T) {
 				w.Header().Set("Repr-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:")
 				content(w, r)
 			}, "but the server says 0000"},
-			"changes at once": {ranged(func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, func(h http.Header) { h.Set("ETag", `"other"`) }}, r)
-			}), ""},
+			"changes at once":                 {ranged(edited(otherETag)), ""},
 			"changes in the middle, If-Range": {changing(), ""},
 			"shrinks": {ranged(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Range", "bytes */10")
 				w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
 			}), `416, Content-Range "bytes */10"`},
-			"other range": {ranged(func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, func(h http.Header) {
-					h.Set("Content-Range", strings.Replace(h.Get("Content-Range"), "bytes ", "bytes 1", 1))
-				}}, r)
-			}), ""},
-			"encodes": {func(w http.ResponseWriter, r *http.Request) {
-				content(&editedHeader{w, func(h http.Header) { h.Set("Content-Encoding", "gzip") }}, r)
-			}, ""},
+			"other range":       {ranged(edited(otherRange)), ""},
+			"encodes":           {edited(encoded), ""},
 			"not found":         {http.NotFound, "answers HEAD with 404"},
 			"forbidden for GET": {ranged(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusForbidden) }), "403"},
 			"redirects in a loop": {func(w http.ResponseWriter, r *http.Request) {
@@ -590,7 +601,7 @@ func noHead(get http.HandlerFunc) http.HandlerFunc {
 func TestHeadWithoutALength(t *testing.T) {
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
-			w = &editedHeader{w, func(h http.Header) { h.Del("Content-Length") }}
+			w = &editedHeader{w, noLength}
 		}
 		content(w, r)
 	}
@@ -617,7 +628,7 @@ func TestHeadWithoutALength(t *testing.T) {
 func TestHeadWithoutAValidator(t *testing.T) {
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
-			w = &editedHeader{w, func(h http.Header) { h.Del("ETag"); h.Del("Last-Modified") }}
+			w = &editedHeader{w, noValidator}
 		}
 		content(w, r)
 	}
@@ -628,9 +639,7 @@ func TestHeadWithoutAValidator(t *testing.T) {
 
 // An empty file has no first byte by which to ask for it where HEAD is refused.
 func TestAnEmptyFileWithoutHead(t *testing.T) {
-	whole := file
-	file = nil
-	defer func() { file = whole }()
+	serve(t, nil)
 	for _, told := range []string{"bytes */0", ""} {
 		handler := noHead(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Last-Modified", "Sat, 01 Jan 2000 00:00:00 GMT")
@@ -692,12 +701,9 @@ func expiring() http.HandlerFunc {
 // A link through which another file comes is not used any more; the others
 // go on.
 func TestOneLinkServesAnotherFile(t *testing.T) {
-	other := func(w http.ResponseWriter, r *http.Request) {
-		content(&editedHeader{w, func(h http.Header) { h.Set("ETag", `"other"`) }}, r)
-	}
 	summary, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.RemoteAddr, "lte") {
-			other(w, r)
+			edited(otherETag)(w, r)
 			return
 		}
 		content(w, r)
@@ -827,32 +833,22 @@ func TestHalfOpenConnections(t *testing.T) {
 	}
 }
 
-// badSink fails to write after some bytes, as a full disk does.
-type badSink struct {
-	Sink
-	left int
-	mu   sync.Mutex
-}
-
-func (s *badSink) WriteAt(p []byte, offset int64) (int, error) {
-	s.mu.Lock()
-	s.left -= len(p)
-	full := s.left < 0
-	s.mu.Unlock()
-	if full {
-		return 0, errors.New("no space left on device")
-	}
-	return s.Sink.WriteAt(p, offset)
-}
-
 func TestFullDiskEndsTheDownload(t *testing.T) {
-	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "no space left on device", func(o *Options, _ *network) {
-		open := o.Output
-		o.Output = func() (Sink, error) {
-			sink, err := open()
-			return &badSink{Sink: sink, left: 2_000_000}, err
-		}
+	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "input/output error", func(o *Options, _ *network) {
+		armed := lose(o)
+		time.AfterFunc(200*time.Millisecond, func() { armed.Store(true) })
 	})
+}
+
+// lose makes a download write to a lossySink.
+func lose(o *Options) (armed *atomic.Bool) {
+	armed = &atomic.Bool{}
+	open := o.Output
+	o.Output = func() (Sink, error) {
+		sink, err := open()
+		return &lossySink{sink, armed}, err
+	}
+	return armed
 }
 
 // lossySink fails to write once, when armed.
@@ -883,12 +879,7 @@ func TestLastBytesOfATakenOverRequestCanNotBeWritten(t *testing.T) {
 	for name, s := range rescuers {
 		t.Run(name, func(t *testing.T) {
 			summary, events := rescued(t, s, http.HandlerFunc(content), "input/output error", func(o *Options, n *network) {
-				armed := &atomic.Bool{}
-				open := o.Output
-				o.Output = func() (Sink, error) {
-					sink, err := open()
-					return &lossySink{sink, armed}, err
-				}
+				armed := lose(o)
 				arm := sync.OnceFunc(func() { armed.Store(true) })
 				o.Recorders = append(o.Recorders, onFailover(arm))
 				time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0) })

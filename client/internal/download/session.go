@@ -166,6 +166,18 @@ func (d *download) clear(c *connection, s *session, reason string, now time.Dura
 	d.abandon(c, others, reason, now)
 }
 
+// disconnect gives up all requests and sessions of a connection.
+func (d *download) disconnect(c *connection, reason string, now time.Duration) {
+	d.abandon(c, slices.Clone(c.active), reason, now)
+	for len(c.completing) > 0 {
+		d.giveUpOn(c, c.completing[0], reason, now)
+	}
+	if s := c.session; s != nil {
+		c.session = nil
+		d.close(c, s, false)
+	}
+}
+
 // remove takes a further connection off its link. Its unfinished bytes are free again. The
 // session of an idle one goes to the pool: an outage does not harm it, while TCP backs off on
 // sessions with bytes in flight.
@@ -173,19 +185,12 @@ func (d *download) remove(c *connection, now time.Duration) {
 	if c.out != nil {
 		return
 	}
-	isKept := c.leaving && c.session != nil && c.session.isIdle() && d.keepSession(c, c.session)
-	c.out = transfer.ErrGone
-	d.abandon(c, slices.Clone(c.active), lost, now)
-	d.abandonAttempt(c)
-	for len(c.completing) > 0 {
-		d.giveUpOn(c, c.completing[0], lost, now)
-	}
-	if s := c.session; s != nil {
+	if c.leaving && c.session != nil && c.session.isIdle() && d.keepSession(c, c.session) {
 		c.session = nil
-		if !isKept {
-			d.close(c, s, false)
-		}
 	}
+	c.out = transfer.ErrGone
+	d.abandonAttempt(c)
+	d.disconnect(c, lost, now)
 	isIt := func(other *connection) bool { return other == c }
 	d.connections = slices.DeleteFunc(slices.Clone(d.connections), isIt)
 	c.link.connections = slices.DeleteFunc(slices.Clone(c.link.connections), isIt)

@@ -24,7 +24,7 @@ func stepping(t *testing.T) (*download, *connection) {
 	d.origin.url, d.ranged = d.URL, true
 	for x, c := range d.connections {
 		c.url = d.URL
-		conn, err := transport.Open(t.Context(), closedSocket{}, nil, nil, nil, d.URL)
+		conn, err := transport.Open(t.Context(), newClosedSocket(), nil, nil, nil, d.URL)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,8 +50,9 @@ type task struct {
 	ranged bool
 	// isOver says that the transfer ends: no more requests are sent.
 	isOver bool
-	// balance counts the bytes that arrived.
+	// balance counts the bytes that arrived. floor is their least total rate.
 	balance *transfer.Balance
+	floor   throughput.Floor
 }
 
 // An engine decides which link brings which bytes.
@@ -68,6 +69,7 @@ type engine interface {
 func (t *task) begin(o Options) {
 	t.Options, t.start, t.balance = o, time.Now(), o.Balance
 	t.do = action.perform
+	t.floor = throughput.Floor{Rate: o.LowestRate, Span: o.GiveUp}
 	if t.balance == nil {
 		t.balance = new(transfer.Balance)
 	}
@@ -298,12 +300,16 @@ func (t *task) completeIfAllArrived(now time.Duration) {
 }
 
 // slowness is why the transfer ends: no new bytes arrived for too long, or too few. It is nil if
-// neither is so. kind is "new " where old ones arrive.
-func (t *task) slowness(floor *throughput.Floor, received quantity.Bytes, kind string, now time.Duration) error {
+// neither is so, or if nothing is waited for since the sink has no room. kind is "new " where old ones arrive.
+func (t *task) slowness(isWaiting bool, received quantity.Bytes, kind string, now time.Duration) error {
+	if !isWaiting {
+		t.balance.Moved = now
+		t.floor.Restart(now, received)
+	}
 	switch {
 	case t.GiveUp > 0 && now-t.balance.Moved >= t.GiveUp:
 		return fmt.Errorf("nothing %sarrived for %v", kind, t.GiveUp)
-	case floor.IsUnder(now, received):
+	case t.floor.IsUnder(now, received):
 		return fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(t.LowestRate), t.GiveUp)
 	}
 	return nil

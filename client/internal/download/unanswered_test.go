@@ -253,9 +253,7 @@ func TestSilenceBeginsWithTheFirstRequest(t *testing.T) {
 
 // A server that is too busy for the first requests of a link, and names no time, is asked by HEAD the third time.
 func TestABusyServerIsAskedByHead(t *testing.T) {
-	whole := file
-	defer func() { file = whole }()
-	file = file[:1000]
+	serve(t, file[:1000])
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 166))
 		busy, waits := random.IntN(6), random.IntN(3) == 0

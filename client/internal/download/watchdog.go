@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -19,12 +18,7 @@ func (d *download) giveUp(now time.Duration) {
 	for _, c := range d.connections {
 		waiting = waiting || slices.ContainsFunc(c.active, (*request).isAwaited)
 	}
-	if !waiting {
-		d.balance.Moved = now // The sink has no room.
-		d.floor.Restart(now, d.allReceived())
-	}
-	err := d.slowness(&d.floor, d.allReceived(), d.newKind(), now)
-	if err != nil {
+	if err := d.slowness(waiting, d.allReceived(), d.newKind(), now); err != nil {
 		if problems := d.problems(); problems != nil {
 			err = fmt.Errorf("%w: %w", err, problems)
 		}
@@ -95,7 +89,7 @@ func (d *download) allReceived() (sum quantity.Bytes) {
 // problems says what is wrong with the links, once if it is the same for all. It is nil if no
 // problem is known.
 func (d *download) problems() error {
-	var errs []error
+	var first, all error
 	texts := map[string]bool{}
 	for _, c := range d.connections {
 		err := cmp.Or(c.out, c.problem)
@@ -104,27 +98,16 @@ func (d *download) problems() error {
 		}
 		if err != nil && c.isFirst() {
 			texts[err.Error()] = true
-			errs = append(errs, fmt.Errorf("link %s: %w", c.link.Name, err))
+			err = fmt.Errorf("link %s: %w", c.link.Name, err)
+			if all == nil {
+				first, all = err, err
+			} else {
+				all = fmt.Errorf("%w; %w", all, err)
+			}
 		}
 	}
-	switch len(texts) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
+	if len(texts) == 1 {
+		return first
 	}
-	return joined(errs)
+	return all
 }
-
-// joined is several errors on one line.
-type joined []error
-
-func (j joined) Error() string {
-	texts := make([]string, len(j))
-	for i, err := range j {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (j joined) Unwrap() []error { return j }
