@@ -25,14 +25,14 @@ REGRESSIONS = {
     ),
     "a link that adopts another's connection": Change(
         "internal/download/connect.go",
-        "\td.install(c, &session{",
+        "\td.install(c, newSession(",
         "\tfor _, other := range d.connections {\n"
         "\t\tif other != c && other.session != nil {\n"
         "\t\t\tconn.Close()\n"
         "\t\t\tconn = other.session.Conn\n"
         "\t\t}\n"
         "\t}\n"
-        "\td.install(c, &session{",
+        "\td.install(c, newSession(",
     ),
     "fail-over lost": Change(
         "internal/download/choice.go",
