@@ -10,8 +10,8 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// request is a request for a range, or for the whole resource in a race. The engine of published algorithms uses the
-// fields above duplicate.
+// request is a request for a range, or for the whole resource in a race. Both engines use it. The engine of published
+// algorithms takes no bytes from a request, and duplicates none.
 type request struct {
 	ranges.Range
 	id      int
