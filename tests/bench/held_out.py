@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from linklab.core.version import own_version
+from linklab.places.guest import kernel
 from linklab.scenario import parse
 
 from bench.algorithms import MOST_BEHIND
@@ -56,9 +57,12 @@ def held_out(bench: Bench) -> Result:
     by_scenario = {one["scenario"]: efficiencies(one["rows"]) for one in found[:-1]}
     shares = shares_of(found[-1]["rows"])
     least_s = {one["scenario"]: one["oracle_s"] for one in found[:-1]}
-    bench.say(f"held-out set of release {series(version)}, medians of seeds 1 to {seeds}")
+    bench.say(f"held-out set of release {series(version)}, {len(kinds)} scenarios")
     bench.say()
     bench.markdown(*rows(by_scenario, kinds, least_s, shares))
+    bench.say()
+    bench.say(made_by(version, seeds))
+    bench.say(headline(by_scenario))
     bench.say()
     worst = sorted(by_scenario, key=lambda name: behind(by_scenario[name]), reverse=True)[:WORST]
     for name in worst:
@@ -84,6 +88,38 @@ def efficiencies(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return found
 
 
+def made_by(version: str, seeds: int) -> str:
+    """Says what made the table, as `make tables` does."""
+    medians = "seed 1" if seeds == 1 else f"medians of seeds 1 to {seeds}"
+    return (
+        f"*`make bench ARGS=held_out`: linklab {version}, guest kernel {kernel.key()}, {medians}.*"
+    )
+
+
+def headline(by_scenario: Mapping[str, Mapping[str, float]]) -> str:
+    """Says the mean and the least efficiency of adaptive, and of the other client with the highest mean. Pure."""
+    best = max(
+        (one for one in CLIENTS if one != "adaptive"), key=lambda one: mean(by_scenario, one)
+    )
+    words = [
+        f"{one} {mean(by_scenario, one):.3f} ({least(by_scenario, one)})"
+        for one in ("adaptive", best)
+    ]
+    return f"mean efficiency (least): {', best other client: '.join(words)}"
+
+
+def mean(by_scenario: Mapping[str, Mapping[str, float]], client: str) -> float:
+    """Returns a client's mean efficiency. Each counts as 1 at most: what a client takes from others
+    earns nothing. Pure."""
+    return statistics.mean(min(1.0, one[client]) for one in by_scenario.values())
+
+
+def least(by_scenario: Mapping[str, Mapping[str, float]], client: str) -> str:
+    """Returns a client's least efficiency, and the scenario that has it. Pure."""
+    name = min(by_scenario, key=lambda one: by_scenario[one][client])
+    return f"{by_scenario[name][client]:.3f} in {name}"
+
+
 def behind(one: Mapping[str, float]) -> float:
     """Returns how much less efficient adaptive is than the best client. Pure."""
     return max(one.values()) - one["adaptive"]
@@ -107,16 +143,12 @@ def rows(
     least_s: Mapping[str, float],
     shares: Mapping[str, float],
 ) -> tuple[list[str], list[list[str]]]:
-    """Returns the heads and the rows of the table. Pure.
-
-    An efficiency counts as 1 at most for `all`: what a client takes from others earns nothing there.
-    """
+    """Returns the heads and the rows of the table. Pure."""
     names = [kind for kind in KINDS if kind in kinds.values()]
     heads = ["client", *names, "all", "worst", "within 1 %", "failed", "share of Wi-Fi, %"]
     made = []
     for client in CLIENTS:
         own = {name: one[client] for name, one in by_scenario.items()}
-        fair = statistics.mean(min(1.0, value) for value in own.values())
         means = [
             statistics.mean(value for name, value in own.items() if kinds[name] == kind)
             for kind in names
@@ -125,7 +157,7 @@ def rows(
             value * (1 + MOST_BEHIND) >= max(by_scenario[name].values())
             for name, value in own.items()
         )
-        cells = [f"{value:.3f}" for value in (*means, fair, min(own.values()))]
+        cells = [f"{value:.3f}" for value in (*means, mean(by_scenario, client), min(own.values()))]
         failed = sum(value == 0 for value in own.values())
         share = f"{shares[client] * 100:.0f}" if client in shares else "-"
         made.append([client, *cells, str(near), str(failed), share])

@@ -2,7 +2,7 @@ import pytest
 from linklab import scenario
 from linklab.links import oracle
 
-from bench.held_out import CURL, behind, efficiencies, rows, shares_of
+from bench.held_out import CLIENTS, CURL, behind, efficiencies, headline, rows, shares_of
 from bench.held_out_scenarios import KINDS, LEAST_S, draw_all, series
 
 DRAWN = list(draw_all("1.2.dev3+gabc"))
@@ -76,3 +76,13 @@ def test_the_table_has_all_kinds_and_clients() -> None:
     assert made[1] == ["alg1", "0.895", "0.895", "0.895", "0.895", "3", "0", "-"]
     assert made[2][-2] == "3"
     assert made[-1][1:4] == ["5.0 s", "5.5 s", "5.2 s"]
+
+
+def test_the_headline_has_the_best_other_client() -> None:
+    slow = dict.fromkeys(CLIENTS, 0.2)
+    found = {
+        "x": slow | {"adaptive": 1.5, "alg3": 0.8},
+        "y": slow | {"adaptive": 0.7, "alg3": 0.4},
+    }
+    said = "adaptive 0.850 (0.700 in y), best other client: alg3 0.600 (0.400 in y)"
+    assert headline(found) == f"mean efficiency (least): {said}"
