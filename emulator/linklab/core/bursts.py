@@ -1,9 +1,10 @@
 """Finds bursts of packets, as the MPTCP study defines them (2.3.1). Pure.
 
-A burst ends where no packet follows within `GAP_S`. With fewer than `LEAST_PACKETS` packets it is
+A burst ends where no packet follows within `GAP_S`. With fewer packets than `least_packets` it is
 none. The study's values differ by app. Its table 2 is a picture, and the text has two of the
-numbers of packets: 10 for Messenger, 1000 for YouTube. The gap is an assumption: longer than LTE's
-radio takes to wake, with a round trip, and shorter than the pauses of the study's apps.
+numbers of packets: 10 for Messenger, 1000 for YouTube. The other apps have Messenger's. The gap is
+an assumption: longer than LTE's radio takes to wake, with a round trip, and shorter than the pauses
+of the study's apps.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ GAP_S: Final = 0.5
 
 LEAST_PACKETS: Final = 10
 
+PLAYER_LEAST_PACKETS: Final = 1000
+"""YouTube's, for every film."""
+
+
+def least_packets(workload: str) -> int:
+    """Returns how many packets a burst of a workload has at least."""
+    return PLAYER_LEAST_PACKETS if workload == "player" else LEAST_PACKETS
+
 
 @dataclass(frozen=True, slots=True)
 class Burst:
@@ -27,13 +36,13 @@ class Burst:
     packets: int
 
 
-def found(times_ns: Iterable[int]) -> Iterator[Burst]:
-    """Yields the bursts of packets that came and went at these times, in ascending order."""
+def found(times_ns: Iterable[int], least: int = LEAST_PACKETS) -> Iterator[Burst]:
+    """Yields the bursts of `least` packets that came and went at these times, in ascending order."""
     times = sorted(times_ns)
     gap_ns = round(GAP_S * 1e9)
     ends = [n for n, (one, next_) in enumerate(itertools.pairwise(times)) if next_ - one > gap_ns]
     for first, last in itertools.pairwise([-1, *ends, len(times) - 1]):
-        if last - first >= LEAST_PACKETS:
+        if last - first >= least:
             yield Burst(times[first + 1], times[last], last - first)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from linklab.core.bursts import LEAST_PACKETS, Burst, found, grown
+from linklab.core.bursts import LEAST_PACKETS, Burst, found, grown, least_packets
 
 MS = 1_000_000
 
@@ -28,6 +28,13 @@ def test_a_few_packets_are_none() -> None:
     assert list(found(packets(0, LEAST_PACKETS - 1))) == []
     few = packets(5000, LEAST_PACKETS - 1)
     assert [one.packets for one in found([*packets(0), *few, *packets(9000)])] == [10, 10]
+
+
+def test_a_film_s_bursts_have_more_packets() -> None:
+    assert (least_packets("player"), least_packets("page")) == (1000, 10)
+    film = [*packets(0, 999, 1), *packets(5000, 1000, 1)]
+    assert [one.packets for one in found(film, least_packets("player"))] == [1000]
+    assert [one.packets for one in found(film)] == [999, 1000]
 
 
 def test_packets_of_several_links_are_put_in_order() -> None:

@@ -254,11 +254,14 @@ class BurstRecord(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         t_s: time of the first packet.
         length_s: time from the first packet to the last.
+        first_byte_s: time from the first packet to the first that brought the client data. None if
+            no packet did.
     """
 
     t_s: Seconds
     length_s: Seconds
     packets: Count
+    first_byte_s: Seconds | None = None
 
 
 Record = (

@@ -1,4 +1,4 @@
-"""Measures the round trips of a host's TCP segments from its packets. Pure.
+"""Measures the round trips of a host's TCP segments from its packets, and finds the data it gets. Pure.
 
 A round trip is the time from the last segment that an acknowledgement covers until that
 acknowledgement. There is none if it covers a segment that was sent twice (Karn's algorithm, RFC 6298
@@ -88,6 +88,15 @@ def measured(packets: Iterable[tuple[int, bool, bytes]]) -> Iterator[RoundTrip]:
             took_ns = connection.acknowledge(acknowledged, t_ns)
             if took_ns is not None:
                 yield RoundTrip(t_ns, own[1], took_ns)
+
+
+def with_data(packets: Iterable[tuple[int, bool, bytes]]) -> Iterator[int]:
+    """Yields the times of packets that bring a host data, but for a single byte, which may be a SYN
+    or a FIN. `packets` as of `measured`."""
+    for t_ns, leaves, header in packets:
+        found = None if leaves else _segment(header)
+        if found is not None and found[2] > 1:
+            yield t_ns
 
 
 _End = tuple[bytes, int]

@@ -2,7 +2,7 @@
 
 import struct
 
-from linklab.core.round_trips import measured
+from linklab.core.round_trips import measured, with_data
 
 MS = 1_000_000
 PHONE, SERVER = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
@@ -51,6 +51,15 @@ def test_an_acknowledgement_is_timed_from_the_last_segment_that_it_covers() -> N
         24,
     ]
     assert lengths_ms(sent(0, 1, 100), heard(20, 51)) == [], "a part is not all"
+
+
+def test_data_comes_after_the_handshake_and_from_the_other_end() -> None:
+    syn, fin = heard(20, 1, flags=SYN | ACK), heard(70, 300, flags=FIN | ACK)
+    packets = [sent(0, 0, 0, flags=SYN), syn, sent(21, 1, 100), heard(41, 101)]
+    assert list(with_data([*packets, heard(50, 101, 1400), heard(51, 101, 9), fin])) == [
+        50 * MS,
+        51 * MS,
+    ]
 
 
 def test_it_says_when_and_of_which_port() -> None:

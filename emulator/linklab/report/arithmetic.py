@@ -156,6 +156,7 @@ class Arithmetic:
             },
             energy=energy,
             workload=workload or None,
+            from_first_byte_s=workload.get("page_load_s"),
         )
 
 

@@ -17,7 +17,10 @@ from linklab.report.unknowns import Unknown
 from linklab.runs.clients import registry
 from linklab.scenario import LinkSettings, Scenario
 
-OF_RATES: Final = ("download", "goodput", "playback", "page-load", "link-delta", "link-rate")
+OF_RATES: Final = (
+    *("download", "goodput", "playback", "page-load", "page-load-from-first-byte"),
+    *("link-delta", "link-rate"),
+)
 """The measures that follow from the rates of links alone, for clients that do not choose."""
 
 Limits = tuple[float, float]

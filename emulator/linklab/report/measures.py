@@ -178,6 +178,11 @@ def _burst_load(run: LoadedRun) -> Columns | None:
     return None if load is None else (100 * load,)
 
 
+def _from_first_byte(run: LoadedRun) -> Columns | None:
+    took_s = None if run.figures is None else run.figures.from_first_byte_s
+    return None if took_s is None else (took_s,)
+
+
 def _scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor
 
@@ -287,6 +292,12 @@ MEASURES: Final[dict[str, Measure]] = {
     "playback": _of_workload("playback_s"),
     "interruptions": _of_workload("interruptions"),
     "page-load": _of_workload("page_load_s"),
+    "page-load-from-first-byte": Measure(
+        "time to load the page from its first byte on",
+        _TIME,
+        _time,
+        lambda run, _: _from_first_byte(run),
+    ),
     "latency": _of_workload("latency_s"),
     "round-trip": _of_workload(ROUND_TRIP),
     "lateness": _of_workload("lateness_max_s"),

@@ -189,7 +189,7 @@ def _bursts_recorded(
         return contextlib.nullcontext()
     from linklab.lab.network import seen_packets  # Few runs need it.
 
-    return seen_packets.recorded(lab, plan.run_dir, player.now_s, with_round_trips=name == "rounds")
+    return seen_packets.recorded(lab, plan.run_dir, player.now_s, name)
 
 
 def _even(plan: Plan) -> None:

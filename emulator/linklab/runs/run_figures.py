@@ -142,6 +142,7 @@ class RunFigures:
     Hz" and "10 Hz". It is None in virtual time, where computing takes no time. `workload` has a
     workload's own figures by key (`workload_figures.py`), None for a file download. `burst_load` is
     the number of cores that the client kept busy while packets came or went, None in virtual time.
+    `from_first_byte_s` is how long a page took from its first byte on (MPTCP study, equation 2).
     `queues` has those of each link's queues by link and direction, None without samples. `traffic`
     has those of each flow of other hosts, None without any. `clients` has those of each client, None
     of a single one. `shares` says how clients and bulk flows share each link. On links that other
@@ -159,6 +160,7 @@ class RunFigures:
     processes: ByName[ByName[ProcessFigures]] | None = None
     workload: ByName[Figure] | None = None
     burst_load: Figure | None = None
+    from_first_byte_s: Seconds | None = None
     queues: ByName[ByName[QueueFigures]] | None = None
     traffic: Annotated[list[TrafficFigures], Few] | None = None
     clients: Annotated[list[ClientFigures], Few] | None = None

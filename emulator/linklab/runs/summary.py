@@ -11,6 +11,7 @@ import msgspec
 
 from linklab.core import plain_file, records
 from linklab.core.records import (
+    BurstRecord,
     ProcessRecord,
     QueueRecord,
     RecordError,
@@ -167,7 +168,17 @@ def _of_workload(scenario: Scenario, manifest: Job, run_dir: Path, ended: Outcom
         ended.received_bytes,
         start_s=manifest.shift_s,
     )
+    first_byte = _first_byte_s(run_dir) if scenario.workload.page is not None else None
+    if first_byte is not None:
+        loaded_s = manifest.shift_s + own["page_load_s"]
+        figures = replace(figures, from_first_byte_s=loaded_s - first_byte)
     return replace(figures, workload=own)
+
+
+def _first_byte_s(run_dir: Path) -> float | None:
+    """Returns when the first byte came, if packets tell."""
+    seen = Tail(run_dir, BurstRecord).read()
+    return next((one.t_s + one.first_byte_s for one in seen if one.first_byte_s is not None), None)
 
 
 def _with_samples(
