@@ -116,7 +116,7 @@ def test_connections_are_broken_by_hand(tmp_path: Path, scenario: ScenarioFile) 
             lab.linklab("link", "lte", "impair_down", fault)
             assert get("lte") == 0
             assert get("wifi") == 1_000_000
-            lab.linklab("link", "lte", "restore")
+            lab.linklab("link", "--restore")
             assert get("lte") == 1_000_000
 
 

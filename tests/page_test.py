@@ -424,6 +424,12 @@ def test_downloads_are_chosen_paused_changed_and_what_was_done_runs_in_virtual_t
         await until(lambda: lab.status()["running"] == "alg1")
         await tab.until("document.querySelector('#what').textContent.includes('alg1 downloads')")
         assert lab.status()["changed"] == [{"link": "wifi", "down_rate_bps": 6_000_000}]
+        await clicked(tab, "Back to the scenario's start")
+        await until(lambda: not lab.status()["changed"])
+        await tab.until(
+            "document.querySelector('#said').textContent.includes('as at the scenario')"
+        )
+        assert lab.status()["running"] in (None, "alg1")
         assert complaints(tab) == []
         lab.process.send_signal(signal.SIGINT)
         lab.process.wait(timeout=60)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from linklab.commands.options import UsageError, add_live_address
+from linklab.lab.player.control import Command
 from linklab.models import events
 from linklab.realtime import link_command
 from linklab.scenario import find
@@ -34,6 +35,7 @@ examples:
   linklab link lte down 10mbit
   linklab link lte --as fast-4g
   linklab link --as train
+  linklab link --restore
   linklab link lte impair_up 'loss: 1 %, delay: 20 ms'"""
 
 
@@ -54,13 +56,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="revert after this time, such as 3s (default: never)",
     )
+    parser.add_argument(
+        "--restore",
+        action="store_true",
+        help="without LINK: set the whole lab back to the scenario's start",
+    )
     add_live_address(parser, "--live", "the live lab's address")
 
 
 def run(options: argparse.Namespace) -> int:
     """Sends the changes to the live lab and prints its answers."""
-    if (options.like is None) == (options.change is None) or (options.change and not options.link):
-        raise UsageError("which change? allowed: LINK KEY VALUE, LINK --as LINK, or --as SCENARIO")
+    wanted = (options.change is not None, options.like is not None, options.restore)
+    links = {True} if options.change else {False} if options.restore else {True, False}
+    if sum(wanted) != 1 or (options.link is not None) not in links:
+        raise UsageError(
+            "which change? allowed: LINK KEY VALUE, LINK --as LINK, --as SCENARIO, or --restore"
+        )
+    if options.restore:
+        return _restore(options)
     for link, change in _changes(options):
         if options.duration is not None:
             change["for"] = options.duration
@@ -69,6 +82,15 @@ def run(options: argparse.Namespace) -> int:
         except ValueError as error:
             raise UsageError(str(error)) from None
         print(link_command.send(options.address, command))
+    return 0
+
+
+def _restore(options: argparse.Namespace) -> int:
+    """Sets the live lab back, and prints its answer and what goes on as it was."""
+    answer = link_command.answer_to(options.address, Command(restore=True))
+    print(answer["done"])
+    if answer["stays"]:
+        print(f"linklab: not set back: {', '.join(answer['stays'])}", file=sys.stderr)
     return 0
 
 

@@ -113,8 +113,8 @@ OPERATIONS: Final = (
         "PATCH",
         LAB,
         "change_lab",
-        "Sets the lab back to the scenario's start. Where `linklab live` downloads by itself, goes on "
-        "with another algorithm, or pauses.",
+        "Sets the lab back to the scenario's start. Where `linklab live` downloads by itself, it does "
+        "so by a new download. There it also goes on with another algorithm, or pauses.",
         asks=LabChange,
         says=Done,
         failures=_WITH_BODY

@@ -168,9 +168,7 @@ class LiveLab:
             if command.pause is not None:
                 self._pause(is_wanted=command.pause)
             elif command.next:
-                self._choose(command.algorithm)
-                self._next_asked_at = time.monotonic()
-                self._waker.send(b".")
+                self._go_on_to(command.algorithm)
                 command = Command(next=True, algorithm=command.algorithm)
             else:
                 for one in parts:
@@ -197,19 +195,21 @@ class LiveLab:
         """Sets the lab back to the scenario's start. Returns what goes on as it was, in words, or "".
 
         A run that ends meanwhile does not obey. The next one begins at the scenario's start by itself.
+        So a lab that downloads by itself goes on to a new run of the same algorithm.
 
         Raises ValueError if this lab cannot do it, TimeoutError if it did not do it soon.
         """
         with self._lock:
-            if self.turn[0].client:
-                raise ValueError(
-                    "this lab downloads by itself; allowed: next, which starts a new run"
-                )
-            if self._running is None:
+            if self._running is None and not self.turn[0].client:
                 raise ValueError("this lab has not begun yet; allowed: a running lab")
             self._standing.clear()
-            run_dir = self._running[1]
-            number = control.send(run_dir, Command(restore=True))
+            if self._running is None:
+                return ""
+            request, run_dir = self._running
+            if request.client and self._next_asked_at is None:
+                self._go_on_to(request.client)
+            command = Command(next=True) if request.client else Command(restore=True)
+            number = control.send(run_dir, command)
 
         def goes_on() -> bool:
             return self._running is not None and self._running[1] == run_dir
@@ -251,6 +251,12 @@ class LiveLab:
             raise ValueError("nothing downloads here by itself: there is nothing to pause")
         self._paused = is_wanted
         self._resumed.notify_all()
+
+    def _go_on_to(self, algorithm: str | None) -> None:
+        """Has the running download end for the next one. Raises ValueError, as `_choose`."""
+        self._choose(algorithm)
+        self._next_asked_at = time.monotonic()
+        self._waker.send(b".")
 
     def _choose(self, algorithm: str | None) -> None:
         """Has the runs go on with an algorithm. Raises ValueError if it takes no turn."""

@@ -184,9 +184,43 @@ def test_a_link_is_restored_and_changed_by_one_command(
     assert lab.status()["changed"] == [changed]
 
 
-def test_a_lab_that_downloads_is_not_set_back(lab: LiveLab) -> None:
-    with pytest.raises(ValueError, match="this lab downloads by itself; allowed: next"):
-        lab.begin_anew()
+@pytest.mark.parametrize(
+    ("algorithms", "asked", "begun"),
+    [
+        (["alg3", "alg1"], None, [("alg3", 5), ("alg3", 6)]),
+        (["alg3", "alg1"], Command(next=True), [("alg3", 5), ("alg1", 5)]),
+        ([], Command(next=True), [(None, 5), (None, 6)]),
+    ],
+    ids=["downloads", "next then restore", "next then restore without downloads"],
+)
+def test_a_lab_is_set_back_by_its_next_run(
+    small: Scenario,
+    runs: Runs,
+    tmp_path: Path,
+    algorithms: list[str],
+    asked: Command | None,
+    begun: list[tuple[str | None, int]],
+) -> None:
+    made, said = LiveLab(requests(small, algorithms, 5, None), GUEST), list[str]()
+    restore = threading.Thread(target=lambda: said.append(made.begin_anew()))
+
+    def change(number: int) -> None:
+        if number == 2:
+            raise Enough
+        made.obey(Command(link="wifi", loss_ratio=0.1))
+        if asked is not None:
+            made.obey(asked)
+        restore.start()
+        while made.status()["changed"]:
+            time.sleep(0.01)  # The thread has not begun.
+
+    runs.ends, runs.during = False, change
+    with pytest.raises(Enough):
+        made.run(tmp_path)
+    restore.join(timeout=10)
+    made.close()
+    assert (said, runs.begun, made.status()["changed"]) == ([""], begun, [])
+    assert not (runs.directories[1] / FILE).exists()
 
 
 def test_what_the_lab_refuses_does_not_stay(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:

@@ -160,6 +160,7 @@ function lost(words) {
 const quietly = (asked) => asked.catch(() => {});
 byId("next").addEventListener("click", () => quietly(ask("/lab", { next: byId("algorithm").value })));
 byId("pause").addEventListener("click", () => quietly(ask("/lab", { paused: !isPaused })));
+byId("restore").addEventListener("click", () => quietly(ask("/lab", { restore: true })));
 byId("freeze").addEventListener("click", (event) => {
   isFrozen = !isFrozen;
   event.target.setAttribute("aria-pressed", String(isFrozen));
