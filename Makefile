@@ -74,6 +74,10 @@ $(MULTILINK): $(CLIENT_SOURCES) $(SETUP)/client | packages
 guest: packages
 	@PYTHONPATH=emulator "$$($(SETUP)/python --find)" -m linklab.places.guest
 
+.PHONY: peers-quic
+peers-quic: ## compile the peer noq, multipath QUIC (needs cargo; 3 minutes of a core)
+	@$(SETUP)/peers-quic build/peers
+
 .PHONY: browser
 browser: packages-test # the tests' browser (115 MB)
 	@"$$($(SETUP)/python --find)" $(SETUP)/browser.py build/browser

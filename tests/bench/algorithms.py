@@ -170,7 +170,7 @@ def _random(bench: Bench, seed: int, number: int) -> tuple[Scenario, str]:
 
 def _clients(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
     """Returns all clients that can do the scenario's workload, except the algorithm for one link,
-    which curl stands for."""
+    which curl stands for, and peers that are not compiled here."""
     return [
         name
         for name in clients.names(scenario.links)
@@ -178,6 +178,7 @@ def _clients(scenario: Scenario, asked: Sequence[str] | None) -> list[str]:
         and clients.misfit(name, scenario, has_energy=scenario.energy is not None) is None
         and name not in {f"single-{link}" for link in scenario.links}
         and (not asked or name in asked)
+        and clients.is_compiled_here(name)
     ]
 
 

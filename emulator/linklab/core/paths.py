@@ -52,6 +52,9 @@ GUEST_MULTILINK = (
 )
 """The multilink for guests, which have x86-64 processors on every machine."""
 
+PEERS = REPOSITORY / "build" / "peers"
+"""The directory of the peers that `make peers-quic` compiles in a checkout."""
+
 GUEST_EXIT_FILE = "guest-exit"
 """The file of the run directory with the exit code of the execution in the guest."""
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from msgspec import UNSET
+
 from linklab.core.ip_family import Families
 from linklab.lab.network.services import HTTPS_PORT
 from linklab.lab.network.topology import (
@@ -58,6 +60,7 @@ def task_of(job: Job, scenario: Scenario, run_dir: Path, output: Path) -> Task:
         multilink=job.multilink,
         wireless=str(output.parent / "wireless"),
         energy=str(run_dir / manifest.ENERGY_FILE),
+        peers="" if job.peers is UNSET else job.peers,
     )
 
 

@@ -153,6 +153,10 @@ def _held(host_root: Path, job: Job) -> Job:
         place.touch()
         held[name] = str(place)
         files[held[name]] = host_root / file.relative_to("/")
+    if job.peers is not UNSET:
+        held["peers"] = str(GUEST_FILES / "peers")
+        Path(held["peers"]).mkdir(parents=True, exist_ok=True)
+        files[held["peers"]] = host_root / Path(job.peers).relative_to("/")
     _lay_over(files, {Path("/"), host_root})
     return msgspec.structs.replace(job, **held)
 

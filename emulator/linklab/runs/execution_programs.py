@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import shutil
@@ -19,6 +20,7 @@ from msgspec import UNSET
 from linklab.core.placeholders import filled
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.lab import Lab
+from linklab.lab.network.services import HTTPS_PORT
 from linklab.lab.player.player import Player
 from linklab.lab.programs import own_server, program_root, server, terminal
 from linklab.lab.programs.own_server import ServerWatch
@@ -42,6 +44,8 @@ def server_starter(plan: Plan, lab: Lab, further: Sequence[Plan] = ()) -> Callab
         plan.scratch.chmod(0o711)
         plan.uploads.mkdir()
         plan.uploads.chmod(0o777)  # H2O may run as another user.
+    if plan.client is not None and plan.client.server:
+        return functools.partial(_start_peers_server, plan, lab)
     if plan.as_written.server is None:
         return functools.partial(
             server.start,
@@ -76,6 +80,24 @@ def server_starter(plan: Plan, lab: Lab, further: Sequence[Plan] = ()) -> Callab
         directory=home if plan.host_root != Path("/") else plan.directory,
         links={name: link.families for name, link in plan.scenario.links.items()},
     )
+
+
+def _start_peers_server(plan: Plan, lab: Lab) -> Server:
+    """Starts the server that belongs to the client. Its end is an error, as H2O's."""
+    assert plan.client is not None
+    values = {**environment.for_server(plan.job, plan.scenario), "peers": plan.task.peers}
+    home = plan.scratch / "server"
+    started = own_server.start(
+        lab.server,
+        [filled(word, values) for word in plan.client.server],
+        HTTPS_PORT,
+        plan.run_dir,
+        environment=environment.own(environment.of_here(), home, {}),
+        home=home,
+        directory=plan.scratch,
+        links={name: link.families for name, link in plan.scenario.links.items()},
+    )
+    return dataclasses.replace(started, name=f"the server of {plan.client.name}", again=None)
 
 
 def client_command(plan: Plan, lab: Lab) -> list[str]:

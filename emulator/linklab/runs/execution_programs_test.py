@@ -38,6 +38,8 @@ def test_a_client_is_asked_to_end_before_it_is_killed() -> None:
 
 def test_a_server_of_the_users_is_not_asked_to_do_without_tls() -> None:
     job = SimpleNamespace(client="loss-fetching", server=OwnServer(("serve",)))
-    plan = cast(Plan, SimpleNamespace(as_written=job, needs_plain_http=True, uploads=None))
+    plan = cast(
+        Plan, SimpleNamespace(as_written=job, client=None, needs_plain_http=True, uploads=None)
+    )
     with pytest.raises(LabError, match="^loss-fetching needs HTTP without TLS"):
         execution_programs.server_starter(plan, cast(Lab, SimpleNamespace(server=None)))

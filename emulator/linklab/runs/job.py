@@ -76,7 +76,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     is what the command reaches beyond the lab. `shift_s` delays the client's start. Packets of the
     links in `pcap` are recorded, with `tls_keys` also the keys to decrypt them. A `live` run is
     watched, not measured. It goes on if the emulator is late. `limit_s` is the lab's time from the
-    client's start after which the run counts as hung.
+    client's start after which the run counts as hung. `peers` is the directory of the compiled peers'
+    programs, if the client is one of them.
     """
 
     format: Literal[1] = FORMAT
@@ -102,6 +103,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     payload: Words
     payload_sha256: Name
     multilink: Words
+    peers: Words | msgspec.UnsetType = msgspec.UNSET
     certificate_authority: Words
     certificate: Words
     key: Words

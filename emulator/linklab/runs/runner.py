@@ -25,7 +25,7 @@ from linklab.core import plain_file
 from linklab.core.error_report import report_error
 from linklab.core.errors import LinklabError
 from linklab.core.limits import MAX_SEED
-from linklab.core.paths import GUEST_MULTILINK, MULTILINK, PYTHON_PATH, in_cache
+from linklab.core.paths import GUEST_MULTILINK, MULTILINK, PEERS, PYTHON_PATH, in_cache
 from linklab.core.scratch import scratch_prefix
 from linklab.lab.network.services import LISTENERS, OwnServer
 from linklab.lab.programs import authority, payload
@@ -115,6 +115,14 @@ class RunRequest:
             unfit = name and clients.misfit(name, self.scenario, has_energy=has_energy)
             if unfit:
                 raise RunError(unfit)
+        if self.server is not None and self.client and clients.client_of(self.client).server:
+            raise RunError(f"{self.client} has a server of its own; allowed: without --server")
+
+    @property
+    def peers(self) -> Path | None:
+        """The directory of the compiled peers' programs, None if the client is none of them."""
+        is_one = self.client is not None and clients.client_of(self.client).is_compiled
+        return PEERS if is_one else None
 
     @property
     def commands(self) -> list[tuple[str, ...]]:
@@ -216,6 +224,7 @@ def prepare(
             payload=str(served),
             payload_sha256=payload.sha256_of(served),
             multilink=str(GUEST_MULTILINK if place.name == "guest" else MULTILINK),
+            peers=UNSET if request.peers is None else str(request.peers),
             certificate_authority=str(certificates.ca_cert),
             certificate=str(certificates.cert),
             key=str(certificates.key),
@@ -387,6 +396,7 @@ def begin(
         for note in seen.notes:
             _say_once(note)
     needed = (certificates.ca_cert, certificates.cert, certificates.key, *seen.paths)
+    needed += () if request.peers is None else (request.peers,)
     if place.is_emulated:
         return EmulatedGuest(
             kernel.ensure(recipe=kernel.MACHINE),

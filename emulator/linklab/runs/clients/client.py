@@ -15,10 +15,11 @@ Command = Callable[[Task], list[str]]
 
 @dataclass(frozen=True)
 class PeerProgram:
-    """Holds a foreign program's Debian package and the name of its executable."""
+    """Holds the name of a foreign program's executable and its Debian package. Without a package
+    `make peers-quic` compiles it."""
 
-    package: str
     executable: str
+    package: str | None = None
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class ClientUnderTest:
     the client needs to decide. If `kinds` is not empty, the client only decides between links of
     these kinds. With `multipath`, the client and server hosts speak Multipath TCP and use links as
     it says. `prepare` changes the lab for the time of the run. With `plain_http` the server also
-    answers without TLS. A client that is `only_by_name` belongs to no group.
+    answers without TLS. A client that is `only_by_name` belongs to no group. `server` is the command
+    of a server that runs in H2O's place, with placeholders (`environment.for_server`, `peers`).
     """
 
     name: str
@@ -42,6 +44,7 @@ class ClientUnderTest:
     inputs: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     only_by_name: bool = False
+    server: tuple[str, ...] = ()
 
     @property
     def is_peer(self) -> bool:
@@ -58,7 +61,13 @@ class ClientUnderTest:
     @property
     def changes_lab(self) -> bool:
         """Whether it changes or controls the lab for the time of its run."""
-        return self.prepare is not None or bool(self.multipath and self.multipath.control)
+        is_controlled = bool(self.multipath and self.multipath.control)
+        return self.prepare is not None or is_controlled or bool(self.server)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether its program is one that `make peers-quic` compiles."""
+        return self.program is not None and self.program.package is None
 
     @property
     def needs_energy(self) -> bool:

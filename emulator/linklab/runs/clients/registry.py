@@ -8,9 +8,9 @@ from typing import Final
 
 from linklab.core.ip_family import ONLY_IPV4
 from linklab.core.link_kinds import LTE, WIFI
-from linklab.core.paths import GUEST_MULTILINK, INSTALLED, MULTILINK, REPOSITORY
+from linklab.core.paths import GUEST_MULTILINK, INSTALLED, MULTILINK, PEERS, REPOSITORY
 from linklab.lab.multipath.path_use import NO_COUPLING, PathUse, not_one_of_each
-from linklab.runs.clients import aria2, curl, mptcp, multilink, super_aggregation
+from linklab.runs.clients import aria2, curl, mptcp, multilink, quic, super_aggregation
 from linklab.runs.clients.client import ClientFamily, ClientUnderTest
 from linklab.runs.clients.multilink import ALIASES
 from linklab.scenario import LinkSettings, Scenario
@@ -25,6 +25,7 @@ FAMILIES: Final[tuple[ClientFamily, ...]] = (
     mptcp.FAMILY,
     super_aggregation.FAMILY,
     aria2.FAMILY,
+    quic.FAMILY,
 )
 """The order is the order of lists."""
 
@@ -163,7 +164,8 @@ def misfit(name: str, scenario: Scenario, *, has_energy: bool) -> str | None:
         unfit = use.misfit(scenario.links)
     if unfit is not None:
         return f"{scenario.name}: {name} {unfit}"
-    if client.changes_tcp and any(one.families != ONLY_IPV4 for one in scenario.links.values()):
+    is_of_ipv4 = client.changes_tcp or client.server
+    if is_of_ipv4 and any(one.families != ONLY_IPV4 for one in scenario.links.values()):
         return (
             f"{scenario.name}: {name} reads and writes packets of IPv4 only; needed: "
             "network: {ip: 4}"
@@ -254,7 +256,13 @@ def is_taken(name: str) -> bool:
 
 def obstacle(wanted: Sequence[str], place: str = "guest") -> str | None:
     """Returns why these clients cannot run in an environment and what to do, None if they can. The
-    guest's image has the foreign programs."""
+    guest's image has the foreign programs, except those that are compiled."""
+    uncompiled = [name for name in wanted if not is_compiled_here(name)]
+    if uncompiled:
+        return (
+            f"{', '.join(uncompiled)}: not compiled; `make peers-quic` in a checkout of linklab "
+            "compiles such peers"
+        )
     packages = missing_packages(wanted) if place == "host" else []
     if packages:
         return f"missing programs: apt-get install {' '.join(packages)}"
@@ -271,13 +279,21 @@ def client_obstacle() -> str | None:
     return f"the client is not there: {MULTILINK}; {remedy}, or name one in LINKLAB_MULTILINK"
 
 
+def is_compiled_here(name: str) -> bool:
+    """Tells whether this machine has the client's program, if that is one that is compiled."""
+    client = client_of(name)
+    if client.program is None or not client.is_compiled:
+        return True
+    return (PEERS / client.program.executable).exists()
+
+
 def missing_packages(wanted: Sequence[str]) -> list[str]:
     """Returns the Debian packages that these clients need and this machine lacks."""
     needed = {program for name in wanted if (program := client_of(name).program) is not None}
-    return sorted(one.package for one in needed if not shutil.which(one.executable))
+    return sorted(one.package for one in needed if one.package and not shutil.which(one.executable))
 
 
 def packages() -> list[str]:
     """Returns the Debian packages of all peers, for the images of the guest and of the container."""
     programs = {client_of(name).program for name in names(USUAL_LINKS)}
-    return sorted(one.package for one in programs if one is not None)
+    return sorted(one.package for one in programs if one is not None and one.package)

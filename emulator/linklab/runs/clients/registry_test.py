@@ -24,6 +24,7 @@ from linklab.scenario.workload import MediaPlayer, Upload, Workload
 LINKS = ("wifi", "lte")
 URL = "https://10.0.0.1/payload.bin"
 CHANGES_TCP = ("offloading-ack", "aggregating-ack", "freeze", "loss-fetching", "super-aggregation")
+QUIC = ("noq", "noq-bbr3")
 CURL = [*split("curl --silent --show-error --fail --cacert /ca.pem")]
 
 
@@ -47,6 +48,7 @@ def task(small: Scenario) -> Task:
         multilink="/build/multilink",
         wireless="/wireless",
         energy="/run/energy.yaml",
+        peers="/peers",
     )
 
 
@@ -112,7 +114,7 @@ def test_who_can_do_a_workload(small: Scenario) -> None:
     player = playing(small)
     every = set(names(LINKS))
     curl = {f"{who}-{link}" for who in ("curl", "curl-pieces") for link in LINKS}
-    foreign = {*curl, *CHANGES_TCP, "aria2-2", "aria2-8", "aria2-16"}
+    foreign = {*curl, *CHANGES_TCP, *QUIC, "aria2-2", "aria2-8", "aria2-16"}
     assert every - set(clients.able(player)) == foreign
     assert every - set(clients.able(small)) == {"direct-wifi", "direct-lte"}
     assert clients.chosen("peers", player) == ["direct-wifi", "direct-lte", "mptcp"]
@@ -139,6 +141,7 @@ def test_commands_of_three_links(task: Task, small: Scenario) -> None:
     assert "lte2=rmnet1" in words
     assert "lte2=1000000bit/s" in words
     assert "wifi=wlan0" not in client_of("single-lte2").command(task)
+    assert client_of("noq").command(task)[-3:] == ["10.1.0.2", "10.2.0.2", "10.3.0.2"]
 
 
 def test_every_link_has_clients_of_its_own() -> None:
@@ -237,6 +240,37 @@ def test_the_guest_has_every_peer() -> None:
     locked_packages = {one.name for one in locked.lock().packages["guest"]}
     assert clients.packages() == ["aria2", "curl", "mptcpize"]
     assert set(clients.packages()) <= locked_packages
+
+
+def test_servers_of_quic_peers_have_the_congestion_control_of_their_name() -> None:
+    of = {name: " ".join(client_of(name).server) for name in QUIC}
+    assert "serve cubic {address}:{port}" in of["noq"]
+    assert "serve bbr3 {address}:{port}" in of["noq-bbr3"]
+
+
+def test_a_peer_that_is_not_compiled_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "PEERS", tmp_path)
+    said = "noq, noq-bbr3: not compiled; `make peers-quic` in a checkout of linklab compiles such peers"
+    for place in ("guest", "host"):
+        assert clients.obstacle(["noq", "aria2-8", "noq-bbr3"], place) == said
+    (tmp_path / "noq-peer").touch()
+    assert clients.obstacle(["noq", "noq-bbr3"], "guest") is None
+    assert clients.obstacle(["noq", "noq-bbr3"], "host") is None
+
+
+def test_peers_of_quic_are_no_part_of_a_group_and_need_ipv4(small: Scenario) -> None:
+    for group in clients.GROUPS.values():
+        assert not set(group(LINKS)) & set(QUIC)
+    both = {name: replace(one, families=(4, 6)) for name, one in small.links.items()}
+    for name in QUIC:
+        assert clients.misfit(name, small, has_energy=False) is None
+        said = clients.misfit(name, replace(small, links=both), has_energy=False)
+        assert (
+            said
+            == f"small: {name} reads and writes packets of IPv4 only; needed: network: {{ip: 4}}"
+        )
 
 
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,6 +396,7 @@ def test_further_clients_have_their_algorithm_or_the_tested_one(
     [
         (("tested", "alg9"), "alg3", "small: clients[1]: no algorithm is called 'alg9'"),
         (("tested", "freeze"), "alg3", "small: clients[1]: …allowed: clients that leave it as it"),
+        (("tested", "noq"), "alg3", "small: clients[1]: noq changes the lab"),
         (("tested", "alg3"), "emptcp-kernel", "small: clients[0]: emptcp-kernel changes the lab"),
         (("tested", "mptcp"), "mptcp-2016", "small: clients[0]: …allowed: clients that all set"),
         (("tested", "mptcp-2016-lte"), "alg3", "small: clients[1]: mptcp-2016-lte sets"),

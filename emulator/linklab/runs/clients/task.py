@@ -12,7 +12,7 @@ class Task:
     """Describes what a client downloads in the lab, or uploads (the file `payload`), and where
     files are.
 
-    `wireless` has the links' signal strengths in the form of /proc/net/wireless. `energy` is the
+    `peers` is the directory of the compiled peers' programs. `wireless` has the links' signal strengths in the form of /proc/net/wireless. `energy` is the
     file of the energy model.
     """
 
@@ -26,3 +26,4 @@ class Task:
     multilink: str
     wireless: str
     energy: str
+    peers: str = ""

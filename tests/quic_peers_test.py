@@ -1,0 +1,41 @@
+"""Tests the peers of multipath QUIC in virtual time. Only `make peers-quic` compiles them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Linklab, succeeded
+from linklab.runs import clients
+
+ScenarioFile = Callable[..., Path]
+
+SIZE_BYTES = 4_000_000
+
+
+def compiled(name: str) -> object:
+    """The peer, skipped where it is not compiled."""
+    lacks = pytest.mark.skipif(
+        not clients.is_compiled_here(name), reason=f"{name} is not compiled (make peers-quic)"
+    )
+    return pytest.param(name, marks=lacks)
+
+
+@pytest.mark.parametrize("name", [compiled("noq"), compiled("noq-bbr3")])
+def test_a_download_takes_both_links_and_is_the_same_each_time(
+    name: str, linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    file = scenario(
+        "both",
+        size=f"{SIZE_BYTES} B",
+        wifi="down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms",
+        lte="down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms",
+    )
+    runs = [succeeded(linklab, "run", file, "-a", name) for _ in range(2)]
+    first, again = (json.loads((one.run_dir / "outcome.json").read_text()) for one in runs)
+    assert first == again
+    assert first["output_bytes"] == SIZE_BYTES  # Another file's hash would be an error.
+    received = first["received_bytes"]
+    assert received["wifi"] > SIZE_BYTES / 2 > received["lte"] > SIZE_BYTES / 5
+    fastest_s = SIZE_BYTES * 8 / 30e6
+    assert fastest_s < first["elapsed_ns"] / 1e9 < 1.5 * fastest_s
