@@ -10,7 +10,7 @@ from linklab.runs import clients
 
 ScenarioFile = Callable[..., Path]
 
-SIZE_BYTES = 4_000_000
+SIZE_BYTES = 8_000_000
 
 
 def compiled(name: str) -> object:
@@ -37,5 +37,5 @@ def test_a_download_takes_both_links_and_is_the_same_each_time(
     assert first["output_bytes"] == SIZE_BYTES  # Another file's hash would be an error.
     received = first["received_bytes"]
     assert received["wifi"] > SIZE_BYTES / 2 > received["lte"] > SIZE_BYTES / 5
-    fastest_s = SIZE_BYTES * 8 / 30e6
-    assert fastest_s < first["elapsed_ns"] / 1e9 < 1.5 * fastest_s
+    least_s, least_of_wifi_s = SIZE_BYTES * 8 / 30e6, SIZE_BYTES * 8 / 20e6
+    assert least_s < first["elapsed_ns"] / 1e9 < least_of_wifi_s
