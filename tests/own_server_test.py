@@ -44,6 +44,37 @@ def test_http3_is_the_same_to_the_nanosecond_each_time(
     assert len(queues) == 1
 
 
+def test_multilink_by_http3_is_the_same_each_time(
+    linklab: Linklab, scenario: ScenarioFile, http3: Path
+) -> None:
+    """Over both links, of which one loses packets and is away for a second."""
+    outage = "events: [{at: 500 ms, link: wifi, outage: true, for: 1 s}]"
+    rates = {
+        "wifi": "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, loss: 1 %",
+        "lte": "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms",
+    }
+    file = scenario("by-http3", size="4 MB", more=outage, **rates)
+    modules = (http3 / "modules").read_text().strip()
+    serve = f"{http3}/example -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
+    get = (
+        "multilink get {url} --http3-only --ca-file {ca} --link wifi=wlan0 --link lte=rmnet0 "
+        "--checksum sha-256=$LINKLAB_SHA256 -o file --json --run-dir . && cat client.jsonl"
+    )
+    said = set()
+    for _ in range(REPEATS):
+        run_dir = succeeded(
+            linklab,
+            *("exec", file, "--share", modules, "--server", serve),
+            *("--", "sh", "-c", get),
+        ).run_dir
+        said.add((run_dir / "client.out").read_text())
+    (words,) = said
+    summary, *events = map(json.loads, words.splitlines())
+    assert summary["outcome"] == "complete"
+    assert all(one["bytes"] > 500_000 for one in summary["links"].values())
+    assert {one["protocol"] for one in events if one["event"] == "connected"} == {"TLS 1.3 h3"}
+
+
 def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Its server ends once it has served, which is no failure."""
     iperf3 = program("iperf3")

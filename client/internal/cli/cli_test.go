@@ -402,6 +402,8 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo --window 0s", "--window 0s: allowed are times above 0"},
 		{"get https://h/f --link lo --give-up -1s", "--give-up -1s: allowed are times"},
 		{"get https://h/f --link lo -4 -6", "--ipv4: it and --ipv6 exclude each other"},
+		{"get https://h/f --link lo --http3-only --algorithm alg3", "--http3-only true: the algorithm alg3 is as published, over HTTP/2"},
+		{"get http://h/f --link lo --http3-only --checksum " + noChecksum, "--http3-only true: the URL is of http, allowed is https"},
 		{"get https://h/f --link lo --checksum md5=00", "--checksum md5=00: allowed is sha-256= and 64 hexadecimal digits"},
 		{"get https://h/f --link lo --ca-file missing.pem", "--ca-file missing.pem: open missing.pem"},
 		{"get https://h/f --link lo --ca-file /dev/null", "there is no certificate in it"},

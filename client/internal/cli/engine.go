@@ -61,6 +61,8 @@ type engineFlags struct {
 	wireless    string
 	dns         []string
 	ipv4, ipv6  bool
+	// http3 is true if links speak HTTP/3 alone.
+	http3 bool
 
 	// usual is the default algorithm; defaultAlgorithm if empty.
 	usual string
@@ -192,10 +194,6 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 	if err = f.parseBandwidths(o.Links); err != nil {
 		return o, err
 	}
-	pacer := link.NewPacer()
-	for i, l := range o.Links {
-		o.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
-	}
 	o.Hellos = new(transport.Hellos)
 	if o.TLS, err = tlsConfig(f.caFile); err != nil {
 		return o, err
@@ -212,6 +210,17 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 		o.TLS.MinVersion = tls.VersionTLS13
 	default:
 		return o, invalid("min-tls-version", f.minTLS, "allowed are 1.2 and 1.3")
+	}
+	if f.http3 && !algorithm.Rescue {
+		return o, invalid("http3-only", "true", "the algorithm %s is as published, over HTTP/2", f.algorithm)
+	}
+	pacer := link.NewPacer()
+	for i, l := range o.Links {
+		dial := l.Dial
+		if f.http3 {
+			dial = transport.HTTP3(l.Packets, o.TLS)
+		}
+		o.Links[i].Dial = pacer.Dialer(l.Name, dial)
 	}
 	return o, nil
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
+const http3 = "h3"
+
 // odd starts a server with all habits, at one address for each link under one name. It returns the
 // base of URLs and the flags of the links.
 func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, links map[string][]string) {
@@ -26,6 +28,11 @@ func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, 
 	started, err := server.Start(protocol, addresses...)
 	testkit.OK(t, err)
 	t.Cleanup(started.Close)
+	if protocol == http3 {
+		stop, err := server.ServeHTTP3(started, addresses...)
+		testkit.OK(t, err)
+		t.Cleanup(func() { stop() })
+	}
 	authority := authorityOf(t, started)
 	links = map[string][]string{}
 	for i, name := range []string{"wifi", "lte"} {
@@ -39,15 +46,22 @@ func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, 
 const atOnce = 16
 
 // With every habit of a server, the download brings the right file.
-func TestOddServers(t *testing.T) {
+func TestOddServers(t *testing.T) { oddServers(t, oddserver.HTTP2, oddserver.HTTP1) }
+
+func TestOddServersByHTTP3(t *testing.T) { oddServers(t, http3) }
+
+func oddServers(t *testing.T, protocols ...string) {
 	server := oddserver.New(file[:3_000_000], oddserver.WithRate(8_000_000))
 	checksum := fmt.Sprintf("sha-256=%x", sha256.Sum256(file[:3_000_000]))
 	var wg sync.WaitGroup
 	room := make(chan struct{}, atOnce)
 	part := 0
-	for _, protocol := range []string{oddserver.HTTP2, oddserver.HTTP1} {
+	for _, protocol := range protocols {
 		base, links := odd(t, server, protocol)
 		both := slices.Concat(links["wifi"], links["lte"])
+		if protocol == http3 {
+			both = append(both, "--http3-only")
+		}
 		ways := map[string][]string{
 			"adaptive":           slices.Concat(both, []string{"--algorithm", "adaptive"}),
 			"one connection":     slices.Concat(both, []string{"--connections", "1"}),
@@ -57,7 +71,7 @@ func TestOddServers(t *testing.T) {
 		}
 		for _, how := range slices.Sorted(maps.Keys(ways)) {
 			flags := ways[how]
-			if protocol == oddserver.HTTP1 && how != "adaptive" && how != "one link" {
+			if protocol == oddserver.HTTP1 && how != "adaptive" && how != "one link" || protocol == http3 && how != "adaptive" {
 				continue
 			}
 			part++

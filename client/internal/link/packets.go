@@ -9,11 +9,13 @@ import (
 
 // PacketSocket sends and receives UDP datagrams over one link, to and from any address.
 type PacketSocket interface {
+	net.PacketConn
 	// Send sends a datagram to HOST:PORT. It resolves a name through the link.
 	Send(ctx context.Context, payload []byte, address string) error
 	// Receive waits for a datagram. The rest of one that is larger than p is lost.
 	Receive(p []byte) (n int, from netip.AddrPort, err error)
-	Close() error
+	// Resolve returns the address of HOST:PORT to which Send sends.
+	Resolve(ctx context.Context, address string) (netip.AddrPort, error)
 }
 
 // Packets opens a UDP socket that is bound to the device.
@@ -32,12 +34,16 @@ type packetSocket struct {
 }
 
 func (s *packetSocket) Send(ctx context.Context, payload []byte, address string) error {
-	to, err := s.by.resolve(ctx, address)
+	to, err := s.Resolve(ctx, address)
 	if err != nil {
 		return &net.OpError{Op: "send", Net: "udp", Err: err}
 	}
 	_, err = s.WriteToUDPAddrPort(payload, to)
 	return err
+}
+
+func (s *packetSocket) Resolve(ctx context.Context, address string) (netip.AddrPort, error) {
+	return s.by.resolve(ctx, address)
 }
 
 func (s *packetSocket) Receive(p []byte) (int, netip.AddrPort, error) {

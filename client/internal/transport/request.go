@@ -59,12 +59,15 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 
 func (c *Conn) send(request *http.Request) (*http.Response, error) {
 	body := &readBody{conn: c}
-	if c.backlog == nil {
+	switch {
+	case c.ask != nil && c.backlog == nil: // HTTP/3.
+		body.server = c.Socket.RemoteAddr()
+	case c.backlog == nil:
 		// HTTP/1.1 has several connections. One of them gets the request.
 		request = request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
 			GotConn: func(got httptrace.GotConnInfo) { body.by, body.server = got.Conn, got.Conn.RemoteAddr() },
 		}))
-	} else {
+	default:
 		body.server = c.Socket.RemoteAddr()
 		body.reader = &reader{backlog: c.backlog}
 		// WroteHeaders is called before any other request is sent.

@@ -1,4 +1,4 @@
-// Package transport speaks HTTP to a server. A link has one HTTP/2 connection, or a few
+// Package transport speaks HTTP to a server. A link has one HTTP/2 or HTTP/3 connection, or a few
 // HTTP/1.1 connections. No other link takes a connection over: after a change of links, a
 // TCP connection starts again with nothing (thesis 4.4.3.3).
 package transport
@@ -39,7 +39,9 @@ type Conn struct {
 	// usable reports whether new requests can be sent.
 	usable func() bool
 	// received counts all bytes that arrive.
-	received *atomic.Int64
+	received interface{ Load() int64 }
+	// ask asks the other end for an answer at once; nil over HTTP/1.1.
+	ask func() error
 	// counter counts the arriving bytes of bodies; nil without HTTP/2.
 	counter *dataCounter
 	// delivered counts the bytes of bodies that were read.
@@ -86,8 +88,11 @@ type Dial func(context.Context) (link.Socket, error)
 // Open starts an HTTP session with the server of the URL u on a new network connection. On
 // failure it closes the connection. The session uses HTTP/2 if the server of an https URL
 // offers it, else HTTP/1.1, which may dial again. The configuration may set the oldest TLS
-// version; the default is Go's.
+// version; the default is Go's. A configuration for HTTP/3 alone wants a connection of QUIC (see QUIC).
 func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Config, hellos *Hellos, u *url.URL) (*Conn, error) {
+	if config != nil && slices.Equal(config.NextProtos, http3Alone) {
+		return openHTTP3(socket), nil
+	}
 	if u.Scheme == "http" {
 		return openHTTP1(socket, again, nil, nil, "http/1.1", new(atomic.Int64)), nil
 	}
@@ -146,6 +151,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		http:     client,
 		usable:   func() bool { return client.Err() == nil && !counter.goingAway.Load() },
 		received: received,
+		ask:      saver.ping,
 		counter:  counter,
 		saver:    saver,
 		backlog:  backlog,
@@ -238,17 +244,17 @@ func (c *Conn) Unread() quantity.Bytes {
 // Bodies returns the number of bytes of bodies that have arrived, over HTTP/1.1 those that were read.
 func (c *Conn) Bodies() quantity.Bytes { return quantity.Bytes(c.delivered.Load()) + c.Unread() }
 
-// Ask asks the other end whether it is alive: by an HTTP/2 PING at once, else by TCP as soon
+// Ask asks the other end whether it is alive: by HTTP/2 and QUIC at once, else by TCP as soon
 // as TCP can. The answer counts as received, or as acknowledged (see Answered).
 func (c *Conn) Ask() error {
-	if c.saver != nil {
-		return c.saver.ping()
+	if c.ask != nil {
+		return c.ask()
 	}
 	return c.Socket.Ask()
 }
 
-// AsksAtOnce reports whether Ask sends a PING.
-func (c *Conn) AsksAtOnce() bool { return c.saver != nil }
+// AsksAtOnce reports whether Ask gets an answer in a round trip, and the connection takes several requests.
+func (c *Conn) AsksAtOnce() bool { return c.ask != nil }
 
 // IsFull reports whether so many requests without an answer leave none of the connections of HTTP/1.1 free.
 func (c *Conn) IsFull(requests int) bool { return !c.AsksAtOnce() && requests >= http1Connections }

@@ -218,11 +218,17 @@ func (x *exchange) refuse(status int) { http.Error(x.w, "odd", status) }
 
 // address returns the last number of the server's address that got the request.
 func (x *exchange) address() int {
-	local, _ := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	if local == nil || len(local.IP) == 0 {
+	var local net.IP
+	switch at := x.r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		local = at.IP
+	case *net.UDPAddr:
+		local = at.IP
+	}
+	if len(local) == 0 {
 		return 0
 	}
-	return int(local.IP[len(local.IP)-1])
+	return int(local[len(local)-1])
 }
 
 // paced is an answer with a limited rate.

@@ -1,0 +1,108 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+
+	"github.com/linklab/linklab/client/internal/link"
+	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/tests/testkit"
+)
+
+// http3Server serves for a host by QUIC. It returns its address and its authority.
+func http3Server(t *testing.T, host string, handle func(w http.ResponseWriter, r *http.Request, conn *quic.Conn)) (address string, roots *x509.CertPool) {
+	certificate, roots := testkit.Certificate(host)
+	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+	testkit.OK(t, err)
+	type key struct{}
+	server := &http3.Server{
+		TLSConfig:   http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}}),
+		ConnContext: func(ctx context.Context, conn *quic.Conn) context.Context { return context.WithValue(ctx, key{}, conn) },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handle(w, r, r.Context().Value(key{}).(*quic.Conn))
+		}),
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(socket)
+	}()
+	t.Cleanup(func() {
+		server.Close()
+		socket.Close()
+		<-ended
+	})
+	return socket.LocalAddr().String(), roots
+}
+
+// opened is a session over the loopback device with a server that a name leads to.
+func opened(t *testing.T, dial Dial, roots *x509.CertPool, at string) *Conn {
+	socket, err := dial(t.Context())
+	testkit.OK(t, err)
+	conn, err := Open(t.Context(), socket, nil, &tls.Config{RootCAs: roots, NextProtos: http3Alone}, nil, &url.URL{Scheme: "https", Host: at})
+	testkit.OK(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func over(lo link.Dialer, roots *x509.CertPool) func(context.Context, string) (link.Socket, error) {
+	return link.NewPacer().Dialer("lo", HTTP3(lo.Packets, &tls.Config{RootCAs: roots}))
+}
+
+func TestHTTP3BringsARangeAndTellsTheRoundTrip(t *testing.T) {
+	const content = "0123456789"
+	address, roots := http3Server(t, "host.example", func(w http.ResponseWriter, r *http.Request, _ *quic.Conn) {
+		w.Header().Set("Content-Range", "bytes 2-4/10")
+		w.WriteHeader(http.StatusPartialContent)
+		io.WriteString(w, content[2:5])
+	})
+	_, port, _ := net.SplitHostPort(address)
+	server := netip.MustParseAddrPort(testkit.Names(t, "127.0.0.1"))
+	by := over(link.Dialer{Device: "lo", NameServers: []netip.AddrPort{server}}, roots)
+	// The second time the server is told by its address.
+	for _, at := range []string{"host.example:" + port, address} {
+		conn := opened(t, func(ctx context.Context) (link.Socket, error) { return by(ctx, at) }, roots, at)
+		target := Target{URL: &url.URL{Scheme: "https", Host: at, Path: "/"}}
+		body, err := conn.Get(t.Context(), target, Resource{Size: 10}, ranges.Range{Offset: 2, Length: 3})
+		testkit.OK(t, err)
+		got, err := io.ReadAll(body)
+		testkit.Holds(t, err == nil && string(got) == content[2:5], got, err)
+		rtt, err := conn.Socket.RoundTrip()
+		testkit.Holds(t, err == nil && rtt.Last > 0 && rtt.Min > 0 && conn.Protocol == "TLS 1.3 h3", rtt, err, conn.Protocol)
+
+		heard := conn.Received()
+		testkit.OK(t, conn.Ask())
+		testkit.Eventually(t, "the answer", func() bool { return conn.Received() > heard })
+		testkit.Holds(t, conn.Usable())
+	}
+}
+
+// A server that refuses counts as one that failed: the Pacer spares it.
+func TestHTTP3NamesWhoEndsAConnection(t *testing.T) {
+	address, roots := http3Server(t, "127.0.0.1", func(_ http.ResponseWriter, _ *http.Request, conn *quic.Conn) {
+		conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), "enough")
+	})
+	lo := link.Dialer{Device: "lo"}
+	conn := opened(t, func(ctx context.Context) (link.Socket, error) { return over(lo, roots)(ctx, address) }, roots, address)
+	_, err := conn.Head(t.Context(), Target{URL: &url.URL{Scheme: "https", Host: address}})
+	testkit.Holds(t, errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, net.ErrClosed) && strings.Contains(err.Error(), "enough"), err)
+	testkit.Eventually(t, "the end", func() bool { return !conn.Usable() })
+
+	_, strangers := testkit.Certificate("127.0.0.1")
+	_, err = over(lo, strangers)(t.Context(), address)
+	refused := new(HandshakeError)
+	testkit.Holds(t, errors.As(err, &refused) && refused.IsFinal(), err)
+}
