@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import Linklab
+from conftest import Linklab, nightly
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from free_ports import free_port
@@ -100,6 +100,7 @@ async def said(profile: Path, url: str, *options: str) -> list[str]:
         return str(await tab.value("document.querySelector('#said').textContent")).split()
 
 
+@nightly
 @needs_outside
 def test_a_browser_outside_takes_tcp(tmp_path: Path, scenario: ScenarioFile, site: Site) -> None:
     """Chromium sends no QUIC by a SOCKS5 proxy, even to a server of which it is told to use nothing else.

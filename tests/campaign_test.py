@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import REPOSITORY, Called, Linklab, command, environment, succeeded
+from conftest import REPOSITORY, Called, Linklab, command, environment, nightly, succeeded
 from robustness_test import processes_in, until
 
 ScenarioFile = Callable[..., Path]
@@ -248,6 +248,7 @@ def test_who_has_no_certificate_of_the_clusters_gets_no_runs(
     assert whole(tmp_path / "out") == {}
 
 
+@nightly
 def test_a_lost_worker_loses_nothing_and_a_late_one_takes_part(
     tmp_path: Path, scenario: ScenarioFile, cluster: Cluster
 ) -> None:

@@ -38,6 +38,11 @@ SEEDS = (1, 2, 3) if TEST_ALL else (1,)
 """The seeds of tests that draw what they run."""
 
 
+nightly = pytest.mark.asked_for("LINKLAB_TEST_ALL")
+"""A test of over ten seconds of a core that `make test` leaves to `make test-all`, which CI runs each
+night. A cheaper one tests the same part of linklab."""
+
+
 def is_in_part(row: int, column: int, every: int) -> bool:
     """Tells whether `make test` runs this combination of two lists: one in `every`, so that each row
     and each column with as many entries occurs. `make test-all` runs all."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import linklab
 import psutil
 import pytest
-from conftest import Linklab, called, command, environment, ran
+from conftest import Linklab, called, command, environment, nightly, ran
 from linklab.core import scratch
 from linklab.places import choice
 from linklab.places.emulated import machine, qemu
@@ -53,6 +53,7 @@ def native(tmp_path_factory: pytest.TempPathFactory, machine_kernel: Path) -> di
     return records
 
 
+@nightly
 def test_runs_are_the_same_to_the_byte(
     native: dict[str, bytes], linklab: Linklab, tmp_path: Path
 ) -> None:
@@ -110,7 +111,7 @@ def test_a_function_of_python_chooses_its_processor_and_tells_how_far_it_is(
     The guest's files grow in its machine."""
     monkeypatch.setenv(choice.PROCESSOR, "emulated")
     link = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 20 ms"
-    file = scenario("slow", wifi=link, lte=link, size="2 MB")
+    file = scenario("slow", wifi=link, lte=link, size="1 MB")
     told: dict[str, list[linklab.Progress]] = {"native": [], "emulated": []}
 
     def run(processor: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import REPOSITORY, part_of, ran
+from conftest import REPOSITORY, nightly, part_of, ran
 from linklab.places.guest import gateway
 from python_api_test import blocks
 from python_live_test import labs_of
@@ -53,6 +53,7 @@ def test_the_package_with_a_real_lab(program: Path) -> None:
     assert said.count("\n--- PASS") == 6, said
 
 
+@nightly
 def test_a_users_module_tests_as_the_page_says(program: Path, tmp_path: Path) -> None:
     """The module is outside the repository, and finds linklab on PATH."""
     module = tmp_path / "app"

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from conftest import TEST_ALL
 from hostile_runs import changed, changes, whole_run
 from linklab.analysis.tables import TABLES
 from linklab.commands import cli
@@ -27,7 +28,7 @@ week."""
 MOST_BYTES = 8 << 30
 """The most address space that a command may ask for. V8, which draws charts, reserves some GB."""
 
-ONE_IN = int(os.environ.get("LINKLAB_HOSTILE", "400"))
+ONE_IN = int(os.environ.get("LINKLAB_HOSTILE", "400" if TEST_ALL else "1200"))
 """One in this many combinations of change and command is tried."""
 
 ALWAYS = {

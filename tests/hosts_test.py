@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, command, finished
+from conftest import PROBES, command, finished, nightly
 from linklab.places import choice
 from linklab.places.guest import landlock
 
@@ -94,6 +94,7 @@ def test_figures_are_the_same_where_something_is_refused(
     assert other["figures"] == mine["figures"]
 
 
+@nightly
 @pytest.mark.skipif(
     choice.emulation_obstacle() is not None, reason=f"{choice.emulation_obstacle()}"
 )

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as xml
 
 import pytest
 from bench.repeatability import busy_loops
-from conftest import REPOSITORY, Called, command, environment, ran
+from conftest import REPOSITORY, Called, command, environment, nightly, ran
 from planted import BENIGN, REGRESSIONS, build
 
 SUITES = REPOSITORY / "tests" / "regression"
@@ -82,6 +82,7 @@ def _unharmed(done: Called) -> Any:
     return done.json
 
 
+@nightly
 def test_what_does_no_harm_is_no_regression(detects: Path, tmp_path: Path) -> None:
     """A log line, another map order, and a start some microseconds later."""
     harmless = build(tmp_path, *BENIGN.values())
@@ -91,6 +92,7 @@ def test_what_does_no_harm_is_no_regression(detects: Path, tmp_path: Path) -> No
     assert any(cell["now"] != cell["baseline"] for cell in found["cells"]), "nothing was changed"
 
 
+@nightly
 def test_a_busy_host_changes_nothing_at_all(detects: Path) -> None:
     with busy_loops(2):
         done = regress(detects, "detects.yaml", "--json", multilink=detects / "plain" / "multilink")
@@ -111,6 +113,7 @@ def test_another_kernel_is_no_regression_and_no_pass(detects: Path, tmp_path: Pa
     assert "guest image" not in done.err
 
 
+@nightly
 def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
     """The example: curl's baseline, curl again, curl at a limited rate, all published."""
     suite = tmp_path / "curl.yaml"
@@ -148,6 +151,7 @@ CAUGHT = {"plain": "", "computes": "processor time", "remembers": "memory"}
 """Each program's figure that is over its limit."""
 
 
+@nightly
 def test_the_real_clock_sees_what_virtual_time_cannot(tmp_path: Path) -> None:
     """Limits and planted costs are far apart, so other load does not matter. Getting memory also
     takes processor time."""

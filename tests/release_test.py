@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote, split
 
 import pytest
-from conftest import REPOSITORY, Linklab, ran
+from conftest import REPOSITORY, Linklab, nightly, ran
 from linklab.places.guest import image, kernel
 from linklab.places.guest.locked import lock
 from packaging.requirements import Requirement
@@ -172,6 +172,7 @@ def test_a_download(linklab, limit_s):
 """
 
 
+@nightly
 def test_the_wheel_alone_makes_labs_without_network_compiler_and_extras(
     lean: Path, tmp_path: Path, linklab: Linklab, scenario: Callable[..., Path]
 ) -> None:
@@ -380,7 +381,7 @@ runpy.run_module("linklab.places.guest.pack", run_name="__main__", alter_sys=Tru
 """Packs the image as the release does, in a tenth of the time."""
 
 
-@pytest.mark.parametrize("locked", [True, False])
+@pytest.mark.parametrize("locked", [pytest.param(True, marks=nightly), False])
 def test_a_release_builds_its_kernel_anew(tmp_path: Path, locked: bool) -> None:
     """Only the compilation, which takes minutes, is replaced. A kernel that image.lock does not
     name is not released."""
