@@ -265,8 +265,8 @@ def test_the_outside_is_reached_by_udp_on_the_usual_ports_only(
         f"'{sys.executable}' answer.py && exec {shlex.join(exec_)}"
     )
     own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    words = ("unshare", *own_user, "--net", "--pid", "--fork", "--kill-child", "sh", "-c", script)
-    done = finished(tmp_path, words)
+    words = ("unshare", *own_user, "--net", "--pid", "--mount-proc", "--fork", "--kill-child")
+    done = finished(tmp_path, (*words, "sh", "-c", script))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "4433 wlan0 198.51.100.1 by wlan0",
