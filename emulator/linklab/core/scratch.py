@@ -137,11 +137,11 @@ def _is_our_directory(path: Path) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Tells whether a process with this number runs."""
+    """Tells whether a process with this number runs. A name may have any number."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # It is another user's.
-        return True
-    return True
+    except PermissionError:
+        pass  # It is another user's.
+    return pid > 0  # 0 is kill(2)'s word for the caller's group.

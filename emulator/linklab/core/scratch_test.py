@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from linklab.core import scratch as leftovers
 from linklab.core.paths import PYTHON_PATH, REPOSITORY, Cached
@@ -157,3 +159,14 @@ def test_a_place_of_two_names_is_searched_once(
     before = leftovers._scratch_places()
     monkeypatch.setenv("TMPDIR", given.format(tmp_path, name=tmp_path.name))
     assert leftovers._scratch_places() == before
+
+
+@given(st.integers(min_value=(1 << 22) + 1))
+def test_no_number_that_a_name_may_have_is_an_error(number: int) -> None:
+    """Linux gives processes numbers up to 2 to the 22nd (PID_MAX_LIMIT)."""
+    assert not leftovers.is_alive(number)
+
+
+def test_the_numbers_of_processes_are_those_of_proc() -> None:
+    for number in (0, 1, os.getpid(), os.getppid()):
+        assert leftovers.is_alive(number) == Path(f"/proc/{number}").exists(), number

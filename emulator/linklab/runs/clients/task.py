@@ -12,8 +12,8 @@ class Task:
     """Describes what a client downloads in the lab, or uploads (the file `payload`), and where
     files are.
 
-    `peers` is the directory of the compiled peers' programs. `wireless` has the links' signal strengths in the form of /proc/net/wireless. `energy` is the
-    file of the energy model.
+    `peers` is the directory of the compiled peers' programs. `wireless` has the links' signal
+    strengths in the form of /proc/net/wireless. `energy` is the file of the energy model.
     """
 
     scenario: Scenario
