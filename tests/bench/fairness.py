@@ -18,9 +18,9 @@ LOSSES = (0.0, 0.001, 0.01)
 SEEDS = 3
 ONE, FOUR = 1, 4
 """The numbers of flows of others."""
-SHARED = ("curl-wifi", "adaptive", "alg3", "mptcp", "aria2-8")
+SHARED = ("curl-wifi", "adaptive-fair", "adaptive", "alg3", "mptcp", "aria2-8")
 """The clients beside four flows; one connection first, for comparison."""
-BESIDE = ("curl-wifi", "aria2-8", "aria2-16", "alg3", "adaptive")
+BESIDE = ("curl-wifi", "adaptive-fair", "aria2-8", "aria2-16", "alg3", "adaptive")
 """The clients beside one flow."""
 REPLACED = "aria2-8"
 """The usual program for links on which one connection is not enough."""

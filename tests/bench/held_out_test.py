@@ -65,7 +65,7 @@ def test_a_share_is_the_client_s() -> None:
 
 def test_the_table_has_all_kinds_and_clients() -> None:
     clients = {"adaptive": 0.9, "alg1": 0.895, "alg2": 0, "alg3": 0.5, CURL: 0.5, "mptcp": 0.5}
-    one = clients | dict.fromkeys(("aria2-2", "aria2-8", "aria2-16"), 0.4)
+    one = clients | dict.fromkeys(("adaptive-fair", "aria2-2", "aria2-8", "aria2-16"), 0.4)
     found = {"x": one, "y": one | {"adaptive": 0.7}, "z": one}
     kinds = {"x": "static", "y": "static", "z": "swing"}
     heads, made = rows(found, kinds, {"x": 4.0, "y": 6.0, "z": 5.5}, {"adaptive": 0.46})
@@ -73,15 +73,15 @@ def test_the_table_has_all_kinds_and_clients() -> None:
     taken = rows(found | {"z": one | {"adaptive": 1.5}}, kinds, {"z": 1.0, "x": 1.0, "y": 1.0}, {})
     assert taken[1][0][2:4] == ["1.500", "0.867"]
     assert made[0] == ["adaptive", "0.800", "0.900", "0.833", "0.700", "2", "0", "46"]
-    assert made[1] == ["alg1", "0.895", "0.895", "0.895", "0.895", "3", "0", "-"]
-    assert made[2][-2] == "3"
+    assert made[2] == ["alg1", "0.895", "0.895", "0.895", "0.895", "3", "0", "-"]
+    assert made[3][-2] == "3"
     assert made[-1][1:4] == ["5.0 s", "5.5 s", "5.2 s"]
 
 
 def test_the_headline_has_the_best_other_client() -> None:
     slow = dict.fromkeys(CLIENTS, 0.2)
     found = {
-        "x": slow | {"adaptive": 1.5, "alg3": 0.8},
+        "x": slow | {"adaptive": 1.5, "adaptive-fair": 1.0, "alg3": 0.8},
         "y": slow | {"adaptive": 0.7, "alg3": 0.4},
     }
     said = "adaptive 0.850 (0.700 in y), best other client: alg3 0.600 (0.400 in y)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from linklab.core.algorithms import TABLE, Algorithm
@@ -19,13 +19,13 @@ TLS: Final = ("--min-tls-version", "1.3")
 
 @dataclass(frozen=True)
 class _Mode:
-    """Holds how multilink downloads, on one link or on all. `plain` disables padding. `segment`
-    replaces the scenario's segment size."""
+    """Holds how multilink downloads, on one link or on all. `plain` disables padding. `fixed` has
+    options with values of their own, in place of the scenario's."""
 
     algorithm: Algorithm
     link: str | None = None
     plain: bool = False
-    segment: str | None = None
+    fixed: Mapping[str, str] = field(default_factory=dict)
 
     def flags(self, task: Task) -> list[str]:
         """Returns the flags for a command of multilink."""
@@ -37,8 +37,8 @@ class _Mode:
             if "bandwidth" in options:
                 words += ["--bandwidth", f"{name}={settings.bandwidth_bps}bit/s"]
         for option in options:
-            if option == "segment" and self.segment is not None:
-                words += ["--segment", self.segment]
+            if option in self.fixed:
+                words += [f"--{option}", self.fixed[option]]
             else:
                 words += _flag(option, task)
         if self.plain:
@@ -137,10 +137,15 @@ ALL_LINKS: Final = [one for one in TABLE if not one.one_link]
 _ON_ALL = (
     *(_client(one.name, _Mode(one)) for one in ALL_LINKS),
     *(
-        _client(f"gb-{n}kb", _Mode(one, segment=f"{n}KiB"))
+        _client(f"gb-{n}kb", _Mode(one, fixed={"segment": f"{n}KiB"}))
         for one in ALL_LINKS
         if one.name == "gb-p"
         for n in (20, 100, 1000, 2000)
+    ),
+    *(
+        _client(f"{one.name}-fair", _Mode(one, fixed={"connections": "1"}))
+        for one in ALL_LINKS
+        if one.name == "adaptive"
     ),
     *(
         _client(f"{one.name}-plain", _Mode(one, plain=True))
