@@ -23,10 +23,7 @@ from linklab.places.guest import gateway
 from through_the_lab import inside, proxied
 from tornado.websocket import websocket_connect
 
-pytestmark = [
-    pytest.mark.one_at_a_time,
-    needs_browser,
-]
+pytestmark = needs_browser
 
 needs_outside = pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))
 
@@ -102,6 +99,7 @@ async def said(profile: Path, url: str, *options: str) -> list[str]:
 
 @nightly
 @needs_outside
+@pytest.mark.one_at_a_time
 def test_a_browser_outside_takes_tcp(tmp_path: Path, scenario: ScenarioFile, site: Site) -> None:
     """Chromium sends no QUIC by a SOCKS5 proxy, even to a server of which it is told to use nothing else.
     Without a proxy it does."""

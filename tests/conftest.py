@@ -4,6 +4,7 @@ import ast
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -54,12 +55,12 @@ def part_of(values: Iterable[T], every: int) -> list[T]:
     return [one for row, one in enumerate(values) if is_in_part(row, 0, every)]
 
 
-_ONE_AT_A_TIME = "one_at_a_time"
+_ONE_AT_A_TIME = re.compile(r"mark\.(one_at_a_time(?:\('\w+'\))?)")
 
 
 class _Scheduler(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives one process all tests marked `one_at_a_time`. Tests of a file that share a fixture of
-    their module stay in one process, too. The largest group comes first.
+    """Gives one process all tests with the same mark `one_at_a_time`. Tests of a file that share a
+    fixture of their module stay in one process, too. The largest group comes first.
 
     pytest-xdist 3.8 has `--dist loadgroup` for that, but with pytest 9.2 it makes no groups.
     """
@@ -78,15 +79,16 @@ def _groups_of(file: Path) -> tuple[dict[str, str], str | None]:
     own: dict[str, str] = {}
     others = str(file) if 'scope="module"' in text else None
     for one in ast.parse(text).body:
-        if isinstance(one, ast.Assign) and _is_marked(one):
-            others = _ONE_AT_A_TIME
-        if isinstance(one, ast.FunctionDef) and any(map(_is_marked, one.decorator_list)):
-            own[one.name] = _ONE_AT_A_TIME
+        if isinstance(one, ast.Assign):
+            others = _mark([one]) or others
+        if isinstance(one, ast.FunctionDef) and (found := _mark(one.decorator_list)):
+            own[one.name] = found
     return own, others
 
 
-def _is_marked(node: ast.AST) -> bool:
-    return f"mark.{_ONE_AT_A_TIME}" in ast.unparse(node)
+def _mark(nodes: Sequence[ast.AST]) -> str | None:
+    found = _ONE_AT_A_TIME.search(" ".join(map(ast.unparse, nodes)))
+    return found and found[1]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -172,13 +174,13 @@ def finished(
 
 
 def called(
-    directory: Path, *arguments: object, timeout_s: float
+    directory: Path, *arguments: object, timeout_s: float, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """Calls `linklab` in a directory. Returns how it ended."""
-    words, now = command(*arguments), environment()
+    """Calls `linklab` in a directory. Returns how it ended. `more` is added to its environment."""
+    words, now = command(*arguments), environment() | more
     if _forks().fits(now):
         return _forks().run(words[3:], directory, now, timeout_s)
-    return finished(directory, words, timeout_s)
+    return ran(words, cwd=directory, env=now, timeout=timeout_s)
 
 
 @functools.cache

@@ -70,7 +70,7 @@ def test_datagrams_by_socks_take_as_long_as_the_link_does(
 
 
 @needs_outside
-@pytest.mark.one_at_a_time
+@pytest.mark.one_at_a_time("rates")
 def test_datagrams_from_outside_take_the_links(tmp_path: Path, scenario: ScenarioFile) -> None:
     file = scenario("datagrams", size="1 MB", wifi=WIFI, lte=LTE)
     with echo() as port, proxied(tmp_path, file, f"http://127.0.0.1:{port}/") as lab:
@@ -120,7 +120,7 @@ def _moves_to_a_link_that_is_up(lab: ProxiedLab, port: int) -> None:
 
 
 @needs_outside
-@pytest.mark.one_at_a_time
+@pytest.mark.one_at_a_time("rates")
 def test_associations_are_bounded_and_end_with_their_connections(
     tmp_path: Path, scenario: ScenarioFile
 ) -> None:
@@ -181,7 +181,7 @@ def quic_server(tmp_path: Path, http3: Path) -> Iterator[tuple[str, Path, bytes]
 
 
 @needs_outside
-@pytest.mark.one_at_a_time
+@pytest.mark.one_at_a_time("rates")
 def test_http3_by_socks_from_outside(
     tmp_path: Path,
     scenario: ScenarioFile,
@@ -205,7 +205,7 @@ def test_http3_by_socks_from_outside(
 
 
 @needs_outside
-@pytest.mark.one_at_a_time
+@pytest.mark.one_at_a_time("rates")
 def test_programs_inside_reach_an_origin_by_udp(
     linklab: Linklab, scenario: ScenarioFile, http3: Path, quic_server: tuple[str, Path, bytes]
 ) -> None:
@@ -248,7 +248,7 @@ for host, port in (("198.51.100.1", 4433), ("198.51.100.1", 4434), ("127.0.0.1",
 
 
 @needs_outside
-@pytest.mark.one_at_a_time
+@pytest.mark.one_at_a_time("rates")
 def test_the_outside_is_reached_by_udp_on_the_usual_ports_only(
     tmp_path: Path, scenario: ScenarioFile
 ) -> None:
@@ -300,7 +300,7 @@ for device in ("wlan0", "rmnet0"):
 """
 
 
-@pytest.mark.one_at_a_time
+@pytest.mark.one_at_a_time("rates")
 def test_an_origin_is_reached_by_udp_on_the_host_too(
     tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
 ) -> None:

@@ -16,7 +16,7 @@ from linklab.places.guest import gateway
 from through_the_lab import PATIENCE_S, ProxiedLab, fetched, proxied, served
 
 pytestmark = [
-    pytest.mark.one_at_a_time,
+    pytest.mark.one_at_a_time("rates"),
     pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
 ]
 

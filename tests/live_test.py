@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, Called, command, environment, ran
+from conftest import REPOSITORY, Called, called, command, environment, ran
 from free_ports import free_port
 from linklab.core.link_kinds import KINDS
 from linklab.core.scratch import find as leftovers
@@ -55,9 +55,7 @@ class Live:
 
     def call(self, *words: str, **more: str) -> Called:
         """Calls `linklab` as in a second terminal. `more` is added to its environment."""
-        done = ran(
-            command(*words, "--live", self.address), env={**environment(), **more}, cwd=self.work
-        )
+        done = called(self.work, *words, "--live", self.address, timeout_s=600, **more)
         return Called(done.returncode, done.stdout, done.stderr)
 
     def status(self) -> Any:

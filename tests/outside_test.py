@@ -24,7 +24,7 @@ from robustness_test import until
 from through_the_lab import PATIENCE_S, answers, fetched, inside, proxied, served
 
 pytestmark = [
-    pytest.mark.one_at_a_time,
+    pytest.mark.one_at_a_time("rates"),
     pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
 ]
 

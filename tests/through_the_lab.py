@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conftest import command, environment
+from conftest import called, command, environment, ran
 from free_ports import free_port, free_ports
 
 PATIENCE_S = 60.0
@@ -90,15 +90,12 @@ class ProxiedLab:
 
     def linklab(self, *words: str) -> str:
         """Calls `linklab` as in a second terminal."""
-        done = subprocess.run(
-            [*self._launch.call, *words, "--live", self.address],
-            cwd=self.directory,
-            env=self._launch.environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        words = (*words, "--live", self.address)
+        launch = self._launch
+        if launch == Launch():
+            done = called(self.directory, *words, timeout_s=PATIENCE_S)
+        else:
+            done = ran([*launch.call, *words], cwd=self.directory, env=launch.environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

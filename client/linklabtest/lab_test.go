@@ -67,7 +67,7 @@ func fetched(way http.RoundTripper, url string) ([]byte, error) {
 	return io.ReadAll(answer.Body)
 }
 
-func TestLinksAreUsedAndChanged(t *testing.T) {
+func TestLinksAreUsed(t *testing.T) {
 	lab := linklabtest.Start(t, scenario(t), linklabtest.Origin(server(t).URL))
 	url := lab.Origins[0]
 	lte, wifi := lab.Link("lte"), lab.Link("wifi")
@@ -83,6 +83,12 @@ func TestLinksAreUsedAndChanged(t *testing.T) {
 	if got := wifi.Carried().Bytes - before[1]; got > 1000 {
 		t.Errorf("wifi carried %d bytes of a download over lte", got)
 	}
+}
+
+func TestLinksAreChanged(t *testing.T) {
+	lab := linklabtest.Start(t, scenario(t), linklabtest.Origin(server(t).URL))
+	url := lab.Origins[0]
+	lte, wifi := lab.Link("lte"), lab.Link("wifi")
 	lte.Set(linklabtest.Change{"down": "2 Mbit/s", "loss": "0 %"})
 	least := time.Duration(len(content)) * 8 * time.Second / 2e6
 	if slow := took(t, lte.RoundTripper(), url); slow < least {
@@ -92,10 +98,10 @@ func TestLinksAreUsedAndChanged(t *testing.T) {
 		t.Errorf("%v over the link that was not changed", fast)
 	}
 	lte.Restore()
-	delayed := linklabtest.Change{"delay": "1 s"}
+	delayed := linklabtest.Change{"delay": "300 ms"}
 	wifi.Set(linklabtest.Change{"impair_up": delayed, "impair_down": delayed})
-	if slow := took(t, wifi.RoundTripper(), url); slow < 2*time.Second {
-		t.Errorf("%v over a link with a delay of 1 s in each direction", slow)
+	if slow := took(t, wifi.RoundTripper(), url); slow < 600*time.Millisecond {
+		t.Errorf("%v over a link with a delay of 300 ms in each direction", slow)
 	}
 	wifi.Restore()
 	wifi.Set(linklabtest.Change{"carrier": "down"}.For(2 * time.Second))

@@ -79,6 +79,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for one in items:
         if "namespace" in getattr(one, "fixturenames", ()):
             one.add_marker("of_the_kernel")
+            assert may_need_the_kernel(one.path), f"{one.path}: names none of {OF_THE_KERNEL}"
+
+
+OF_THE_KERNEL = ("namespace", "loopback")
+
+
+def may_need_the_kernel(file: Path) -> bool:
+    """Tells whether a test's file names one of the fixtures that make a network namespace, so that
+    tests/kernel_units_test.py collects it."""
+    return any(one in file.read_text() for one in OF_THE_KERNEL)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_the_shell_can_read_its_script(scripts: dict[str, Path], shell: str) -> 
         ("linklab completion ", ["bash", "fish", "zsh"]),
         ("linklab run hs-s", ["hs-s6", "hs-s7"]),
         ("linklab run mi", ["mine.yaml"]),
-        ("linklab compare hs-s7 -a adap", ["adaptive", "adaptive-energy"]),
+        ("linklab compare hs-s7 -a adap", ["adaptive", "adaptive-energy", "adaptive-fair"]),
         ("linklab compare hs-s7 -a peer", ["peers"]),
         ("linklab run hs-s7 --place g", ["guest"]),
         ("linklab run hs-s7 --tls", ["--tls-keys"]),
@@ -81,7 +81,7 @@ def test_bash_completes(scripts: dict[str, Path], line: str, offered: list[str])
     [
         ("linklab re", ["regress", "report", "reproduce"]),
         ("linklab run hs-s", ["hs-s6", "hs-s7"]),
-        ("linklab compare hs-s7 -a adap", ["adaptive", "adaptive-energy"]),
+        ("linklab compare hs-s7 -a adap", ["adaptive", "adaptive-energy", "adaptive-fair"]),
         ("linklab run hs-s7 --place g", ["guest"]),
     ],
 )
