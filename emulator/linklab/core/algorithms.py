@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import msgspec
 
 from linklab.core import shared_tables
@@ -34,24 +36,14 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kinds: tuple[str, ...] = ()
 
 
-class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The default settings. algorithms.go explains them and names their sources."""
-
-    upper_limit_bytes: int
-    padding: float
-    first_request_bytes: int
-    overlap: float
-    window_ns: int
-    connections: int
-    segment_bytes: int
-
-
 class _Shared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    defaults: Defaults
+    defaults: dict[str, Any]
     algorithms: tuple[Algorithm, ...]
 
 
 _SHARED = msgspec.json.decode(shared_tables.ALGORITHMS, type=_Shared)
 
-DEFAULTS = _SHARED.defaults
+DEFAULTS: Final = _SHARED.defaults
+"""The default settings by name. algorithms.go explains them and names their sources."""
+
 TABLE = _SHARED.algorithms

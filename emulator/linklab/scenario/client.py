@@ -24,12 +24,12 @@ class ClientSettings:
         segment_bytes: Z of GreenBag (GreenBag IV-B).
     """
 
-    upper_limit_bytes: int = DEFAULTS.upper_limit_bytes
-    padding: float = DEFAULTS.padding
-    overlap: float = DEFAULTS.overlap
-    window_s: float = DEFAULTS.window_ns / 1e9
-    first_request_bytes: int = DEFAULTS.first_request_bytes
-    segment_bytes: int = DEFAULTS.segment_bytes
+    upper_limit_bytes: int = DEFAULTS["upper_limit_bytes"]
+    padding: float = DEFAULTS["padding"]
+    overlap: float = DEFAULTS["overlap"]
+    window_s: float = DEFAULTS["window_ns"] / 1e9
+    first_request_bytes: int = DEFAULTS["first_request_bytes"]
+    segment_bytes: int = DEFAULTS["segment_bytes"]
 
     @property
     def flags(self) -> frozenset[str]:
@@ -75,7 +75,7 @@ TABLE: Final = Table(
             "segment_bytes",
             SIZE,
             "size of GreenBag's segments",
-            unset=DEFAULTS.segment_bytes,
+            unset=DEFAULTS["segment_bytes"],
         ),
     ),
 )

@@ -1,3 +1,4 @@
+import contextlib
 import os
 import re
 import shlex
@@ -11,7 +12,7 @@ from shlex import split
 import msgspec
 import pytest
 
-from linklab.core import link_kinds
+from linklab.core import link_kinds, units
 from linklab.core.paths import MULTILINK, REPOSITORY
 from linklab.lab.multipath.path_use import PathUse
 from linklab.places.guest import locked
@@ -311,17 +312,19 @@ def test_the_client_has_the_lab_s_defaults_of_the_algorithms() -> None:
     # A flag's words are wrapped, and end where the next flag begins.
     flags = re.split(r"\n +(?:-\w, )?--", printed)
     words = {flag.split()[0]: " ".join(flag.split()) for flag in flags}
-    defaults = {
-        option: re.search(r"\(default ([^)]+)\)", words[option])
-        for option in ("upper-limit", "first-request", "padding", "overlap", "window")
-    }
-    assert {option: found and found[1] for option, found in defaults.items()} == {
-        "upper-limit": f"{ClientSettings().upper_limit_bytes // 1000}kB",
-        "first-request": f"{ClientSettings().first_request_bytes // 1000}kB",
-        "padding": f"{ClientSettings().padding:g}",
-        "overlap": f"{ClientSettings().overlap:g}",
-        "window": f"{ClientSettings().window_s:g}s",
-    }
+    settings = ClientSettings()
+    for option in settings.flags:
+        default = re.search(r"\(default ([^)]+)\)", words[option])
+        assert default is not None, option
+        assert base(default[1]) == base(settings.flag(option)), option
+
+
+def base(text: str) -> float:
+    """Returns a flag's size, time or number in base units."""
+    for parse in (units.parse_number, units.parse_size):
+        with contextlib.suppress(ValueError):
+            return parse(text)
+    return units.parse_duration(text)
 
 
 def test_ways_to_use_links_by_multipath_tcp() -> None:
