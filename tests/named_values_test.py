@@ -1,6 +1,7 @@
 """Runs every value that a scenario may name once: few runs, each with several of them."""
 
 import itertools
+import math
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,25 +10,13 @@ from typing import Final, TypeVar
 from conftest import Linklab
 from linklab import scenario
 from linklab.core.link_kinds import KINDS
+from linklab.links.stack_test import LAYERS, LINK
 from linklab.models.registry import MODELS
 from linklab.queues.registry import DISCIPLINES
 from linklab.scenario import tcp, traffic, workload
 
 T = TypeVar("T")
 
-MODEL_KEYS: Final = {
-    "between_runs": "10 %",
-    "trace": "{file: lte-walking}",
-    "spread": "{down_p10: 10 Mbit/s}",
-    "endc": "{down: 8 Mbit/s, up: 4 Mbit/s, rtt: 40 ms, nr: 10 s}",
-    "slots": "{start: random, rtt_sd: 1 ms}",
-    "boost": "{down: 40 Mbit/s}",
-    "pauses": "[{name: x, per_minute: 1, median: 1 s, p90: 2 s}]",
-    "on_off": "{rate: 1 Mbit/s, on: 1 s, off: 1 s}",
-    "radio": "{standard: n, access_points: [{name: a}]}",
-    "carriers": "{count: 2}",
-    "rrc": "{inactive: 10 s}",
-}
 WORKLOAD_KEYS: Final = {
     "file": "",
     "player": "{rate: 4 Mbit/s, start: 100 kB, low: 100 kB, high: 200 kB}",
@@ -38,8 +27,10 @@ WORKLOAD_KEYS: Final = {
 }
 TRAFFIC_KEYS: Final = {"bulk": "{}", "web": "{}", "call": "{rate: 100 kbit/s}"}
 
-RUNS: Final = 6
 LINKS: Final = 3
+RUNS: Final = max(len(workload.NAMES), math.ceil((len(KINDS) + len(MODELS)) / LINKS))
+"""Each workload occurs, and on links each model, and each kind without a model."""
+
 SEED: Final = 48
 
 
@@ -63,10 +54,9 @@ def links_of(draws: random.Random) -> Iterator[str]:
             kind, keys = next(kinds), ""
         else:
             key = model.rows[0].key
-            kind, keys = draws.choice(model.kinds).name, f", {key}: {MODEL_KEYS[key]}"
+            kind, keys = draws.choice(model.kinds).name, f", {key}: {LAYERS[key]}"
         yield (
-            f"{{kind: {kind}, down: 20 Mbit/s, up: 10 Mbit/s, rtt: 20 ms, "
-            f"queue_down: {next(queues)}, queue_up: {next(queues)}{keys}}}"
+            f"{{kind: {kind}, {LINK}, queue_down: {next(queues)}, queue_up: {next(queues)}{keys}}}"
         )
 
 

@@ -45,6 +45,7 @@ def test_static_links_are_never_asked_again() -> None:
     assert not any(model.wants_load or model.wants_connections for model in made.values())
 
 
+LINK = "down: 300 Mbit/s, up: 20 Mbit/s, rtt: 15 ms"
 LAYERS = {
     "between_runs": "10 %",
     "trace": "{file: lte-walking}",
@@ -58,11 +59,12 @@ LAYERS = {
     "carriers": "{count: 3, slow: 0 %}",
     "rrc": "{}",
 }
+"""Keys of a link with each model, as tests/named_values_test.py runs them too."""
 
 
 def history(key: str, settings: str, **changing: object) -> tuple[ScenarioLink, list[object]]:
     """A link with one layer, and its states during 10 s of a load with some values."""
-    link = f"down: 300 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, {key}: {settings}"
+    link = f"{LINK}, {key}: {settings}"
     text = f"name: a\npayload: {{size: 1 MB}}\nlinks: {{other: {{{link}}}}}\n"
     layer = models(scenario.parse(text), 1)["other"]
     states: list[object] = []
@@ -115,7 +117,7 @@ def test_a_link_can_be_changed_while_it_runs() -> None:
 def test_a_link_that_begins_later_becomes_the_same(zero: float, number: int) -> None:
     """It is asked when it is due. Rounding may not make a time earlier than that."""
     key = [*LAYERS, "loss"][number]
-    link = f"down: 300 Mbit/s, up: 20 Mbit/s, rtt: 15 ms, {key}: {LAYERS.get(key, '1 %')}"
+    link = f"{LINK}, {key}: {LAYERS.get(key, '1 %')}"
     event = "{at: 2 s, link: other, carrier: down, for: 3.3 s}"
     text = f"name: a\npayload: {{size: 1 MB}}\nlinks: {{other: {{{link}}}}}\nevents: [{event}]\n"
     seen = []
