@@ -64,13 +64,15 @@ _NAME: Final = Row(
     "which packets wait and which are dropped",
     needed=True,
 )
+_OWN_SIZE: Final = [one.name for one in DISCIPLINES if one.default_bytes is not None]
+
 _SIZE: Final = Row(
     "size",
     "size_bytes",
     QUEUE,
-    "how much waits at most; drop-head, codel, pie, fq_ and dualpi2 count packets: one of any size "
-    f"for each {FRAME_BYTES} B, rounded up",
-    default="that of the kernel for codel, fq_codel, cake, pie, fq_pie and dualpi2",
+    "how much waits at most; a discipline that counts packets takes one of any size for each "
+    f"{FRAME_BYTES} B, rounded up",
+    default=f"that of the kernel for {', '.join(_OWN_SIZE[:-1])} and {_OWN_SIZE[-1]}",
 )
 
 
