@@ -22,7 +22,7 @@ from linklab.core.paths import PYTHON_PATH
 from linklab.places.choice import Environment, PlaceError
 from linklab.realtime import session, start, user_terminal
 from linklab.report import publication
-from linklab.runs import runner
+from linklab.runs import clients, runner
 
 Called = list[argparse.Namespace]
 
@@ -123,15 +123,8 @@ def test_options(called: Called) -> None:
     )
     cli.main([*words.split(), "-a", "alg1, peers,alg1"])
     (read,) = called
-    assert requests.clients_of(read.algorithms, scenario.find("ls")) == [
-        "alg1",
-        "curl-wifi",
-        "curl-lte",
-        "mptcp",
-        "aria2-2",
-        "aria2-8",
-        "aria2-16",
-    ]
+    peers = clients.chosen("peers", scenario.find("ls"))
+    assert requests.clients_of(read.algorithms, scenario.find("ls")) == ["alg1", *peers]
     assert (read.seed, read.runs, read.parallel) == (2**63 - 1, 3, 2)
     assert (read.place, read.clock, read.out) == ("guest", "real", Path("/o"))
     assert (read.timeout, read.shift, read.json) == (2.5, 1e-6, True)
