@@ -119,12 +119,8 @@ test-machines: setup ## arm64 and other kernels of the host, in emulated machine
 	@LINKLAB_MACHINES=1 $(PYTHON) -m pytest tests/arm64_test.py tests/host_kernels_test.py
 
 .PHONY: bench
-bench: development ## repeatability, sensitivity, fidelity, models, speed, fairness (ARGS="speed --quick")
+bench: development ## speed, fairness (ARGS="speed --quick")
 	@PYTHONPATH=tests $(PYTHON) -m bench $(ARGS)
-
-.PHONY: bench-fidelity
-bench-fidelity: development ## links and their models against what a scenario states
-	@PYTHONPATH=tests $(PYTHON) -m bench fidelity models
 
 .PHONY: generate
 generate: development ## make anew what is made from the code: pages, tables, golden files

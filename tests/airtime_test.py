@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bench.airtime import (
+from air_time import (
     AIM_FRAMES,
     Cell,
     bianchi_bps,
@@ -12,7 +12,6 @@ from bench.airtime import (
     random_cells,
     stated_bps,
 )
-from bench.common import Done
 from conftest import Linklab
 
 
@@ -21,7 +20,7 @@ def test_uplinks_carry_what_their_air_allows(linklab: Linklab, tmp_path: Path) -
     words = probe(tmp_path / "air.yaml", cells)
     done = linklab(*words[:2], "--json", *words[2:])
     assert done.code == 0, done.err
-    over = [over_frames(Done(done.json, 0.0), *cell) for cell in enumerate(cells)]
+    over = [over_frames(done.run_dir, *cell) for cell in enumerate(cells)]
     assert all(abs(one) <= AIM_FRAMES for one in over), over
 
 

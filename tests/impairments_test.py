@@ -1,7 +1,4 @@
-"""Tests impairments of both directions in captures at both ends of a link, in virtual time.
-
-`make bench ARGS=impairments` measures more packets, and the intervals of more figures.
-"""
+"""Tests impairments of both directions in captures at both ends of a link, in virtual time."""
 
 import json
 from collections.abc import Callable

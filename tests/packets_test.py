@@ -1,16 +1,13 @@
-"""Tests that each packet leaves a link when the rates of `links.jsonl` say, in virtual time.
-
-`make bench ARGS=packets` measures more links and loads.
-"""
+"""Tests that each packet leaves a link when the rates of `links.jsonl` say, in virtual time."""
 
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench.packets import AIM_US, Planned, judge, probe
 from conftest import SEEDS, Linklab
 from linklab.core.link_state import DIRECTIONS
+from packet_times import AIM_US, Planned, judge, probe
 
 LENGTH_S = 6.0
 RTTS_MS = {"wifi": 20, "lte": 70}

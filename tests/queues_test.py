@@ -11,8 +11,8 @@ from typing import Any
 
 import dpkt
 import pytest
-from bench.accecn import counted
 from conftest import PROBES, SEEDS, Called, Linklab, is_in_part, lines, part_of, program, succeeded
+from ecn_counters import counted
 from linklab.core import sojourns
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.records import QueueRecord, SojournRecord

@@ -1,14 +1,12 @@
-"""Tests multilink's get and put at common servers and an odd one, in virtual time.
-
-`make bench ARGS=servers` is the long form, with more servers, and curl and aria2 for comparison.
-"""
+"""Tests multilink's get and put at common servers and an odd one, in virtual time."""
 
 from pathlib import Path
 
 import pytest
 from conftest import Linklab
 from served import cells
-from served.cells import OURS, Matrix, Outcome
+from served.cells import Matrix, Outcome
+from served.kinds import SERVERS
 
 SIZE = 1_500_000
 PARTS = 4
@@ -54,11 +52,11 @@ def _is_good(one: Outcome) -> bool:
     return one.kind == "right"
 
 
-@pytest.mark.parametrize("name", ["nginx", "h2o", "python"])
+@pytest.mark.parametrize("name", SERVERS)
 def test_servers(linklab: Linklab, tmp_path: Path, name: str) -> None:
-    if packages := cells.missing(name):
-        pytest.skip(f"not installed: {', '.join(packages)}")
-    check(linklab, cells.server(tmp_path, name, SIZE, OURS))
+    if cells.is_missing(name):
+        pytest.skip(f"not installed: {name}")
+    check(linklab, cells.server(tmp_path, name, SIZE))
 
 
 @pytest.fixture(scope="session")
@@ -70,8 +68,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_habits(linklab: Linklab, tmp_path: Path, odd: Path, part: int) -> None:
     few = dict([*cells.habits(odd).items()][part::PARTS])
-    check(linklab, cells.odd(tmp_path, f"odd-{part}", SIZE, odd, few, OURS))
+    check(linklab, cells.odd(tmp_path, f"odd-{part}", SIZE, odd, few))
 
 
 def test_known_failures_are_of_servers_that_there_are(odd: Path) -> None:
-    assert {server for server, _ in known()} <= {"nginx", "h2o", "python", *cells.habits(odd)}
+    assert {server for server, _ in known()} <= {*SERVERS, *cells.habits(odd)}

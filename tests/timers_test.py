@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bench.timers import NAT_IDLE, RELAY_IDLE, SECOND_NS, Idle, faults, keys, plan, probe
 from conftest import Linklab
+from idle_flows import NAT_IDLE, RELAY_IDLE, SECOND_NS, Idle, faults, keys, plan, probe
 from linklab.relay.rule import PROGRAM as RELAY
 
 

@@ -28,42 +28,20 @@ from rich.console import Console
 from bench.algorithms import algorithms
 from bench.common import CORES, Bench, BenchError, Result
 from bench.fairness import fairness
-from bench.fidelity import fidelity
 from bench.held_out import held_out
-from bench.impairments import impairments
-from bench.models import models
-from bench.packets import packets
-from bench.repeatability import repeatability, sensitivity
-from bench.round_trips import round_trips
-from bench.servers import servers
 from bench.speed import speed
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
     section.__name__: section
     for section in (
-        repeatability,
-        sensitivity,
-        fidelity,
-        impairments,
-        models,
         speed,
         algorithms,
         held_out,
         fairness,
-        servers,
-        packets,
-        round_trips,
     )
 }
-ASKED = (
-    "algorithms",
-    "held_out",
-    "servers",
-    "packets",
-    "round_trips",
-)
-"""Sections that only run when they are named. All algorithms in all scenarios take hours. `servers`
-needs packages and minutes. `packets` and `round_trips` are parts of `fidelity`. With `--keep`,
+ASKED = ("algorithms", "held_out")
+"""Sections that only run when they are named. All algorithms in all scenarios take hours. With `--keep`,
 `algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
 

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 from conftest import command
-from linklab import scenario as scenarios
 from linklab.display.progress import progress
-from linklab.scenario import Payload, Scenario
 from rich.console import Console
 from rich.table import Table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PROBES = REPOSITORY / "tests" / "probes"
 CORES = len(os.sched_getaffinity(0))
 
 Result = dict[str, Any]
@@ -45,18 +41,6 @@ class Done:
     def run_dir(self) -> Path:
         """The directory of the run."""
         return Path(self.json["run_dir"])
-
-    def lines(self, name: str) -> list[dict[str, Any]]:
-        """Returns the objects of a JSON lines file in the run directory or below it."""
-        return [json.loads(line) for line in (self.run_dir / name).read_text().splitlines()]
-
-    def queue(self, link: str, direction: str) -> list[dict[str, Any]]:
-        """Returns the samples of one queue in the order of time."""
-        return [
-            sample
-            for sample in self.lines("queues.jsonl")
-            if (sample["link"], sample["direction"]) == (link, direction)
-        ]
 
 
 class Bench:
@@ -175,21 +159,6 @@ class Bench:
         for row in (heads, ["---"] * len(heads), *rows):
             self.console.print(f"| {' | '.join(row)} |", highlight=False, soft_wrap=True)
 
-    def write(self, scenario: Scenario) -> Path:
-        """Writes a scenario for this benchmark. Returns the path for `linklab`."""
-        path = self.work / f"{scenario.name}.yaml"
-        path.write_text(scenarios.to_yaml(scenario))
-        return path
-
-    def links(self, name: str, *, wifi: str, lte: str, size: str = "1 MB", more: str = "") -> Path:
-        """Writes a scenario from YAML for both links, and further lines."""
-        path = self.work / f"{name}.yaml"
-        path.write_text(
-            f"name: {name}\npayload: {{size: {size}}}\n"
-            f"links:\n  wifi: {{{wifi}}}\n  lte: {{{lte}}}\n{more}"
-        )
-        return path
-
 
 def _reason(report: Any) -> str:
     """Returns why a run or a user's command failed."""
@@ -198,29 +167,9 @@ def _reason(report: Any) -> str:
     return str(report.get("error") or words or f"exit code {report.get('exit_code')}")
 
 
-def check_installed(packages: Mapping[str, str]) -> None:
-    """Raises BenchError before any measurement if a program is missing, naming its Debian package."""
-    missing = [program for program in packages if shutil.which(program) is None]
-    if missing:
-        raise BenchError(
-            f"not installed on this machine: {', '.join(missing)}; sudo apt-get install "
-            f"{' '.join(packages[program] for program in missing)} installs what is missing"
-        )
-
-
-def environment(**more: str) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Returns the environment for calls of `linklab`."""
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator"), **more}
-
-
-def variant(
-    base: str, name: str, *, size_bytes: int | None = None, loss: float = 0.0, jitter_s: float = 0.0
-) -> Scenario:
-    """Returns a scenario of the repository with another size, or with loss and jitter on Wi-Fi."""
-    known = scenarios.find(base)
-    wifi = replace(known.links["wifi"], loss_ratio=loss, jitter_s=jitter_s)
-    payload = known.payload if size_bytes is None else Payload(size_bytes, known.payload.seed)
-    return replace(known, name=name, payload=payload, links={**known.links, "wifi": wifi})
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
 
 
 def table(*columns: str, left: int = 1, gap: int = 2) -> Table:

@@ -3,8 +3,7 @@
 usage: packets.py PLAN
 
 The plan is JSON: `links`, objects as below, and `packets`, lists of time in ns since the scenario began,
-index of the link, direction, bytes of the frame, and what only the reader needs. The scenario begins at
-a whole second of the monotonic clock. A link has `device` (the client's), `near` and `far` (the access node's, towards client
+index of the link, direction, and bytes of the frame. The scenario begins at a whole second of the monotonic clock. A link has `device` (the client's), `near` and `far` (the access node's, towards client
 and core), `end` (the server's), and `address`, the server's.
 
 Writes `packets.jsonl` into the run directory: link, place, whether the frame left there (else it came),
@@ -126,7 +125,7 @@ def main(file: str) -> None:
             with inside(files[link[place]]):
                 sockets.append((number, place, capturing(link[place])))
     flows = [Flow(number, link, files) for number, link in enumerate(plan["links"])]
-    for number, (t_ns, link, direction, frame_bytes, *_) in enumerate(plan["packets"]):
+    for number, (t_ns, link, direction, frame_bytes) in enumerate(plan["packets"]):
         if (left_ns := began_ns + t_ns - time.monotonic_ns()) > 0:
             time.sleep(left_ns / 1e9)
         flows[link].send(direction, number, frame_bytes)

@@ -5,23 +5,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linklab import scenario as scenarios
 from linklab.core.paths import MULTILINK
-from linklab.links.oracle import oracle_s
 
 from served.kinds import BEGIN, SERVERS
 
 INSIDE = Path(__file__).with_name("inside.py")
 CLIENT = Path(__file__).resolve().parents[2] / "emulator" / "setup" / "client"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-GETS, PUTS = ("get", "proxy", "curl", "aria2"), ("put", "curl-put")
-OURS = ("get", "proxy", "put")
-"""The multilink clients among `GETS` and `PUTS`."""
+GETS = ("get", "proxy")
+PUT = "put"
 
 SCENARIO = """\
 name: {name}
@@ -46,9 +43,6 @@ class Outcome:
     server: str
     who: str
     kind: str
-    took_s: float
-    carried_bytes: int
-    wasted_bytes: int | None
     said: str
 
 
@@ -70,9 +64,6 @@ class Matrix:
                 server,
                 who,
                 _kind(row, allowed.get(server, [payload])),
-                row["took_s"],
-                row["carried_bytes"],
-                row["wasted_bytes"],
                 row["said"],
             )
             for (server, who), row in zip(self.cells, map(json.loads, lines), strict=True)
@@ -80,18 +71,17 @@ class Matrix:
 
 
 def _kind(row: dict[str, Any], allowed: Sequence[str]) -> str:
-    is_put = row["who"].endswith("put")
+    is_put = row["who"] == PUT
     is_there = row["sha256"] == row["put"] if is_put else row["sha256"] in allowed
     if row["code"] == 0:
         return "right" if is_there else "wrong"
     return "harms" if is_put and row["sha256"] not in (row["was"], row["put"]) else "fails"
 
 
-def missing(server: str) -> list[str]:
-    """Returns the packages to install for a server."""
-    packages = SERVERS[server].programs
+def is_missing(server: str) -> bool:
+    """Tells whether this machine lacks a server's program."""
     path = f"{SYSTEM_PATH}:{os.environ['PATH']}"
-    return [packages[one] for one in packages if shutil.which(one, path=path) is None]
+    return shutil.which(SERVERS[server].program, path=path) is None
 
 
 def build_odd(directory: Path) -> Path:
@@ -117,44 +107,24 @@ def _rows(text: str) -> list[list[str]]:
     return [row for line in text.splitlines() if len(row := line.split("\t")) == 5]
 
 
-def server(directory: Path, name: str, size: int, clients: Iterable[str]) -> Matrix:
+def server(directory: Path, name: str, size: int) -> Matrix:
     """Makes a lab with a server of `size` bytes, and clients one after the other."""
     of = SERVERS[name]
     scheme, port = ("https", 443) if of.encrypted else ("http", 80)
-    asked = [who for who in clients if of.puts or who in GETS]
+    asked = [*GETS, *([PUT] if of.puts else [])]
     base = f"{scheme}://10.0.0.1"
-    urls = [
-        f"{base}/put/{who}"
-        if who in PUTS
-        else f"{base}/{of.path}payload-{size}-1.bin{f'?{who}' if of.cold else ''}"
-        for who in asked
-    ]
+    urls = [f"{base}/put/{who}" if who == PUT else f"{base}/payload-{size}-1.bin" for who in asked]
     cells = [(name, who) for who in asked]
     return _matrix(directory, name, size, of.script, port, cells, urls)
 
 
-def odd(
-    directory: Path,
-    name: str,
-    size: int,
-    program: Path,
-    habits: dict[str, str],
-    clients: Sequence[str],
-) -> Matrix:
+def odd(directory: Path, name: str, size: int, program: Path, habits: dict[str, str]) -> Matrix:
     """Makes a lab with the odd server's habits, and clients one after the other at each."""
     cells = [
-        (habit, who)
-        for habit, way in habits.items()
-        for who in clients
-        if (who in PUTS) == (way == "put")
+        (habit, who) for habit, way in habits.items() for who in ((PUT,) if way == "put" else GETS)
     ]
     urls = [f"https://10.0.0.1/{habit}/{who}" for habit, who in cells]
     return _matrix(directory, name, size, ODD.format(program=program), 443, cells, urls)
-
-
-def ideal_s(directory: Path, size: int) -> float:
-    """Returns the least seconds that the links need for a file, in either direction."""
-    return oracle_s(scenarios.load(_scenario(directory, "ideal", size)))
 
 
 def _scenario(directory: Path, name: str, size: int) -> Path:

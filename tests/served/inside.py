@@ -20,18 +20,6 @@ from typing import Any
 LIMIT_S = 900
 """The most seconds of one cell. multilink gives up 300 s after the last byte."""
 LINKS = ("--link", "wifi=wlan0", "--link", "lte=rmnet0")
-DEVICES = ("wlan0", "rmnet0")
-
-
-def carried() -> tuple[int, int]:
-    """Returns the bytes that both devices have received and sent."""
-    down = up = 0
-    for line in Path("/proc/self/net/dev").read_text().splitlines():
-        name, _, figures = line.strip().partition(":")
-        if name in DEVICES:
-            words = figures.split()
-            down, up = down + int(words[0]), up + int(words[8])
-    return down, up
 
 
 def sum_of(path: Path) -> str | None:
@@ -39,14 +27,14 @@ def sum_of(path: Path) -> str | None:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
 
 
-def called(argv: list[str]) -> tuple[int, str, str]:
-    """Runs a program. Returns its exit code, its output, and its last line of errors."""
+def called(argv: list[str]) -> tuple[int, str]:
+    """Runs a program. Returns its exit code and its last line of errors."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        return 124, "", f"still running after {LIMIT_S} s"
+        return 124, f"still running after {LIMIT_S} s"
     words = done.stderr.strip().splitlines() or done.stdout.strip().splitlines()[-1:]
-    return done.returncode, done.stdout, words[-1] if words else ""
+    return done.returncode, words[-1] if words else ""
 
 
 class Client:
@@ -64,7 +52,7 @@ class Client:
 
     def curl(self, *more: str) -> list[str]:
         """Returns the command of curl over the first link."""
-        return ["curl", "-sS", "-f", "--cacert", self.ca, "--interface", DEVICES[0], *more]
+        return ["curl", "-sS", "-f", "--cacert", self.ca, "--interface", "wlan0", *more]
 
     @contextlib.contextmanager
     def proxy(self) -> Iterator[str]:
@@ -81,7 +69,7 @@ class Client:
             process.terminate()
             process.wait()
 
-    def get(self, who: str, url: str) -> tuple[int, str, str]:
+    def get(self, who: str, url: str) -> tuple[int, str]:
         """Makes one of the clients get a file."""
         out = str(self.out)
         if who == "get":
@@ -104,25 +92,6 @@ class Client:
                     *trust,
                 ]
             )
-        if who == "aria2":
-            return called(
-                [
-                    *("aria2c", "--no-conf", "--quiet", "--file-allocation=none"),
-                    *("--console-log-level=error", f"--ca-certificate={self.ca}"),
-                    *(
-                        f"--multiple-interface={','.join(DEVICES)}",
-                        "-s",
-                        "2",
-                        "-x",
-                        "2",
-                        "-k",
-                        "1M",
-                    ),
-                    *("-d", str(self.out.parent), "-o", self.out.name, url),
-                ]
-            )
-        if who == "curl":
-            return called(self.curl("-o", out, url))
         with self.proxy() as address:
             if url.startswith("http:"):
                 return called(["curl", "-sSf", "-o", out, "--proxy", address, url])
@@ -139,10 +108,8 @@ class Client:
         self.out.unlink(missing_ok=True)
         return sum_of(self.out) if called(self.curl("-o", str(self.out), url))[0] == 0 else None
 
-    def put(self, who: str, url: str) -> tuple[int, str, str]:
-        """Makes one of the clients put a file."""
-        if who == "curl-put":
-            return called(self.curl("-T", str(self.new), url))
+    def put(self, url: str) -> tuple[int, str]:
+        """Puts a file."""
         return called(
             [self.multilink, "put", str(self.new), url, *LINKS, "--ca-file", self.ca, "--json"]
         )
@@ -152,24 +119,16 @@ def one(client: Client, cell: dict[str, Any]) -> dict[str, Any]:
     """Runs a cell and returns its outcome. A put replaces an old file, and the result is fetched
     afterwards."""
     who, url = cell["who"], cell["url"]
-    is_put = who.endswith("put")
+    is_put = who == "put"
     was = client.put_before(url) if is_put else None
-    before, begun = carried(), time.monotonic()
-    code, printed, said = client.put(who, url) if is_put else client.get(who, url)
-    took_s, after = time.monotonic() - begun, carried()
+    code, said = client.put(url) if is_put else client.get(who, url)
     came = client.stored(url) if is_put else sum_of(client.out)
-    wasted = None
-    with contextlib.suppress(ValueError, KeyError):
-        wasted = sum(link["wasted_bytes"] for link in json.loads(printed)["links"].values())
     for left in client.out.parent.glob("out*"):
         left.unlink()
     return {
         "who": who,
         "code": code,
-        "took_s": took_s,
         "sha256": came,
-        "wasted_bytes": wasted,
-        "carried_bytes": after[is_put] - before[is_put],
         "said": said if code else "",
         "was": was,
         "put": client.new_sum,

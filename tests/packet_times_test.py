@@ -1,12 +1,19 @@
-"""Tests the judge with a run directory made by hand: 1514 B at 1 Mbit/s take 12.112 ms."""
+"""Tests the judge with a run directory made by hand: 1514 B at 1 Mbit/s take 12.112 ms.
+
+Tests the recursion against fractions of time and by hand.
+"""
 
 import json
 import random
+from fractions import Fraction
 from pathlib import Path
 
-from bench.packets import judge, poisson
+import pytest
+from packet_times import Rates, departures_ns, judge
 
 MS = 10**6
+S = 10**9
+FRAME = 125
 
 Frame = tuple[str, bool, float, int, int | str]
 
@@ -38,7 +45,6 @@ def test_an_error_is_what_the_recursion_does_not_say(tmp_path: Path) -> None:
     up = judge(run_dir(tmp_path, [*right, *late, *held, *down]))["a", "up"]
     assert [one.error_us for one in up.packets] == [0, 76, 0]
     assert [one.end_to_end_error_us(10 * MS) for one in up.packets] == [0, 76, 0]
-    assert up.packets[1].waits_ms == (24.3, 24.224)
     (found,) = judge(tmp_path)["a", "down"].packets
     assert found.end_to_end_error_us(10 * MS) == 0
 
@@ -52,20 +58,50 @@ def test_frames_of_others_take_time_and_lost_packets_none(tmp_path: Path) -> Non
     assert found.lost == 1
 
 
-def test_overtaking_is_an_error_unless_the_queue_may_do_it(tmp_path: Path) -> None:
+def test_overtaking_is_an_error(tmp_path: Path) -> None:
     first = way("device", (100, 100, 124.224, 134.224), 0)
     second = way("device", (101, 101, 112.112, 122.112), 1)
     run_dir(tmp_path, sorted([*first, *second], key=lambda frame: frame[2]))
     assert all(one.error_us for one in judge(tmp_path)["a", "up"].packets)
-    # Only the order is the queue's: a frame cannot begin before it came.
-    by_departure = judge(tmp_path, is_fifo=False)["a", "up"].packets
-    assert [one.number for one in by_departure] == [1, 0]
-    assert [one.error_us for one in by_departure] == [-1000, -1000]
 
 
-def test_packets_surround_changes_of_the_rate() -> None:
-    times_s = list(poisson(random.Random(1), 300, 1e5, 1.0, 3.3))
-    assert times_s == sorted(times_s)
-    assert {round(t_s) for t_s in times_s} >= {5, 6, 7}
-    assert all(abs(t_s - round(t_s)) < 0.00051 for t_s in times_s)
-    assert min(poisson(random.Random(1), 300, 1e3, 0.02, 3.3)) > 3.3
+def left_s(changes: list[tuple[float, int]], *arrivals_s: float) -> list[float]:
+    """Returns when frames of 125 bytes leave, in seconds."""
+    rates = Rates([(round(t_s * S), rate_bps) for t_s, rate_bps in changes])
+    frames = [(round(t_s * S), FRAME) for t_s in arrivals_s]
+    return [t_ns / S for t_ns in departures_ns(frames, rates)]
+
+
+def test_a_departure_is_rounded_up_once() -> None:
+    rates = Rates([(0, 3)])
+    assert list(departures_ns([(0, 1)] * 3, rates)) == [2_666_666_667, 5_333_333_334, 8 * S]
+
+
+def test_what_never_leaves_or_comes_too_early_is_an_error() -> None:
+    with pytest.raises(ValueError, match="its last rate is 0"):
+        left_s([(0, 1000), (0.5, 0)], 0)
+    with pytest.raises(ValueError, match="before the first rate"):
+        left_s([(1, 1000)], 0.5)
+
+
+def test_random_links_carry_what_a_sum_over_seconds_says() -> None:
+    """Against fractions of time, frame by frame and rate by rate."""
+    dice = random.Random(47)
+    for _ in range(50):
+        changes = [(t_s * S, dice.choice((0, 700, 1000, 1300, 9000))) for t_s in range(40)]
+        changes.append((40 * S, 999))
+        arrivals = sorted(dice.randrange(50 * S) for _ in range(60))
+        frames = [(t_ns, dice.randrange(1, 300)) for t_ns in arrivals]
+        free, expected = Fraction(0), []
+        for arrival_ns, size_bytes in frames:
+            now, bits = max(free, Fraction(arrival_ns)), Fraction(8 * size_bytes)
+            for (_, rate), end in zip(changes, [t for t, _ in changes[1:]] + [10**15], strict=True):
+                if bits and end > now:
+                    sent = min(bits, (end - now) * rate / S)
+                    now, bits = (
+                        (now + sent * S / rate if sent == bits else Fraction(end)),
+                        bits - sent,
+                    )
+            free = now
+            expected.append(-(-now.numerator // now.denominator))
+        assert list(departures_ns(frames, Rates(changes))) == expected

@@ -1,4 +1,4 @@
-"""Section `timers`: compares when a NAT and the relay to the outside forget flows with RFC 4787 and 5382.
+"""Compares when a NAT and the relay to the outside forget flows with RFC 4787 and 5382.
 
 What is expected is computed from the plan alone: a packet from the client reaches the NAT after its time
 on the air and half a round trip, one from the server at once.
@@ -12,9 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from linklab.relay.rule import PROGRAM as RELAY
-
-from bench.common import PROBES, Bench, Result, table, target
+from conftest import PROBES
 
 UDP, TCP = 17, 6
 SYN, ACK = 0x02, 0x10
@@ -139,31 +137,3 @@ def faults(run_dir: Path, events: Sequence[Event], idle: Idle) -> list[Event]:
         if not is_right:
             wrong.append(event)
     return wrong
-
-
-def timers(bench: Bench) -> Result:
-    """Idle times of a NAT, which events change, and of the relay that forwards UDP to the outside."""
-    link, events = keys(NAT_IDLE)
-    idle_link = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 30 ms"
-    files = [
-        bench.links("nat-timers", wifi=link, lte=idle_link, more=events),
-        bench.links("relay-timers", wifi=idle_link, lte=idle_link),
-    ]
-    flows, relayed = (60, 20) if bench.quick else (240, 60)
-    plans = [
-        (plan(1, NAT_IDLE, flows, 24 * SECOND_NS), NAT_IDLE),
-        (plan(2, RELAY_IDLE, relayed, 2000 * SECOND_NS), RELAY_IDLE),
-    ]
-    calls = [probe(files[0], plans[0][0]), probe(files[1], plans[1][0], RELAY)]
-    shown = table("", "packets", "dropped", "wrong")
-    rows = {}
-    done = bench.all("timers", calls)
-    for name, one, (packets, idle) in zip(("NAT", "relay"), done, plans, strict=True):
-        wrong = len(faults(one.run_dir, packets, idle))
-        dropped = len(packets) - len(expected(packets, idle))
-        rows[name] = {"packets": len(packets), "dropped": dropped, "wrong": wrong}
-        shown.add_row(name, *map(str, rows[name].values()))
-    bench.say("\n[bold]Idle flows[/bold] (from 1 µs before to 1 ms after they are forgotten)")
-    bench.console.print(shown)
-    bench.say(target("0 wrong", not any(row["wrong"] for row in rows.values())))
-    return rows

@@ -1,4 +1,4 @@
-"""Section `accecn`: compares the counters of Accurate ECN with the packets that were marked (RFC 9768).
+"""Compares the counters of Accurate ECN with the packets that were marked (RFC 9768).
 
 The client's counters are in each of its packets: ACE modulo 8 in the header, bytes modulo 2^24 in the
 option. What they should be follows from the packets that the client has received before.
@@ -12,20 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dpkt
-
-from bench.common import Bench, Result, table, target
-
-QUEUES = {
-    "codel": "{discipline: codel, target: 1 ms, interval: 10 ms, ecn: true}",
-    "fq_codel": "{discipline: fq_codel, target: 1 ms, interval: 10 ms}",
-    "cake": "{discipline: cake}",
-    "pie": "{discipline: pie, target: 1 ms, ecn: true}",
-    "fq_pie": "{discipline: fq_pie, target: 1 ms, ecn: true}",
-    "red": "{discipline: red, size: 1 MB, min: 20 kB, max: 60 kB, ecn: true}",
-    "dualpi2": "{discipline: dualpi2, scalable: ect}",
-}
-LINK = "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms"
-MORE = "tcp: {ecn: accurate}\n"
 
 NOT_ECT, ECT_1, ECT_0, CE = range(4)
 ACE_AT_FIRST, BYTES_AT_FIRST = 5, {ECT_1: 1, ECT_0: 1, CE: 0}
@@ -71,28 +57,3 @@ def counted(pcap: Path, client: bytes) -> Counted:
             counters += len(pairs)
             wrong += sum(seen != right for seen, right in pairs)
     return Counted(marks.total(), counters, wrong)
-
-
-def accecn(bench: Bench) -> Result:
-    """AccECN's counters against marks in a capture and in the queue's counters."""
-    calls = []
-    for name, queue in QUEUES.items():
-        wifi = f"{LINK}, queue_down: {queue}"
-        file = bench.links(
-            "accecn-" + name.replace("_", "-"), wifi=wifi, lte=LINK, size="20 MB", more=MORE
-        )
-        calls.append(("run", file, "-a", "single-wifi", "--pcap", "wifi"))
-    shown = table("queue", "marked there", "received", "counters", "wrong")
-    rows = {}
-    for name, done in zip(QUEUES, bench.all("accecn", calls), strict=True):
-        found = counted(done.run_dir / "wifi.pcap", bytes((10, 1, 0, 2)))
-        marked = done.queue("wifi", "down")[-1]["discipline"]["marked_packets"]
-        rows[name] = {"marked_packets": marked, **found._asdict()}
-        shown.add_row(name, *map(str, rows[name].values()))
-    bench.say("\n[bold]Accurate ECN[/bold] (the client's counters in all of its packets)")
-    bench.console.print(shown)
-    right = all(
-        row["marked"] == row["marked_packets"] and not row["wrong"] for row in rows.values()
-    )
-    bench.say(target("0 wrong, all marks received", right))
-    return rows

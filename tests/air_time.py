@@ -1,4 +1,4 @@
-"""Section `airtime`: compares what Wi-Fi's uplinks carry with two calculations of 802.11g's DCF.
+"""Compares what Wi-Fi's uplinks carry with two calculations of 802.11g's DCF.
 
 The first is the one that linklab states: stations take turns, and each access has the mean backoff. The
 second is Bianchi's (REFERENCES.md): stations back off at the same time, and collide. It also
@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from conftest import PROBES, queue
 from linklab.core.link_state import DIRECTIONS
-
-from bench.common import PROBES, Bench, Done, Result, percent, table, target
 
 SIFS_S, SLOT_S, DIFS_S = 10e-6, 9e-6, 28e-6
 PREAMBLE_S, EXTENSION_S, SYMBOL_S = 20e-6, 6e-6, 4e-6
@@ -96,14 +95,14 @@ def probe(file: Path, cells: Sequence[Cell]) -> tuple[object, ...]:
     return ("exec", file, "--", "sh", "-c", f"{' '.join(senders)} wait")
 
 
-def over_frames(done: Done, number: int, cell: Cell) -> float:
+def over_frames(run_dir: Path, number: int, cell: Cell) -> float:
     """Returns how many frames an uplink carried more than it states, while it was saturated. The
     server's kernel refuses some packets by ICMP, which takes the same air."""
     passed = {}
     for way in DIRECTIONS:
-        queue = done.queue(f"wifi{number}", way)
         first, last = (
-            next(one for one in queue if one["t_s"] >= t_s) for t_s in (FROM_S, SECONDS - 0.5)
+            next(one for one in queue(run_dir, f"wifi{number}", way) if one["t_s"] >= t_s)
+            for t_s in (FROM_S, SECONDS - 0.5)
         )
         passed[way] = last["sent_bytes"] - first["sent_bytes"]
     own_s = (last["t_s"] - first["t_s"]) / (1 + cell.others)
@@ -115,22 +114,3 @@ def random_cells(seed: int) -> list[Cell]:
     """Returns a cell of each rate, with some other stations."""
     dice = random.Random(seed)
     return [Cell(mbps, dice.choice((0, 1, 2, 5, 10))) for mbps in SIGNALS_DBM]
-
-
-def airtime(bench: Bench) -> Result:
-    """Rates of saturated uplinks among other stations."""
-    counts = (0, 2, 10) if bench.quick else (0, 1, 2, 5, 10)
-    plans = [[Cell(mbps, others) for mbps in SIGNALS_DBM] for others in counts]
-    calls = [probe(bench.work / f"air-{cells[0].others}.yaml", cells) for cells in plans]
-    shown = table("others", "frames\nover", *(f"{mbps}\nMbit/s" for mbps in SIGNALS_DBM))
-    rows: list[Result] = []
-    for cells, done in zip(plans, bench.all("airtime", calls), strict=True):
-        over = max((over_frames(done, *cell) for cell in enumerate(cells)), key=abs)
-        off = [stated_bps(cell) / bianchi_bps(cell) - 1 for cell in cells]
-        rows.append({"others": cells[0].others, "over_frames": over, "beside_bianchi": off})
-        shown.add_row(str(cells[0].others), f"{over:+.2f}", *(percent(one, 1) for one in off))
-    bench.say("\n[bold]Wi-Fi's air[/bold] (802.11g, saturated uplinks; % beside Bianchi's model)")
-    bench.console.print(shown)
-    worst = max(abs(row["over_frames"]) for row in rows)
-    bench.say(f"worst {worst:.2f} frames; " + target(f"{AIM_FRAMES:g} frames", worst <= AIM_FRAMES))
-    return {"rows": rows}
