@@ -63,7 +63,7 @@ OPTIONS = {
     "for CI": "--junit --markdown",
     "Prometheus and Grafana": "--retention --grafana --reports --open",
     "about the recording or measurement": """
-        --kind --uplink --light --bin --every --only --opportunity-bytes --device --keep --licence
+        --kind --uplink --bin --every --only --opportunity-bytes --device --keep --licence
     """,
 }
 """The groups of all commands' options, by an option's longest name. Groups and options are in the

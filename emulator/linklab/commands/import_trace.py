@@ -60,7 +60,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"format of the recording (default: detected): {', '.join(FORMATS)}",
     )
     parser.add_argument("--uplink", type=Path, metavar="FILE", help="the uplink's recording")
-    parser.add_argument("--light", type=Path, metavar="FILE", help="CellReplay's light trace")
     parser.add_argument(
         "--bin", type=float, metavar="S", help="seconds per sample: means of short ones"
     )
@@ -119,7 +118,6 @@ def _of_traces(options: argparse.Namespace) -> list[str]:
         "output",
         "format",
         "uplink",
-        "light",
         "bin",
         "every",
         "only",
@@ -135,7 +133,6 @@ def _options(options: argparse.Namespace) -> Options:
     return Options(
         format=options.format,
         uplink=options.uplink,
-        light=options.light,
         bin_s=options.bin,
         every_s=options.every,
         only=_chosen(options.only),

@@ -1,8 +1,7 @@
 """Reads captures: pcap and pcapng, with µs or ns, of Ethernet, raw IP, and Linux' device `any`.
 
-The rate of a sample is that of all IP packets in it, as frames of Ethernet. Tags and tunnels around
-them do not count. So a trace shows what the
-link carried. That is its capacity only while it was used up.
+The rate of a sample is that of all IP packets in it, as frames of Ethernet. VLAN tags do not
+count. So a trace shows what the link carried. That is its capacity only while it was used up.
 
 The client's end decides which direction is down: in captures of `any` the host that captured, else
 the address of the first SYN, else the one address of most packets. `--only client=ADDRESS` names it. Of

@@ -152,7 +152,7 @@ TWO = [(t_ns, content, number % 2) for number, (t_ns, content, _) in enumerate(d
         (pcap(download()), {"end": "x"}, "x.pcap: 'end' chooses nothing; allowed: client, device"),
         (pcap(download()), {"client": "me"}, "x.pcap: --only client=me: allowed is an IP address"),
         (pcap(download()[:1]), None, "x.pcap: there are no packets that last for some time;"),
-        (pcap(download(), 105), None, "x.pcap: 802.11 of a monitor is not read; allowed: Ethernet"),
+        (pcap(download(), 105), None, "x.pcap: link type 105 is not read; allowed: Ethernet"),
         (
             pcap([one for one in download() if one[1][26:30] == socket.inet_aton(CLIENT)]),
             None,

@@ -19,11 +19,9 @@ FRAMES_PER_PAYLOAD: Final = FRAME_BYTES / SEGMENT_BYTES
 
 UNITS: Final[dict[str, tuple[int, int, float]]] = {
     "bit/s": (1, 1, MAX_RATE_BPS),
-    "byte/s": (8, 1, MAX_RATE_BPS),
     "kbit/s": (1000, 1, MAX_RATE_BPS),
     "Mbit/s": (10**6, 1, MAX_RATE_BPS),
     "ms": (1, 1000, MAX_RTT_S),
-    "µs": (1, 10**6, MAX_RTT_S),
     "%": (1, 100, 1),
 }
 """By unit: a multiplier and a divisor that give bit/s, seconds or a ratio, and their limit."""

@@ -1,13 +1,11 @@
 """Reads published data sets, whose recordings are tables. data_sets.yaml describes their columns.
 
 A set of the usual form needs no code, only an entry in that file. A line of a table is an interval, or
-a probe. A line in which all of a test failed has no value. If a file tells no zone, only differences of
-its times count.
+a probe. If a file tells no zone, only differences of its times count.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -25,19 +23,11 @@ from linklab.schema.document import ScenarioError
 from linklab.traces.lines import Lines
 from linklab.traces.tables import RecordedTable, names_of
 from linklab.traces.times import TimeColumn
-from linklab.traces.trace import NS_PER_S, TraceError, TraceFile, TraceSample
+from linklab.traces.trace import NS_PER_S, TraceFile, TraceSample
 
 FILE: Final = Path(__file__).with_name("data_sets.yaml")
 
-_MOST: Final = 1_000_000_000
 _MOST_S: Final = 1_000_000
-
-_ENOUGH: Final = 3
-"""The least lines with a ping, and without, that are compared."""
-
-_DIP: Final = 0.5
-"""The share of the usual rate below which a note says so."""
-
 
 _What = Literal["down", "up", "rtt", "loss"]
 _SOME: Final = msgspec.Meta(min_length=1)
@@ -58,7 +48,7 @@ class ValueColumn(_Row, frozen=True):
     """
 
     column: str
-    unit: Literal["bit/s", "byte/s", "kbit/s", "Mbit/s", "ms", "µs", "%"]
+    unit: Literal["bit/s", "kbit/s", "Mbit/s", "ms", "%"]
     needed: bool = False
     on_demand: bool = False
     of_each: str = ""
@@ -76,35 +66,21 @@ class TableLayout(_Row, frozen=True):
         values: the columns with values. The first one tells a table from others.
         counts_seconds: that is a number of seconds below a million; else what `times` reads.
         end: the column with the end, if the file has it.
-        steps: the column that counts lines of `usual_s` from the time on.
-        usual_s: length of a line whose end is not known.
-        silence_s: longest time without a line of which something is known.
-        leaves_silence_out: a longer one is left out of the trace; else the line before holds.
+        leaves_silence_out: more than 10 s without a line are left out; else the line before holds.
         beside: further columns by which the table is recognised.
         of_payload: rates count payload of TCP.
         of_probes: each line is a probe. `lost` may say that it was lost; `uplink` and `downlink` are
             then negative for the way that lost it. What the uplink lost does not count.
-        results: columns that count the successes and failures of a line's test.
-        file_names: a word in the names of files with this direction.
-        idle: the column that holds I while the phone was idle.
-        tells_dips: a note says if rates are low in lines with a round-trip time.
     """
 
     time: Annotated[tuple[str, ...], _SOME]
     values: Annotated[dict[_What, ValueColumn], _SOME]
     counts_seconds: bool = False
     end: str = ""
-    steps: str = ""
-    usual_s: int = 1
-    silence_s: int = 10
     leaves_silence_out: bool = False
     beside: tuple[str, ...] = ()
     of_payload: bool = False
     of_probes: bool = False
-    results: tuple[str, ...] = ()
-    file_names: dict[str, str] = {}
-    idle: str = ""
-    tells_dips: bool = False
 
     @property
     def main(self) -> ValueColumn:
@@ -115,14 +91,14 @@ class TableLayout(_Row, frozen=True):
     def needed(self) -> list[str]:
         """The columns without which a table is refused."""
         found = [one.column for one in self.values.values() if one.needed or one is self.main]
-        return [self.time[0], *found, *filter(None, [self.steps])]
+        return [self.time[0], *found]
 
     @property
     def optional(self) -> list[str]:
         """The columns that a table may have."""
         found = [one.column for one in self.values.values()]
         ways = ("lost", "uplink", "downlink") if self.of_probes else ()
-        return [*found, *filter(None, (self.end, self.idle)), *self.results, *ways]
+        return [*found, *filter(None, [self.end]), *ways]
 
     def missing(self, names: list[str]) -> int:
         """Returns how many of the columns by which the table is recognised are not there."""
@@ -185,7 +161,6 @@ def _read(one: DataSet, file: BinaryIO, name: str, options: Options, only_up: bo
     only = dict(options.only or {})
     table = RecordedTable.of(Lines(file, name), one.tables[0].needed, [])
     chosen = one.table_of(table.names, only)
-    _check_way(chosen, name, only_up)
     chosen = msgspec.structs.replace(
         chosen,
         time=tuple(time for time in chosen.time if time in table.names) or chosen.time,
@@ -198,17 +173,6 @@ def _read(one: DataSet, file: BinaryIO, name: str, options: Options, only_up: bo
     apart = one.apart_in(table.names)
     cells = Cells(table, chosen.needed, chosen.optional, apart, only)
     return _Reading(chosen, table, cells).trace(options.bin_s)
-
-
-def _check_way(table: TableLayout, name: str, only_up: bool) -> None:
-    if not table.file_names:
-        return
-    way, other = ("up", "down") if only_up else ("down", "up")
-    if table.file_names[other] in name.rpartition("/")[2]:
-        raise TraceError(
-            f"{name}: is not of the {way}link; allowed as the {way}link: a name with "
-            f"{table.file_names[way]!r}"
-        )
 
 
 def _of_one(column: ValueColumn, table: RecordedTable, only: dict[str, str]) -> str:
@@ -239,10 +203,6 @@ class _Reading:
         self._begins, self._ends = TimeColumn(table, self._time), TimeColumn(table, of.end)
         self._has_rates = "down" in of.values
         self._frames = FRAMES_PER_PAYLOAD if of.of_payload else 1.0
-        self._has_loss = bool(of.results) and all(cells.has(one) for one in of.results)
-        self._rows = self._idle = self._failed = 0
-        self._rates: dict[bool, list[int]] = {True: [], False: []}
-        """In bit/s, of lines with a ping and of others."""
 
     def trace(self, bin_s: float | None) -> TraceFile:
         """Returns the trace."""
@@ -251,8 +211,6 @@ class _Reading:
             found = self._cells.rows(self._probe)
             return probes.trace(found, bin_s, table.lines.fail, table.notes)
         columns = {str(key) for key, one in of.values.items() if self._cells.has(one.column)}
-        if self._has_loss and not self._has_rates:
-            columns.add("loss")
         told = f"payload x {FRAMES_PER_PAYLOAD:.4f} for whole frames"
         return TraceFile(
             self._samples(),
@@ -267,17 +225,9 @@ class _Reading:
         spacing = Spacing(
             self._time,
             of.values["down"].column if self._has_rates else None,
-            of.usual_s * NS_PER_S,
-            of.silence_s * NS_PER_S,
             of.leaves_silence_out,
         )
-        yield from IntervalSamples(self._table, spacing).of(self._lines())
-        self._tell()
-
-    def _lines(self) -> Iterator[MeasuredLine]:
-        yield from self._cells.rows(self._line)
-        if self._failed:
-            self._table.notes.append(f"{self._failed} lines of tests that failed are left out")
+        yield from IntervalSamples(self._table, spacing).of(self._cells.rows(self._line))
 
     def _probe(self) -> Probe | None:
         cells = self._cells
@@ -291,62 +241,24 @@ class _Reading:
     def _is_negative(self, column: str) -> bool:
         return self._cells.has(column) and self._cells.text(column).startswith("-")
 
-    def _line(self) -> MeasuredLine | None:
+    def _line(self) -> MeasuredLine:
         of, cells = self._of, self._cells
         text = cells.text(self._time)
         seconds = of.counts_seconds
         t_ns = cells.count(self._time, _MOST_S) * NS_PER_S if seconds else self._begins.ns(text)
-        end_ns = None
-        if of.steps:
-            t_ns += cells.count(of.steps, _MOST) * of.usual_s * NS_PER_S
-            end_ns = t_ns + of.usual_s * NS_PER_S
-        elif of.end and cells.has(of.end):
-            end_ns = self._ends.ns(cells.text(of.end))
-        failed = bool(of.results) and cells.has(of.results[0]) and self._result(0) == 0
-        down, up, rtt_s, loss = (
-            None if failed else self._value(key) for key in ("down", "up", "rtt", "loss")
+        end_ns = self._ends.ns(cells.text(of.end)) if of.end and cells.has(of.end) else None
+        down_bps, up_bps = self._rate_bps("down"), self._rate_bps("up")
+        return MeasuredLine(
+            text, t_ns, end_ns, down_bps, up_bps, self._value("rtt"), self._value("loss")
         )
-        if self._has_loss and not self._has_rates:
-            successes, failures = self._result(0), self._result(1)
-            loss = failures / (successes + failures) if successes + failures else None
-        if self._has_rates and of.results and down is None:
-            self._failed += 1
-            return None
-        rates = [None if one is None else round(one) for one in (down, up)]
-        self._count(rates[0], has_ping=rtt_s is not None)
-        return MeasuredLine(text, t_ns, end_ns, rates[0], rates[1], rtt_s, loss)
 
-    def _value(self, key: _What) -> float | None:
+    def _rate_bps(self, key: _What) -> int | None:
+        rate = self._value(key, self._frames)
+        return None if rate is None else round(rate)
+
+    def _value(self, key: _What, frames: float = 1.0) -> float | None:
         one = self._of.values.get(key)
-        if one is None:
-            return None
-        return self._cells.value(one.column, one.unit, self._frames if key in ("down", "up") else 1)
-
-    def _result(self, which: int) -> int:
-        return self._cells.count(self._of.results[which], _MOST)
-
-    def _count(self, down_bps: int | None, *, has_ping: bool) -> None:
-        of, cells = self._of, self._cells
-        self._rows += 1
-        self._idle += bool(of.idle) and cells.has(of.idle) and cells.text(of.idle) == "I"
-        if of.tells_dips and down_bps is not None:
-            self._rates[has_ping].append(down_bps)
-
-    def _tell(self) -> None:
-        notes = self._table.notes
-        with_ping, others = self._rates[True], self._rates[False]
-        if min(len(with_ping), len(others)) >= _ENOUGH:
-            low, usual = (statistics.median(rates) for rates in (with_ping, others))
-            if low < _DIP * usual:
-                notes.append(
-                    f"in {len(with_ping)} lines with a ping the median rate is {low / 1e6:.3g} "
-                    f"Mbit/s, in others {usual / 1e6:.3g} Mbit/s: the logger's dips, and hardly the "
-                    "link's"
-                )
-        if self._idle:
-            notes.append(
-                f"in {self._idle} of {self._rows} lines the phone was idle: the link may carry more"
-            )
+        return None if one is None else self._cells.value(one.column, one.unit, frames)
 
 
 def _begins(one: DataSet, line: str, where: str) -> bool:

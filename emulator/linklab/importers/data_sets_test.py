@@ -78,19 +78,6 @@ LENS = "timestamp,rtt,uplink,downlink\n" + "".join(
     for k in range(300)
 )
 LENS_PING = "timestamp,rtt\n1705744800.533641,91.8\n1705744801.55492,96.5\n1705744802.6,111.0\n"
-# FCC MBA: curr_httpgetmt, curr_httppostmt, curr_ping.
-MBA_HEAD = "unit_id,dtime,target,address,fetch_time,bytes_total,bytes_sec,bytes_sec_interval,warmup_time,warmup_bytes,sequence,threads,successes,failures,location_id\n"
-MBA = MBA_HEAD + "".join(
-    f"386,2020-09-0{day} 02:00:00,sp1.example.com,192.0.2.1,5000000,1,1,{rate},1,1,{k},8,1,0,1\n"
-    for day in (1, 2)
-    for k, rate in enumerate((1_250_000 * day, 2_500_000 * day))
-)
-MBA_PING = """\
-unit_id,dtime,target,rtt_avg,rtt_min,rtt_max,rtt_std,successes,failures,location_id
-386,2020-09-01 00:00:00,t,15500,10000,20000,100,99,1,1
-386,2020-09-01 01:00:00,t,20500,10000,20000,100,100,0,1
-386,2020-09-01 02:00:00,t,0,0,0,0,0,100,1
-"""
 
 
 def imported(
@@ -184,28 +171,6 @@ def test_lens(tmp_path: Path) -> None:
     assert [one.rtt_s for one in trace] == pytest.approx([0.09415, 0.09415, 0.111])
 
 
-def test_mba(tmp_path: Path) -> None:
-    report, trace = imported(tmp_path, MBA, "curr_httpgetmt.csv")
-    assert (report.format, down(trace)) == ("mba", mbit(10, 20, 20, 40))
-    assert seconds(trace) == [5, 5, 5, 5]
-    assert report.notes[-1].endswith("(longest 86395 s): this time is left out")
-    (tmp_path / "curr_httppostmt.csv").write_text(MBA)
-    uplink = tmp_path / "curr_httppostmt.csv"
-    report, trace = imported(tmp_path, MBA, "curr_httpgetmt.csv", uplink=uplink)
-    assert [one.up_bps for one in trace] == mbit(10, 20, 20, 40)
-    report, trace = imported(tmp_path, MBA_PING, "curr_ping.csv")
-    assert [(one.rtt_s, one.loss_ratio) for one in trace] == [
-        (0.0155, 0.01),
-        (0.0205, 0.0),
-        (0.0205, 1.0),
-    ]
-    assert seconds(trace) == [3600] * 3
-    failed = MBA.replace(",2500000,1,1,1,8,1,0,", ",0,1,1,1,8,0,1,")
-    report, trace = imported(tmp_path, failed, "curr_httpgetmt.csv")
-    assert down(trace) == mbit(10, 20, 40)
-    assert "1 lines of tests that failed are left out" in report.notes
-
-
 @pytest.mark.parametrize(
     ("content", "name", "options", "message"),
     [
@@ -216,8 +181,6 @@ def test_mba(tmp_path: Path) -> None:
         ("a,b\n1,2\n", "x.csv", {"format": "5gophers"}, "x.csv:1: the column 'seq_num' is missing"),
         (DRIVE, "x.csv", {}, "x.csv:1: each carrier has a column; needed: one of --only carrier"),
         (LUMOS, "x.csv", {}, "x.csv:4: run_num: '2', and '1' in line 2: several recordings are in"),
-        (MBA, "curr_httppostmt.csv", {}, "curr_httppostmt.csv: is not of the downlink; allowed"),
-        (MBA + MBA[len(MBA_HEAD) :].replace("386,", "9,"), "x.csv", {}, "x.csv:6: unit_id: '9', a"),
         (
             WET_RATES.replace("00:00:01+00:00,a", "00:09:01+00:00,a"),
             "x.csv",

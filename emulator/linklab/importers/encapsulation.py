@@ -1,7 +1,7 @@
-"""Unwraps captured packets down to TCP, and names what else they carry. Pure.
+"""Reads captured packets down to TCP, and names what else they carry. Pure.
 
-VLAN, PPPoE, MPLS, GRE, IP in IP, VXLAN and GTP-U headers are removed. Their bytes do not count in
-lengths. The lab's links have no such headers, and downloads shall take equally long there.
+Phones and Linux write Ethernet (also of Wi-Fi), raw IP (of modems) and the headers of the device `any`.
+VLAN tags are removed. Their bytes do not count in lengths: the lab's links have none.
 """
 
 from __future__ import annotations
@@ -15,48 +15,20 @@ from linklab.core.errors import LinklabError
 from linklab.core.frames import ETHERNET_BYTES, FRAME_BYTES, SEGMENT_BYTES
 from linklab.importers.packet_file import Packet
 
-IP_4, IP_6 = 0x0800, 0x86DD
-_VLANS: Final = (0x8100, 0x88A8, 0x9100)
-_MPLS: Final = (0x8847, 0x8848)
-_PPPOE, _BRIDGED, _PPP = 0x8864, 0x6558, 0x880B
-_ETHERTYPES: Final = {
-    0x0806: "ARP",
-    0x8863: "PPPoE's discovery",
-    0x888E: "EAPOL",
-    0x88CC: "LLDP",
-    0x88E5: "MACsec",
-}
-_PPP_TYPES: Final = {0x21: IP_4, 0x57: IP_6}
+_IP_4, _IP_6 = 0x0800, 0x86DD
+_VLANS: Final = (0x8100, 0x88A8)
 
 TCP: Final = "TCP"
 _SYN, _ACK = 0x02, 0x10
 FRAGMENT: Final = "fragments of IP"
 CUT: Final = "packets that were cut off before TCP's header ended"
 
-_UDP = 17
-_PROTOCOLS: Final = {
-    1: "ICMP",
-    2: "IGMP",
-    50: "ESP",
-    51: "AH",
-    58: "ICMPv6",
-    132: "SCTP",
-}
+_TCP, _UDP = 6, 17
+_PROTOCOLS: Final = {1: "ICMP", 50: "ESP", 58: "ICMPv6"}
 _OPTIONS_6: Final = (0, 43, 60)
 """IPv6's headers between its own and TCP's: hop-by-hop, routing, destination."""
 
-_GTP_U, _VXLAN = 2152, 4789
-_PORTS: Final = {
-    443: "QUIC",
-    500: "IKE",
-    4500: "ESP in UDP",
-    1194: "OpenVPN",
-    1701: "L2TP",
-    51820: "WireGuard",
-}
-
-_MAX_DEPTH = 16
-"""The largest number of headers around TCP; real packets have fewer."""
+_PORTS: Final = {443: "QUIC", 4500: "ESP in UDP", 1194: "OpenVPN", 51820: "WireGuard"}
 
 SLL: Final = 113
 SLL_2: Final = 276
@@ -64,17 +36,7 @@ SLL_2: Final = 276
 _HEADERS: Final = FRAME_BYTES - SEGMENT_BYTES
 """The bytes of a full frame that are not payload of TCP."""
 
-_ALLOWED = "Ethernet, raw IP, Linux' cooked headers, PPP, loopback"
-_UNREAD: Final = {
-    105: "802.11 of a monitor",
-    119: "802.11 of a monitor, with Prism headers",
-    127: "802.11 of a monitor, with radiotap headers",
-    147: "a private link type (147)",
-    187: "Bluetooth",
-    201: "Bluetooth",
-    189: "USB",
-    220: "USB",
-}
+_ALLOWED = "Ethernet, raw IP, Linux' cooked headers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +45,11 @@ class InnerPacket:
 
     Attributes:
         name: TCP, or the name of something else.
-        packet: for TCP, the innermost IP packet.
+        packet: for TCP, the IP packet.
         length: for TCP, the length of that packet before truncation.
         segment_at: for TCP, the offset of TCP's header in `packet`.
-        source, destination: addresses of the innermost IP packet.
-        ip_at: the offset of the innermost IP packet in the captured one.
+        source, destination: addresses of the IP packet.
+        ip_at: the offset of the IP packet in the captured one.
     """
 
     name: str
@@ -157,8 +119,7 @@ def carried(packet: Packet) -> InnerPacket:
     """Unwraps a packet. Raises UnreadableError if the link type is not supported."""
     begin = _LINKS.get(packet.link_type)
     if begin is None:
-        known = _UNREAD.get(packet.link_type, f"link type {packet.link_type}")
-        raise UnreadableError(f"{known} is not read; allowed: {_ALLOWED}")
+        raise UnreadableError(f"link type {packet.link_type} is not read; allowed: {_ALLOWED}")
     try:
         kind, at = begin(packet.content)
         return _unwrapped(kind, packet.content, at, packet.length)
@@ -166,35 +127,18 @@ def carried(packet: Packet) -> InnerPacket:
         return InnerPacket(CUT)
 
 
-def _ethernet(content: bytes) -> tuple[int, int]:
-    return _number(content, 12), 14
-
-
-def _raw(content: bytes, at: int = 0) -> tuple[int, int]:
-    return {4: IP_4, 6: IP_6}.get(content[at] >> 4, 0), at
-
-
-def _ppp(content: bytes, at: int = 0) -> tuple[int, int]:
-    if content[at : at + 2] == b"\xff\x03":
-        at += 2
-    size = 1 if content[at] & 1 else 2
-    return _PPP_TYPES.get(int.from_bytes(content[at : at + size], "big"), _PPP), at + size
+def _raw(content: bytes) -> tuple[int, int]:
+    return {4: _IP_4, 6: _IP_6}.get(content[0] >> 4, 0), 0
 
 
 _LINKS: Final[dict[int, Callable[[bytes], tuple[int, int]]]] = {
-    0: lambda content: _raw(content, 4),
-    1: _ethernet,
-    9: _ppp,
+    1: lambda content: (_number(content, 12), 14),
     12: _raw,
     14: _raw,
-    50: _ppp,
-    51: lambda content: (_PPPOE, 0),
     101: _raw,
-    108: lambda content: _raw(content, 4),
     SLL: lambda content: (_number(content, 14), 16),
-    166: lambda content: _ppp(content, 2),
-    228: lambda content: (IP_4, 0),
-    229: lambda content: (IP_6, 0),
+    228: _raw,
+    229: _raw,
     SLL_2: lambda content: (_number(content, 0), 20),
 }
 """By link type, a function that returns the ethertype after the header, and its offset."""
@@ -205,98 +149,45 @@ def _number(content: bytes, at: int) -> int:
 
 
 def _unwrapped(kind: int, content: bytes, at: int, length: int) -> InnerPacket:
-    for _ in range(_MAX_DEPTH):
-        if kind in _VLANS:
-            kind, at = _number(content, at + 2), at + 4
-        elif kind == _PPPOE:
-            kind, at = _ppp(content, at + 6)
-        elif kind in _MPLS:
-            while not content[at + 2] & 1:
-                at += 4
-            kind, at = _raw(content, at + 4)
-        elif kind == _BRIDGED:
-            kind, at = _number(content, at + 12), at + 14
-        elif kind in (IP_4, IP_6):
-            protocol, header = _header(kind, content, at)
-            source, destination = _ends(kind, content, at)
-            if isinstance(protocol, str):
-                return InnerPacket(protocol, b"", 0, 0, source, destination, at)
-            if protocol == 6:
-                return _tcp(kind, content, at, length, header)
-            inner = _inner(protocol, content, at + header)
-            if isinstance(inner, str):
-                return InnerPacket(inner, b"", 0, 0, source, destination, at)
-            kind, at = inner
-        else:
-            return InnerPacket(_ETHERTYPES.get(kind, "PPP" if kind == _PPP else _type_name(kind)))
-    return InnerPacket("a packet in too many headers")
-
-
-def _type_name(kind: int) -> str:
-    return f"ethertype 0x{kind:04x}" if kind >= 0x600 else "802.2"
+    while kind in _VLANS:
+        kind, at = _number(content, at + 2), at + 4
+    if kind not in (_IP_4, _IP_6):
+        return InnerPacket(f"ethertype 0x{kind:04x}")
+    protocol, header = _header(kind, content, at)
+    if protocol == _TCP:
+        return _tcp(kind, content, at, length, header)
+    if protocol is None:
+        name = FRAGMENT
+    elif protocol == _UDP:
+        ports = (_number(content, at + header), _number(content, at + header + 2))
+        name = next((_PORTS[port] for port in ports if port in _PORTS), "UDP")
+    else:
+        name = _PROTOCOLS.get(protocol, f"IP's protocol {protocol}")
+    return InnerPacket(name, b"", 0, 0, *_ends(kind, content, at), at)
 
 
 def _ends(kind: int, content: bytes, at: int) -> tuple[bytes, bytes]:
-    if kind == IP_4:
+    if kind == _IP_4:
         return content[at + 12 : at + 16], content[at + 16 : at + 20]
     return content[at + 8 : at + 24], content[at + 24 : at + 40]
 
 
-def _header(kind: int, content: bytes, at: int) -> tuple[int | str, int]:
-    """Returns the protocol of an IP packet (or a name for what it is), and its headers' length."""
-    if kind == IP_4:
+def _header(kind: int, content: bytes, at: int) -> tuple[int | None, int]:
+    """Returns the protocol of an IP packet (None of a fragment), and its headers' length."""
+    if kind == _IP_4:
         if _number(content, at + 6) & 0x3FFF:
-            return FRAGMENT, 0
+            return None, 0
         return content[at + 9], (content[at] & 0xF) * 4
     protocol, size = content[at + 6], 40
     while protocol in _OPTIONS_6:
         protocol, size = content[at + size], size + 8 + 8 * content[at + size + 1]
-    return (FRAGMENT, 0) if protocol == 44 else (protocol, size)
+    return (None, 0) if protocol == 44 else (protocol, size)
 
 
 def _tcp(kind: int, content: bytes, at: int, length: int, header: int) -> InnerPacket:
     if len(content) < at + header + 20:
         return InnerPacket(CUT)
-    told = _number(content, at + 2) if kind == IP_4 else _number(content, at + 4)
+    told = _number(content, at + 2) if kind == _IP_4 else _number(content, at + 4)
     # 0 means longer than the field can hold, such as packets that the kernel joined.
-    size = (told + (0 if kind == IP_4 else 40)) if told else length - at
+    size = (told + (0 if kind == _IP_4 else 40)) if told else length - at
     return InnerPacket(TCP, content[at:], size, header, *_ends(kind, content, at), at)
-
-
-def _inner(protocol: int, content: bytes, at: int) -> tuple[int, int] | str:
-    """Returns what a non-TCP packet carries: an ethertype and its offset, or a name."""
-    if protocol in (4, 41):
-        return (IP_4 if protocol == 4 else IP_6), at
-    if protocol == 47:
-        return _gre(content, at)
-    if protocol != _UDP:
-        return _PROTOCOLS.get(protocol, f"IP's protocol {protocol}")
-    ports = (_number(content, at), _number(content, at + 2))
-    if _VXLAN in ports and content[at + 8] == 8:
-        return _BRIDGED, at + 16
-    if _GTP_U in ports and content[at + 9] == 255:
-        return _raw(content, _after_gtp(content, at + 8))
-    return next((_PORTS[port] for port in ports if port in _PORTS), "UDP")
-
-
-def _after_gtp(content: bytes, at: int) -> int:
-    """Returns where the content of GTP-U begins (3GPP TS 29.281, 5.1 and 5.2)."""
-    flags = content[at]
-    if not flags & 7:
-        return at + 8
-    at, following = at + 12, content[at + 11] if flags & 4 else 0
-    while following:
-        size = 4 * max(content[at], 1)
-        at, following = at + size, content[at + size - 1]
-    return at
-
-
-def _gre(content: bytes, at: int) -> tuple[int, int] | str:
-    """Unwraps GRE (RFC 2784, 2890). Version 1 is PPTP's (RFC 2637)."""
-    flags, kind = _number(content, at), _number(content, at + 2)
-    if flags & 7 == 1:
-        size = 8 + (4 if flags & 0x1000 else 0) + (4 if flags & 0x80 else 0)
-        return _ppp(content, at + size) if flags & 0x1000 else "PPTP"
-    if flags & 0x4007:
-        return "GRE with routes"
-    return kind, at + 4 + 4 * sum(bool(flags & bit) for bit in (0x8000, 0x2000, 0x1000))

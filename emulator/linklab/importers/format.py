@@ -20,7 +20,6 @@ class Options:
     Attributes:
         format: name of the format; None to detect it.
         uplink: recording of the uplink, if that is a separate file.
-        light: CellReplay's light trace for the RTT.
         bin_s: length of a sample (0.001 to 3600 s, whole ms).
         opportunity_bytes: bytes of an opportunity (1 to 65535).
         every_s: seconds between two probes of a log without times (0.001 to 3600).
@@ -32,7 +31,6 @@ class Options:
 
     format: str | None = None
     uplink: Path | None = None
-    light: Path | None = None
     bin_s: float | None = None
     opportunity_bytes: int | None = None
     every_s: float | None = None

@@ -16,9 +16,8 @@ from typing import NoReturn
 import linklab
 from linklab.core import whole_file
 from linklab.core.limits import MAX_RTT_S
-from linklab.importers import cellreplay
 from linklab.importers.format import ENDS, Format, Options
-from linklab.importers.merging import binned, with_rtts, with_uplink
+from linklab.importers.merging import binned, with_uplink
 from linklab.importers.opening import HEAD_BYTES, opened
 from linklab.importers.registry import FORMATS, format_of, that_take
 from linklab.traces import plain
@@ -79,7 +78,7 @@ def import_file(
 
 
 class _Opened:
-    """A source with its uplink and RTT files, opened to be read once."""
+    """A source with its uplink's file, opened to be read once."""
 
     def __init__(self, source: Path, options: Options, open_files: ExitStack) -> None:
         file = opened(source, open_files)
@@ -94,9 +93,6 @@ class _Opened:
         if (uplink := options.uplink) is not None:
             columns.add("up")
             self.samples = with_uplink(self.samples, lambda: self._uplink(uplink))
-        if (light := options.light) is not None:
-            columns.add("rtt")
-            self.samples = with_rtts(self.samples, lambda: self._rtts(light))
         keep = self.format.keeps if options.keep is None else frozenset(options.keep)
         self.columns = frozenset(columns & keep)
         if dropped := sorted(columns - keep):
@@ -121,18 +117,11 @@ class _Opened:
                     _refuse(str(path), "has no rates", "a recording of the uplink's rate")
                 yield sample.length_ns, rate_bps
 
-    def _rtts(self, path: Path) -> Iterator[tuple[int, float]]:
-        with ExitStack() as open_files:
-            file = opened(path, open_files)
-            yield from cellreplay.read_light(file, str(path), self.notes)
-
     def _comments(self, source: Path, said: list[str]) -> list[str]:
         options = self._options
         of = [f"{self.format.name} {source.name}"]
         if options.uplink is not None:
             of.append(f"uplink {options.uplink.name}")
-        if options.light is not None:
-            of.append(f"RTT {options.light.name}")
         licence = [f"licence: {options.licence or 'that of the source'}"]
         if not options.licence and any(line.startswith("licence:") for line in said):
             licence = []
@@ -156,7 +145,6 @@ def _check(options: Options, format: Format, name: str) -> None:
     """Raises TraceError for unknown options, and for options that the format does not take."""
     for option, what, allowed in (
         ("uplink", f"{format.name} has both directions in one file", "uplink of {list}"),
-        ("light", f"a light trace does not go with {format.name}", "with {either}"),
         ("opportunity_bytes", f"{format.name} has no opportunities", "with {either}"),
         ("every_s", f"{format.name} has times", "seconds between probes with {either}"),
         ("only", f"{format.name} has one recording in a file", "choosing with {either}"),

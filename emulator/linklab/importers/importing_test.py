@@ -55,16 +55,6 @@ def test_the_uplink_may_be_a_file_of_its_own(source: Path, destination: Path) ->
     assert "mahimahi down.trace, uplink up.trace, by" in destination.read_text()
 
 
-def test_cellreplay_gives_rates_and_delays(source: Path, destination: Path) -> None:
-    light = source.with_name("light")
-    light.write_text("0 24 0 1\n450 30 0 2\n2000 40 0\n")
-    report = import_file(source, destination, Options(format="cellreplay", light=light))
-    trace = plain.load(destination)
-    assert {sample.down_bps for sample in trace} == {11_200_000}
-    assert [sample.rtt_s for sample in trace] == [0.048] * 5 + [0.06] * 5
-    assert report.columns == ("rtt",)
-
-
 def test_iperf3s_two_directions_may_be_two_files(destination: Path) -> None:
     options = Options(uplink=RECORDINGS / "iperf3-udp-forward-server.json")
     report = import_file(RECORDINGS / "iperf3-tcp-reverse.json", destination, options)
@@ -126,10 +116,10 @@ def test_linklabs_own_format_keeps_everything(tmp_path: Path, destination: Path)
     assert (report.samples, report.down.gaps, report.down.longest_gap_s) == (3, 1, 1.0)
 
 
-def test_a_format_is_told_by_name_or_from_the_file(source: Path, tmp_path: Path) -> None:
+def test_an_opportunity_may_have_other_bytes(source: Path, tmp_path: Path) -> None:
     found, told = tmp_path / "found.csv", tmp_path / "told.csv"
     assert import_file(source, found).format == "mahimahi"
-    assert import_file(source, told, Options(format="cellreplay")).format == "cellreplay"
+    assert import_file(source, told, Options(opportunity_bytes=1400)).format == "mahimahi"
     rates = [sample.down_bps for sample in plain.load(told)]
     assert [sample.down_bps for sample in plain.load(found)] == [12_112_000] * len(rates) != rates
 
@@ -156,7 +146,7 @@ def test_a_report_says_what_the_trace_is_like(tmp_path: Path, destination: Path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"format": "pcap"}, "the format 'pcap' is unknown; allowed: csv, mahimahi, cellreplay,"),
+        ({"format": "pcap"}, "the format 'pcap' is unknown; allowed: csv, mahimahi, ucc,"),
         ({"bin_s": 0.0}, "bins of 0.0 s; allowed: whole milliseconds, 1 ms to 3600 s"),
         ({"bin_s": 0.0015}, "bins of 0.0015 s; allowed: whole milliseconds"),
         ({"bin_s": float("nan")}, "bins of nan s; allowed: whole milliseconds"),
@@ -166,7 +156,6 @@ def test_a_report_says_what_the_trace_is_like(tmp_path: Path, destination: Path)
         ({"format": "iperf3", "device": "x"}, "the device 'x' is unknown; allowed: client, server"),
         ({"format": "csv", "opportunity_bytes": 9}, "csv has no opportunities; allowed: with"),
         ({"format": "ucc", "uplink": Path("u")}, "ucc has both directions in one file; allowed:"),
-        ({"format": "csv", "light": Path("l")}, "a light trace does not go with csv; allowed:"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(
@@ -178,17 +167,15 @@ def test_options_that_do_not_fit_are_refused(
     assert not list(destination.parent.iterdir())
 
 
-@pytest.mark.parametrize("wrong", ["source", "uplink", "light"])
+@pytest.mark.parametrize("wrong", ["source", "uplink"])
 def test_a_wrong_file_is_named_and_nothing_is_left(
     source: Path, destination: Path, wrong: str
 ) -> None:
     uplink = mahimahi(source.with_name("up"), [1])
-    light = source.with_name("light")
-    light.write_text("0 24 0 1\n")
-    file = {"source": source, "uplink": uplink, "light": light}[wrong]
+    file = {"source": source, "uplink": uplink}[wrong]
     file.write_text(file.read_text() + "x\n")
     with pytest.raises(TraceError) as caught:
-        import_file(source, destination, Options(format="mahimahi", uplink=uplink, light=light))
+        import_file(source, destination, Options(format="mahimahi", uplink=uplink))
     assert str(caught.value).startswith(f"{file}:")
     assert "'x'" in str(caught.value)
     assert not list(destination.parent.iterdir())

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from linklab.traces.lines import InTime
 from linklab.traces.tables import RecordedTable
 from linklab.traces.trace import MAX_LENGTH_NS, MAX_LENGTH_S, MIN_SAMPLE_NS, NS_PER_S, TraceSample
+
+_USUAL_NS: Final = NS_PER_S
+"""Length of an interval that has no end and no next one."""
+
+_SILENCE_NS: Final = 10 * NS_PER_S
+"""Nothing is known about a longer time without a line, and a note says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +47,13 @@ class Spacing:
     Attributes:
         time: name of the column with the time.
         rate: name of the column with the downlink's rate; None if there is none.
-        usual_ns: length of an interval that has no end and no next one.
-        silence_ns: nothing is known about a longer time without a line, and a note says so.
-        leaves_out: such a time is left out of the trace; else the line before holds.
+        leaves_silence_out: a long time without a line is left out of the trace; else the line before
+            holds.
     """
 
     time: str
     rate: str | None
-    usual_ns: int = NS_PER_S
-    silence_ns: int = 10 * NS_PER_S
-    leaves_out: bool = False
+    leaves_silence_out: bool = False
 
 
 class IntervalSamples:
@@ -94,17 +98,17 @@ class IntervalSamples:
         return one.down_bps is not None or self._spacing.rate is None
 
     def _sample(self, one: MeasuredLine, passed_ns: int | None) -> TraceSample:
-        own_ns = self._spacing.usual_ns if one.end_ns is None else one.end_ns - one.t_ns
+        own_ns = _USUAL_NS if one.end_ns is None else one.end_ns - one.t_ns
         length_ns = own_ns if passed_ns is None else passed_ns
         if passed_ns is not None and one.end_ns is not None and 2 * passed_ns < own_ns:
             self._lines.fail(
                 "begins long before the line above ends; allowed: one measurement after the other",
                 self._spacing.time,
             )
-        if passed_ns is not None and passed_ns > max(self._spacing.silence_ns, 2 * own_ns):
+        if passed_ns is not None and passed_ns > max(_SILENCE_NS, 2 * own_ns):
             self._silences += 1
             self._longest_ns = max(self._longest_ns, passed_ns)
-            if self._spacing.leaves_out:
+            if self._spacing.leaves_silence_out:
                 length_ns = own_ns
         self._check(length_ns)
         return TraceSample(length_ns, one.down_bps, one.up_bps, one.rtt_s, one.loss_ratio)
@@ -136,10 +140,13 @@ class IntervalSamples:
                 "one of a time counts"
             )
         if self._silences:
-            does = "this time is left out" if self._spacing.leaves_out else "the line before holds"
-            silence_s = self._spacing.silence_ns / NS_PER_S
+            does = (
+                "this time is left out"
+                if self._spacing.leaves_silence_out
+                else "the line before holds"
+            )
             self._notes.append(
-                f"{self._silences} times the log was silent for more than {silence_s:g} s "
+                f"{self._silences} times the log was silent for more than 10 s "
                 f"(longest {self._longest_ns / NS_PER_S:.0f} s): {does}"
             )
 

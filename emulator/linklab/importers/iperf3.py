@@ -14,8 +14,8 @@ that was the phone, and decides which direction is down; the default is iperf3's
 that the file's own end sent, rates are those of its socket, not of arrivals.
 
 A file holds one test with consecutive intervals. A second test, a repeated interval or a missing one
-is refused, because the rates would be wrong. A truncated file is read up to its last complete
-interval.
+is refused, because the rates would be wrong. A stream of events that is cut off is read up to its last
+complete interval.
 
 UDP's packets that come late were counted as lost before. iperf3 then counts them as negative losses.
 These are taken from the losses before, and if there are none, from later ones.
@@ -23,6 +23,7 @@ These are taken from the losses before, and if there are none, from later ones.
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import math
 from collections import deque
@@ -30,9 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, BinaryIO, Final, TypeVar
 
-import ijson
 import msgspec
-from ijson.common import ObjectBuilder
 
 from linklab.core.frames import (
     ETHERNET_BYTES,
@@ -41,11 +40,10 @@ from linklab.core.frames import (
     UDP_BYTES,
 )
 from linklab.core.limits import MAX_RATE_BPS
-from linklab.importers import json_feed
 from linklab.importers.cells import FRAMES_PER_PAYLOAD
 from linklab.importers.format import Format
-from linklab.importers.json_feed import Feed
 from linklab.importers.merging import joined
+from linklab.traces.lines import MAX_LINE_BYTES
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
     MAX_LENGTH_S,
@@ -57,6 +55,9 @@ from linklab.traces.trace import (
 )
 
 _ALLOWED: Final = "the output of iperf3 -J"
+
+_MAX_BYTES: Final = 1 << 26
+"""The most that is read of a document, which msgspec decodes at once: some hours of a test."""
 
 _ROUNDED_S: Final = 0.001
 """The tolerance for rounded times of iperf3's intervals."""
@@ -107,7 +108,13 @@ class _Start(msgspec.Struct):
 
 class _Event(msgspec.Struct):
     event: str
-    data: Any = None
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Document(msgspec.Struct):
+    start: _Start | None = None
+    intervals: list[_Interval] = []
+    error: str = ""
 
 
 class _Reader:
@@ -117,83 +124,72 @@ class _Reader:
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        self._feed = Feed(file, name)
-        first = self._feed.first()
-        if not first.strip() and not first.endswith(b"\n"):
-            raise self.error("the file is empty; needed: the output of iperf3 -J")
-        self._streamed = _is_event(first)
+        self._file = file
+        self._name = name
+        self._where = name
         self.is_truncated = False
 
     def error(self, reason: str) -> TraceError:
-        """Returns the error for the last line read."""
-        return self._feed.error(reason)
-
-    def converted(self, value: Any, kind: type[T]) -> T:
-        """Converts a part to the type `kind`. Raises TraceError."""
-        return json_feed.converted(self._feed, value, kind, "iperf3", _ALLOWED)
+        """Returns the error for the part that was read last."""
+        return TraceError(f"{self._where}: {reason}")
 
     def parts(self) -> Iterator[tuple[str, Any]]:
-        return self._events() if self._streamed else self._document()
+        first = self._file.readline(MAX_LINE_BYTES).removeprefix(codecs.BOM_UTF8)
+        try:
+            msgspec.json.decode(first, type=_Event)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._document(first)
+        return self._events(first)
 
-    def _events(self) -> Iterator[tuple[str, Any]]:
-        last = ""
-        while line := self._feed.read():
-            if not line.strip():
-                continue
-            try:
-                event = msgspec.json.decode(line, type=_Event)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                if last == "interval" and not line.endswith(b"\n") and self._feed.is_at_end():
-                    break
-                raise self.error(
-                    f"not an event of iperf3 --json-stream: {error}; allowed: one in each line"
-                ) from error
-            except RecursionError as error:
-                raise self._feed.too_deep(_ALLOWED) from error
-            last = event.event
-            yield last, event.data
+    def _decoded(self, content: bytes | msgspec.Raw, kind: type[T]) -> T:
+        """Decodes a part. Raises TraceError."""
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if "trailing characters" in str(error):
+                raise self.second_test() from error
+            raise self.error(f"not what iperf3 writes: {error}; allowed: {_ALLOWED}") from error
+
+    def _events(self, line: bytes) -> Iterator[tuple[str, Any]]:
+        kinds: dict[str, Any] = {"start": _Start, "interval": _Interval}
+        last, number = "", 0
+        while line:
+            number += 1
+            self._where = f"{self._name}:{number}"
+            following = self._file.readline(MAX_LINE_BYTES)
+            if line.strip():
+                try:
+                    event = self._decoded(line, _Event)
+                except TraceError:
+                    if last == "interval" and not following and not line.endswith(b"\n"):
+                        break
+                    raise
+                last = event.event
+                yield last, self._decoded(event.data, kinds.get(last, object))
+            line = following
         self.is_truncated = last == "interval"
 
-    def _document(self) -> Iterator[tuple[str, Any]]:
-        kinds = {"start": "start", "intervals.item": "interval"}
-        builder, of = None, ""
-        has_measured = False
-        try:
-            for prefix, event, value in ijson.parse(self._feed.events(_ALLOWED)):
-                if builder is None:
-                    if prefix in kinds and event == "start_map":
-                        builder, of = ObjectBuilder(), prefix
-                    elif prefix == "error" and event == "string":
-                        yield "error", value
-                        continue
-                    else:
-                        continue
-                builder.event(event, value)
-                if prefix == of and event == "end_map":
-                    has_measured |= kinds[of] == "interval"
-                    yield kinds[of], builder.value
-                    builder = None
-        except (ijson.JSONError, UnicodeDecodeError) as error:
-            reason = json_feed.reason(error)
-            if "trailing garbage" in reason:
-                raise self.second_test() from error
-            if "premature EOF" not in reason or not has_measured:
-                raise self.error(f"not valid JSON: {reason}; allowed: one iperf3 -J") from error
-            self.is_truncated = True
+    def _document(self, first: bytes) -> Iterator[tuple[str, Any]]:
+        content = first + self._file.read(_MAX_BYTES + 1 - len(first))
+        if len(content) > _MAX_BYTES:
+            raise self.error(
+                f"is longer than {_MAX_BYTES >> 20} MiB; allowed: the output of --json-stream"
+            )
+        if not content.strip():
+            raise self.error(f"the file is empty; needed: {_ALLOWED}")
+        document = self._decoded(content, _Document)
+        if document.start is not None:
+            yield "start", document.start
+        for number, interval in enumerate(document.intervals):
+            self._where = f"{self._name}: intervals[{number}]"
+            yield "interval", interval
+        if document.error:
+            yield "error", document.error
 
     def second_test(self) -> TraceError:
         return self.error(
-            "something follows the first test; allowed: one test in a file, so split it before "
-            "this line"
+            "something follows the first test; allowed: one test in a file, so split it"
         )
-
-
-def _is_event(line: bytes) -> bool:
-    try:
-        msgspec.json.decode(line, type=_Event)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
 
 
 def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = False) -> TraceFile:
@@ -248,8 +244,8 @@ class _Reading:
         for kind, value in self._parts:
             if kind == "error":
                 self._failed(value)
-            if kind == "start":
-                return self._reader.converted(value, _Start)
+            if isinstance(value, _Start):
+                return value
             break
         raise self._reader.error("'start' is missing; needed: the output of iperf3 -J")
 
@@ -271,7 +267,7 @@ class _Reading:
             self._has_ended |= kind == "end"
             if kind != "interval":
                 continue
-            streams = list(map(_in_measured_time, self._reader.converted(value, _Interval).streams))
+            streams = list(map(_in_measured_time, value.streams))
             if not streams or any(stream.omitted for stream in streams):
                 continue
             sample, losses = self._sample(streams)

@@ -191,5 +191,5 @@ FORMAT: Final = Format(
     begins=lambda line, where: line.isascii() and line.isdigit(),
     read=lambda file, name, options, only_up: read_by(options, OPPORTUNITY_BYTES, file, name),
     keeps=frozenset({"up", "rtt"}),
-    takes=frozenset({"uplink", "light", "bin_s", "opportunity_bytes"}),
+    takes=frozenset({"uplink", "bin_s", "opportunity_bytes"}),
 )

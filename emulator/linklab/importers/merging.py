@@ -1,4 +1,4 @@
-"""Merges recordings of one link: its downlink, its uplink, its delays; and short samples. Pure."""
+"""Merges recordings of one link: its downlink and its uplink; and short samples. Pure."""
 
 from __future__ import annotations
 
@@ -38,38 +38,6 @@ def _endless(series: Series) -> Iterator[tuple[int, int]]:
         yield MAX_LENGTH_NS + 1, lap[0][1]
     while True:
         yield from series()
-
-
-def with_rtts(
-    samples: Iterable[TraceSample], rtts: Callable[[], Iterator[tuple[int, float]]]
-) -> Iterator[TraceSample]:
-    """Yields the samples, each with the RTT at its start. Before the first RTT, the first holds.
-
-    `rtts` starts a series of times in ns and RTTs from its beginning. It is repeated from its last
-    time on, as in CellReplay; there the first RTT holds again.
-    """
-    changes = _repeated(rtts)
-    rtt_s = next(changes)[1]
-    due_ns, coming_s = next(changes)
-    t_ns = 0
-    for sample in samples:
-        while due_ns <= t_ns:
-            rtt_s = coming_s
-            due_ns, coming_s = next(changes)
-        yield replace(sample, rtt_s=rtt_s)
-        t_ns += sample.length_ns
-
-
-def _repeated(series: Callable[[], Iterator[tuple[int, float]]]) -> Iterator[tuple[int, float]]:
-    begin_ns = 0
-    while True:
-        last_ns = 0
-        for last_ns, rtt_s in series():
-            yield begin_ns + last_ns, rtt_s
-        begin_ns += last_ns
-        if last_ns == 0:
-            yield MAX_LENGTH_NS + 1, rtt_s
-            return
 
 
 def joined(one: TraceSample, other: TraceSample) -> TraceSample:

@@ -4,7 +4,7 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.importers.merging import with_rtts, with_uplink
+from linklab.importers.merging import with_uplink
 from linklab.traces.trace import TraceSample
 
 Series = list[tuple[int, int]]
@@ -50,29 +50,6 @@ def test_no_bit_of_the_uplink_is_lost(lengths_ns: list[int], uplink: Series) -> 
     bits = sum((sample.up_bps or 0) * sample.length_ns for sample in found)
     expected = sum(length_ns * rate for length_ns, rate in stretched)
     assert 2 * abs(bits - expected) <= sum(sample.length_ns for sample in scaled)
-
-
-def rtts(lengths_ns: list[int], series: list[tuple[int, float]]) -> list[float | None]:
-    down = [TraceSample(length_ns, 1) for length_ns in lengths_ns]
-    return [sample.rtt_s for sample in with_rtts(down, lambda: iter(series))]
-
-
-def test_the_rtt_of_a_sample_is_the_last_one_before_it() -> None:
-    assert rtts([100] * 4, [(50, 0.1), (100, 0.2), (120, 0.3), (190, 0.4), (900, 0.5)]) == [
-        0.1,
-        0.2,
-        0.4,
-        0.4,
-    ]
-
-
-def test_rtts_begin_anew_after_their_last() -> None:
-    assert rtts([100] * 5, [(0, 0.1), (100, 0.2), (200, 0.3)]) == [0.1, 0.2, 0.1, 0.2, 0.1]
-
-
-def test_a_single_rtt_holds_for_good() -> None:
-    assert set(rtts([10**9] * 10, [(0, 0.1)])) == {0.1}
-    assert set(rtts([10**9] * 10, [(0, 0.1), (0, 0.2)])) == {0.2}
 
 
 def test_samples_are_taken_one_by_one() -> None:

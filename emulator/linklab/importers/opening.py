@@ -1,7 +1,4 @@
-"""Opens a recording: a plain file, packed with gzip, or in UTF-16 as PowerShell writes it.
-
-It is read as a stream, and every format sees UTF-8.
-"""
+"""Opens a recording: a plain file, or packed with gzip. It is read as a stream."""
 
 from __future__ import annotations
 
@@ -24,12 +21,13 @@ HEAD_BYTES: Final = 1 << 16
 """How much of a file detection sees."""
 
 _GZIP: Final = b"\x1f\x8b"
-_UTF_16: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-_PACKED: Final = {
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
+_REFUSED: Final = {
+    b"BZh": "packed with bzip2",
+    b"\xfd7zXZ\0": "packed with xz",
+    b"\x28\xb5\x2f\xfd": "packed with zstd",
+    b"PK\x03\x04": "packed with zip",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
 }
 
 
@@ -64,12 +62,9 @@ def opened(path: Path, open_files: ExitStack) -> BufferedReader:
         unpacked = open_files.enter_context(gzip.GzipFile(fileobj=file))
         file = _buffered(lambda: _unpacked(unpacked, path), open_files)
         head = file.peek(8)
-    for magic, name in _PACKED.items():
-        if head.startswith(magic):
-            raise TraceError(f"{path}: is packed with {name}; allowed: unpacked, or with gzip")
-    for mark, encoding in _UTF_16.items():
-        if head.startswith(mark):
-            return _buffered(_recoding(file, encoding, path), open_files)
+    for begin, name in _REFUSED.items():
+        if head.startswith(begin):
+            raise TraceError(f"{path}: is {name}; allowed: UTF-8, plain or packed with gzip")
     return file
 
 
@@ -84,22 +79,3 @@ def _unpacked(file: gzip.GzipFile, path: Path) -> bytes:
         raise TraceError(
             f"{path}: the gzip data is damaged or cut off; allowed: a whole file"
         ) from error
-
-
-def _recoding(file: BufferedReader, encoding: str, path: Path) -> Callable[[], bytes]:
-    """Returns a function that reads the next block as UTF-8."""
-    decoder = codecs.getincrementaldecoder(encoding)()
-
-    def read() -> bytes:
-        text = ""
-        while not text:
-            block = file.read(HEAD_BYTES)
-            try:
-                text = decoder.decode(block, final=not block)
-            except UnicodeDecodeError as error:
-                raise TraceError(f"{path}: is not whole UTF-16; allowed: UTF-8 text") from error
-            if not block:
-                break
-        return text.encode()
-
-    return read

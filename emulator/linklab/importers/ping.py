@@ -1,4 +1,4 @@
-"""Reads the logs of ping: of Linux (iputils, busybox), macOS and Windows, in any language.
+"""Reads the logs of ping: of Linux (iputils, busybox) and macOS, in any language.
 
 Where `ping -D` wrote times, a probe was sent its round-trip time before. Other logs have no times.
 Then probes are `--every` S seconds apart, 1 s by default as in ping. The last line of Linux tells how
@@ -28,12 +28,10 @@ _NUMBERED: Final = re.compile(r"\b(?:icmp_seq|icmp_req|seq)[= ](\d+)")
 _REPLY: Final = re.compile(
     r"\b(?:ttl|hlim)=\d+ [^=]*=\s*(\d+(?:[.,]\d+)?) ?(ms|s)\b", re.IGNORECASE
 )
-_WINDOWS_REPLY: Final = re.compile(r"([=<])\s*(\d+(?:[.,]\d+)?) ?ms(?:\s+TTL=\d+)?\s*$")
 _TOOK: Final = re.compile(r"(\d+) .*?\d+(?:[.,]\d+)?% .*?(\d+) ?ms$")
 _SENT: Final = re.compile(r"(\d+) \D+?\d+ .*?\d+(?:[.,]\d+)?%")
 _HEADER: Final = re.compile(r"PING \S")
 _FROM_0: Final = re.compile(r"PING .*: \d+ ")
-_ADDRESS: Final = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|(?:[0-9a-fA-F]{0,4}:){2,}")
 
 _WRAPS: Final = 1 << 16
 _WINDOW: Final = 512
@@ -53,34 +51,9 @@ def read(file: BinaryIO, name: str, bin_s: float | None, every_s: float | None) 
 def _probes(lines: Lines, every_s: float | None, notes: list[str]) -> Iterator[Probe]:
     for line in lines:
         text = line.strip()
-        if _is_windows(text):
-            yield from _of_windows(lines, EVERY_S if every_s is None else every_s, notes)
-            return
         if text:
             yield from _Numbered(lines, every_s, notes).probes(text)
             return
-
-
-def _is_windows(line: str) -> bool:
-    return line.endswith((":", "：")) and _ADDRESS.search(line) is not None
-
-
-def _of_windows(lines: Lines, every_s: float, notes: list[str]) -> Iterator[Probe]:
-    """Yields a probe per line until the empty one above the statistics."""
-    short = 0
-    for number, text in enumerate(iter(lambda: next(lines, "").strip(), "")):
-        reply = _WINDOWS_REPLY.search(text)
-        short += reply is not None and reply[1] == "<"
-        rtt_s = None if reply is None else _ms(reply[2]) / 1000 / (2 if reply[1] == "<" else 1)
-        yield Probe(round(number * every_s * NS_PER_S), rtt_s)
-    for line in lines:
-        if _is_windows(line.strip()) and any(character.isdigit() for character in line):
-            following = next(lines, "")
-            if _WINDOWS_REPLY.search(following):
-                _second(lines)
-    if short:
-        notes.append(f"{short} round trips below 1 ms are read as 0.5 ms")
-    _assumed(notes, every_s)
 
 
 def _ms(text: str) -> float:
@@ -245,10 +218,8 @@ class _Numbered:
 
 
 def _begins(line: str, where: str) -> bool:
-    return (
-        _HEADER.match(line) is not None
-        or (_NUMBERED.search(line) is not None and "," not in line.partition("=")[0])
-        or _is_windows(line)
+    return _HEADER.match(line) is not None or (
+        _NUMBERED.search(line) is not None and "," not in line.partition("=")[0]
     )
 
 

@@ -1,4 +1,4 @@
-"""Makes samples of probes: round trips that ping or irtt measured one by one. Pure.
+"""Makes samples of probes: round trips that ping measured one by one. Pure.
 
 A sample has the median round-trip time of its probes. If it has at least 10 probes, it also has the
 share of those lost. A time without any probe keeps the round-trip time from before.

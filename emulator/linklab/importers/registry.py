@@ -6,7 +6,7 @@ import codecs
 import re
 from typing import Final
 
-from linklab.importers import capture, cellreplay, data_sets, iperf3, irtt, mahimahi, ping
+from linklab.importers import capture, data_sets, iperf3, mahimahi, ping
 from linklab.importers.format import Format
 from linklab.traces import plain
 from linklab.traces.lines import quoted
@@ -25,10 +25,8 @@ FORMATS: Final[dict[str, Format]] = {
     for one in (
         OWN,
         mahimahi.FORMAT,
-        cellreplay.FORMAT,
         *data_sets.FORMATS,
         iperf3.FORMAT,
-        irtt.FORMAT,
         ping.FORMAT,
         capture.FORMAT,
     )

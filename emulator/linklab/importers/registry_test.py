@@ -35,7 +35,6 @@ def test_a_format_is_told_from_how_the_file_begins(head: bytes, format: str) -> 
         (b"", "x:1: the file is empty; needed: a trace"),
         (b"# nothing\n\n", "x:1: there are only comments; needed: a trace"),
         (b"\n\nhello\n", "x:3: 'hello' begins no trace; allowed: csv (linklab's own: t,down_mbit"),
-        (b"0 24 0 1\n", "x:1: this is CellReplay's light trace, which tells delays and no"),
         (b"\x00\xff\xfe", "x:1: '\\x00"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import io
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,12 +11,10 @@ import pytest
 from linklab.importers import captures_for_test as made_captures
 from linklab.importers import (
     iperf3_test,
-    irtt_test,
     mahimahi,
     rates_test,
     registry,
 )
-from linklab.importers.cellreplay import OPPORTUNITY_BYTES
 from linklab.importers.format import Options
 from linklab.traces.trace import NS_PER_S, TraceFile, TraceSample
 
@@ -63,12 +61,9 @@ def test_opportunities(seed: int) -> None:
     draws = random.Random(seed)
     times_ms = sorted(draws.choices(range(1, 20_000), k=draws.randint(2000, 9000)))
     content = "".join(f"{one}\n" for one in [*times_ms, 20_000]).encode()
-    for name, size in (
-        ("mahimahi", mahimahi.OPPORTUNITY_BYTES),
-        ("cellreplay", OPPORTUNITY_BYTES),
-    ):
-        read = registry.FORMATS[name].read
-        samples = list(read(io.BytesIO(content), "x", Options(), False).samples)
+    for size in (mahimahi.OPPORTUNITY_BYTES, 1400):
+        options = Options(opportunity_bytes=size)
+        samples = list(opened(content, "x", options).samples)
         assert length_s(samples) == pytest.approx(20)
         assert sum_bytes(samples) == pytest.approx((len(times_ms) + 1) * size, rel=1e-5)
 
@@ -88,32 +83,14 @@ def quic(payload: int) -> bytes:
     return packet[:12] + made_captures.CLIENT + b"\x0a\x00\x00\x01" + packet[20:]
 
 
-def gtp_of_5g(packet: bytes) -> bytes:
-    """Wraps a packet as in 5G's core, with a PDU session container (3GPP TS 38.415)."""
-    header = b"\x34\xff" + bytes(6) + b"\0\0\0\x85" + b"\x01\x10\x09\0"
-    return made_captures.ethernet(made_captures.udp(packet, 2152, header))
-
-
-WRAPS: Final[dict[str, tuple[int, Callable[[bytes], bytes]]]] = {
-    **made_captures.READABLE,
-    "GTP-U of 5G": (1, gtp_of_5g),
-    "MPLS in VLAN": (
-        1,
-        lambda packet: (
-            made_captures.ethernet(b"", 0x8100) + b"\0\x0a\x88\x47" + b"\0\x01\x01\x40" + packet
-        ),
-    ),
-}
-
-
 PACE_S: Final = 0.00103
 """The distance of packets. A bin of 0.1 s does not end with the last one, which would not count."""
 
 
-@pytest.mark.parametrize("name", WRAPS)
+@pytest.mark.parametrize("name", made_captures.READABLE)
 def test_captures(tmp_path: Path, name: str) -> None:
     draws = random.Random(name)
-    link_type, packed = WRAPS[name]
+    link_type, packed = made_captures.READABLE[name]
     packets = [segment(0, is_up=True, flags=2), segment(0, is_up=False, flags=18)]
     for _ in range(3000):
         packets.append(segment(draws.choice((1448, 1448, 1000)), is_up=False))
@@ -189,17 +166,6 @@ def test_pings(head: str, has_times: bool, seed: int) -> None:
     assert any(note.startswith(f"{len(missing)} of {count} probes") for note in read.notes)
     assert length_s(samples) == pytest.approx(count * every_s, rel=1e-3)
     assert lost(samples, 1 / every_s) == pytest.approx(len(missing), rel=1e-3, abs=0.1)
-
-
-@pytest.mark.parametrize("seed", range(CASES))
-def test_irtt(seed: int) -> None:
-    draws = random.Random(seed)
-    count = 10 * draws.randint(20, 100)
-    missing = gaps(draws, count)
-    trips = [irtt_test.trip(one, None if one in missing else 20) for one in range(count)]
-    samples = list(opened(irtt_test.document(trips), "x.json", Options(bin_s=0.1)).samples)
-    assert length_s(samples) == pytest.approx(count / 100)
-    assert lost(samples, 100) == pytest.approx(len(missing), abs=0.1)
 
 
 @pytest.mark.parametrize("streams", [1, 3])
