@@ -188,10 +188,6 @@ soak-lab: setup ## the same over emulated links, for TIME=1h of the guest's (SEE
 soak-outside: setup ## 200 connections at a time from outside through a lab's proxies, on the real clock (TIME=3600 SEED=1)
 	@PYTHONPATH=tests $(PYTHON) tests/soak_outside.py --seconds $(or $(TIME),3600) --seed $(or $(SEED),1)
 
-.PHONY: soak-page
-soak-page: setup ## the lab's page with two tabs, hands and a reader that never reads (TIME=1800)
-	@PYTHONPATH=tests $(PYTHON) tests/soak_page.py --seconds $(or $(TIME),1800)
-
 .PHONY: live
 live: packages-live setup ## a lab to watch in real time, with Debian's Prometheus beside it (ARGS="hs-s7 -a alg3")
 	@dashboards/prometheus/beside $(LINKLAB) $(ARGS)

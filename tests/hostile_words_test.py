@@ -65,7 +65,7 @@ def live_lab(answer: dict[str, Any]) -> Iterator[str]:
 @pytest.mark.parametrize("key", ["error", "done"])
 def test_answers_of_a_live_lab(key: str, capsys: pytest.CaptureFixture[str]) -> None:
     with live_lab({key: WORDS}) as address:
-        for words in (["next"], ["link", "wifi", "down"]):
+        for words in (["next"], ["link", "wifi", "carrier", "down"]):
             assert cli.main([*words, "--live", address]) == 2
             # It has not proved to be the lab, so nothing of its answer is printed.
             assert "owned" not in refuse_commands(capsys, words)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,6 @@ from linklab.api.progress import Tell, silent
 from linklab.api.requests import require_no_nul
 from linklab.api.settings import RUNS, RunOptions, Settings, StrPath
 from linklab.lab.player.control import Command
-from linklab.models import events
 from linklab.realtime import link_command, session
 from linklab.realtime.address import parse
 from linklab.realtime.one_lab import START_S
@@ -60,23 +58,6 @@ class LabLink:
     def restore(self) -> None:
         """Makes the link as the scenario says."""
         self.set(restore=True)
-
-    def __getattr__(self, word: str) -> Callable[..., None]:
-        """Returns a method of the last release, such as `rate("2 Mbit/s")`. It warns."""
-        if word not in link_command.OLD and word not in events.LIVE.keys.all:
-            raise AttributeError(f"a link has no {word!r}; allowed: set, restore")
-
-        def changed(value: Any = None, *, seconds: float | None = None) -> None:
-            change, _ = link_command.of_today(word, value)
-            said = ", ".join(f"{key}={one!r}" for key, one in change.items() if key != "for")
-            warnings.warn(
-                f"{word} is now set({said}): the method goes with the next release",
-                FutureWarning,
-                stacklevel=2,
-            )
-            self.set(seconds=seconds, **change)
-
-        return changed
 
 
 @dataclass(frozen=True)

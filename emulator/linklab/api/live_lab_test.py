@@ -3,15 +3,8 @@
 import re
 import subprocess
 import sys
-import warnings
-from types import SimpleNamespace
-from typing import Any, cast
 
-import pytest
-
-from linklab.api.live_lab import LabLink, OpenLab
 from linklab.core.paths import PYTHON_PATH, REPOSITORY
-from linklab.lab.player.control import Command
 from linklab.models import events
 from linklab.realtime import page_files
 
@@ -89,25 +82,3 @@ def test_go_knows_no_key_that_events_have_not() -> None:
     source = (REPOSITORY / "client" / "linklabtest" / "link.go").read_text()
     named = set(re.findall(r'Change\{"(\w+)":', source)) - {"restore"}
     assert named <= set(events.LIVE.keys.all) | {"loss"}
-
-
-@pytest.mark.parametrize(
-    ("word", "value", "command"),
-    [
-        ("down", (), Command(link="wifi", carrier="down")),
-        ("rate", ("2 Mbit/s",), Command(link="wifi", down_rate_bps=2_000_000)),
-        ("outage", (), Command(link="wifi", outage=True, duration_s=3.0)),
-        ("outage", (False,), Command(link="wifi", outage=False)),
-        ("rtt", ("80 ms",), Command(link="wifi", rtt_s=0.08)),
-    ],
-)
-def test_python_s_methods_of_the_last_release_work_and_warn(
-    word: str, value: tuple[Any, ...], command: Command
-) -> None:
-    sent: list[Command] = []
-    link = LabLink("wifi", cast(OpenLab, SimpleNamespace(send=sent.append)))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        getattr(link, word)(*value)
-    assert sent == [command]
-    assert f"{word} is now set(" in str(said[0].message)

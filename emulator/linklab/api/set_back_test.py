@@ -177,7 +177,7 @@ def one_by_one(values: Values) -> list[tuple[str, Any]]:
 
 
 def by_command_line(values: Values) -> list[Command]:
-    changes = [link_command.of_today(key, value)[0] for key, value in one_by_one(values)]
+    changes = [link_command.of_words(key, value) for key, value in one_by_one(values)]
     return [link_command.command_of("lte", change) for change in changes]
 
 

@@ -50,7 +50,7 @@ USUAL = "options"
 OPTIONS = {
     USUAL: """
         --help --algorithm --algorithms --scenario --link --save --as --restore --on --for --seed --runs --from --baseline
-        --update --reason --model --terms --prometheus-data --history --figure --seconds --table
+        --update --reason --model --terms --prometheus-data --figure --seconds --table
         --schema --eib --power --oracle --keys --record --format --energy-model --out --output --report
         --unknowns --force --no-terminal --cache --json
     """,

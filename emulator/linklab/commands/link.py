@@ -42,7 +42,7 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab link`."""
     parser.add_argument("link", nargs="?", help="its name in the scenario, such as wifi or lte")
-    parser.add_argument("change", nargs="?", choices=(*_KEYS, *link_command.OLD), metavar="KEY")
+    parser.add_argument("change", nargs="?", choices=tuple(_KEYS), metavar="KEY")
     parser.add_argument("value", nargs="?", metavar="VALUE")
     parser.add_argument(
         "--as",
@@ -97,10 +97,7 @@ def _restore(options: argparse.Namespace) -> int:
 def _changes(options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the changes by link. Raises UsageError, ScenarioError, RuntimeError."""
     if options.change is not None:
-        change, warning = link_command.of_today(options.change, options.value)
-        if warning:
-            print(f"linklab: {warning}", file=sys.stderr)
-        yield options.link, change
+        yield options.link, link_command.of_words(options.change, options.value)
     elif options.link is not None:
         try:
             yield options.link, link_command.as_line(options.like)

@@ -27,7 +27,6 @@ from linklab.commands.options import (
     given,
 )
 from linklab.core import whole_file
-from linklab.core.error_report import report_error
 from linklab.display import printing
 from linklab.regression import baseline as baselines
 from linklab.regression import checking, cost, cost_showing, fingerprint, junit, showing
@@ -153,10 +152,10 @@ def run(options: argparse.Namespace) -> int:
         return report.exit_code
     finally:
         # Last, because the page may not be writable. It is also written if there was no baseline.
-        _page(options, report, path)
+        _page(options, report)
 
 
-def _page(options: argparse.Namespace, made: SuiteReport, baseline: Path) -> None:
+def _page(options: argparse.Namespace, made: SuiteReport) -> None:
     """Writes a page of the runs if asked for. Repeated runs appear once."""
     if options.report is None:
         return
@@ -165,11 +164,7 @@ def _page(options: argparse.Namespace, made: SuiteReport, baseline: Path) -> Non
     for path in runs:
         one = job.read(path)
         once.setdefault((one.scenario, one.client or one.name, one.seed), path)
-    try:
-        page.of_directories(once.values(), options.report, baseline=baseline)
-    except BaselineError as error:  # git does not know the suite, so it has no history.
-        report_error(f"{error}; the page is without it")
-        page.of_directories(once.values(), options.report)
+    page.of_directories(once.values(), options.report)
 
 
 def _on_the_real_clock(suite: Suite, options: argparse.Namespace) -> int:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 EPILOG = """\
 examples:
   linklab report runs/campaign-thesis
-  linklab report runs/20260101-120000-regress --history
   linklab report runs/20260101-120000-compare -o wifi.html"""
 
 
@@ -38,15 +37,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="default: report.html",
     )
-    parser.add_argument(
-        "--history",
-        type=Path,
-        nargs="?",
-        const=Path(),
-        metavar="FILE",
-        help="show downloads over a baseline's revisions in git (default: the default suite's "
-        "baseline)",
-    )
     add_energy_model(parser, "instead of the scenarios'")
 
 
@@ -57,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
     models = existing.EnergyModels(options.energy_model)
     found = existing.read(options.runs, models)
-    report_page.written(found, options.output, models, _baseline(options.history))
+    report_page.written(found, options.output, models)
     return 1 if report_page.report_failed_runs(found) else 0
 
 
@@ -78,7 +68,6 @@ def of_directories(
     paths: Iterable[Path],
     output: Path | None,
     energy_model: str | None = None,
-    baseline: Path | None = None,
     predictions: Predictions | None = None,
     unknowns: Unknowns | None = None,
 ) -> None:
@@ -87,15 +76,4 @@ def of_directories(
         from linklab.commands import existing, report_page  # numpy is slow to load.
 
         models = existing.EnergyModels(energy_model)
-        report_page.written(
-            existing.read(paths, models), output, models, baseline, predictions, unknowns
-        )
-
-
-def _baseline(given: Path | None) -> Path | None:
-    """Returns the baseline that `--history` names, the default one if it names none."""
-    if given != Path():
-        return given
-    from linklab.regression import suite  # YAML is slow to load.
-
-    return suite.load(suite.DEFAULT).baseline
+        report_page.written(existing.read(paths, models), output, models, predictions, unknowns)

@@ -19,12 +19,10 @@ from linklab.core import whole_file
 from linklab.core.error_report import report_error
 from linklab.core.records import FILES, ProcessRecord, QueueRecord, RecordError, Tail
 from linklab.field.prediction import Prediction
-from linklab.regression import baseline as baselines
-from linklab.regression import fingerprint, history
-from linklab.regression.figures import Cell
+from linklab.regression import fingerprint
 from linklab.report import arithmetic, html, page, publication, reproduction
 from linklab.report.dependence_showing import Unknowns
-from linklab.report.page import Group, History, OverTime
+from linklab.report.page import Group, OverTime
 from linklab.report.reproduction import CheckedStatement
 from linklab.report.skill import Skill
 from linklab.runs import clients, job, loaded_runs, process_figures, run_energy, time_series
@@ -47,14 +45,13 @@ def written(
     found: Sequence[LoadedRun],
     output: Path,
     models: EnergyModels,
-    baseline: Path | None = None,
     predictions: Predictions | None = None,
     unknowns: Unknowns | None = None,
 ) -> None:
     """Writes a page of runs and prints its path. Raises UsageError if a run occurs twice or has an
     invalid record."""
     try:
-        shown, warnings = context(found, models, baseline, predictions, unknowns)
+        shown, warnings = context(found, models, predictions, unknowns)
     except RecordError as error:
         raise UsageError(str(error)) from error
     for warning in warnings:
@@ -67,12 +64,10 @@ def written(
 def context(
     found: Sequence[LoadedRun],
     models: EnergyModels,
-    baseline: Path | None = None,
     predictions: Predictions | None = None,
     unknowns: Unknowns | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Returns the page's context, and warnings. `baseline` is the one whose history is shown.
-    `predictions` are compared with recordings. `unknowns` are shown below the publications."""
+    """Returns the page's context, and warnings. `predictions` are compared with recordings. `unknowns` are shown below the publications."""
     groups, warnings = grouped(found)
     over = {
         (group.title, client): _over(group, client, models)
@@ -80,36 +75,9 @@ def context(
         for client in group.runs
     }
     command = ["linklab", *job.without_credentials(sys.argv[1:])]
-    history = None if baseline is None else _history(baseline, groups)
     verdicts = _verdicts(groups)
-    shown = page.context(groups, over, verdicts, warnings, command, history, predictions, unknowns)
+    shown = page.context(groups, over, verdicts, warnings, command, predictions, unknowns)
     return shown, warnings
-
-
-def _history(path: Path, groups: Sequence[Group]) -> History:
-    """Returns the downloads of a baseline over its revisions. The newest column has the runs, if
-    they belong to its scenarios, compared with the accepted baseline. Raises BaselineError."""
-    revisions = history.of_git(path)
-    accepted = baselines.load(path)
-    downloads = {
-        Cell(group.scenario.name, client, one.job.seed): one.figures.download_s
-        for group in groups
-        if accepted.fingerprint.scenarios.get(group.scenario.name)
-        == fingerprint.of_scenario(group.scenario)
-        for client, runs in group.runs.items()
-        for one in runs
-        if one.figures is not None
-    }
-    known = {cell: value for cell, value in downloads.items() if cell in accepted.cells}
-    base = len(revisions) - 1 if known else max(0, len(revisions) - 2)
-    if known:
-        revisions.append(history.Revision("these runs", "the runs of this page", known))
-    found = history.cell_histories(revisions, base)
-    return History(
-        revisions=[(one.name, one.about) for one in revisions],
-        rows=[(str(one.cell), list(zip(one.seconds, one.changes, strict=True))) for one in found],
-        base=revisions[base].name,
-    )
 
 
 def grouped(found: Iterable[LoadedRun]) -> tuple[list[Group], list[str]]:

@@ -20,10 +20,6 @@ from linklab.core.link_state import LinkState
 from linklab.core.records import FILES, ClientRecord, LinkRecord, ProcessRecord, QueueRecord
 from linklab.energy import library
 from linklab.energy.model import to_yaml
-from linklab.regression import baseline, fingerprint, history
-from linklab.regression.baseline import Baseline
-from linklab.regression.figures import Cell
-from linklab.regression.fingerprint import Fingerprint
 from linklab.report import publication
 from linklab.report.page import all_charts
 from linklab.runs import job, loaded_runs, loaded_runs_test, summary
@@ -532,28 +528,3 @@ def test_energy_by_another_model_and_never_by_several(tmp_path: Path) -> None:
     assert "Energy against time : by the model galaxy-s6" in words(output.read_text())
     assert len(re.findall(r"<td>[0-9.]+&nbsp;J</td>", output.read_text())) == 2
     assert "by galaxy-s6; after the red line" in words(output.read_text())
-
-
-def test_the_runs_stand_beside_the_revisions_of_a_baseline(
-    tmp_path: Path, small: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "x.baseline.yaml"
-    hashed = fingerprint.of_scenario(small)
-    accepted = Baseline(
-        HOSTILE,
-        "2026-01-01",
-        Fingerprint({}, {small.name: hashed}),
-        {Cell(small.name, "alg3", 1): {"download_s": 2.0, "efficiency": 0.5}},
-    )
-    path.write_text(baseline.write(accepted))
-    monkeypatch.setattr(history, "of_git", lambda _: [history.of_baseline("c0ffee", accepted)])
-    made(tmp_path / "runs", "alg3", 1, small, 2.5)
-    made(tmp_path / "runs", "naive", 1, small, 9.0)
-    output = tmp_path / "x.html"
-    line = ["report", str(tmp_path / "runs"), "--history", str(path), "-o", str(output)]
-    assert main(line) == 0
-    text = output.read_text()
-    assert "1 downloads × 2 revisions" in text
-    assert 'title="+25.00 %" style="background: color-mix(in srgb, var(--worse) 85%' in text
-    assert "small alg3 seed 1 2.00 2.50" in words(text)
-    assert "<img" not in text

@@ -60,6 +60,11 @@ def command_of(link: str, change: Mapping[str, Any]) -> Command:
     return Command(link=link, duration_s=span_s, restore=restore, **fields)
 
 
+def of_words(key: str, value: str | None) -> dict[str, Any]:
+    """Returns the change of one key in words. `RESTORE` has no value."""
+    return {key: True if key == RESTORE else value or ""}
+
+
 def as_line(line: str) -> dict[str, Any]:
     """Returns the change that makes a link what a line of `link_words` says, and else as the scenario
     says. Raises ValueError."""
@@ -120,33 +125,6 @@ def change_of(command: Command) -> dict[str, Any]:
     """Returns a command's change as `command_of` reads it. Pure."""
     restored = {RESTORE: True} if command.restore else {}
     return restored | events.LIVE.write(command.event())
-
-
-OLD = {"rate": "down", "uplink": "up"}
-"""Keys that events call otherwise. They are understood for one release."""
-
-_WITHOUT_VALUE: dict[str, dict[str, Any]] = {
-    "down": {"carrier": "down"},
-    "up": {"carrier": "up"},
-    "outage": {"outage": True, "for": "3 s"},
-    "handover": {"handover": "next"},
-}
-"""The same for words that took no value."""
-
-
-def of_today(word: str, value: Any) -> tuple[dict[str, Any], str]:
-    """Returns a change of one word and its value, with today's keys, and a warning if the word is
-    old."""
-    if value is None and word in _WITHOUT_VALUE:
-        change = dict(_WITHOUT_VALUE[word])
-    elif value is None and word == RESTORE:
-        return {RESTORE: True}, ""
-    else:
-        change = {OLD.get(word, word): "" if value is None else value}
-        if word not in OLD:
-            return change, ""
-    said = " --".join(f"{key} {impairments.text(one)}" for key, one in change.items())
-    return change, f"{word!r} is now {said!r}: the old word goes with the next release"
 
 
 def lasting(standing: Command | None, command: Command) -> Command | None:

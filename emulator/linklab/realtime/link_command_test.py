@@ -17,7 +17,6 @@ from linklab.core.impairments import Impairments
 from linklab.lab.player.control import Command
 from linklab.models import events
 from linklab.realtime.link_command import (
-    OLD,
     REASSOCIATION_S,
     as_line,
     change_of,
@@ -26,7 +25,7 @@ from linklab.realtime.link_command import (
     in_words,
     lasting,
     of_scenario,
-    of_today,
+    of_words,
     send,
 )
 from linklab.scenario import Scenario, link_words
@@ -35,46 +34,32 @@ TOKEN = "known-to-the-labs-account"
 
 
 @pytest.mark.parametrize(
-    ("word", "value", "fields", "today"),
+    ("word", "value", "fields"),
     [
-        ("down", None, {"carrier": "down"}, "carrier down"),
-        ("up", None, {"carrier": "up"}, "carrier up"),
-        ("down", "10mbit", {"down_rate_bps": 10_000_000}, ""),
-        ("rate", "10mbit", {"down_rate_bps": 10_000_000}, "down 10mbit"),
-        ("uplink", "2mbit", {"up_rate_bps": 2_000_000}, "up 2mbit"),
-        ("outage", None, {"outage": True, "duration_s": 3.0}, "outage true --for 3 s"),
-        ("outage", "false", {"outage": False}, ""),
-        ("handover", None, {"handover": "next"}, "handover next"),
-        ("handover", "ap2", {"handover": "ap2"}, ""),
-        ("fade", "50 %", {"fade_ratio": 0.5}, ""),
-        ("cap", "1 Mbit/s", {"cap_bps": 1_000_000}, ""),
-        ("cross", "0 bit/s", {"cross_bps": 0}, ""),
+        ("carrier", "down", {"carrier": "down"}),
+        ("down", "10mbit", {"down_rate_bps": 10_000_000}),
+        ("outage", "false", {"outage": False}),
+        ("handover", "ap2", {"handover": "ap2"}),
+        ("fade", "50 %", {"fade_ratio": 0.5}),
+        ("cap", "1 Mbit/s", {"cap_bps": 1_000_000}),
+        ("cross", "0 bit/s", {"cross_bps": 0}),
         (
             "impair_up",
             "loss: 1 %, delay: 20 ms",
             {"impair_up": Impairments(loss_ratio=0.01, delay_s=0.02)},
-            "",
         ),
         (
             "impair_down",
             "{police: none, bleach_ecn: true}",
             {"impair_down": Impairments(police_bps=0, bleach_ecn=True)},
-            "",
         ),
-        ("restore", None, {"restore": True}, ""),
+        ("restore", None, {"restore": True}),
     ],
 )
-def test_words_become_a_command(
-    word: str, value: str | None, fields: dict[str, Any], today: str
-) -> None:
-    """Old words say what they are now."""
+def test_words_become_a_command(word: str, value: str | None, fields: dict[str, Any]) -> None:
     command = Command(link="lte", **fields)
-    change, warning = of_today(word, value)
-    assert command_of("lte", change) == command
+    assert command_of("lte", of_words(word, value)) == command
     assert command_of("lte", change_of(command)) == command
-    assert warning == (
-        f"{word!r} is now {today!r}: the old word goes with the next release" if today else ""
-    )
 
 
 @pytest.mark.parametrize(
@@ -326,7 +311,7 @@ links:
 
 
 @given(
-    st.sampled_from([*events.LIVE.keys.all, *OLD]),
+    st.sampled_from(events.LIVE.keys.all),
     st.none()
     | st.text(max_size=8)
     | st.from_regex(r"[0-9]{1,12} (Mbit/s|ms|s|%|kB|GB)", fullmatch=True),
@@ -339,7 +324,7 @@ def test_no_error_names_a_field_of_the_program(
         "name: one\npayload: {size: 1 MB}\nlinks: {wifi: {down: 1 Mbit/s, up: 1 Mbit/s, rtt: 10 ms}}\n"
     )
     try:
-        words = of_today(change, value)[0] | ({} if span is None else {"for": span})
+        words = of_words(change, value) | ({} if span is None else {"for": span})
         feasible(one_link, command_of("wifi", words))
     except ValueError as error:
         said = str(error).replace(repr(value), "")

@@ -126,17 +126,6 @@ class OverTime:
     processes: dict[str, Usage]
 
 
-@dataclass(frozen=True)
-class History:
-    """Holds download times over revisions. `revisions` has names and subjects, oldest first. `rows`
-    has for each download its seconds and changes (ratios) at all revisions, worst first. `base` is
-    the revision compared with."""
-
-    revisions: list[tuple[str, str]]
-    rows: list[tuple[str, list[tuple[float | None, float | None]]]]
-    base: str
-
-
 NOTHING = Interval(0.9995, 1 / 0.9995)
 """Ratios that are 0.0 % on the page. A paced workload takes as long with every client."""
 
@@ -222,7 +211,6 @@ def context(
     verdicts: Mapping[str, tuple[Sequence[CheckedStatement], Skill | None]],
     warnings: Sequence[str],
     command: Sequence[str],
-    history: History | None = None,
     predictions: Mapping[str, tuple[Scenario, Prediction]] | None = None,
     unknowns: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -241,7 +229,6 @@ def context(
         "publications": [_published(name, *found) for name, found in verdicts.items()],
         "unknowns": unknowns,
         "command": shlex.join(command),
-        "history": history,
         "predictions": [
             _prediction(source, scenario, one)
             for source, (scenario, one) in (predictions or {}).items()

@@ -41,7 +41,7 @@ def test_the_table_has_figures_and_courses(beside: Prediction) -> None:
 
 def test_the_page_shows_both_over_time(beside: Prediction) -> None:
     told = replace(HS, description="The uplinks are assumed.")
-    shown = page.context([], {}, {}, [], ["linklab"], None, {"results/<1>": (told, beside)})
+    shown = page.context([], {}, {}, [], ["linklab"], {"results/<1>": (told, beside)})
     text = html.render(shown)
     assert "results/&lt;1&gt;, recorded and in the lab" in text
     assert "+10.0&nbsp;%" in text
