@@ -113,7 +113,7 @@ def test_captures_become_a_scenario(capsys: pytest.CaptureFixture[str]) -> None:
         ("begun.pcap --scenario x.yaml", "begun.pcap: …needed: what tcpdump"),
         ("late.pcap --scenario x.yaml", "late.pcap: …needed: what tcpdump"),
         ("w.pcap d/w.pcap --scenario x.yaml", "d/w.pcap: of the same time as w.pcap, and called"),
-        ("late.pcap", "late.pcap: …allowed: --only client="),
+        ("late.pcap", "late.pcap: is a capture, …with --scenario"),
         ("r --scenario x.csv", "--scenario x.csv: is no name of a scenario; allowed: up to 64 of"),
         ("r --scenario X.yaml", "--scenario X.yaml: is no name of a scenario"),
         ("r --scenario there.yaml", "there.yaml: exists; allowed: another name, or --force"),

@@ -10,7 +10,7 @@ import pytest
 
 from linklab import scenario
 from linklab.commands import cli, import_trace
-from linklab.importers import capture_test, data_sets_test, ping_test
+from linklab.importers import data_sets_test, ping_test
 from linklab.importers.registry import FORMATS, format_of
 from linklab.links import full_load
 from linklab.models.trace import Trace
@@ -159,7 +159,6 @@ RECORDED: Final[dict[str, str | bytes]] = {
     "irtt-10ms.csv": data_sets_test.LENS,
     "call.csv": "t,rtt_ms\n1700000000.5,20.5\n1700000001.5,30\n",
     "ping-d.log": ping_test.delays(),
-    "wlan0.pcapng": capture_test.pcapng(capture_test.download()),
     "ping.log": ping_test.LINUX.replace("time 4005ms", "time 801ms"),
 }
 """A small file for each command of the handbook, in the form of its tool or data set."""

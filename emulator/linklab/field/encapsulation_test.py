@@ -1,4 +1,4 @@
-"""Tests captures of one download in every kind of encapsulation."""
+"""Tests captures of one download with every kind of header."""
 
 from pathlib import Path
 
@@ -18,11 +18,10 @@ def packets(tmp_path_factory: pytest.TempPathFactory) -> list[made_captures.Time
     return made_captures.ip_packets(capture_test.download(file, length_s=2.0))
 
 
-@pytest.mark.parametrize("name", ["VLAN", "cooked 2"])
+@pytest.mark.parametrize("name", READABLE)
 def test_headers_around_ip_change_nothing(
     tmp_path: Path, packets: list[made_captures.Timed], name: str
 ) -> None:
-    """`importers/totals_test.py` unwraps all kinds by the same function."""
     link_type, packed = READABLE[name]
     plain = made_captures.pcap(tmp_path / "wlan0.pcap", packets, 101)
     file = tmp_path / "lte0.pcap"

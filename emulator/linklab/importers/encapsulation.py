@@ -6,13 +6,11 @@ VLAN tags are removed. Their bytes do not count in lengths: the lab's links have
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from linklab.core.errors import LinklabError
-from linklab.core.frames import ETHERNET_BYTES, FRAME_BYTES, SEGMENT_BYTES
 from linklab.importers.packet_file import Packet
 
 _IP_4, _IP_6 = 0x0800, 0x86DD
@@ -33,9 +31,6 @@ _PORTS: Final = {443: "QUIC", 4500: "ESP in UDP", 1194: "OpenVPN", 51820: "WireG
 SLL: Final = 113
 SLL_2: Final = 276
 
-_HEADERS: Final = FRAME_BYTES - SEGMENT_BYTES
-"""The bytes of a full frame that are not payload of TCP."""
-
 _ALLOWED = "Ethernet, raw IP, Linux' cooked headers"
 
 
@@ -49,7 +44,6 @@ class InnerPacket:
         length: for TCP, the length of that packet before truncation.
         segment_at: for TCP, the offset of TCP's header in `packet`.
         source, destination: addresses of the IP packet.
-        ip_at: the offset of the IP packet in the captured one.
     """
 
     name: str
@@ -58,7 +52,6 @@ class InnerPacket:
     segment_at: int = 0
     source: bytes = b""
     destination: bytes = b""
-    ip_at: int = 0
 
     @property
     def opens(self) -> bool:
@@ -88,16 +81,6 @@ class Linked:
     number: int = 0
     went_out: bool | None = None
     sender: bytes = b""
-
-
-def frame_bytes(inner: InnerPacket, length: int) -> int:
-    """Returns how long the content of a captured packet of `length` bytes is as a frame of Ethernet.
-
-    Packets that the kernel or the card joined count as the frames that they were on the wire.
-    """
-    frame = length - inner.ip_at + ETHERNET_BYTES
-    joined = max(math.ceil((frame - _HEADERS) / (FRAME_BYTES - _HEADERS)), 1)
-    return frame + (joined - 1) * _HEADERS
 
 
 class UnreadableError(LinklabError, ValueError):
@@ -163,7 +146,7 @@ def _unwrapped(kind: int, content: bytes, at: int, length: int) -> InnerPacket:
         name = next((_PORTS[port] for port in ports if port in _PORTS), "UDP")
     else:
         name = _PROTOCOLS.get(protocol, f"IP's protocol {protocol}")
-    return InnerPacket(name, b"", 0, 0, *_ends(kind, content, at), at)
+    return InnerPacket(name, b"", 0, 0, *_ends(kind, content, at))
 
 
 def _ends(kind: int, content: bytes, at: int) -> tuple[bytes, bytes]:
@@ -190,4 +173,4 @@ def _tcp(kind: int, content: bytes, at: int, length: int, header: int) -> InnerP
     told = _number(content, at + 2) if kind == _IP_4 else _number(content, at + 4)
     # 0 means longer than the field can hold, such as packets that the kernel joined.
     size = (told + (0 if kind == _IP_4 else 40)) if told else length - at
-    return InnerPacket(TCP, content[at:], size, header, *_ends(kind, content, at), at)
+    return InnerPacket(TCP, content[at:], size, header, *_ends(kind, content, at))

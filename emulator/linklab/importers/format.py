@@ -49,7 +49,6 @@ class Format:
         begins: tells whether a file has this format by its first line that is neither empty nor a
             comment. It gets the line, and the position for errors. It raises TraceError for a file
             that can be no trace.
-        has_head: if given, tells it by the file's first bytes, and is asked before any `begins`.
         read: opens a recording. It gets the file, the name for errors, the options, and whether
             only the uplink is needed. It raises TraceError.
         keeps: which of up, rtt and loss are kept by default.
@@ -62,4 +61,3 @@ class Format:
     read: Callable[[BinaryIO, str, Options, bool], TraceFile]
     keeps: frozenset[str]
     takes: frozenset[str] = frozenset()
-    has_head: Callable[[bytes], bool] | None = None

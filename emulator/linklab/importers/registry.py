@@ -6,8 +6,9 @@ import codecs
 import re
 from typing import Final
 
-from linklab.importers import capture, data_sets, iperf3, mahimahi, ping
+from linklab.importers import data_sets, iperf3, mahimahi, ping
 from linklab.importers.format import Format
+from linklab.importers.packet_file import MAGIC
 from linklab.traces import plain
 from linklab.traces.lines import quoted
 from linklab.traces.trace import OPTIONAL, TraceError
@@ -28,7 +29,6 @@ FORMATS: Final[dict[str, Format]] = {
         *data_sets.FORMATS,
         iperf3.FORMAT,
         ping.FORMAT,
-        capture.FORMAT,
     )
 }
 """By name, in the order of lists. Detection starts with the last one, because every table looks like
@@ -51,9 +51,11 @@ def format_of(head: bytes, name: str) -> Format:
     """
     if not head:
         raise TraceError(f"{name}:1: the file is empty; needed: a trace")
-    for one in FORMATS.values():
-        if one.has_head is not None and one.has_head(head):
-            return one
+    if head.startswith(MAGIC):
+        raise TraceError(
+            f"{name}: is a capture, which tells a link's capacity only where it was used up; allowed: "
+            "with --scenario FILE.yaml, which finds out where"
+        )
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()

@@ -33,6 +33,7 @@ def test_a_format_is_told_from_how_the_file_begins(head: bytes, format: str) -> 
     ("head", "message"),
     [
         (b"", "x:1: the file is empty; needed: a trace"),
+        (b"\x0a\x0d\x0d\x0a", "x: is a capture, "),
         (b"# nothing\n\n", "x:1: there are only comments; needed: a trace"),
         (b"\n\nhello\n", "x:3: 'hello' begins no trace; allowed: csv (linklab's own: t,down_mbit"),
         (b"\x00\xff\xfe", "x:1: '\\x00"),

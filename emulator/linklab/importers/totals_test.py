@@ -3,12 +3,10 @@
 import io
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-from linklab.importers import captures_for_test as made_captures
 from linklab.importers import (
     iperf3_test,
     mahimahi,
@@ -66,49 +64,6 @@ def test_opportunities(seed: int) -> None:
         samples = list(opened(content, "x", options).samples)
         assert length_s(samples) == pytest.approx(20)
         assert sum_bytes(samples) == pytest.approx((len(times_ms) + 1) * size, rel=1e-5)
-
-
-def segment(payload: int, *, is_up: bool, flags: int = 16) -> bytes:
-    """Returns an IP packet with TCP and its time stamps."""
-    tcp = b"\x0f\xa0\0\x50" + bytes(8) + bytes((0x80, flags)) + bytes(18)
-    packet = bytearray(made_captures.outer(tcp + bytes(payload), 6))
-    ends = (made_captures.CLIENT, b"\x0a\x00\x00\x01")
-    packet[12:20] = b"".join(ends if is_up else ends[::-1])
-    return bytes(packet)
-
-
-def quic(payload: int) -> bytes:
-    """Returns an IP packet of the uplink that is none of TCP."""
-    packet = made_captures.udp(bytes(payload), 443, b"")
-    return packet[:12] + made_captures.CLIENT + b"\x0a\x00\x00\x01" + packet[20:]
-
-
-PACE_S: Final = 0.00103
-"""The distance of packets. A bin of 0.1 s does not end with the last one, which would not count."""
-
-
-@pytest.mark.parametrize("name", made_captures.READABLE)
-def test_captures(tmp_path: Path, name: str) -> None:
-    draws = random.Random(name)
-    link_type, packed = made_captures.READABLE[name]
-    packets = [segment(0, is_up=True, flags=2), segment(0, is_up=False, flags=18)]
-    for _ in range(3000):
-        packets.append(segment(draws.choice((1448, 1448, 1000)), is_up=False))
-        if draws.random() < 0.3:
-            packets.append(segment(draws.choice((0, 200)), is_up=True))
-    packets += [quic(1000)] * 50
-    file = made_captures.pcap(
-        tmp_path / "x.pcap",
-        ((1_000_000 + index * PACE_S, packed(one)) for index, one in enumerate(packets)),
-        link_type,
-    )
-    found = list(opened(file.read_bytes(), "x.pcap").samples)
-    ups = [len(one) + 14 for one in packets if one[12:16] == made_captures.CLIENT]
-    total = sum(len(one) + 14 for one in packets)
-    read = {way: sum_bytes(found, way) for way in ("down", "up")}
-    assert read["down"] == pytest.approx(total - sum(ups), rel=1e-4)
-    assert read["up"] == pytest.approx(sum(ups), rel=1e-4)
-    assert length_s(found) == pytest.approx((len(packets) - 1) * PACE_S, rel=1e-3)
 
 
 HEADS: Final = {
