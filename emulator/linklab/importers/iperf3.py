@@ -17,8 +17,7 @@ A file holds one test with consecutive intervals. A second test, a repeated inte
 is refused, because the rates would be wrong. A stream of events that is cut off is read up to its last
 complete interval.
 
-UDP's packets that come late were counted as lost before. iperf3 then counts them as negative losses.
-These are taken from the losses before, and if there are none, from later ones.
+Losses of UDP are left out: they are those of the queue of iperf3's own load, which the lab makes itself.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ from __future__ import annotations
 import codecs
 import itertools
 import math
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, BinaryIO, Final, TypeVar
 
 import msgspec
@@ -62,9 +59,6 @@ _MAX_BYTES: Final = 1 << 26
 _ROUNDED_S: Final = 0.001
 """The tolerance for rounded times of iperf3's intervals."""
 
-_LATE: Final = 64
-"""The most intervals that a packet may be late."""
-
 _MAX_COUNT = 2**53
 _Count = Annotated[int, msgspec.Meta(ge=-_MAX_COUNT, le=_MAX_COUNT)]
 
@@ -76,19 +70,9 @@ class _Stream(msgspec.Struct):
     seconds: float
     omitted: bool = False
     sender: bool | None = None
-    packets: _Count = 0
-    lost_packets: _Count = 0
     rtt: _Count = 0
     start: float | None = None
     end: float | None = None
-
-
-@dataclass(slots=True)
-class _Losses:
-    """The packets of an interval, and how many of them were lost."""
-
-    packets: int
-    lost: int
 
 
 class _Interval(msgspec.Struct):
@@ -200,14 +184,13 @@ def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = F
     """
     parts = _Reader(file, name)
     reading = _Reading(parts, device, only_up)
-    samples = _joined(_settled(reading.samples()))
+    samples = _joined(reading.samples())
     first = next(samples, None)
     if first is None:
         raise parts.error("no interval was measured; needed: at least one")
     columns = {
         "up": first.up_bps is not None,
         "rtt": first.rtt_s is not None,
-        "loss": reading.has_loss,
     }
     return TraceFile(
         samples=itertools.chain([first], samples),
@@ -233,7 +216,6 @@ class _Reading:
         self._by_client = self._start.accepted_connection is None
         self._frames = _frames_per_payload(reader, test)
         self._down_is_received = self._by_client == (device == "client")
-        self.has_loss = test.protocol == "UDP" and self._down_is_received
         end = "client" if self._by_client else "server"
         self.comments.append(
             f"written by the {end} of {test.protocol}, the phone was the {device}, "
@@ -253,8 +235,8 @@ class _Reading:
         text = value if isinstance(value, str) else str(value)
         raise self._reader.error(f"iperf3 measured nothing: {text}")
 
-    def samples(self) -> Iterator[tuple[TraceSample, _Losses | None]]:
-        """Yields a sample for every interval that was not omitted, and its losses if they count."""
+    def samples(self) -> Iterator[TraceSample]:
+        """Yields a sample for every interval that was not omitted."""
         told = False
         total_ns = 0
         for kind, value in self._parts:
@@ -270,7 +252,7 @@ class _Reading:
             streams = list(map(_in_measured_time, value.streams))
             if not streams or any(stream.omitted for stream in streams):
                 continue
-            sample, losses = self._sample(streams)
+            sample = self._sample(streams)
             self._check_order(streams[0])
             total_ns += sample.length_ns
             if total_ns > MAX_LENGTH_NS:
@@ -278,7 +260,7 @@ class _Reading:
             if not told:
                 told = True
                 self._tell(streams)
-            yield sample, losses
+            yield sample
         if self._reader.is_truncated:
             self.notes.append("the file is cut off: it is read up to its last whole interval")
 
@@ -308,7 +290,7 @@ class _Reading:
             return stream.sender
         return bool(self._start.test_start.reverse) != self._by_client
 
-    def _sample(self, streams: list[_Stream]) -> tuple[TraceSample, _Losses | None]:
+    def _sample(self, streams: list[_Stream]) -> TraceSample:
         for stream in streams:
             if not (math.isfinite(stream.seconds) and stream.seconds >= 0 and stream.bytes >= 0):
                 raise self._reader.error(
@@ -337,16 +319,12 @@ class _Reading:
                 f"an interval of {highest_bps / 1e6:.7g} Mbit/s; "
                 f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
             )
-        sample = TraceSample(
+        return TraceSample(
             length_ns=length_ns,
             down_bps=round(down_bps),
             up_bps=round(up_bps) if up else None,
             rtt_s=_rtt_s(streams),
         )
-        packets, lost = (
-            sum(getattr(one, key) for one in down) for key in ("packets", "lost_packets")
-        )
-        return sample, _Losses(packets, lost) if self.has_loss else None
 
     def _too_long(self) -> TraceError:
         return self._reader.error(f"the recording is too long; allowed: up to {MAX_LENGTH_S} s")
@@ -385,32 +363,6 @@ def _rtt_s(streams: list[_Stream]) -> float | None:
     return sum(rtts) / len(rtts) / 1e6 if rtts else None
 
 
-def _settled(
-    intervals: Iterator[tuple[TraceSample, _Losses | None]],
-) -> Iterator[TraceSample]:
-    """Yields samples with their loss, without the packets that came late."""
-    held: deque[tuple[TraceSample, _Losses | None]] = deque()
-    late = 0
-    for sample, losses in intervals:
-        held.append((sample, losses))
-        if losses is not None:
-            late += max(-losses.lost, 0)
-            losses.lost = max(losses.lost, 0)
-        for _, earlier in reversed(held) if late else ():
-            if earlier is not None:
-                taken = min(late, earlier.lost)
-                earlier.lost, late = earlier.lost - taken, late - taken
-        if len(held) > _LATE:
-            yield _with_loss(*held.popleft())
-    yield from itertools.starmap(_with_loss, held)
-
-
-def _with_loss(sample: TraceSample, losses: _Losses | None) -> TraceSample:
-    if losses is None or losses.packets <= 0:
-        return sample
-    return replace(sample, loss_ratio=min(losses.lost / losses.packets, 1.0))
-
-
 def _joined(samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
     """Joins an interval that is too short for a sample to the one before. iperf3 may end with one."""
     before: TraceSample | None = None
@@ -432,7 +384,7 @@ FORMAT: Final = Format(
     read=lambda file, name, options, only_up: read(
         file, name, options.device or "client", only_up=only_up
     ),
-    # iperf3's RTT and loss include the queue of its own load. The lab makes that queue itself.
+    # iperf3's RTT includes the queue of its own load. The lab makes that queue itself.
     keeps=frozenset({"up"}),
     takes=frozenset({"uplink", "device"}),
 )

@@ -189,14 +189,6 @@ def test_payload_becomes_whole_frames() -> None:
     assert read(encoded(fragments)) == [TraceSample(10**9, (3000 + 8 + 3 * 34) * 8 * 1000)]
 
 
-def test_the_loss_of_a_udp_downlink() -> None:
-    lossy = stream(1000, packets=10, lost_packets=3)
-    none = stream(1000, packets=0, lost_packets=0)
-    late = stream(1000, packets=10, lost_packets=-2)
-    trace = document([[lossy], [none], [late]], protocol="UDP", blksize=1000)
-    assert [sample.loss_ratio for sample in read(encoded(trace))] == [0.1, None, 0.0]
-
-
 def test_the_rtt_of_what_was_sent() -> None:
     both = [stream(1448, sender=False), stream(1448, sender=True, rtt=48_500)]
     assert read(encoded(document([both])))[0].rtt_s == 0.0485

@@ -8,7 +8,6 @@ from typing import Final
 import pytest
 
 from linklab.importers import (
-    iperf3_test,
     mahimahi,
     rates_test,
     registry,
@@ -121,34 +120,3 @@ def test_pings(head: str, has_times: bool, seed: int) -> None:
     assert any(note.startswith(f"{len(missing)} of {count} probes") for note in read.notes)
     assert length_s(samples) == pytest.approx(count * every_s, rel=1e-3)
     assert lost(samples, 1 / every_s) == pytest.approx(len(missing), rel=1e-3, abs=0.1)
-
-
-@pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.parametrize("seed", range(CASES))
-def test_iperf3_with_late_packets(seed: int, streams: int) -> None:
-    """iperf3 counts a late packet as lost, and later as -1."""
-    draws = random.Random(seed)
-    seconds, packets = 40, 1000
-    losses = [[0] * streams for _ in range(seconds)]
-    really_lost = 0
-    for _ in range(draws.randint(1, 20)):
-        at, one = draws.randrange(seconds), draws.randrange(streams)
-        many = draws.randint(1, 20)
-        losses[at][one] += many
-        if draws.random() < 0.7 and at + 1 < seconds:
-            losses[draws.randint(at, min(at + 5, seconds - 1))][one] -= many
-        else:
-            really_lost += many
-    intervals = [
-        [
-            iperf3_test.stream(
-                packets * 1000, start=float(t), end=t + 1.0, packets=packets, lost_packets=lost_
-            )
-            for lost_ in losses[t]
-        ]
-        for t in range(seconds)
-    ]
-    made = iperf3_test.document(intervals, protocol="UDP", blksize=1000)
-    samples = list(opened(iperf3_test.encoded(made), "x.json").samples)
-    assert lost(samples, packets * streams) == pytest.approx(really_lost, abs=1e-6)
-    assert sum_bytes(samples) == pytest.approx(seconds * packets * streams * 1042, rel=1e-6)
