@@ -5,7 +5,6 @@ import math
 import statistics
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -97,25 +96,6 @@ def received(linklab: Linklab) -> Callable[..., tuple[Path, list[tuple[int, int]
         return run_dir, json.loads((run_dir / "arrivals.json").read_text())["arrivals"]
 
     return receive
-
-
-def test_a_link_follows_a_trace_bin_by_bin(
-    scenario: Callable[..., Path], received: Callable[..., Any], tmp_path: Path
-) -> None:
-    rates = [30, 42.5, 61, 55, 20, 33.3, 70, 64, 12, 18]
-    (tmp_path / "steps.csv").write_text(
-        "t,down_mbit\n" + "".join(f"{n / 10:g},{rate}\n" for n, rate in enumerate(rates))
-    )
-    file = scenario(
-        "traced",
-        lte="down: 70 Mbit/s, up: 10 Mbit/s, rtt: 20 ms, queue: 10 MB, "
-        "trace: {file: ./steps.csv, rate: recorded}",
-    )
-    _, arrivals = received(file, "rmnet0", 75e6, 2.0)
-    bins = Counter(t_ns // 100_000_000 for _, t_ns in arrivals)
-    for number in range(5, 20):
-        capacity = rates[number % 10] * 1e6 * 0.1 / 8 / FRAME_BYTES
-        assert abs(bins[number] - capacity) <= max(0.01 * capacity, 1) + 1e-9, number
 
 
 def test_carriers_come_with_load_and_go_with_idleness(
