@@ -2,6 +2,9 @@ module github.com/linklab/linklab/client
 
 go 1.26.7
 
+// As in the C library. Some name servers refuse or ignore queries with EDNS.
+godebug netedns0=0
+
 require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/quic-go/quic-go v0.65.0

@@ -108,7 +108,13 @@ func (d Dialer) checkFamily(a netip.Addr) error {
 // in batches.
 func (d Dialer) Plain() *net.Dialer {
 	dialer := d.bound()
-	dialer.Resolver = d.names().resolver
+	dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, server string) (net.Conn, error) {
+		address, err := netip.ParseAddrPort(server)
+		if err != nil {
+			return nil, err
+		}
+		return d.through(address).dial(ctx, network)
+	}}
 	return dialer
 }
 

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -30,6 +32,53 @@ type nameServer struct {
 	device string
 	// elsewhere is true if the server answers for another link.
 	elsewhere bool
+	// missing says why there is no server to ask.
+	missing string
+}
+
+// dial connects to the server. The connection ends with ctx.
+func (s nameServer) dial(ctx context.Context, network string) (net.Conn, error) {
+	if s.missing != "" {
+		return nil, errors.New(s.missing)
+	}
+	dialer := new(net.Dialer)
+	if s.device != "" {
+		dialer = Dialer{Device: s.device}.bound()
+	}
+	conn, err := dialer.DialContext(ctx, network, s.address.String())
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { conn.Close() })
+	if datagrams, ok := conn.(*net.UDPConn); ok {
+		return repeating{datagrams, ctx}, nil
+	}
+	return conn, nil
+}
+
+// askedAgain is how long a server may be silent before the UDP query is repeated. It doubles
+// each time.
+const askedAgain = 500 * time.Millisecond
+
+// repeating repeats a query until ctx ends, because datagrams get lost. The standard library asks
+// again only after 5 s.
+type repeating struct {
+	*net.UDPConn
+	ctx context.Context
+}
+
+func (r repeating) Write(query []byte) (int, error) {
+	go func() {
+		for patience := askedAgain; ; patience *= 2 {
+			select {
+			case <-time.After(patience):
+				_, _ = r.UDPConn.Write(query) // The reader learns of an error.
+			case <-r.ctx.Done():
+				return
+			}
+		}
+	}()
+	return r.UDPConn.Write(query)
 }
 
 // servers returns the name servers to ask for the link: its own, or the machine's. A server of
@@ -37,7 +86,7 @@ type nameServer struct {
 func (n *names) servers() (servers []nameServer, err error) {
 	if len(n.of.NameServers) > 0 {
 		for _, address := range n.of.NameServers {
-			servers = append(servers, n.through(address))
+			servers = append(servers, n.of.through(address))
 		}
 		return servers, nil
 	}
@@ -55,7 +104,7 @@ func (n *names) servers() (servers []nameServer, err error) {
 			behind = slices.DeleteFunc(behind, func(a netip.AddrPort) bool { return a.Addr().IsLoopback() })
 		}
 		for _, real := range append(behind, address) {
-			server := n.through(real)
+			server := n.of.through(real)
 			server.elsewhere = real == address && len(behind) > 0
 			servers = append(servers, server)
 		}
@@ -63,7 +112,7 @@ func (n *names) servers() (servers []nameServer, err error) {
 	servers = servers[:min(len(servers), mostNameServers)]
 	for _, server := range slices.Clone(servers) {
 		if device := n.owner(server); device != "" {
-			servers = append(servers, nameServer{server.address, device, true})
+			servers = append(servers, nameServer{address: server.address, device: device, elsewhere: true})
 		}
 	}
 	return servers, nil
@@ -71,11 +120,11 @@ func (n *names) servers() (servers []nameServer, err error) {
 
 // through returns the server as the link reaches it. A server of this machine cannot be
 // reached through the device. It uses any link.
-func (n *names) through(address netip.AddrPort) nameServer {
+func (d Dialer) through(address netip.AddrPort) nameServer {
 	if address.Addr().IsLoopback() {
 		return nameServer{address: address}
 	}
-	return nameServer{address: address, device: n.of.Device}
+	return nameServer{address: address, device: d.Device}
 }
 
 // owner returns the device of the other link through which the machine's routes lead to the

@@ -126,7 +126,12 @@ func (s *nameServerOf) answer(query []byte, datagram bool) (answers [][]byte) {
 	z := s.zone
 	s.zone.drop--
 	s.mu.Unlock()
-	header, q, p, err := question(query)
+	var p dnsmessage.Parser
+	header, err := p.Start(query)
+	if err != nil {
+		return nil
+	}
+	q, err := p.Question()
 	if err != nil || z.silent || z.drop > 0 || z.silentAAAA && q.Type == dnsmessage.TypeAAAA {
 		return nil
 	}
@@ -135,6 +140,7 @@ func (s *nameServerOf) answer(query []byte, datagram bool) (answers [][]byte) {
 	if q.Type == dnsmessage.TypeAAAA && z.codeAAAA != 0 {
 		code = z.codeAAAA
 	}
+	p.SkipAllQuestions()
 	p.SkipAllAnswers()
 	p.SkipAllAuthorities()
 	if _, err := p.AdditionalHeader(); err == nil && z.plain {
