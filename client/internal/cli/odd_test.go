@@ -18,8 +18,6 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
-const http3 = "h3"
-
 // odd starts a server with all habits, at one address for each link under one name. It returns the
 // base of URLs and the flags of the links.
 func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, links map[string][]string) {
@@ -28,11 +26,6 @@ func odd(t *testing.T, server *oddserver.Server, protocol string) (base string, 
 	started, err := server.Start(protocol, addresses...)
 	testkit.OK(t, err)
 	t.Cleanup(started.Close)
-	if protocol == http3 {
-		stop, err := server.ServeHTTP3(started, addresses...)
-		testkit.OK(t, err)
-		t.Cleanup(func() { stop() })
-	}
 	authority := authorityOf(t, started)
 	links = map[string][]string{}
 	for i, name := range []string{"wifi", "lte"} {
@@ -52,10 +45,10 @@ func TestOddServers(t *testing.T) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, atOnce)
 	part := 0
-	for _, protocol := range []string{oddserver.HTTP2, oddserver.HTTP1, http3} {
+	for _, protocol := range []string{oddserver.HTTP2, oddserver.HTTP1, oddserver.HTTP3} {
 		base, links := odd(t, server, protocol)
 		both := slices.Concat(links["wifi"], links["lte"])
-		if protocol == http3 {
+		if protocol == oddserver.HTTP3 {
 			both = append(both, "--http3-only")
 		}
 		ways := map[string][]string{
@@ -67,7 +60,7 @@ func TestOddServers(t *testing.T) {
 		}
 		for _, how := range slices.Sorted(maps.Keys(ways)) {
 			flags := ways[how]
-			if protocol == oddserver.HTTP1 && how != "adaptive" && how != "one link" || protocol == http3 && how != "adaptive" {
+			if protocol == oddserver.HTTP1 && how != "adaptive" && how != "one link" || protocol == oddserver.HTTP3 && how != "adaptive" {
 				continue
 			}
 			part++

@@ -1,28 +1,24 @@
 package oddserver
 
 import (
-	"errors"
+	"crypto/tls"
 	"net"
-	"net/http/httptest"
-	"strconv"
 
 	"github.com/quic-go/quic-go/http3"
 )
 
-// ServeHTTP3 also serves by HTTP/3 what a server of Start serves: at these addresses, on the same port, until
-// stop is called.
-func (s *Server) ServeHTTP3(beside *httptest.Server, addresses ...string) (stop func() error, err error) {
-	server := &http3.Server{Handler: s, TLSConfig: http3.ConfigureTLSConfig(beside.TLS)}
-	port := beside.Listener.Addr().(*net.TCPAddr).Port
-	for _, address := range addresses {
-		socket, err := net.ListenPacket("udp", net.JoinHostPort(address, strconv.Itoa(port)))
+// serveHTTP3 also serves by HTTP/3 at the addresses of the group, until the group is closed.
+func (s *Server) serveHTTP3(g *group, config *tls.Config) error {
+	g.http3 = &http3.Server{Handler: s, TLSConfig: http3.ConfigureTLSConfig(config)}
+	for _, l := range g.all {
+		socket, err := net.ListenPacket("udp", l.Addr().String())
 		if err != nil {
-			return nil, errors.Join(err, server.Close())
+			return err
 		}
 		go func() {
 			defer socket.Close()
-			_ = server.Serve(socket)
+			_ = g.http3.Serve(socket)
 		}()
 	}
-	return server.Close, nil
+	return nil
 }

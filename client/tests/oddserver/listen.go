@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"sync"
+
+	"github.com/quic-go/quic-go/http3"
 )
 
 // listen listens at several addresses, on the port of the first one.
@@ -33,6 +35,8 @@ type group struct {
 	accepted chan net.Conn
 	closed   chan struct{}
 	once     sync.Once
+	// http3 serves at the same addresses, nil for other protocols.
+	http3 *http3.Server
 }
 
 func newGroup(all []net.Listener) *group {
@@ -69,6 +73,9 @@ func (g *group) Close() (err error) {
 		close(g.closed)
 		for _, l := range g.all {
 			err = errors.Join(err, l.Close())
+		}
+		if g.http3 != nil {
+			err = errors.Join(err, g.http3.Close())
 		}
 	})
 	return err

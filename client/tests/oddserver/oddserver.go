@@ -255,6 +255,8 @@ const (
 	HTTP1 = "http/1.1"
 	// Plain is HTTP/1.1 without TLS.
 	Plain = "http"
+	// HTTP3 is served beside HTTP/1.1.
+	HTTP3 = "h3"
 )
 
 // Start serves on addresses, as HOST or HOST:PORT, on the port of the first one. Its certificate is for
@@ -266,7 +268,8 @@ func (s *Server) Start(protocol string, addresses ...string) (*httptest.Server, 
 		return nil, err
 	}
 	server.Listener.Close()
-	server.Listener = newGroup(listeners)
+	all := newGroup(listeners)
+	server.Listener = all
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if protocol == Plain {
 		server.Start()
@@ -277,5 +280,11 @@ func (s *Server) Start(protocol string, addresses ...string) (*httptest.Server, 
 		server.TLS = &tls.Config{Certificates: []tls.Certificate{*s.certificate}}
 	}
 	server.StartTLS()
+	if protocol == HTTP3 {
+		if err := s.serveHTTP3(all, server.TLS); err != nil {
+			server.Close()
+			return nil, err
+		}
+	}
 	return server, nil
 }
