@@ -88,7 +88,7 @@ type Dial func(context.Context) (link.Socket, error)
 // Open starts an HTTP session with the server of the URL u on a new network connection. On
 // failure it closes the connection. The session uses HTTP/2 if the server of an https URL
 // offers it, else HTTP/1.1, which may dial again. The configuration may set the oldest TLS
-// version; the default is Go's. A configuration for HTTP/3 alone wants a connection of QUIC (see QUIC).
+// version; the default is Go's. A configuration for HTTP/3 alone wants a connection of QUIC (see HTTP3).
 func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Config, hellos *Hellos, u *url.URL) (*Conn, error) {
 	if config != nil && slices.Equal(config.NextProtos, http3Alone) {
 		return openHTTP3(socket), nil
