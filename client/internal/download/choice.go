@@ -47,7 +47,7 @@ func (d *download) nextOfOne(c *connection, now time.Duration) order {
 	}
 	size = min(max(size, c.pipe(now)), share)
 	if c.onTrial() {
-		size = min(size, trial)
+		size = min(size, schedule.FirstOrder)
 	}
 	if size < schedule.MinimumRequest {
 		if !schedule.Largest(c.index, works, free) {
@@ -89,7 +89,7 @@ func (d *download) nextOfSeveral(c *connection, now time.Duration) order {
 	}
 	size = min(size, schedule.ConnectionShare(each[c.index], link, schedule.Share(c.link.index, works, free)))
 	if c.onTrial() {
-		size = min(size, trial)
+		size = min(size, schedule.FirstOrder)
 	}
 	if size < schedule.MinimumRequest {
 		if len(c.active) > 0 && !c.isUnanswered(now) || !schedule.Largest(c.link.index, works, free) {

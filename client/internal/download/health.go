@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -75,5 +76,5 @@ func (c *connection) patience() time.Duration { return max(leastSlow, 2*c.delay(
 
 // isSlow reports whether the connection is slow for too long to be chance.
 func (c *connection) isSlow(now time.Duration) bool {
-	return c.slowSince > 0 && now-c.slowSince >= max(leastSlow, slowTrips*c.rtt.Min)
+	return c.slowSince > 0 && now-c.slowSince >= max(leastSlow, schedule.FewTrips*c.rtt.Min)
 }

@@ -15,10 +15,6 @@ const keepTime = 30 * time.Second
 // forever is longer than any download takes.
 const forever = math.MaxInt64
 
-// mostKeptStale is how many unwanted bytes may still arrive on a connection in the pool: about
-// what arrives while a new one is made.
-const mostKeptStale = 512 << 10
-
 // Pool keeps idle connections, within a download or from one download to the next one from the same
 // server. To connect takes three round trips, and slow start some more: that is much of the time
 // for a short part of a film. The owner closes the pool.

@@ -2,17 +2,15 @@ package download
 
 import (
 	"time"
-
-	"github.com/linklab/linklab/client/internal/schedule"
 )
 
 const (
 	// maxStale is how many bytes of a cancelled body still arrive at most: the server's send
-	// queue.
-	maxStale = 1 << 20
+	// queue. With more to come, a connection is not kept in the pool: a new one is made sooner.
+	maxStale = 512 << 10
 
-	// A connection is silent when nothing arrived for transfer.SilentTrips round trips, and not
-	// for transfer.LeastSilence, or for firstSilence if no present request has an answer yet.
+	// A connection is silent when nothing arrived for schedule.FewTrips, and not for
+	// transfer.LeastSilence, or for firstSilence if no present request has an answer yet.
 	firstSilence = time.Second
 	mostSilence  = 10 * time.Second
 
@@ -33,11 +31,7 @@ const (
 	// the client requests no more ranges.
 	mostWhole = 4
 
-	// trial is the largest request of a link that failed, until bytes arrive again.
-	trial = 4 * schedule.MinimumRequest
-
-	// A connection counts as slow when it was slow for slowTrips round trips and for leastSlow.
-	slowTrips = 4
+	// A connection counts as slow when it was slow for schedule.FewTrips and for leastSlow.
 	leastSlow = 500 * time.Millisecond
 )
 

@@ -89,7 +89,7 @@ func (d *download) leave(c *connection, s *session, complete bool) {
 
 // keepSession puts an idle session into the pool, if the session works.
 func (d *download) keepSession(c *connection, s *session) bool {
-	if d.Pool == nil || s != c.session || !c.usable(d.now) || !s.Usable() || s.stale-s.Unread() > mostKeptStale {
+	if d.Pool == nil || s != c.session || !c.usable(d.now) || !s.Usable() || s.stale-s.Unread() > maxStale {
 		return false
 	}
 	d.wasted(&c.link.Account, c.link.Name, s, d.now)

@@ -69,7 +69,7 @@ func (d *download) takeOver(c *connection, x int, works []schedule.Work, now tim
 		return order{}
 	}
 	if c.onTrial() {
-		bytes = min(bytes, trial)
+		bytes = min(bytes, schedule.FirstOrder)
 	}
 	other, r := chosen.of, chosen.r
 	if c.link.isSlowToAnswer && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {

@@ -22,10 +22,15 @@ const OpeningOrder = 2 * MinimumRequest
 // FirstOrder is the smallest later request, in bytes.
 const FirstOrder = 4 * MinimumRequest
 
-// orderTime is how much of its work a connection requests at a time. Headers of such
-// requests take 0.001 of a slow link, and less of a fast one. With a long round trip the
-// bytes in flight are more than this work.
-const orderTime = 250 * time.Millisecond
+// OrderTime is how much of its work a connection requests at a time, or may repeat of another
+// one's. Headers of such requests take 0.001 of a slow link, and less of a fast one. With a
+// long round trip the bytes in flight are more than this work.
+const OrderTime = 250 * time.Millisecond
+
+// FewTrips is how many round trips TCP needs to show what has changed: that slow start is
+// over, that further connections help, that the server has stopped sending, or that a link is
+// slow. What a server sends within them is on its way.
+const FewTrips = 4
 
 // MostOrder returns the largest request of a connection on which so many bytes have
 // arrived. Its first rates are inexact, and TCP at most doubles the rate in a round trip.
@@ -41,7 +46,7 @@ func StartRoom(most quantity.Rate, connections int, trip time.Duration) quantity
 	return max(quantity.Bytes((2*most).Over(trip))/quantity.Bytes(connections), MinimumRequest)
 }
 
-// Next returns what the connection delivers in orderTime, between FirstOrder and MostOrder.
+// Next returns what the connection delivers in OrderTime, between FirstOrder and MostOrder.
 // Before its first byte it returns OpeningOrder. For a reader in order a slow connection
 // gets only MinimumRequest: other connections would take a larger range over before it
 // arrives, again and again.
@@ -50,7 +55,7 @@ func (Adaptive) Next(x int, known Known) quantity.Bytes {
 	if l.Requests > 0 && l.Arrived == 0 {
 		return OpeningOrder
 	}
-	size := quantity.Bytes(l.Pace.Over(orderTime))
+	size := quantity.Bytes(l.Pace.Over(OrderTime))
 	if known.InOrder && l.Arrived > 0 && size <= MinimumRequest {
 		return MinimumRequest
 	}
@@ -123,19 +128,14 @@ func (f *Flow) Add(last, least time.Duration, rate quantity.Rate, isFirst bool) 
 	f.Connections++
 }
 
-// A round is the time between two decisions. TCP needs roundTrips, one of them through the
-// queue, to show the effect of a new connection. Below leastRound batches of arrivals
-// would decide.
-const (
-	roundTrips = 4
-	leastRound = 150 * time.Millisecond
-)
+// leastRound is the least time between two decisions, which is otherwise FewTrips, one of them
+// through the queue. Below it batches of arrivals would decide.
+const leastRound = 150 * time.Millisecond
 
 const (
-	// worth is the factor by which twice the connections must make a link faster.
+	// worth is the factor by which twice the connections must make a link faster. A link that
+	// gains more in one round still becomes faster.
 	worth = 1.1
-	// steady is the factor in one round above which a link still becomes faster.
-	steady = 1.15
 	// queued is the part of the least round trip that a queue adds at least. An
 	// addition below leastQueue may be chance.
 	queued     = 0.25
@@ -177,7 +177,7 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 	case g.count < g.enough && !f.IsQueued():
 		g.count++
 		g.floor = g.count
-	case float64(rate) > steady*float64(before):
+	case float64(rate) > worth*float64(before):
 		// TCP is still increasing its rate.
 	case g.without > 0 && (f.IsQueued() || float64(rate) >= worth*float64(g.withoutRate)):
 		g.without, g.lastPause = 0, 0
@@ -195,7 +195,7 @@ func (g *Growth) Count(now time.Duration, f Flow) int {
 	case !f.IsQueued() && g.count < g.Most:
 		g.without, g.withoutRate = g.count, rate
 		start := Work{RTT: f.RTT}.slowStart(quantity.Bytes(rate.Over(f.RTT)) / quantity.Bytes(g.count))
-		g.patience = int(start / (roundTrips * f.RTT.Seconds()))
+		g.patience = int(start / (FewTrips * f.RTT.Seconds()))
 		g.count = min(2*g.count, g.Most)
 	}
 	return g.count
@@ -231,7 +231,7 @@ func GivenUpFirst[C any](further []C, isLeaving func(C) bool, rate func(C) quant
 
 func (g *Growth) begin(now time.Duration, f Flow) {
 	g.begun, g.total = now, f.Total
-	g.ends = now + max(leastRound, (roundTrips-1)*f.MinRTT+f.RTT)
+	g.ends = now + max(leastRound, (FewTrips-1)*f.MinRTT+f.RTT)
 }
 
 // fillsWithoutOne reports whether the link stays full without its slowest connection. It

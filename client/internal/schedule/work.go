@@ -82,17 +82,14 @@ func (w Work) after(bytes quantity.Bytes) float64 {
 	return float64(bytes) / w.Rate.BytesPerSecond()
 }
 
-// startTrips is the number of round trips that count as slow start. Slow start begins
-// with initialWindow bytes and doubles the rate with each (RFC 5681 3.1; RFC 6928).
-const (
-	startTrips    = 4
-	initialWindow = 10 * SegmentSize
-)
+// Slow start begins with initialWindow bytes and doubles the rate with each round trip (RFC
+// 5681 3.1; RFC 6928).
+const initialWindow = 10 * SegmentSize
 
-// IsStarting reports whether a connection has received less than it would in startTrips
+// IsStarting reports whether a connection has received less than it would in FewTrips
 // round trips at its present rate.
 func IsStarting(arrived quantity.Bytes, rate quantity.Rate, rtt time.Duration) bool {
-	return float64(arrived) < (startTrips * rate).Over(rtt)
+	return float64(arrived) < (FewTrips * rate).Over(rtt)
 }
 
 func (w Work) isStarting() bool { return IsStarting(w.Arrived, w.Rate, w.RTT) }

@@ -3,16 +3,17 @@ package transfer
 import (
 	"errors"
 	"time"
+
+	"github.com/linklab/linklab/client/internal/schedule"
 )
 
 const (
 	// CheckInterval is the time between two looks at all links.
 	CheckInterval = 50 * time.Millisecond
 
-	// Nothing may arrive on a connection for LeastSilence, nor for SilentTrips round trips,
-	// before it counts as silent.
+	// Nothing may arrive on a connection for LeastSilence, nor for FewTrips, before it counts
+	// as silent.
 	LeastSilence = 300 * time.Millisecond
-	SilentTrips  = 4
 
 	// A link that failed is not used for LeastBackoff, then for twice as long each time.
 	LeastBackoff = 250 * time.Millisecond
@@ -37,7 +38,7 @@ func Backoff(failures int) time.Duration {
 }
 
 // Silence returns how long nothing may arrive where so much is usual at least.
-func Silence(least, rtt time.Duration) time.Duration { return max(least, SilentTrips*rtt) }
+func Silence(least, rtt time.Duration) time.Duration { return max(least, schedule.FewTrips*rtt) }
 
 // IsQuiet reports whether nothing has arrived for longer than usual, so that others may do
 // better. The connection does not count as silent for that alone.

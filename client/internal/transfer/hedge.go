@@ -1,20 +1,14 @@
 package transfer
 
 import (
-	"time"
-
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// duplicateTime is how much of its time a connection spends on bytes that another one may
-// deliver first.
-const duplicateTime = 250 * time.Millisecond
-
 // MostDuplicate returns how many bytes a connection of that rate may request that another
 // one has requested.
 func MostDuplicate(rate quantity.Rate) quantity.Bytes {
-	return max(schedule.FirstOrder, quantity.Bytes(rate.Over(duplicateTime)))
+	return max(schedule.FirstOrder, quantity.Bytes(rate.Over(schedule.OrderTime)))
 }
 
 // Latest is the request with the latest end of those that a connection may duplicate. The

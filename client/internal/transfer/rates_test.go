@@ -48,7 +48,7 @@ func TestTheBackoffDoublesUpToAMost(t *testing.T) {
 func TestALinkWithALongQueueMayBeSilentForLonger(t *testing.T) {
 	for _, test := range []struct {
 		rtt, want time.Duration
-	}{{10 * time.Millisecond, LeastSilence}, {time.Second, SilentTrips * time.Second}} {
+	}{{10 * time.Millisecond, LeastSilence}, {time.Second, schedule.FewTrips * time.Second}} {
 		testkit.Same(t, Silence(LeastSilence, test.rtt), test.want, test.rtt)
 		testkit.Holds(t, !IsQuiet(max(LeastSilence/2, 2*test.rtt), test.rtt) && IsQuiet(test.want, test.rtt), test.rtt)
 	}

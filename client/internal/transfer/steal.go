@@ -44,14 +44,10 @@ func (o Owed) End() float64 {
 	return max(end, o.Trip.Seconds()+o.Work.End())
 }
 
-// onItsWay is how many round trips' worth of bytes the server may have sent already, or is
-// about to. To take these over would bring them twice.
-const onItsWay = 4
-
-// OnItsWay returns how many bytes of a connection are not taken over, because they are on
-// their way.
+// OnItsWay returns how many bytes of a connection are not taken over: the server may have sent
+// them already, or is about to.
 func OnItsWay(rate quantity.Rate, rtt time.Duration) quantity.Bytes {
-	return quantity.Bytes((onItsWay * rate).Over(rtt))
+	return quantity.Bytes((schedule.FewTrips * rate).Over(rtt))
 }
 
 // Victims are the requests of which a part may be taken over: for each link or connection

@@ -67,8 +67,8 @@ const (
 	// mostRequests is how many requests a link of one connection has in flight at a
 	// time.
 	mostRequests = 4
-	// patience is how long a server may take to confirm bytes that it has; transfer.SilentTrips
-	// round trips if that is longer.
+	// patience is how long a server may take to confirm bytes that it has; schedule.FewTrips if
+	// that is longer.
 	patience = time.Second
 	// mostRedirects is how many redirects are followed in a row.
 	mostRedirects = 10
