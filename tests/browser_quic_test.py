@@ -116,6 +116,7 @@ def test_a_browser_outside_takes_tcp(tmp_path: Path, scenario: ScenarioFile, sit
     assert socks == ["h2", "h2", str(SIZE)]
 
 
+@nightly
 def test_a_browser_inside_a_lab_takes_quic(
     tmp_path: Path, linklab: Linklab, scenario: ScenarioFile, site: Site, http3: Path
 ) -> None:
