@@ -33,7 +33,7 @@ and the man pages of `make manual` say the same, with examples and notes. [multi
 """
 
 HELP: Final = "-h, --help"
-COMMON: Final = "Options of several commands"
+COMMON: Final = "Shared options"
 
 Described = tuple[str, str]
 """How an argument is written, and what it does."""
@@ -103,14 +103,12 @@ def markdown() -> str:
             parts.append(f"\n### linklab {name}\n\n{parser.description}\n")
             listed_above = []
             for group, arguments in groups(parser):
-                parts.append(
-                    table(group, [one for one in arguments if one not in {helped, *common.items()}])
-                )
-                listed_above += [
-                    how.split(",")[0].split()[0]
-                    for how, what in arguments
-                    if common.get(how) == what
+                shared = [
+                    how for how, what in arguments if how in common and what in ("", common[how])
                 ]
+                own = [one for one in arguments if one != helped and one[0] not in shared]
+                parts.append(table(group, own))
+                listed_above += [how.split(",")[0].split()[0] for how in shared]
             if listed_above:
                 parts.append(
                     f"\n[{COMMON}](#{COMMON.lower().replace(' ', '-')}): `{'`, `'.join(listed_above)}`\n"

@@ -26,8 +26,8 @@ serve the API, and its OpenAPI document at `/openapi.json`. `live` begins with a
 [How to use it](../how-to/use-linklab-from-any-language.md) has examples.
 
 What changes a lab needs the token in the header `X-Linklab`. A request whose body is no such JSON, has no length or
-more than 4 kB is refused with 400, 411 or 413 and a [Problem](#problem). Bodies are JSON. Quantities are text with units, as in
-[scenario files](../../../profiles/README.md).
+more than 4 kB is refused with 400, 411 or 413. The body of a refusal is a [Problem](#problem). Bodies are JSON. Quantities
+are text with units, as in [scenario files](../../../profiles/README.md).
 
 | request | what it does |
 |---|---|
@@ -57,16 +57,14 @@ def type_of(schema: dict[str, Any]) -> str:
 
 def operation(one: Operation) -> Iterator[str]:
     """Yields the lines of an operation."""
-    yield f"\n## {one.method} {one.path}\n"
+    yield f"\n## {one.method} {one.path}\n\n"
     if one.asks is not None:
-        yield f"\nThe body is a [{one.asks.__name__}](#{one.asks.__name__.lower()}).\n"
-    yield "\n| status | meaning | body |\n|---|---|---|\n"
-    says = "" if one.says is None else f"[{one.says.__name__}](#{one.says.__name__.lower()})"
+        yield f"The body is a [{one.asks.__name__}](#{one.asks.__name__.lower()}). "
+    says = "" if one.says is None else f" with [{one.says.__name__}](#{one.says.__name__.lower()})"
+    yield f"The answer is {one.success.value}{says}, or:\n\n| refusal | why |\n|---|---|\n"
     for status, why in openapi.statuses(one):
-        if status.value in EVERYWHERE:
-            continue
-        body = says if status == one.success else "[Problem](#problem)"
-        yield f"| {status.value} | {why} | {body}{' ' if body else ''}|\n"
+        if status.value not in EVERYWHERE and status != one.success:
+            yield f"| {status.value} | {why} |\n"
 
 
 def kind(name: str, schema: dict[str, Any]) -> Iterator[str]:
