@@ -89,7 +89,7 @@ GUEST = KernelRecipe(
         *("block", "certs", "crypto", "fs", "io_uring", "net", "security", "usr", "virt"),
         *("drivers/base", "drivers/char", "drivers/net/*.[ch]", "drivers/tty"),
     ),
-    objects=731,
+    objects=732,
     work_bytes=600_000_000,
 )
 MACHINE = KernelRecipe(
@@ -275,6 +275,7 @@ def _build(directory: Path, work: Path, progress: Progress, recipe: KernelRecipe
                 made = f"{SOURCE_PACKAGE}/{recipe.product}"
                 _call(inside(["strip", "-o", "linux", made]), log)
         _kept(work, target)
+        progress("removing the source", 0.99)  # By the caller; takes a minute on a busy disk.
     except subprocess.CalledProcessError as error:
         words = log_path.read_text(errors="replace").strip().splitlines()[-3:]
         raise KernelError(
@@ -338,7 +339,8 @@ def _compile(argv: list[str], log: IO[bytes], progress: Progress, recipe: Kernel
             for line in make.stdout or ():
                 log.write(line)
                 count += line.split()[:1] in ([b"CC"], [b"AS"])
-                done = min(1.0, count / recipe.objects)
+                count = min(count, recipe.objects)
+                done = count / recipe.objects
                 progress(f"compiling, {count} of {recipe.objects} objects", 0.3 + 0.69 * done)
         except BaseException:
             make.terminate()
