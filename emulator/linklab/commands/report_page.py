@@ -7,6 +7,7 @@ slow.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,7 +21,15 @@ from linklab.core.error_report import report_error
 from linklab.core.records import FILES, ProcessRecord, QueueRecord, RecordError, Tail
 from linklab.field.prediction import Prediction
 from linklab.regression import fingerprint
-from linklab.report import arithmetic, html, page, publication, reproduction
+from linklab.report import (
+    arithmetic,
+    html,
+    page,
+    plot_picture,
+    publication,
+    reproduction,
+    run_plot,
+)
 from linklab.report.dependence_showing import Unknowns
 from linklab.report.page import Group, OverTime
 from linklab.report.reproduction import CheckedStatement
@@ -31,6 +40,9 @@ from linklab.runs.time_series import TimeSeries
 from linklab.scenario import Scenario, find, ships
 
 Predictions = dict[str, tuple[Scenario, Prediction]]
+
+MOST_FAILED = 10
+"""Failed runs of a scenario whose links the page draws."""
 
 
 def report_failed_runs(found: Sequence[LoadedRun]) -> int:
@@ -58,7 +70,8 @@ def written(
         report_error(warning)
     text = html.render(shown).encode(errors="backslashreplace")  # Paths need not be UTF-8.
     whole_file.write(output, text)
-    print(f"{output}: {shown['runs']} runs, {len(text) / 1e6:.1f} MB", file=sys.stderr)
+    count = f"{shown['runs']} run" + "s" * (shown["runs"] != 1)
+    print(f"{output}: {count}, {len(text) / 1e6:.1f} MB", file=sys.stderr)
 
 
 def context(
@@ -114,6 +127,10 @@ def grouped(found: Iterable[LoadedRun]) -> tuple[list[Group], list[str]]:
             for one in sorted(runs, key=lambda one: one.job.seed):
                 if one.figures is None:
                     group.failures.setdefault(one.client_name, []).append(one.failure)
+                    if len(group.failed) < MOST_FAILED:
+                        with contextlib.suppress(ValueError, OSError):  # The lab had no links yet.
+                            drawn = plot_picture.spec(run_plot.of_run(one.run_dir))
+                            group.failed.append((drawn.pop("title")["text"], drawn))
                 else:
                     group.runs.setdefault(one.client_name, []).append(one)
             _check_different(group)

@@ -343,8 +343,17 @@ def test_a_line_that_is_none_is_named(
 
 
 def test_nothing_but_failures_is_a_page_too(tmp_path: Path, small: Scenario) -> None:
-    (made(tmp_path / "runs", "naive", 1, small, 2.0) / summary.FILE).unlink()
-    assert "No run has figures." in words(page(tmp_path / "runs", code=1))
+    run_dir = made(tmp_path / "runs", "naive", 1, small, 2.0)
+    (run_dir / summary.FILE).unlink()
+    state = LinkState(
+        up=True, down_rate_bps=80, up_rate_bps=8, delay_s=0.02, jitter_s=0.0, loss_ratio=0.0
+    )
+    lines = [LinkRecord.of(state, t_s=t_s, late_s=0.0, link="wifi") for t_s in (0.0, 2.0)]
+    (run_dir / FILES[LinkRecord]).write_bytes(b"".join(map(records.line, lines)))
+    said = words(page(tmp_path / "runs", code=1))
+    assert "No run has figures." in said
+    assert "Which runs failed, and why?" in said
+    assert "what its links could carry, and did" in said
 
 
 def test_the_same_run_twice_is_refused(

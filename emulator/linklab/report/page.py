@@ -40,8 +40,8 @@ _COLUMNS = figures_in(lambda one: one.page)
 class Group:
     """Holds the runs of one scenario in one environment on one clock. Runs of a different scenario
     with the same name form a group of their own, told apart by `title`. `runs` have figures.
-    `failures` say why other runs have none. `ships` tells whether the scenario's name is enough to
-    find it."""
+    `failures` say why other runs have none, `failed` has charts of their links. `ships` tells whether
+    the scenario's name is enough to find it."""
 
     title: str
     scenario: Scenario
@@ -50,6 +50,7 @@ class Group:
     runs: dict[str, list[LoadedRun]]
     failures: dict[str, list[str]] = field(default_factory=dict)
     ships: bool = True
+    failed: list[tuple[str, Spec]] = field(default_factory=list)
 
     def downloads(self, client: str) -> list[float]:
         """Returns the download times of a client, in the order of seeds."""
@@ -305,6 +306,12 @@ def _section(index: int, group: Group, over: Mapping[tuple[str, str], OverTime])
         "matrix": _matrix(group),
         "winner": best.winner if best else None,
         "failures": [(client, why) for client, found in group.failures.items() for why in found],
+        "failed": [
+            Chart(
+                f"{group.title}/failed-{number}", run, "what its links could carry, and did", spec
+            )
+            for number, (run, spec) in enumerate(group.failed, 1)
+        ],
         "seeds": _seeds(sorted({seed for client in group.runs for seed in group.seeds(client)})),
         "repeat": _repeat(group),
         "times": Chart(
