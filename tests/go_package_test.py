@@ -64,7 +64,8 @@ def test_a_users_module_tests_as_the_page_says(program: Path, tmp_path: Path) ->
         (module / name).mkdir()
         (module / name / "page_test.go").write_text(f"{test}\n")
     go(module, "mod", "init", "example.com/app")
-    go(module, "mod", "edit", f"-require={MODULE}@v0.0.0", f"-replace={MODULE}={CLIENT}")
+    (edit,) = (one for one in blocks(PAGE) if one.startswith("go mod edit "))
+    go(module, *edit.replace("\\\n", "").replace("CHECKOUT/client", str(CLIENT)).split()[1:])
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
     said = go(module, "test", "-count", "1", "-v", "-p", "1", "./...", PATH=path, CI="true")
     assert len(tests) == 2
