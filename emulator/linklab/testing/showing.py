@@ -11,6 +11,7 @@ from typing import Any
 from linklab.core import units
 from linklab.core.link_kinds import link_title
 from linklab.core.printable import printable
+from linklab.runs.job import SCENARIO_FILE
 
 _COLUMNS = 79
 
@@ -62,9 +63,12 @@ def summary(tests: Sequence[tuple[str, str, Sequence[Noted]]]) -> list[str]:
 
 
 def write_page(page: Path, runs: Sequence[Noted]) -> str:
-    """Writes a report of runs. Returns a line that says where, or why not."""
+    """Writes a report of runs. Returns a line that says where, or why not. Of several tests that ran
+    the same client and seed in the same scenario, it shows the first: a report has each once."""
+    different = {(one["run"], _scenario(one)): one["run_dir"] for one in reversed(runs)}
+    directories = reversed(different.values())
     done = subprocess.run(
-        [sys.executable, "-m", "linklab", "report", *(one["run_dir"] for one in runs), "-o", page],
+        [sys.executable, "-m", "linklab", "report", *directories, "-o", page],
         capture_output=True,
         text=True,
         check=False,
@@ -72,3 +76,10 @@ def write_page(page: Path, runs: Sequence[Noted]) -> str:
     if page.is_file():
         return f"report of failed tests: {page}"
     return f"no report of failed tests: {printable(done.stderr.strip())}"
+
+
+def _scenario(run: Noted) -> bytes:
+    try:
+        return (Path(run["run_dir"]) / SCENARIO_FILE).read_bytes()
+    except OSError:
+        return b""
