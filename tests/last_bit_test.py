@@ -60,7 +60,7 @@ def move_library(monkeypatch: pytest.MonkeyPatch, towards: float) -> None:
             monkeypatch.setattr(random, name, moved(getattr(random, name), towards))
 
 
-@pytest.mark.parametrize(("row", "name"), enumerate(names_in()))
+@pytest.mark.parametrize(("row", "name"), [*enumerate(names_in())])
 def test_a_last_bit_of_the_c_library_changes_no_instant_and_no_state(
     row: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
