@@ -45,7 +45,7 @@ PAYLOAD_RATIO = (MTU_BYTES - 52) / (MTU_BYTES + 14)
 """The share of a link's rate without the headers of Ethernet, IP and TCP."""
 
 FILES = 60
-SIZE = 50_000_000 if TEST_ALL else 15_000_000
+SIZE = 50_000_000 if TEST_ALL else 25_000_000
 CONTENT = hashlib.shake_128(b"download").digest(SIZE)
 
 PAGE = """<!doctype html><title>sixty</title><script>
@@ -257,7 +257,7 @@ def test_a_link_that_goes_is_seen_by_the_browser(
         return without
 
     with proxied(tmp_path, file, origin) as lab:
-        over_both = functools.partial(left, begun_bytes=1e6, settle_s=4, watched_s=5)
+        over_both = functools.partial(left, begun_bytes=3e6, settle_s=4, watched_s=5)
         over_lte = browsed(tmp_path, lab, "", inside(origin), over_both)
         share = over_lte / (RATES_BPS["lte"] * PAYLOAD_RATIO)
         print("of LTE's rate while Wi-Fi is away:", round(share, 3), kept_up(lab))
@@ -265,5 +265,5 @@ def test_a_link_that_goes_is_seen_by_the_browser(
         if kept_up(lab):
             # In order, what came before may wait for what was on its way.
             assert 0.9 < share < 1.4
-        over_wifi = functools.partial(left, begun_bytes=1e6, settle_s=3, watched_s=2)
+        over_wifi = functools.partial(left, begun_bytes=2e6, settle_s=3, watched_s=2)
         assert browsed(tmp_path, lab, "wifi", inside(origin), over_wifi) == 0

@@ -411,6 +411,14 @@ func (h *hostile) uploaded(path string) []byte {
 	return bytes.Clone(h.got[path])
 }
 
+// forget frees what the server has of a file that nobody asks for any more.
+func (h *hostile) forget(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.got, path)
+	delete(h.odds, path)
+}
+
 // edited is a changed answer.
 type edited struct {
 	http.ResponseWriter

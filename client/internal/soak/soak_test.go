@@ -312,10 +312,11 @@ func (s *soak) start(name string, flags []string, ready string) (after string, s
 	}
 }
 
-// note counts the outcome of a download. A download may fail only if its server prevents success, or if
+// note counts the outcome of a download, which is over. A download may fail only if its server prevents success, or if
 // may is true.
 func (s *soak) note(client, path string, failure string, may bool) {
 	_, m := s.server.file("/" + path)
+	s.server.forget("/" + path)
 	how := "whole"
 	if failure != "" {
 		how = "failed"
