@@ -231,7 +231,7 @@ def add_outside(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--outside",
         action="store_true",
-        help="let the lab reach everything that this machine reaches, by TCP and UDP (real clock)",
+        help="let the lab reach what this machine reaches, on the usual ports of TCP and UDP (real clock)",
     )
     add_proxy(parser, "(real clock)")
 

@@ -175,7 +175,7 @@ TABLE: Final = Table(
             "reset_bytes",
             "reset_bytes",
             _or("none", SIZE),
-            "each TCP connection is reset once these bytes have arrived, counted likewise",
+            "each TCP connection is reset once these bytes have arrived; in an event, these bytes after it begins",
             **_NONE,
         ),
         Row(
