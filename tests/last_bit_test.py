@@ -19,7 +19,6 @@ from linklab import models
 from linklab.links import full_load
 from linklab.scenario import find
 from linklab.scenario.finding import names_in
-from linklab.traces import generator
 
 SECONDS = 150
 """Longer than any carrier, handover or station of a scenario needs."""
@@ -102,13 +101,10 @@ def faults(source: str) -> list[str]:
 
 
 SOURCES = [
-    *(
-        file
-        for directory in (Path(models.__file__).parent, Path(full_load.__file__).parent)
-        for file in sorted(directory.glob("*.py"))
-        if not file.name.endswith("_test.py") and file.stem != "calibration"
-    ),
-    Path(generator.__file__),
+    file
+    for directory in (Path(models.__file__).parent, Path(full_load.__file__).parent)
+    for file in sorted(directory.glob("*.py"))
+    if not file.name.endswith("_test.py") and file.stem != "calibration"
 ]
 """All modules that define link states. Calibration only finds values for a profile."""
 

@@ -220,6 +220,11 @@ links:
         ("name: small\n", "name: small\nclient: {window: 0 s}\n", "2: client.window: '0 s' is"),
         ("name: small\n", "name: small\npublished: []\n", "2: unknown key 'published'; allowed: "),
         ("40 ms\n", "40 ms\n    on_off: {rate: 1 Mbit/s, on: 0 s}\n", "9: …on_off.on: …1 ms"),
+        (
+            "40 ms\n",
+            "40 ms\n    rrc: {tail: 11 s, inactive: 11 s}\n",
+            "9: …rrc.inactive: …below 11 s",
+        ),
         ("name: small\n", "name: small\ntcp: &t {<<: *t}\n", "2: *t is named within what it"),
         ("name: small\n", "name: small\n? [a]\n: b\n", "2: a key must be a word"),
     ],

@@ -216,6 +216,7 @@ def scenario_of(options: argparse.Namespace, name: str | None) -> Scenario:
             raise UsageError(f"--save: {error}") from None
         found = replace(found, name=options.save.stem)
         whole_file.write(options.save, to_yaml(found).encode())
+        print(f"--save: wrote the scenario {found.name}: {options.save}", file=sys.stderr)
     return found
 
 

@@ -25,11 +25,12 @@ def test_a_run_for_machines(
 
 
 def test_links_without_a_file_run_and_are_saved(
-    runs: Runs, options: Namespace, tmp_path: Path
+    runs: Runs, options: Namespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options.scenario, options.link = None, ["wifi=20mbit,30ms,1%", "lte=fast-4g"]
     options.save = tmp_path / "walk.yaml"
     assert run.run(options) == 0
+    assert f"--save: wrote the scenario walk: {options.save}\n" in capsys.readouterr().err
     assert compare.run(Namespace(**{**vars(options), "scenarios": [], "save": None})) == 0
     options.command = ["curl"]
     with pytest.raises(UsageError, match=r"--save: .*walk.yaml is there already; allowed: a new"):

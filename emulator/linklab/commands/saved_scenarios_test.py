@@ -22,7 +22,7 @@ from linklab.links import stack
 from linklab.models.events import Event
 from linklab.realtime.by_hand import Executed, changes_of, events_of, merged, saved, zero_s
 from linklab.scenario import Scenario
-from linklab.traces.recipes import TRACES
+from linklab.traces.library import TRACES
 
 TEXT = """name: walked
 payload: {size: 1 MB}

@@ -55,14 +55,6 @@ def exp2(x: float) -> float:
     return float(_DIGITS.exp(_DIGITS.multiply(Decimal(x), _LN_2)))
 
 
-def expm1(x: float) -> float:
-    """Returns e to the power of x, minus 1.
-
-    |x| must be above 1e-20. Below it, 40 digits cannot hold the difference.
-    """
-    return float(_DIGITS.subtract(_DIGITS.exp(Decimal(x)), Decimal(1)))
-
-
 def log(x: float) -> float:
     """Returns the natural logarithm of x. Raises ValueError unless x > 0."""
     exact = _positive(x)

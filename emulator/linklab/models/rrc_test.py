@@ -71,6 +71,7 @@ def drive(
 
 def test_nothing_wakes_an_idle_radio_but_a_packet() -> None:
     assert drive(Queues(), 100) == [(0, "idle")]
+    assert Rrc(DEFAULT).next_s() == STEP_S
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])

@@ -37,7 +37,7 @@ class SpreadSettings:
         down_p10_bps, down_p90_bps, up_p10_bps, up_p90_bps: None keeps that side at the median.
         memory_s: time in which the correlation of the position falls to 1/e (0.1 s to 600 s). Public
             driving traces have autocorrelations of 0.82 to 0.92 after 1 s and 0.09 to 0.59 after
-            10 s (`traces/recipes.py`), which 8 s gives.
+            10 s (`profiles/traces`), which 8 s gives.
         step_s: how often the rates change (20 ms to 60 s).
     """
 

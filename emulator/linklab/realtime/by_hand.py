@@ -30,7 +30,7 @@ from linklab.models.trace import Trace
 from linklab.scenario import Scenario, to_yaml
 from linklab.scenario.name import NAME
 from linklab.scenario.named_files import with_files
-from linklab.traces.recipes import TRACES
+from linklab.traces.library import TRACES
 
 _AFTER_S = 1.0
 """How long a made scenario lasts after the last change, so that the change shows."""

@@ -21,7 +21,7 @@ from linklab.report.statement import Statement
 from linklab.scenario import LinkSettings, Scenario
 from linklab.scenario.finding import SCENARIOS
 from linklab.scenario.workload import Workload
-from linklab.traces import plain, recipes
+from linklab.traces import library, plain
 
 WIDTH = 80
 
@@ -213,7 +213,7 @@ def _impairments(link: LinkSettings) -> list[str]:
 
 def _plays_generated(links: Iterable[LinkSettings]) -> bool:
     traces = [one for link in links for one in link.models if isinstance(one, Trace)]
-    return any(recipes.is_generated(plain.header(one.file)) for one in traces)
+    return any(library.is_generated(plain.header(one.file)) for one in traces)
 
 
 def _models(link: LinkSettings) -> list[tuple[str, str]]:

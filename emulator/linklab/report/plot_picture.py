@@ -14,12 +14,14 @@ from linklab.report.plotting import Mark, Panel, Plot, envelope
 
 WIDTH, HEIGHT = 640, 80
 COLUMNS = 1000
-MAX_MARKS = 14
-"""The most marks with text. Beyond it, each mark is a line only."""
+LINES = 3
+"""The lines of the marks' texts. A mark whose text fits in none of them is a line only."""
 
 Spec = dict[str, Any]
 
 _LABELS: Final = {"type": "text", "fontSize": 8}
+_LETTER: Final = 4.5
+"""The width of a letter of that size, in pixels, rounded up."""
 
 
 def draw(plot: Plot, file: Path) -> None:
@@ -113,14 +115,21 @@ def _marks(plot: Plot) -> list[Spec]:
         look = {"color": plot.styles[mark.link].colour, "strokeDash": [1, 2], "strokeWidth": 0.8}
         layers.append(_at(mark.t_s, {"type": "rule", **look}))
     groups = _grouped(shown, plot.end_s / 25)
-    for number, group in enumerate(groups if len(groups) <= MAX_MARKS else []):
+    lines: list[list[tuple[float, float]]] = [[] for _ in range(LINES)]
+    for group in groups:
         is_late = group[0].t_s > 0.7 * plot.end_s
         look = {"align": "right" if is_late else "left", "dx": -2 if is_late else 2}
         text = f"{link_title(group[0].link)}: {', '.join(one.text for one in group)}"
-        layers.append(_at(group[0].t_s, {**_LABELS, **look, "y": 7 + 10 * (number % 3)}, text))
-    for what, t_s in plot.finishes_s.items():
+        width = _LETTER * len(text)
+        at = WIDTH * group[0].t_s / plot.end_s - (width if is_late else 0)
+        for number, taken in enumerate(lines):
+            if all(at + width < begin or end < at for begin, end in taken):
+                taken.append((at, at + width))
+                layers.append(_at(group[0].t_s, {**_LABELS, **look, "y": 7 + 10 * number}, text))
+                break
+    for number, (what, t_s) in enumerate(plot.finishes_s.items()):
         if t_s <= plot.end_s:
-            look = {**_LABELS, "align": "right", "dx": -3, "y": 2 * HEIGHT - 6}
+            look = {**_LABELS, "align": "right", "dx": -3, "y": 2 * HEIGHT - 6 - 10 * number}
             text = f"{what}: {t_s:.2f} s"
             layers.append(_at(t_s, {"type": "rule", "color": "black"}))
             layers.append(

@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,23 @@ def test_the_same_plot_is_the_same_picture(gone: Plot, tmp_path: Path) -> None:
     one, two = ((tmp_path / name).read_bytes() for name in ("one.png", "two.png"))
     assert one == two
     assert one.startswith(b"\x89PNG")
+
+
+@given(st.lists(st.tuples(st.floats(0, 10), st.sampled_from(["wifi", "lte"])), max_size=30))
+def test_no_text_of_a_picture_covers_another(marks: list[tuple[float, str]]) -> None:
+    plot = plotting.of_run("", [(0.0, link, FAST) for link in BOTH], {}, 10.0, BOTH)
+    found = [plotting.Mark(t_s, link, "carrier-down") for t_s, link in sorted(marks)]
+    finishes = {"both links": 9.0, "LTE alone": 9.1}
+    layers = plot_picture._marks(replace(plot, marks=found, finishes_s=finishes))
+    spans: dict[int, list[tuple[float, float]]] = {}
+    for one in (one for one in layers if "text" in one["encoding"] and "stroke" not in one["mark"]):
+        at = 64 * one["data"]["values"][0]["t"]
+        width = 4.5 * len(one["encoding"]["text"]["value"])
+        left = at - width if one["mark"]["align"] == "right" else at
+        spans.setdefault(one["mark"]["y"], []).append((left, left + width))
+    for row in map(sorted, spans.values()):
+        assert all(end < begin for (_, end), (begin, _) in pairwise(row))
+    assert len(spans) >= 2 + bool(marks)
 
 
 def test_a_picture_tells_outages_events_and_finishes(gone: Plot, tmp_path: Path) -> None:
