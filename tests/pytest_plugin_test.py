@@ -334,7 +334,7 @@ def test_an_error_is_shown_at_the_line_of_the_test(project: Path, in_project: Py
 def test_the_examples_of_the_page_do_what_they_say(project: Path, in_project: Pytest) -> None:
     (project / "test_downloads.py").unlink()
     page = REPOSITORY / "emulator/handbook/how-to/use-linklab-in-python-tests.md"
-    (scenario,) = (one for one in blocks(page) if one.startswith("cat > train.yaml"))
+    (scenario,) = (one for one in blocks(page) if one.startswith("cat > ride.yaml"))
     subprocess.run(["sh", "-c", scenario], cwd=project, check=True)
     (project / "my-client").write_text(MY_CLIENT)
     (project / "my-client").chmod(0o755)

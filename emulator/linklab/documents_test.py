@@ -123,7 +123,7 @@ def test_scenarios_in_the_handbook_are_some(tmp_path: Path) -> None:
     text = "\n".join(page.read_text() for page in HANDBOOK)
     shown = re.findall(r"^    cat > (\S+\.yaml) <<'END'\n(.*?)^    END$", text, re.M | re.S)
     scenarios = [(name, textwrap.dedent(one)) for name, one in shown if "links:" in one]
-    names = {"my-scenario.yaml", "train.yaml", "small.yaml", "dips.yaml", "shared.yaml"}
+    names = {"my-scenario.yaml", "ride.yaml", "small.yaml", "dips.yaml", "shared.yaml"}
     assert {name for name, _ in scenarios} == names
     for name, one in scenarios:
         if name == "dips.yaml":  # It needs the link model of its page.
