@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from linklab.commands.options import UsageError, add_json
+from linklab.commands.options import UsageError, add
 from linklab.core import extras, units, whole_file
 from linklab.display import printing
 from linklab.energy import library
@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--terms", metavar="NAMES", help="comma-separated: the terms to fit")
     parser.add_argument("--device", metavar="WORDS", help="name of the measured device")
     parser.add_argument("-o", dest="out", type=Path, metavar="FILE", help="write the model there")
-    add_json(parser)
+    add(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:

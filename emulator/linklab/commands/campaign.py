@@ -19,14 +19,7 @@ from linklab.api import series
 from linklab.api.series import Result
 from linklab.campaign import folder, machine, wire_format
 from linklab.commands import report, running
-from linklab.commands.options import (
-    UsageError,
-    add_json,
-    add_processor,
-    add_report,
-    add_side_by_side,
-    add_timeout,
-)
+from linklab.commands.options import UsageError, add
 from linklab.core import extras
 from linklab.core.error_report import report_error
 from linklab.display import printing
@@ -71,7 +64,7 @@ the machine reaches."""
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab campaign`."""
-    add_processor(parser)
+    add(parser, "--processor")
     parser.add_argument("file", type=Path, metavar="FILE", help="a campaign's YAML file")
     workers = parser.add_mutually_exclusive_group()
     workers.add_argument(
@@ -79,9 +72,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="of a Dask cluster, such as tls://192.0.2.7:8786 (default: workers on this machine)",
     )
-    add_side_by_side(
-        workers, "--jobs", "workers on this machine, each on a core of its own (default: all)"
-    )
+    each = "workers on this machine, each on a core of its own (default: all)"
+    add(workers, "--jobs", help=each)
     certificates = {
         "ca": "whom of a tls:// cluster to trust",
         "cert": "who this is",
@@ -97,9 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="for run directories (runs/campaign-NAME)"
     )
-    add_timeout(parser)
-    add_report(parser)
-    add_json(parser)
+    add(parser, "--timeout", "--report", "--json")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,12 +16,11 @@ import pytest
 from linklab import scenario
 from linklab.api import environment, functions, requests
 from linklab.api.settings import RunOptions, Settings
-from linklab.commands import cli, compare, doctor, exec, reproduce, run, running
+from linklab.commands import cli, compare, doctor, exec, run, running
 from linklab.core import extras, scratch
 from linklab.core.paths import PYTHON_PATH
 from linklab.places.choice import Environment, PlaceError
 from linklab.realtime import session, start, user_terminal
-from linklab.report import publication
 from linklab.runs import clients, runner
 
 Called = list[argparse.Namespace]
@@ -102,18 +101,6 @@ def test_a_function_has_the_options_of_its_command(
     assert said == {name: defaults[name] for name in said}
     actions = cli.commands_of(cli.parser(whole=True))[command]._actions
     assert said.keys() == {action.dest for action in actions} & defaults.keys()
-
-
-def test_a_publication_is_reproduced_with_as_many_runs_as_the_thesis_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def check(options: argparse.Namespace) -> int:
-        assert (options.publication, options.runs) == ("thesis", None)
-        return 0
-
-    monkeypatch.setattr(reproduce, "run", check)
-    assert publication.find("thesis").runs == 10
-    assert cli.main(["reproduce", "thesis"]) == 0
 
 
 def test_options(called: Called) -> None:
@@ -462,10 +449,6 @@ def test_some_scenarios_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert json.loads(captured.out)[0]["oracle_s"] == pytest.approx(6.5, abs=0.01)
     assert captured.err == ""  # No bar where nobody watches.
-
-
-def test_a_scenario_to_tell_of_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "did you mean 'hs-s7'" in refused(capsys, "scenarios", "hs-s8")
 
 
 def test_doctor_and_clean(

@@ -9,18 +9,8 @@ from pathlib import Path
 from linklab.api import requests
 from linklab.api.functions import USUAL
 from linklab.commands import compare_recordings, report, running
-from linklab.commands.options import (
-    UsageError,
-    add_energy_model,
-    add_kind,
-    add_links,
-    add_repeats,
-    add_report,
-    add_run,
-    add_server,
-    add_side_by_side,
-    scenario_of,
-)
+from linklab.commands.options import LINKS, RUN, SERVER, UsageError, add, count, scenario_of
+from linklab.core.limits import MAX_RUNS
 from linklab.display import printing
 from linklab.field import recording
 from linklab.report import tables
@@ -41,17 +31,16 @@ depends on the clients compared. `linklab energy RUN` shows a run by itself."""
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab compare`."""
-    add_run(parser)
-    add_energy_model(parser, "instead of the scenario's")
-    add_server(parser)
+    add(parser, *RUN)
+    add(parser, "--energy-model", more="instead of the scenario's")
+    add(parser, *SERVER)
     parser.add_argument(
         "scenarios",
         nargs="*",
         metavar="scenario",
         help="scenarios, or directories of recorded downloads, which the lab repeats",
     )
-    add_links(parser)
-    add_kind(parser)
+    add(parser, *LINKS, "--kind")
     parser.add_argument(
         "-a",
         "--algorithms",
@@ -59,13 +48,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"comma-separated; {'; '.join(map(_group, clients.GROUPS))} (default {USUAL}; "
         "for recordings: the recorded algorithm)",
     )
-    add_repeats(parser, 1, "; the table shows medians")
-    add_report(parser)
-    add_side_by_side(
-        parser,
-        "--parallel",
-        "guests at a time, each on a core of its own (default: all; 1 on the real clock)",
+    parser.add_argument(
+        "--runs",
+        type=count(MAX_RUNS),
+        default=1,
+        metavar="N",
+        help="runs of each with seeds SEED…SEED+N-1; the table shows medians (default 1)",
     )
+    add(parser, "--report")
+    each = "guests at a time, each on a core of its own (default: all; 1 on the real clock)"
+    add(parser, "--parallel", help=each)
 
 
 def _group(name: str) -> str:

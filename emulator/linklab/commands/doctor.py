@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from linklab.commands.options import add_json
+from linklab.commands.options import add
 from linklab.core.paths import MULTILINK, cache_dir
 from linklab.places import choice, host_programs
 from linklab.places.emulated import qemu
@@ -157,7 +157,7 @@ def _existing(path: Path) -> Path:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab doctor`."""
-    add_json(parser)
+    add(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:

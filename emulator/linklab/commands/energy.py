@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from linklab.commands.options import UsageError, add_energy_model, add_json
+from linklab.commands.options import UsageError, add
 from linklab.core import extras, statistics
 from linklab.core.error_report import report_error
 from linklab.core.extras import MissingExtra
@@ -39,7 +39,7 @@ _EIB_MBPS = (0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab energy`."""
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a run directory")
-    add_energy_model(parser, "instead of the runs' own; without runs: show it")
+    add(parser, "--energy-model", more="instead of the runs' own; without runs: show it")
     parser.add_argument(
         "--eib",
         action="store_true",
@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--power", action="store_true", help="print power over time as CSV, with --json in the JSON"
     )
-    add_json(parser)
+    add(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:

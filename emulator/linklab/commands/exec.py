@@ -13,12 +13,13 @@ import msgspec
 from linklab.api import requests
 from linklab.commands import running
 from linklab.commands.options import (
+    LINKS,
+    OUTSIDE,
+    PCAP,
+    RUN,
+    SERVER,
     UsageError,
-    add_links,
-    add_outside,
-    add_pcap,
-    add_run,
-    add_server,
+    add,
     outside,
     scenario_of,
 )
@@ -81,11 +82,9 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab exec`. The command after `--` is `options.command`."""
-    add_run(parser)
-    add_server(parser)
-    add_outside(parser)
-    add_pcap(parser)
-    add_links(parser)
+    add(parser, *RUN, *SERVER, *OUTSIDE)
+    add(parser, "--listen-proxy", more="(real clock)")
+    add(parser, *PCAP, *LINKS)
     parser.add_argument("scenario", nargs="?")
     parser.usage = "linklab exec [options] SCENARIO -- COMMAND…"
 

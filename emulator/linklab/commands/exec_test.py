@@ -8,10 +8,8 @@ import pytest
 from linklab.commands import compare, exec, run
 from linklab.commands.conftest import NETWORK, Runs, printed
 from linklab.commands.options import UsageError
-from linklab.display.printing import escaped
 from linklab.lab.network.services import OwnServer
 from linklab.runs.programs import ProgramError
-from linklab.runs.runner import RunRequest
 from linklab.runs.visible_paths import ShareError
 
 
@@ -112,22 +110,6 @@ def test_what_a_program_of_the_user_s_writes_is_passed_on_byte_for_byte(
     assert b"errexit code 7 after 0.100 s; received: wifi 0.6 MB, lte 0.5 MB\n" in captured.err
 
 
-def test_the_terminal_does_not_obey_an_outcome_that_the_program_wrote(
-    runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    def write(_: RunRequest, run_dir: Path) -> None:
-        file = run_dir / "outcome.json"
-        file.write_text(
-            json.dumps(json.loads(file.read_text()) | {"received_bytes": {"\x1b[2J": 1}})
-        )
-
-    options.json = False
-    runs.damage = write
-    with escaped():
-        assert exec.run(options) == 0
-    assert b"; received: \\x1b[2J 0.0 MB\n" in capsysbinary.readouterr().err
-
-
 def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
     runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -144,16 +126,3 @@ def test_a_lab_that_failed_under_a_program_of_the_user_s_is_said(
     options.json = False
     assert exec.run(options) == 1
     assert b"linklab: H2O ended with -9\n" in capsysbinary.readouterr().err
-
-
-def test_a_terminal_does_not_obey_a_failure(
-    runs: Runs, options: Namespace, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    options.json = False
-    runs.error = lambda request: "H2O ended: \x1b]0;owned\x07\u202e"
-    with escaped():
-        assert exec.run(options) == 1
-        assert run.run(options) == 1
-    said = capsysbinary.readouterr().err.decode()
-    assert said.count("H2O ended: \\x1b]0;owned\\x07\\u202e\n") == 2
-    assert said.replace("\n", "").isprintable()

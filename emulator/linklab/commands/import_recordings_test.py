@@ -62,15 +62,6 @@ def test_a_name_that_is_no_utf_8_stands_there_with_escapes(
         assert "# imported from: r\\udcff, by linklab " in Path("r\udcff", name).read_text()
 
 
-def test_a_name_does_nothing_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where a note has it."""
-    run_dir = simulated.run_dir(Path("r\x1b[31m"), BOTH)
-    summary = run_dir / "client.json"
-    summary.write_text(summary.read_text().replace('"complete"', '"failed"'))
-    assert cli.main(["import", str(run_dir), "--scenario", "drive.yaml"]) == 0
-    assert "note: Not complete: r\\x1b[31m. What links" in capsys.readouterr().out
-
-
 def test_json_has_what_is_known_of_each_link(capsys: pytest.CaptureFixture[str]) -> None:
     simulated.run_dir(Path("r"), BOTH)
     assert cli.main(["import", "r", "--scenario", "drive.yaml", "--json"]) == 0

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from linklab.commands import import_recordings
-from linklab.commands.options import UsageError, add_json, add_kind, given
+from linklab.commands.options import UsageError, add, given
 from linklab.core.printable import printable
 from linklab.importers.format import ENDS, Options
 from linklab.importers.importing import ImportReport, import_file
@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.yaml",
         help="make a scenario of recorded downloads, with its traces beside it",
     )
-    add_kind(parser)
+    add(parser, "--kind")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the trace (default: FILE's name .csv)"
     )
@@ -85,7 +85,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--licence", metavar="TEXT", help="the recording's licence, for the trace's header"
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it exists")
-    add_json(parser)
+    add(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -195,13 +195,6 @@ def test_the_handbook_has_a_command_for_every_format(
     assert found == set(FORMATS)
 
 
-def test_a_note_does_nothing_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    text = json.loads(SOURCES["iperf3"])
-    Path("a.json").write_text(json.dumps({**text, "error": "\x1b[31mred\u202e\n"}))
-    assert imported("a.json") == 0
-    assert "note: iperf3 broke off: \\x1b[31mred\\u202e\\n\n" in capsys.readouterr().out
-
-
 def test_a_recording_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert imported("ucc.trace", "-o", "drive.csv", "--licence", "CC-BY-4.0") == 0
     assert capsys.readouterr().out.splitlines() == [

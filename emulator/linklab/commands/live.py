@@ -14,12 +14,11 @@ from linklab.api.progress import Progress
 from linklab.api.requests import clients_of, require_no_nul
 from linklab.commands import running
 from linklab.commands.options import (
+    LINKS,
+    OUTSIDE,
     UsageError,
-    add_links,
+    add,
     add_live_address,
-    add_out,
-    add_outside,
-    add_seed,
     outside,
     scenario_of,
 )
@@ -71,7 +70,7 @@ _FREE_PORTS = ("127.0.0.1", 0)
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab live`."""
-    add_links(parser)
+    add(parser, *LINKS)
     parser.add_argument("scenario", nargs="?", help="(default live)")
     parser.add_argument(
         "-a",
@@ -80,10 +79,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help=f"comma-separated, one run after the other (default {_IN_TURN}; with --listen-proxy "
         "none)",
     )
-    add_seed(parser, "of the first turn")
+    add(parser, "--seed", help="of the first turn (default 1)")
     parser.add_argument("--place", choices=PLACES, default="auto")
-    add_outside(parser)
-    add_out(parser, "(default runs/)")
+    add(parser, *OUTSIDE)
+    add(parser, "--listen-proxy", more="(real clock)")
+    add(parser, "--out", help="(default runs/)")
     add_live_address(parser, "--listen", "where to serve metrics and take commands")
     parser.add_argument(
         "--record",

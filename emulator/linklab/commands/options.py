@@ -9,12 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from linklab.api.errors import UsageError as UsageError
 from linklab.api.settings import RUNS as RUNS
 from linklab.core.limits import (
-    MAX_RUNS,
     MAX_SEED,
     MAX_SHIFT_S,
     MAX_SIDE_BY_SIDE,
@@ -85,108 +84,159 @@ def _integer(text: str) -> int:
         return -1
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Adds `--json`."""
-    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+def _port(text: str) -> int:
+    from linklab.lab.network.services import parse_port  # YAML is slow to load.
+
+    try:
+        return parse_port(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_seed(parser: argparse.ArgumentParser, of: str = "of everything random") -> None:
-    """Adds `--seed`."""
-    parser.add_argument("--seed", type=_seed, default=1, help=f"{of} (default 1)")
+def _proxy(text: str) -> tuple[str, int]:
+    try:
+        return address.parse_proxy(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_timeout(parser: argparse.ArgumentParser) -> None:
-    """Adds `--timeout`."""
-    parser.add_argument(
-        "--timeout",
-        type=seconds(MAX_TIMEOUT_S),
-        metavar="S",
-        help="seconds of the lab's time, such as 90 or 5min, after which a run counts as hung",
-    )
-
-
-def add_shift(parser: argparse.ArgumentParser, does: str) -> None:
-    """Adds `--shift`."""
-    parser.add_argument("--shift", type=seconds(MAX_SHIFT_S), default=0.0, metavar="S", help=does)
-
-
-def add_out(parser: argparse.ArgumentParser, holds: str) -> None:
-    """Adds `--out`."""
-    parser.add_argument("--out", type=Path, default=RUNS, metavar="DIR", help=holds)
-
-
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of every command that runs something once: seed, environment, clock,
-    directory, limit, shift, JSON."""
-    add_seed(parser)
-    parser.add_argument(
-        "--place",
-        choices=PLACES,
-        default="auto",
-        help="where the lab runs; auto: in the guest, or on the host if there is no guest here",
-    )
-    parser.add_argument(
-        "--clock",
-        choices=CLOCKS,
-        default="auto",
-        help="auto: virtual in the guest, real on the host",
-    )
-    add_processor(parser)
-    add_out(parser, "parent of run directories (runs/)")
-    add_timeout(parser)
-    add_shift(parser, "start the client later by S seconds")
-    add_json(parser)
-
-
-def add_processor(parser: argparse.ArgumentParser) -> None:
-    """Adds `--processor`."""
-    parser.add_argument(
-        "--processor",
-        choices=PROCESSORS,
-        help="what executes the guest; emulated: QEMU, for the same figures on any processor; "
+_SHARED: Final[dict[str, dict[str, Any]]] = {
+    "--json": {"action": "store_true", "help": "print JSON for machines"},
+    "--seed": {"type": _seed, "default": 1, "help": "of everything random (default 1)"},
+    "--timeout": {
+        "type": seconds(MAX_TIMEOUT_S),
+        "metavar": "S",
+        "help": "seconds of the lab's time, such as 90 or 5min, after which a run counts as hung",
+    },
+    "--shift": {
+        "type": seconds(MAX_SHIFT_S),
+        "default": 0.0,
+        "metavar": "S",
+        "help": "start the client later by S seconds",
+    },
+    "--out": {
+        "type": Path,
+        "default": RUNS,
+        "metavar": "DIR",
+        "help": "parent of run directories (runs/)",
+    },
+    "--place": {
+        "choices": PLACES,
+        "default": "auto",
+        "help": "where the lab runs; auto: in the guest, or on the host if there is no guest here",
+    },
+    "--clock": {
+        "choices": CLOCKS,
+        "default": "auto",
+        "help": "auto: virtual in the guest, real on the host",
+    },
+    "--processor": {
+        "choices": PROCESSORS,
+        "help": "what executes the guest; emulated: QEMU, for the same figures on any processor; "
         "auto: this machine's own if it is x86-64 (default: LINKLAB_PROCESSOR, else auto)",
-    )
-
-
-def add_server(parser: argparse.ArgumentParser) -> None:
-    """Adds `--server`, `--server-restarts`, `--port` and `--share`. `running.run_options` reads
-    them."""
-    parser.add_argument(
-        "--server",
-        metavar="'COMMAND'",
-        help="your own server on the server host, in place of H2O (see `linklab exec --help`)",
-    )
-    parser.add_argument(
-        "--server-restarts",
-        type=seconds(MAX_TIME_S, MIN_RESTART_S),
-        metavar="S",
-        help="start your server again S seconds after each of its ends, such as 2s",
-    )
-    parser.add_argument(
-        "--share",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="show DIR of your home to your programs in the guest (repeatable)",
-    )
-    parser.add_argument(
-        "--port", type=_port, metavar="N", help="port of your server, TCP or UDP (default 443)"
-    )
-
-
-def add_links(parser: argparse.ArgumentParser) -> None:
-    """Adds `--link` and `--save`. `scenario_of` reads them."""
-    parser.add_argument(
-        "--link",
-        action="append",
-        default=[],
-        metavar="NAME=LINK",
-        help="a link in place of a scenario, such as wifi=20mbit/5mbit,30ms,1%% or lte=fast-4g "
+    },
+    "--server": {
+        "metavar": "'COMMAND'",
+        "help": "your own server on the server host, in place of H2O (see `linklab exec --help`)",
+    },
+    "--server-restarts": {
+        "type": seconds(MAX_TIME_S, MIN_RESTART_S),
+        "metavar": "S",
+        "help": "start your server again S seconds after each of its ends, such as 2s",
+    },
+    "--share": {
+        "metavar": "DIR",
+        "help": "show DIR of your home to your programs in the guest (repeatable)",
+    },
+    "--port": {
+        "type": _port,
+        "metavar": "N",
+        "help": "port of your server, TCP or UDP (default 443)",
+    },
+    "--link": {
+        "metavar": "NAME=LINK",
+        "help": "a link in place of a scenario, such as wifi=20mbit/5mbit,30ms,1%% or lte=fast-4g "
         "(repeatable)",
-    )
-    parser.add_argument(
-        "--save", type=Path, metavar="FILE.yaml", help="write the links of --link as a scenario"
-    )
+    },
+    "--save": {
+        "type": Path,
+        "metavar": "FILE.yaml",
+        "help": "write the links of --link as a scenario",
+    },
+    "--origin": {
+        "metavar": "URL",
+        "help": "put your server behind the links, under its own name (repeatable; real clock)",
+    },
+    "--outside": {
+        "action": "store_true",
+        "help": "let the lab reach what this machine reaches, on the usual ports of TCP and UDP "
+        "(real clock)",
+    },
+    "--listen-proxy": {
+        "type": _proxy,
+        "metavar": "[ADDRESS:]PORT",
+        "help": "open an HTTP and SOCKS5 proxy over all links, on the loopback device unless ADDRESS "
+        "says. The following ports are one proxy per link. PORT 0 takes free ones ",
+    },
+    "--pcap": {
+        "metavar": "LINK",
+        "help": "record the packets of a link, or of `all`, into LINK.pcap of the run directory",
+    },
+    "--tls-keys": {
+        "action": "store_true",
+        "help": "write the client's TLS keys to tls-keys.log there (SSLKEYLOGFILE)",
+    },
+    "--report": {
+        "type": Path,
+        "metavar": "FILE.html",
+        "help": "also write a report of the runs",
+    },
+    "--energy-model": {
+        "metavar": "NAME",
+        "help": "energy model of `linklab energy`, or a YAML file, ",
+    },
+    "--kind": {
+        "metavar": "LINK=KIND",
+        "help": "a recorded link's kind, if neither name nor device tells",
+    },
+    "--jobs": {"type": count(MAX_SIDE_BY_SIDE), "metavar": "N"},
+    "--parallel": {"type": count(MAX_SIDE_BY_SIDE), "metavar": "N"},
+}
+"""The options of several commands."""
+
+_REPEATABLE: Final = ("--share", "--link", "--origin", "--kind")
+
+RUN: Final = (
+    "--seed",
+    "--place",
+    "--clock",
+    "--processor",
+    "--out",
+    "--timeout",
+    "--shift",
+    "--json",
+)
+"""The options of every command that runs something once."""
+
+SERVER: Final = ("--server", "--server-restarts", "--share", "--port")
+"""`running.run_options` reads them."""
+
+LINKS: Final = ("--link", "--save")
+"""`scenario_of` reads them."""
+
+OUTSIDE: Final = ("--origin", "--outside")
+"""`outside` reads them, and `--listen-proxy`."""
+
+PCAP: Final = ("--pcap", "--tls-keys")
+
+
+def add(parser: argparse._ActionsContainer, *names: str, more: str = "", **other: Any) -> None:
+    """Adds shared options. `more` is the end of their help, `other` what is different here."""
+    for name in names:
+        shared = _SHARED[name] | other
+        if name in _REPEATABLE:
+            shared = {"action": "append", "default": [], **shared}
+        parser.add_argument(name, **{**shared, "help": shared["help"] + more})
 
 
 def scenario_of(options: argparse.Namespace, name: str | None) -> Scenario:
@@ -220,34 +270,6 @@ def scenario_of(options: argparse.Namespace, name: str | None) -> Scenario:
     return found
 
 
-def add_outside(parser: argparse.ArgumentParser) -> None:
-    """Adds `--origin`, `--outside`, `--listen-proxy`. `outside` reads them."""
-    parser.add_argument(
-        "--origin",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="put your server behind the links, under its own name (repeatable; real clock)",
-    )
-    parser.add_argument(
-        "--outside",
-        action="store_true",
-        help="let the lab reach what this machine reaches, on the usual ports of TCP and UDP (real clock)",
-    )
-    add_proxy(parser, "(real clock)")
-
-
-def add_proxy(parser: argparse.ArgumentParser, more: str) -> None:
-    """Adds `--listen-proxy`."""
-    parser.add_argument(
-        "--listen-proxy",
-        type=_proxy,
-        metavar="[ADDRESS:]PORT",
-        help="open an HTTP and SOCKS5 proxy over all links, on the loopback device unless ADDRESS "
-        f"says. The following ports are one proxy per link. PORT 0 takes free ones {more}",
-    )
-
-
 @contextlib.contextmanager
 def outside(
     options: argparse.Namespace,
@@ -269,79 +291,6 @@ def outside(
     with contextlib.closing(found):
         print("\n".join(way_outside.in_words(found.outside)), file=sys.stderr)
         yield found
-
-
-def _port(text: str) -> int:
-    from linklab.lab.network.services import parse_port  # YAML is slow to load.
-
-    try:
-        return parse_port(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _proxy(text: str) -> tuple[str, int]:
-    try:
-        return address.parse_proxy(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def add_pcap(parser: argparse.ArgumentParser) -> None:
-    """Adds `--pcap` and `--tls-keys`."""
-    parser.add_argument(
-        "--pcap",
-        metavar="LINK",
-        help="record the packets of a link, or of `all`, into LINK.pcap of the run directory",
-    )
-    parser.add_argument(
-        "--tls-keys",
-        action="store_true",
-        help="write the client's TLS keys to tls-keys.log there (SSLKEYLOGFILE)",
-    )
-
-
-def add_report(parser: argparse.ArgumentParser) -> None:
-    """Adds `--report`."""
-    parser.add_argument(
-        "--report", type=Path, metavar="FILE.html", help="also write a report of the runs"
-    )
-
-
-def add_energy_model(parser: argparse.ArgumentParser, instead: str) -> None:
-    """Adds `--energy-model`."""
-    parser.add_argument(
-        "--energy-model",
-        metavar="NAME",
-        help=f"energy model of `linklab energy`, or a YAML file, {instead}",
-    )
-
-
-def add_kind(parser: argparse.ArgumentParser) -> None:
-    """Adds `--kind`."""
-    parser.add_argument(
-        "--kind",
-        action="append",
-        default=[],
-        metavar="LINK=KIND",
-        help="a recorded link's kind, if neither name nor device tells",
-    )
-
-
-def add_repeats(parser: argparse.ArgumentParser, default: int, counts: str) -> None:
-    """Adds `--runs`. `counts` says how several runs are summarised."""
-    parser.add_argument(
-        "--runs",
-        type=count(MAX_RUNS),
-        default=default,
-        metavar="N",
-        help=f"runs of each with seeds SEED…SEED+N-1{counts} (default {default})",
-    )
-
-
-def add_side_by_side(parser: argparse._ActionsContainer, name: str, does: str) -> None:
-    """Adds `--parallel` or `--jobs`, the number of runs at a time."""
-    parser.add_argument(name, type=count(MAX_SIDE_BY_SIDE), metavar="N", help=does)
 
 
 def add_live_address(

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from linklab import scenario
-from linklab.commands.options import UsageError, add_seed, given
+from linklab.commands.options import UsageError, add, given
 from linklab.core import extras, whole_file
 from linklab.core.records import FILES, LinkRecord
 from linklab.report import plotting, run_plot
@@ -29,7 +29,7 @@ _FEW = 20
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab plot`."""
-    add_seed(parser)
+    add(parser, "--seed")
     parser.set_defaults(seed=None)  # `given` needs None as default.
     parser.add_argument("what", metavar="SCENARIO|RUN", help="a scenario, or a run directory")
     parser.add_argument(

@@ -143,20 +143,6 @@ def test_a_scenario_is_drawn_with_seed_1_unless_told(capsys: pytest.CaptureFixtu
     assert plots[0] != plots[2]
 
 
-def test_a_terminal_does_not_obey_a_run_of_somebody_else(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = run.rename(run.with_name("run\x1b[2J"))
-    with (run / "links.jsonl").open("a") as file:
-        for point in ("a", "\x1b]0;owned\x07"):
-            file.write(json.dumps(state(1.5, "lte", access_point=point)) + "\n")
-    assert cli.main(["plot", str(run)]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("run\\x1b[2J\n")
-    assert "\\x1b]0;owned\\x07" in out
-    assert out.replace("\n", "").isprintable()
-
-
 def test_a_run_under_way_has_neither_figures_nor_whole_lines(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,15 +166,8 @@ def test_a_run_without_samples_shows_its_capacity(
     ("name", "line", "said"),
     [
         ("links.jsonl", '{"t_s": 2.0, "link": "wifi"}', ":4: Object missing required field"),
-        ("links.jsonl", json.dumps({"link": "wifi", **STATE}), ":4: Object missing required"),
-        ("links.jsonl", json.dumps({"t_s": 2.0, **STATE}), ":4: Object missing required field"),
-        ("links.jsonl", json.dumps(state(2.0, "")), ":4: Expected `str` of length >= 1 - at"),
-        ("links.jsonl", json.dumps(state(2.0, delay_s="1")), ":4: Expected `float`, got `str` -"),
-        ("links.jsonl", "[]", ":4: Expected `object`, got `array`"),
         ("links.jsonl", "x", ":4: JSON is malformed"),
         ("queues.jsonl", '{"direction": "down"}', ":4: Object missing required field `t_s`"),
-        ("queues.jsonl", '{"t_s": 1, "link": "wifi"}', ":4: Object missing required field"),
-        ("queues.jsonl", "7", ":4: Expected `object`, got `int`"),
     ],
 )
 def test_a_line_that_is_none_is_named(
@@ -204,8 +183,6 @@ def test_a_line_that_is_none_is_named(
     [
         (b"{}", "Object missing required field `download_s`"),
         (b'{"download_s": null}', "Expected `float`, got `null` - at `$.download_s`"),
-        (b"[]", "Expected `object`, got `array`"),
-        (b"", "Input data was truncated"),
         (b'{"download_s": "\xff"}', ""),
     ],
 )

@@ -8,7 +8,7 @@ import webbrowser
 from pathlib import Path
 
 from linklab.commands import report
-from linklab.commands.options import add_json, count
+from linklab.commands.options import add, count
 from linklab.core import extras
 from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_RETENTION_DAYS
@@ -60,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--open", action="store_true", help="open the last of the links in a browser"
     )
-    add_json(parser)
+    add(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:

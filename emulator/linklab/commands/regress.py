@@ -14,18 +14,7 @@ from pathlib import Path
 from linklab.api import environment
 from linklab.commands import report as page
 from linklab.commands import running
-from linklab.commands.options import (
-    RUNS,
-    UsageError,
-    add_json,
-    add_out,
-    add_processor,
-    add_report,
-    add_shift,
-    add_side_by_side,
-    add_timeout,
-    given,
-)
+from linklab.commands.options import RUNS, UsageError, add, given
 from linklab.core import whole_file
 from linklab.display import printing
 from linklab.regression import baseline as baselines
@@ -51,7 +40,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab regress`."""
-    add_processor(parser)
+    add(parser, "--processor")
     parser.add_argument(
         "suite",
         nargs="?",
@@ -69,20 +58,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason", metavar="TEXT", help="the reason for --update, kept in the baseline"
     )
-    add_side_by_side(parser, "--jobs", "guests at a time, each on a core of its own (default: all)")
+    add(parser, "--jobs", help="guests at a time, each on a core of its own (default: all)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary there")
-    add_report(parser)
+    add(parser, "--report")
     parser.add_argument(
         "--real-clock",
         action="store_true",
         help="measure processor time and memory of the suite's `cost` instead, beside curl's",
     )
-    add_out(parser, "parent of run directories (runs/)")
-    add_timeout(parser)
-    add_shift(parser, "start every client later by S seconds, to see how much results depend on it")
+    later = "start every client later by S seconds, to see how much results depend on it"
+    add(parser, "--out", "--timeout")
+    add(parser, "--shift", help=later)
     parser.set_defaults(out=None, shift=None)  # `given` needs None as default.
-    add_json(parser)
+    add(parser, "--json")
 
 
 def _check(options: argparse.Namespace) -> None:

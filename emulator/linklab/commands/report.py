@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from linklab.commands.options import UsageError, add_energy_model
+from linklab.commands.options import UsageError, add
 from linklab.core import extras
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="default: report.html",
     )
-    add_energy_model(parser, "instead of the scenarios'")
+    add(parser, "--energy-model", more="instead of the scenarios'")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,7 +71,7 @@ def of_directories(
     predictions: Predictions | None = None,
     unknowns: Unknowns | None = None,
 ) -> None:
-    """Writes a page of the runs in directories, if asked for (`options.add_report`)."""
+    """Writes a page of the runs in directories, if asked for (`--report`)."""
     if output is not None:
         from linklab.commands import existing, report_page  # numpy is slow to load.
 

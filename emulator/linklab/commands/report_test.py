@@ -303,22 +303,6 @@ def test_runs_without_samples_are_said(
     assert "1 of the runs lack queues.jsonl" in capsys.readouterr().err
 
 
-def test_half_a_directory_and_another_format_are_refused(
-    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in (job.SCENARIO_FILE, job.FILE):
-        made(tmp_path / name, "naive", 1, small, 2.0)
-        (made(tmp_path / name, "alg3", 1, small, 2.0) / name).unlink()
-        assert main(["report", str(tmp_path / name), "-o", str(tmp_path / "x.html")]) == 2
-        assert f"is half a run directory: {name} is missing" in capsys.readouterr().err
-    run_dir = made(tmp_path / "other", "alg3", 1, small, 2.0)
-    manifest = json.loads((run_dir / job.FILE).read_bytes())
-    (run_dir / job.FILE).write_text(json.dumps({**manifest, "format": 2}))
-    assert main(["report", str(tmp_path / "other"), "-o", str(tmp_path / "x.html")]) == 2
-    assert "this linklab reads format 1" in capsys.readouterr().err
-    assert not (tmp_path / "x.html").exists()
-
-
 def test_runs_that_failed_and_other_builds_are_said(
     tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -330,16 +314,6 @@ def test_runs_that_failed_and_other_builds_are_said(
     assert "naive : " in said
     assert "outcome.json" in capsys.readouterr().err
     assert "2 different builds of multilink" in said
-
-
-def test_a_line_that_is_none_is_named(
-    tmp_path: Path, small: Scenario, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_dir = made(tmp_path / "runs", "alg3", 1, small, 2.0)
-    (run_dir / FILES[ClientRecord]).write_text("{]\n")
-    assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "page.html")]) == 2
-    assert f"{run_dir}/client.jsonl:1: " in capsys.readouterr().err
-    assert not (tmp_path / "page.html").exists()
 
 
 def test_nothing_but_failures_is_a_page_too(tmp_path: Path, small: Scenario) -> None:
@@ -452,13 +426,6 @@ def test_of_an_upload_the_throughput_is_what_went_up(tmp_path: Path, small: Scen
     values = spec["data"]["values"]
     assert {one["r"] for one in values if "r" in one} == {3.2, 4.8}
     assert {one["c"] for one in values if "c" in one} == {20}
-
-
-def test_the_page_needs_no_network(tmp_path: Path, small: Scenario) -> None:
-    made(tmp_path / "runs", "alg3", 1, small, 2.0)
-    text = page(tmp_path / "runs")
-    assert "default-src 'none'" in text
-    assert re.findall(r'(?:src|href)="(?!#|data:)', text) == []
 
 
 def test_the_command_of_a_page_holds_no_password(

@@ -13,18 +13,7 @@ from typing import TYPE_CHECKING
 
 from linklab.api import environment
 from linklab.commands import campaign, existing, report
-from linklab.commands.options import (
-    UsageError,
-    add_energy_model,
-    add_json,
-    add_processor,
-    add_report,
-    add_seed,
-    add_side_by_side,
-    add_timeout,
-    count,
-    given,
-)
+from linklab.commands.options import UsageError, add, count, given
 from linklab.core.error_report import report_error
 from linklab.core.limits import MAX_RUNS
 from linklab.display import printing
@@ -67,7 +56,7 @@ Processor and memory need the real clock, which another command runs:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab reproduce`."""
-    add_processor(parser)
+    add(parser, "--processor")
     parser.add_argument("publication", choices=publication.names())
     parser.add_argument(
         "--runs",
@@ -76,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="runs of each, with seeds SEED…SEED+N-1 (default: as in the publication). "
         "Clear verdicts need at least 5",
     )
-    add_seed(parser)
+    add(parser, "--seed")
     parser.set_defaults(seed=None)  # `given` needs None as default.
     parser.add_argument(
         "--unknowns",
@@ -92,16 +81,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="use these run directories, or those in them, and run nothing",
     )
-    add_side_by_side(
-        parser, "--jobs", "workers on this machine, each on a core of its own (default: all)"
-    )
+    each = "workers on this machine, each on a core of its own (default: all)"
+    add(parser, "--jobs", help=each)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="for run directories (runs/reproduce-NAME)"
     )
-    add_timeout(parser)
-    add_energy_model(parser, "instead of the scenarios'")
-    add_report(parser)
-    add_json(parser)
+    add(parser, "--timeout")
+    add(parser, "--energy-model", more="instead of the scenarios'")
+    add(parser, "--report", "--json")
 
 
 def run(options: argparse.Namespace) -> int:

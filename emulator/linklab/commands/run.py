@@ -10,14 +10,7 @@ from dataclasses import asdict
 from linklab.api import requests, series
 from linklab.api.settings import CLIENT
 from linklab.commands import late_events, running
-from linklab.commands.options import (
-    add_energy_model,
-    add_links,
-    add_pcap,
-    add_run,
-    add_server,
-    scenario_of,
-)
+from linklab.commands.options import LINKS, PCAP, RUN, SERVER, add, scenario_of
 from linklab.core import units
 from linklab.core.error_report import report_error
 from linklab.runs import clients, workload_figures
@@ -32,11 +25,9 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab run`."""
-    add_run(parser)
-    add_energy_model(parser, "instead of the scenario's")
-    add_server(parser)
-    add_pcap(parser)
-    add_links(parser)
+    add(parser, *RUN)
+    add(parser, "--energy-model", more="instead of the scenario's")
+    add(parser, *SERVER, *PCAP, *LINKS)
     parser.add_argument(
         "scenario", nargs="?", help="a name from `linklab scenarios`, or a YAML file"
     )

@@ -1,4 +1,3 @@
-import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -8,8 +7,6 @@ from linklab import scenario
 from linklab.commands import compare, exec, run
 from linklab.commands.conftest import Runs, printed
 from linklab.commands.options import UsageError
-from linklab.display.printing import escaped
-from linklab.runs.runner import RunRequest
 
 
 def test_a_run_for_machines(
@@ -76,32 +73,6 @@ def test_a_run_for_people(
     assert lte.split() == ["lte", "0.5", "MB", "(45", "%)"]
     assert last == f"run directory: {options.out}/small-naive-seed1"
     assert "place: host, clock: real (as asked)" in captured.err
-
-
-def test_the_terminal_obeys_no_name_of_a_link_or_process(
-    runs: Runs, options: Namespace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A server of the user's is a program in the guest, and can write the records of the run."""
-    samples = [
-        {"t_s": t_s, "process": "\x1b[3J", "cpu_s": t_s, "rss_bytes": 1} for t_s in (0.0, 1.0, 2.0)
-    ]
-
-    def write(_: RunRequest, run_dir: Path) -> None:
-        file = run_dir / "outcome.json"
-        file.write_text(
-            json.dumps(json.loads(file.read_text()) | {"received_bytes": {"\x1b[2J": 1}})
-        )
-        (run_dir / "processes.jsonl").write_text("".join(json.dumps(one) + "\n" for one in samples))
-
-    options.json = False
-    runs.elapsed_s = lambda _: 2.0
-    runs.damage = write
-    with escaped():
-        assert run.run(options) == 0
-    said = capsys.readouterr().out
-    assert "\\x1b[2J" in said
-    assert "\\x1b[3J: load" in said
-    assert said.replace("\n", "").isprintable()
 
 
 def test_a_failed_run_says_why_and_where(

@@ -26,12 +26,12 @@ from linklab.runs.runner import Finished, RunRequest
 
 
 def settings(options: argparse.Namespace) -> Settings:
-    """Returns what the options of `options.add_run` and `--parallel` say."""
+    """Returns what the options of `options.RUN` and `--parallel` say."""
     return Settings(**_given(options, Settings))
 
 
 def run_options(options: argparse.Namespace) -> RunOptions:
-    """Returns what the options of `add_run`, `add_server`, `add_energy_model` and `add_pcap` say."""
+    """Returns what the options of `RUN`, `SERVER`, `PCAP` and `--energy-model` say."""
     return RunOptions(**_given(options, RunOptions))
 
 
@@ -102,14 +102,13 @@ def run_all(
 
 
 def run_one(request: RunRequest, options: argparse.Namespace) -> Finished:
-    """Runs a request as the options of `options.add_run` say."""
+    """Runs a request as the options of `options.RUN` say."""
     with shown() as tell:
         return series.run_one(request, settings(options), tell)
 
 
 def run_plan(plan: Plan, options: argparse.Namespace) -> RunSeries:
-    """Runs scenarios and clients as the options of `add_run`, `add_server`, `add_repeats` and
-    `--parallel` say."""
+    """Runs scenarios and clients as the options of `RUN`, `SERVER`, `--runs` and `--parallel` say."""
     where = settings(options)
     asked = requests.for_clients(plan, options.runs, run_options(options), where)
     with shown() as tell:

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from linklab import scenario
-from linklab.commands.options import add_json
+from linklab.commands.options import add
 from linklab.report import listing, publication
 from linklab.scenario import Scenario, reference
 
@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="compute each one's best possible time, which takes a while for all",
     )
     parser.add_argument("--keys", action="store_true", help="all keys of a scenario, in Markdown")
-    add_json(parser)
+    add(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from linklab.commands.options import add_live_address, add_out, add_proxy
+from linklab.commands.options import add, add_live_address
 from linklab.places.names import PLACES
 
 DEFAULT = ("127.0.0.1", 9465)
@@ -28,8 +28,8 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab serve`."""
     parser.add_argument("--place", choices=PLACES, default="auto")
-    add_proxy(parser, "(default: free ports of the loopback device)")
-    add_out(parser, "(default runs/)")
+    add(parser, "--listen-proxy", more="(default: free ports of the loopback device)")
+    add(parser, "--out", help="(default runs/)")
     add_live_address(parser, "--listen", "where to serve the API", DEFAULT)
 
 

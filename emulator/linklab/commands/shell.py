@@ -10,12 +10,11 @@ from dataclasses import replace
 from linklab.api import requests
 from linklab.commands import running
 from linklab.commands.options import (
-    add_links,
+    LINKS,
+    OUTSIDE,
+    SERVER,
+    add,
     add_live_address,
-    add_out,
-    add_outside,
-    add_seed,
-    add_server,
     outside,
     scenario_of,
 )
@@ -42,7 +41,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab shell`. A command after `--` is `options.command`."""
-    add_links(parser)
+    add(parser, *LINKS)
     parser.add_argument("scenario", nargs="?")
     parser.add_argument(
         "--on",
@@ -50,11 +49,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="client",
         help="the shell's host (default client)",
     )
-    add_seed(parser)
+    add(parser, "--seed")
     parser.add_argument("--place", choices=PLACES, default="auto")
-    add_server(parser)
-    add_outside(parser)
-    add_out(parser, "(default runs/)")
+    add(parser, *SERVER)
+    add(parser, *OUTSIDE)
+    add(parser, "--listen-proxy", more="(real clock)")
+    add(parser, "--out", help="(default runs/)")
     add_live_address(parser, "--listen", "where to serve metrics and take commands")
     parser.usage = "linklab shell [options] SCENARIO [-- COMMAND…]"
 

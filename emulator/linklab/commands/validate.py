@@ -8,7 +8,7 @@ from typing import Any
 
 from linklab import scenario
 from linklab.commands import late_events
-from linklab.commands.options import add_json
+from linklab.commands.options import add
 from linklab.runs import clients
 from linklab.schema.document import ScenarioError
 
@@ -16,7 +16,7 @@ from linklab.schema.document import ScenarioError
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `linklab validate`."""
     parser.add_argument("files", nargs="+", metavar="FILE")
-    add_json(parser)
+    add(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> int:

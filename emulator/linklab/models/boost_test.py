@@ -75,10 +75,3 @@ def test_it_opens_again_with_what_a_step_carries_beyond_the_rate() -> None:
         layer.apply(emptied_s + idle_s, sent, BASE).down_rate_bps for idle_s in (0, 0.0199, 0.0201)
     ]
     assert rates == [300_000_000, 300_000_000, 600_000_000]
-
-
-def test_the_same_question_has_the_same_answer() -> None:
-    layer = Boost(CABLE)
-    for tick in range(100):
-        load = Load(down_bytes=tick * 1_000_000)
-        assert layer.apply(tick / 50, load, BASE) == layer.apply(tick / 50, load, BASE)

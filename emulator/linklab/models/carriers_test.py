@@ -245,13 +245,6 @@ def test_ramps_are_as_long_as_the_thesis_says() -> None:
     assert statistics.stdev(logs) == pytest.approx(0.3, rel=0.2)
 
 
-def test_slow_ramps_take_10_to_20_s() -> None:
-    layer = made(replace(THREE, slow_probability=1.0))
-    drawn = [layer._drawn_delay_s() for _ in range(1000)]
-    assert (min(drawn), max(drawn)) == pytest.approx((10, 20), abs=0.1)
-    assert statistics.mean(drawn) == pytest.approx(15, abs=4 * 10 / math.sqrt(12 * 1000))
-
-
 def test_each_ramp_has_its_own_length() -> None:
     history = drive(
         made(replace(THREE, slow_probability=0.0)),

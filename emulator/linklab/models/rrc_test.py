@@ -156,12 +156,6 @@ def test_every_packet_passes_in_time(
     assert all(seen_s - come_s <= longest_s for _, come_s, seen_s in queues.passed)
 
 
-@given(TIMES, TIMES, SETTINGS)
-def test_the_same_again(down: list[float], up: list[float], settings: RrcSettings) -> None:
-    first = drive(Queues(down, up), 25, settings)
-    assert first == drive(Queues(down, up), 25, settings)
-
-
 def test_5g_wakes_faster_from_inactive_than_from_idle() -> None:
     standalone = RrcSettings(inactive_s=10.0, tail_s=15.0)
     queues = Queues(up=[0.0, 13.001, 40.001])

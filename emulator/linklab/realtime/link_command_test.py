@@ -179,14 +179,6 @@ def test_impairments_fit_those_that_were_set_by_hand(small: Scenario) -> None:
         feasible(small, Command(link="wifi", impair_up=Impairments(delay_s=0.0)), both)
 
 
-def test_impairments_fit_the_family_of_the_link() -> None:
-    text = "name: six\npayload: {size: 1 MB}\nnetwork: {ip: 6}\nlinks:\n  wifi: {down: 1 Mbit/s, up: 1 Mbit/s, rtt: 10 ms}\n"
-    narrow = Command(link="wifi", impair_up=Impairments(mtu_bytes=600))
-    with pytest.raises(ValueError, match="^impair_up.mtu: "):
-        feasible(scenario.parse(text), narrow)
-    assert feasible(scenario.parse(text.replace("ip: 6", "ip: 4")), narrow) == narrow
-
-
 def test_a_restored_link_has_no_lasting_change() -> None:
     assert lasting(Command(link="wifi", carrier="down"), Command(link="wifi", restore=True)) is None
 

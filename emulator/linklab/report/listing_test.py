@@ -150,13 +150,6 @@ def test_details_name_others_on_the_links(small: Scenario) -> None:
     assert "others" not in listing.details(small)
 
 
-def test_a_trace_of_the_user_s_own_is_not_called_generated(tmp_path: Path) -> None:
-    file = tmp_path / "lte-walking.csv"
-    file.write_text("t,down_mbit\n0,1\n9,2\n")
-    one = scenario.parse(TEXT.replace("lte-walking", str(file)))
-    assert "generated" not in listing.details(one) + listing.overview([one])
-
-
 def test_json_is_complete_and_stable(small: Scenario) -> None:
     (listed,) = json.loads(
         json.dumps(listing.to_json([small], stated={"small": STATED[1:]}), allow_nan=False)

@@ -53,11 +53,3 @@ def test_netem_has_moments_with_exponential_distances_where_they_are_asked_for()
     ended = slots(netem_message(slot_s=0.0))
     assert ended[12] == bytes(40)
     assert 13 not in ended
-
-
-def test_losses_in_bursts_take_the_place_of_single_ones() -> None:
-    message = netem_message(bursts=(0.25, 0.5))
-    _, options = decoded(message)
-    assert options["loss"] == 0
-    model = struct.pack("=IIII", 0x40000000, 0x80000000, 0, 0)
-    assert struct.pack("=HHHH", 24, 5, 20, 2) + model in message

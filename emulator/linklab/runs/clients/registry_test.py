@@ -105,12 +105,6 @@ def playing(scenario: Scenario) -> Scenario:
 UPLOAD = Workload(upload=Upload())
 
 
-def test_who_can_upload(small: Scenario) -> None:
-    cannot = set(names(LINKS)) - set(clients.able(replace(small, workload=UPLOAD)))
-    assert {"direct-wifi", "aria2-2"} <= cannot
-    assert not {"curl-lte", "mptcp", "alg3", "naive"} & cannot
-
-
 def test_who_can_do_a_workload(small: Scenario) -> None:
     player = playing(small)
     every = set(names(LINKS))
