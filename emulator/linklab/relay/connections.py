@@ -62,6 +62,8 @@ class _End(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
+        # asyncio does so for TCP, and not for Multipath TCP.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._accepted(self)
 
     def data_received(self, data: bytes) -> None:

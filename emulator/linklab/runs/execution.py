@@ -65,7 +65,8 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         argv = execution_programs.client_command(plan, lab)
         enter(_prepared(plan, ready))
         further = [_further(one, number, lab) for number, one in enumerate(plan.further(), 2)]
-        start_server = execution_programs.server_starter(plan, lab, [one.plan for one in further])
+        plans = [one.plan for one in further]
+        start_server = execution_programs.server_starter(plan, lab, plans)
         enter(_packets_recorded(plan, lab))
         enter(_bursts_recorded(plan, lab, player))
         multipath = _multipath(plan, ready, stack)
@@ -77,6 +78,7 @@ def execute(run_dir: Path, host_root: Path = Path("/")) -> Outcome:
         serving = start_server()
         stack.callback(_write_requests, plan, lab, player)
         stack.callback(serving.stop)
+        enter(execution_programs.proxy(plan, lab, plans))
         for name, link in lab.links.items():
             link.serve(breaks=name in plan.scenario.breaking_links)
         before = [_interfaces(one) for one in (lab, *(one.lab for one in further))]

@@ -20,15 +20,19 @@ from msgspec import UNSET
 from linklab.core.placeholders import filled
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.lab import Lab
-from linklab.lab.network.services import HTTPS_PORT
+from linklab.lab.network.services import HTTP_PORT, HTTPS_PORT
+from linklab.lab.network.topology import server_addresses
 from linklab.lab.player.player import Player
-from linklab.lab.programs import own_server, program_root, server, terminal
+from linklab.lab.programs import own_server, program_root, server, server_proxy, terminal
 from linklab.lab.programs.own_server import ServerWatch
 from linklab.lab.programs.server import Server
 from linklab.runs import environment, outcome
 from linklab.runs.execution_plan import Plan
 
 Stream = IO[bytes] | int
+
+
+_ONLY_H2O = "network: proxy: a proxy stands before H2O alone, and this run has another server"
 
 
 class NextRun(Exception):
@@ -45,6 +49,8 @@ def server_starter(plan: Plan, lab: Lab, further: Sequence[Plan] = ()) -> Callab
         plan.uploads.mkdir()
         plan.uploads.chmod(0o777)  # H2O may run as another user.
     if plan.client is not None and plan.client.server:
+        if plan.scenario.network.proxy_rtt_s is not None:
+            raise LabError(_ONLY_H2O)
         return functools.partial(_start_peers_server, plan, lab)
     if plan.as_written.server is None:
         return functools.partial(
@@ -57,8 +63,14 @@ def server_starter(plan: Plan, lab: Lab, further: Sequence[Plan] = ()) -> Callab
             mptcp=any(one.path_use is not None for one in (plan, *further)),
             uploads=plan.uploads,
             plain=any(one.needs_plain_http for one in (plan, *further)),
-            families=plan.scenario.network.families,
+            addresses=(
+                server_addresses(plan.scenario.network.families)
+                if plan.scenario.network.proxy_rtt_s is None
+                else (server_proxy.BEHIND,)
+            ),
         )
+    if plan.scenario.network.proxy_rtt_s is not None:
+        raise LabError(_ONLY_H2O)
     if plan.needs_plain_http:
         raise LabError(
             f"{plan.as_written.client} needs HTTP without TLS, which only H2O is set up for"
@@ -80,6 +92,16 @@ def server_starter(plan: Plan, lab: Lab, further: Sequence[Plan] = ()) -> Callab
         directory=home if plan.host_root != Path("/") else plan.directory,
         links={name: link.families for name, link in plan.scenario.links.items()},
     )
+
+
+def proxy(
+    plan: Plan, lab: Lab, further: Sequence[Plan] = ()
+) -> contextlib.AbstractContextManager[None]:
+    """Returns the proxy before H2O, if the scenario has one."""
+    plans = (plan, *further)
+    ports = [HTTPS_PORT, *([HTTP_PORT] if any(one.needs_plain_http for one in plans) else [])]
+    mptcp = any(one.path_use is not None for one in plans)
+    return server_proxy.before(lab.server, plan.scenario, ports, mptcp=mptcp)
 
 
 def _start_peers_server(plan: Plan, lab: Lab) -> Server:

@@ -1,4 +1,4 @@
-"""Defines the keys of `network`, and the key `ip` of links: the families of addresses. Pure."""
+"""Defines the keys of `network`, and the key `ip` of links: the families of addresses, a proxy. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from linklab.core.ip_family import IPV4, IPV6, ONLY_IPV4, Families, in_words
+from linklab.models.keys import LENGTH
 from linklab.schema.mapping import Mapping, one_of
 from linklab.schema.quantities import Quantity
 from linklab.schema.rows import Row, Table
@@ -23,14 +24,27 @@ IP: Final = Quantity(lambda text: _FAMILIES[_word(text)], _form, ", ".join(_FAMI
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """The families of the server's addresses. Links have the same ones, or some of them."""
+    """The families of the server's addresses. Links have the same ones, or some of them. With a
+    `proxy_rtt_s`, connections end at a proxy before the server (`lab/programs/server_proxy.py`)."""
 
     families: Families = ONLY_IPV4
+    proxy_rtt_s: float | None = None
 
 
 TABLE: Final = Table(
     NetworkSettings,
-    (Row("ip", "families", IP, "IPv4, IPv6 or both: of the server, and of links without `ip`"),),
+    (
+        Row("ip", "families", IP, "IPv4, IPv6 or both: of the server, and of links without `ip`"),
+        Row(
+            "proxy",
+            "proxy_rtt_s",
+            LENGTH,
+            "connections end at a proxy at the server's address, as those of ShadowSocks do. It connects "
+            "to H2O by TCP, over this round trip. `requests.jsonl` is missing then",
+            unset=None,
+            default="no proxy",
+        ),
+    ),
 )
 
 

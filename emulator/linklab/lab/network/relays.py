@@ -18,10 +18,13 @@ Ways = Sequence[tuple[socket.socket, tuple[str, int] | None]]
 """Sockets, each with where it leads; None is where its peer wanted."""
 
 
-def listening(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
-    """Opens a socket in this namespace, also for an address that is not local."""
+def listening(
+    address: str, port: int, kind: socket.SocketKind, *, mptcp: bool = False
+) -> socket.socket:
+    """Opens a socket in this namespace, also for an address that is not local. With `mptcp` its
+    connections may be Multipath TCP's."""
     family = family_of(address)
-    sock = socket.socket(SOCKET_FAMILIES[family], kind)
+    sock = socket.socket(SOCKET_FAMILIES[family], kind, socket.IPPROTO_MPTCP if mptcp else 0)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # An origin's address and the wildcard may share a port. The more specific one gets the
     # connection.

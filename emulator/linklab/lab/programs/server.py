@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklab.core.ip_family import ONLY_IPV4, Families, family_of
+from linklab.core.ip_family import family_of
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.socket_options import SOCKET_FAMILIES
 from linklab.lab.network.hosts import Host, LabError
 from linklab.lab.network.services import HTTP_PORT, HTTPS_PORT
-from linklab.lab.network.topology import server_addresses
 from linklab.lab.programs.h2o import configuration
 
 START_TIMEOUT_S = 10.0
@@ -90,17 +89,17 @@ def start(
     mptcp: bool = False,
     uploads: Path | None = None,
     plain: bool = False,
-    families: Families = ONLY_IPV4,
+    addresses: tuple[str, ...],
 ) -> Server:
-    """Starts H2O on `host` and returns once it listens in all `families` of the server's addresses.
-    Raises LabError if it does not.
+    """Starts H2O on `host` and returns once it listens on all `addresses`. Raises LabError if it does
+    not.
 
     With `mptcp` its listeners also speak Multipath TCP (mptcpize's preload). With `uploads` it
     answers messages and keeps uploads there. With `plain` it also serves HTTP without TLS.
     """
     conf = run_dir / "h2o.conf"
     error_log = run_dir / "h2o-error.log"
-    first, *others = server_addresses(families)
+    first, *others = addresses
     conf.write_text(
         configuration(
             (first, HTTPS_PORT),

@@ -72,7 +72,9 @@ class FakeHost:
 
 def start(host: FakeHost, run_dir: Path, *, mptcp: bool = False) -> Server:
     payload = made(run_dir / "payload.bin")
-    return server.start(cast(Host, host), payload, payload, payload, run_dir, mptcp=mptcp)
+    return server.start(
+        cast(Host, host), payload, payload, payload, run_dir, mptcp=mptcp, addresses=("10.0.0.1",)
+    )
 
 
 def test_it_is_started_once_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
