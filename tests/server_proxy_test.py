@@ -21,8 +21,9 @@ def scenario(directory: Path, proxy_ms: int, size: str) -> Path:
 
 def test_each_wait_beyond_the_proxy_takes_its_round_trip(linklab: Linklab, tmp_path: Path) -> None:
     times = [
-        succeeded(linklab, "run", scenario(tmp_path, proxy_ms, "30 kB"), "-a", "curl-wifi")
-        .json["figures"]["download_s"]
+        succeeded(linklab, "run", scenario(tmp_path, proxy_ms, "30 kB"), "-a", "curl-wifi").json[
+            "figures"
+        ]["download_s"]
         for proxy_ms in (20, 120)
     ]
     assert times[1] - times[0] == pytest.approx(WAITS * 0.1, abs=0.002)
