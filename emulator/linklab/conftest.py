@@ -1,5 +1,7 @@
 """Shares a scenario, a network namespace and a private cache between the unit tests."""
 
+import asyncio
+import inspect
 import os
 import signal
 import socket
@@ -80,6 +82,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "namespace" in getattr(one, "fixturenames", ()):
             one.add_marker("of_the_kernel")
             assert may_need_the_kernel(one.path), f"{one.path}: names none of {OF_THE_KERNEL}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 OF_THE_KERNEL = ("namespace", "loopback")

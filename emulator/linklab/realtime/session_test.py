@@ -95,6 +95,11 @@ class Runs:
         self.during(len(self.begun))
         return FakeRun(run_dir, ends=self.ends)
 
+    def until_enough(self, lab: LiveLab, parent: Path, during: Callable[[int], None]) -> None:
+        self.during = during
+        with pytest.raises(Enough):
+            lab.run(parent)
+
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
@@ -134,9 +139,7 @@ def exported(lab: LiveLab) -> dict[str, list[tuple[dict[str, Any], float]]]:
 def test_algorithms_take_turns_and_share_a_turns_seed(
     lab: LiveLab, runs: Runs, tmp_path: Path
 ) -> None:
-    runs.during = stop_at(5)
-    with pytest.raises(Enough):
-        lab.run(tmp_path)
+    runs.until_enough(lab, tmp_path, stop_at(5))
     assert all(job.read(run_dir).live for run_dir in runs.directories)
     assert runs.begun == [("alg3", 5), ("alg1", 5), ("alg3", 6), ("alg1", 6), ("alg3", 7)]
     found = exported(lab)
@@ -156,9 +159,7 @@ def test_what_was_changed_stays_changed(lab: LiveLab, runs: Runs, tmp_path: Path
         if begun == 3:
             raise Enough
 
-    runs.during = change
-    with pytest.raises(Enough):
-        lab.run(tmp_path)
+    runs.until_enough(lab, tmp_path, change)
     sent = [
         [json.loads(line) for line in (run_dir / FILE).read_text().splitlines()]
         for run_dir in runs.directories
@@ -178,9 +179,7 @@ def test_a_link_is_restored_and_changed_by_one_command(
         assert said.startswith("lte: down 10 Mbit/s")
         raise Enough
 
-    runs.during = change
-    with pytest.raises(Enough):
-        lab.run(tmp_path)
+    runs.until_enough(lab, tmp_path, change)
     lines = (runs.directories[0] / FILE).read_text().splitlines()
     changed = {"link": "lte", "down_rate_bps": 10**7}
     assert [json.loads(one) for one in lines[1:]] == [{"link": "lte", "restore": True}, changed]
@@ -238,9 +237,7 @@ def test_what_the_lab_refuses_does_not_stay(lab: LiveLab, runs: Runs, tmp_path: 
         with pytest.raises(ValueError, match="too slow"):
             lab.obey(wifi_to[1])
 
-    runs.during = change
-    with pytest.raises(Enough):
-        lab.run(tmp_path)
+    runs.until_enough(lab, tmp_path, change)
     assert lab.status()["changed"] == [{"link": "wifi", "loss_ratio": 0.1}]
 
 
@@ -329,9 +326,7 @@ def test_changed_runs_are_recorded_and_those_with_old_changes_only_are_not(
     def sent(begun: int) -> list[str]:
         return (runs.directories[begun - 1] / FILE).read_text().splitlines()
 
-    runs.during = change
-    with pytest.raises(Enough):
-        made.run(tmp_path / "runs")
+    runs.until_enough(made, tmp_path / "runs", change)
     made.close()
     assert sorted(one.name for one in tmp_path.glob("*.yaml")) == ["mine-2.yaml", "mine.yaml"]
     found = [scenario.load(tmp_path / one).events for one in ("mine.yaml", "mine-2.yaml")]
@@ -348,9 +343,7 @@ def test_a_run_that_does_not_end_when_asked_is_broken_off_and_no_failure(
         lab.obey(Command(next=True))
 
     runs.ends = False
-    runs.during = go_on
-    with pytest.raises(Enough):
-        lab.run(tmp_path)
+    runs.until_enough(lab, tmp_path, go_on)
     assert json.loads((runs.directories[0] / FILE).read_text()) == {"next": True}
     assert "linklab_run_failed" not in exported(lab)
 
@@ -363,9 +356,7 @@ def test_a_failed_run_is_said_and_counted_and_the_next_one_begins(
         if begun == 3:
             raise Enough
 
-    runs.during = fail_once
-    with pytest.raises(Enough):
-        lab.run(tmp_path)
+    runs.until_enough(lab, tmp_path, fail_once)
     assert "alg3 failed: no memory" in capsys.readouterr().err
     failed = exported(lab)["linklab_run_failed"]
     assert {labels["algorithm"]: value for labels, value in failed} == {"alg3": 1, "alg1": 0}
@@ -379,9 +370,7 @@ def test_a_lab_in_which_nothing_works_ends(lab: LiveLab, runs: Runs, tmp_path: P
 
 
 def test_old_run_directories_go(lab: LiveLab, runs: Runs, tmp_path: Path) -> None:
-    runs.during = stop_at(KEPT_RUNS + 4)
-    with pytest.raises(Enough):
-        lab.run(tmp_path)
+    runs.until_enough(lab, tmp_path, stop_at(KEPT_RUNS + 4))
     ended = runs.directories[:-1]
     assert [path.exists() for path in ended] == [False] * 3 + [True] * KEPT_RUNS
 

@@ -68,7 +68,7 @@ def test_an_answer_that_takes_long_after_the_question_s_end_is_no_garbage() -> N
     assert asyncio.run(asked(serve, b"what?")) == b"what?what?"
 
 
-def test_200_connections_at_a_time() -> None:
+async def test_200_connections_at_a_time() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(await reader.readexactly(10_000))
         await writer.drain()
@@ -82,12 +82,11 @@ def test_200_connections_at_a_time() -> None:
         writer.close()
         return answer == content
 
-    async def ask() -> list[bool]:
-        server = await asyncio.start_server(serve, sock=listening())
-        async with joined(server) as address:
-            return await asyncio.gather(*(one(address, number) for number in range(200)))
-
-    assert asyncio.run(ask()) == [True] * 200
+    server = await asyncio.start_server(serve, sock=listening())
+    async with joined(server) as address:
+        assert (
+            await asyncio.gather(*(one(address, number) for number in range(200))) == [True] * 200
+        )
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -109,7 +108,7 @@ async def echoes(address: tuple[str, int], count: int) -> list[bytes]:
     return await asyncio.gather(*(one() for _ in range(count)))
 
 
-def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
+async def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
     """A relay and a server behind it that takes its time to accept."""
     waiting = most = 0
 
@@ -122,18 +121,15 @@ def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
         writer.write(connections.GREETING)
         await echo(reader, writer)
 
-    async def ask() -> list[bytes]:
-        server = await asyncio.start_server(narrow, sock=listening())
-        lanes = connections.free([server.sockets[0].getsockname()])
-        front = await connections.listen(listening(), None, lanes=lanes)
-        async with server, front:
-            return await echoes(front.sockets[0].getsockname(), 50)
-
-    assert asyncio.run(ask()) == [b"abc"] * 50
+    server = await asyncio.start_server(narrow, sock=listening())
+    lanes = connections.free([server.sockets[0].getsockname()])
+    front = await connections.listen(listening(), None, lanes=lanes)
+    async with server, front:
+        assert await echoes(front.sockets[0].getsockname(), 50) == [b"abc"] * 50
     assert most == 1
 
 
-def test_connections_over_several_lanes_never_have_the_same_port() -> None:
+async def test_connections_over_several_lanes_never_have_the_same_port() -> None:
     """slirp4netns has them come to the guest from one address. 400 that the kernel may choose ports for
     have six in common."""
     ports = []
@@ -142,33 +138,27 @@ def test_connections_over_several_lanes_never_have_the_same_port() -> None:
         ports.append(writer.get_extra_info("peername")[1])
         writer.write(connections.GREETING)
 
-    async def ask() -> None:
-        with socket.create_server(("0.0.0.0", 0)) as sock:
-            server = await asyncio.start_server(serve, sock=sock)
-            port = sock.getsockname()[1]
-            lanes = connections.free(
-                (f"127.0.{high}.{low}", port) for high in (1, 2) for low in range(200)
-            )
-            async with server:
-                for end in [await connections._connected("", 0, lanes) for _ in range(400)]:
-                    end.break_off()
-
-    asyncio.run(ask())
+    with socket.create_server(("0.0.0.0", 0)) as sock:
+        server = await asyncio.start_server(serve, sock=sock)
+        port = sock.getsockname()[1]
+        lanes = connections.free(
+            (f"127.0.{high}.{low}", port) for high in (1, 2) for low in range(200)
+        )
+        async with server:
+            for end in [await connections._connected("", 0, lanes) for _ in range(400)]:
+                end.break_off()
     assert len(ports) == 400
     assert len(set(ports)) == 400
 
 
-def test_one_relay_greets_another() -> None:
-    async def ask() -> list[bytes]:
-        server = await asyncio.start_server(echo, sock=listening())
-        behind = server.sockets[0].getsockname()
-        middle = await connections.listen(listening(), behind, greets=True)
-        lanes = connections.free([middle.sockets[0].getsockname()])
-        front = await connections.listen(listening(), None, lanes=lanes)
-        async with server, middle, front:
-            return await echoes(front.sockets[0].getsockname(), 50)
-
-    assert asyncio.run(ask()) == [b"abc"] * 50
+async def test_one_relay_greets_another() -> None:
+    server = await asyncio.start_server(echo, sock=listening())
+    behind = server.sockets[0].getsockname()
+    middle = await connections.listen(listening(), behind, greets=True)
+    lanes = connections.free([middle.sockets[0].getsockname()])
+    front = await connections.listen(listening(), None, lanes=lanes)
+    async with server, middle, front:
+        assert await echoes(front.sockets[0].getsockname(), 50) == [b"abc"] * 50
 
 
 def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_own_time(
@@ -213,7 +203,7 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
     assert ended == [1], "the connection that led nowhere is closed"
 
 
-def test_who_goes_before_he_is_connected_leaves_nothing_behind() -> None:
+async def test_who_goes_before_he_is_connected_leaves_nothing_behind() -> None:
     came, gone, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -225,19 +215,16 @@ def test_who_goes_before_he_is_connected_leaves_nothing_behind() -> None:
         writer.close()
         ended.set()
 
-    async def ask() -> None:
-        server = await asyncio.start_server(serve, sock=listening())
-        lanes = connections.free([server.sockets[0].getsockname()])
-        front = await connections.listen(listening(), None, lanes=lanes)
-        async with server, front:
-            _, writer = await asyncio.open_connection(*front.sockets[0].getsockname())
-            await came.wait()
-            reset(writer)
-            await asyncio.sleep(0.1)  # The relay has read the reset by then.
-            gone.set()
-            await asyncio.wait_for(ended.wait(), 10)
-
-    asyncio.run(ask())
+    server = await asyncio.start_server(serve, sock=listening())
+    lanes = connections.free([server.sockets[0].getsockname()])
+    front = await connections.listen(listening(), None, lanes=lanes)
+    async with server, front:
+        _, writer = await asyncio.open_connection(*front.sockets[0].getsockname())
+        await came.wait()
+        reset(writer)
+        await asyncio.sleep(0.1)  # The relay has read the reset by then.
+        gone.set()
+        await asyncio.wait_for(ended.wait(), 10)
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
@@ -247,34 +234,27 @@ def reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-def test_a_broken_connection_is_broken_at_the_other_end_too() -> None:
+async def test_a_broken_connection_is_broken_at_the_other_end_too() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"half")
         await writer.drain()
         await reader.read(1)
         reset(writer)
 
-    async def ask() -> bytes:
-        server = await asyncio.start_server(serve, sock=listening())
-        async with joined(server) as address:
-            reader, writer = await asyncio.open_connection(*address)
-            assert await reader.readexactly(4) == b"half"
-            writer.write(b"x")
-            with pytest.raises(ConnectionResetError):
-                await reader.read()
-            return b"told"
-
-    assert asyncio.run(ask()) == b"told"
+    server = await asyncio.start_server(serve, sock=listening())
+    async with joined(server) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        assert await reader.readexactly(4) == b"half"
+        writer.write(b"x")
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
 
 
-def test_where_nobody_answers_a_connection_breaks_at_once() -> None:
-    async def ask() -> None:
-        with listening() as nobody:
-            to = nobody.getsockname()
-        front = await connections.listen(listening(), to)
-        async with front:
-            reader, _ = await asyncio.open_connection(*front.sockets[0].getsockname())
-            with pytest.raises(ConnectionResetError):
-                await reader.read()
-
-    asyncio.run(ask())
+async def test_where_nobody_answers_a_connection_breaks_at_once() -> None:
+    with listening() as nobody:
+        to = nobody.getsockname()
+    front = await connections.listen(listening(), to)
+    async with front:
+        reader, _ = await asyncio.open_connection(*front.sockets[0].getsockname())
+        with pytest.raises(ConnectionResetError):
+            await reader.read()

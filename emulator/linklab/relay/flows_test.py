@@ -81,72 +81,63 @@ class Echo(asyncio.DatagramProtocol):
         self.transport.sendto(str(addr[1]).encode(), addr)  # type: ignore[attr-defined]
 
 
-def test_an_answer_comes_from_the_address_that_was_asked() -> None:
+async def test_an_answer_comes_from_the_address_that_was_asked() -> None:
     """Also where the relay's socket has all addresses: here two of loopback."""
 
-    async def ask() -> None:
-        loop = asyncio.get_running_loop()
-        # The relay takes datagrams at all addresses, and the server answers at one of them.
-        with bound("0.0.0.0") as front, bound() as first, bound() as second:
-            front.setblocking(False)
-            port = front.getsockname()[1]
-            transport, _ = await loop.create_datagram_endpoint(Echo, ("127.0.0.1", 0))
-            flows.Flows().take(front, transport.get_extra_info("sockname"))
-            for address in (("127.0.0.5", port), ("127.0.0.6", port)):
-                for asker in (first, second):
-                    assert (await exchanged(asker, address))[1] == address
-            transport.close()
-            loop.remove_reader(front)
-
-    asyncio.run(ask())
+    loop = asyncio.get_running_loop()
+    # The relay takes datagrams at all addresses, and the server answers at one of them.
+    with bound("0.0.0.0") as front, bound() as first, bound() as second:
+        front.setblocking(False)
+        port = front.getsockname()[1]
+        transport, _ = await loop.create_datagram_endpoint(Echo, ("127.0.0.1", 0))
+        flows.Flows().take(front, transport.get_extra_info("sockname"))
+        for address in (("127.0.0.5", port), ("127.0.0.6", port)):
+            for asker in (first, second):
+                assert (await exchanged(asker, address))[1] == address
+        transport.close()
+        loop.remove_reader(front)
 
 
-def test_flows_are_bounded_and_end_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_flows_are_bounded_and_end_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flow that ends gets another port with its next datagram, as behind a NAT."""
     monkeypatch.setattr(flows, "MOST", 3)
     monkeypatch.setattr(flows, "IDLE_S", 1.0)
 
-    async def ask() -> None:
-        loop = asyncio.get_running_loop()
-        with contextlib.ExitStack() as stack:
-            front = stack.enter_context(bound())
-            front.setblocking(False)
-            address = front.getsockname()
-            transport, _ = await loop.create_datagram_endpoint(Echo, ("127.0.0.1", 0))
-            taken = flows.Flows()
-            taken.take(front, transport.get_extra_info("sockname"))
-            askers = [stack.enter_context(bound()) for _ in range(4)]
-            ports = [(await exchanged(asker, address))[0] for asker in askers]
-            assert len(taken._open) == 3
-            assert (await exchanged(askers[3], address))[0] == ports[3]
-            assert (await exchanged(askers[0], address))[0] != ports[0]
-            await asyncio.sleep(1.6)
-            assert not taken._open
-            assert (await exchanged(askers[3], address))[0] != ports[3]
-            transport.close()
-            loop.remove_reader(front)
-
-    asyncio.run(ask())
+    loop = asyncio.get_running_loop()
+    with contextlib.ExitStack() as stack:
+        front = stack.enter_context(bound())
+        front.setblocking(False)
+        address = front.getsockname()
+        transport, _ = await loop.create_datagram_endpoint(Echo, ("127.0.0.1", 0))
+        taken = flows.Flows()
+        taken.take(front, transport.get_extra_info("sockname"))
+        askers = [stack.enter_context(bound()) for _ in range(4)]
+        ports = [(await exchanged(asker, address))[0] for asker in askers]
+        assert len(taken._open) == 3
+        assert (await exchanged(askers[3], address))[0] == ports[3]
+        assert (await exchanged(askers[0], address))[0] != ports[0]
+        await asyncio.sleep(1.6)
+        assert not taken._open
+        assert (await exchanged(askers[3], address))[0] != ports[3]
+        transport.close()
+        loop.remove_reader(front)
 
 
-def test_a_refused_flow_does_not_end_the_others() -> None:
-    async def ask() -> None:
-        loop = asyncio.get_running_loop()
-        with bound() as closed:
-            nobody = closed.getsockname()
-        with bound() as front, bound() as other, bound() as asker:
-            taken = flows.Flows()
-            front.setblocking(False)
-            other.setblocking(False)
-            taken.take(other, nobody)
-            transport, _ = await loop.create_datagram_endpoint(Echo, ("127.0.0.1", 0))
-            taken.take(front, transport.get_extra_info("sockname"))
-            for _ in range(3):
-                asker.sendto(b"x", other.getsockname())
-                await asyncio.sleep(0.05)
-            assert (await exchanged(asker, front.getsockname()))[1] == front.getsockname()
-            transport.close()
-            for one in (front, other):
-                loop.remove_reader(one)
-
-    asyncio.run(ask())
+async def test_a_refused_flow_does_not_end_the_others() -> None:
+    loop = asyncio.get_running_loop()
+    with bound() as closed:
+        nobody = closed.getsockname()
+    with bound() as front, bound() as other, bound() as asker:
+        taken = flows.Flows()
+        front.setblocking(False)
+        other.setblocking(False)
+        taken.take(other, nobody)
+        transport, _ = await loop.create_datagram_endpoint(Echo, ("127.0.0.1", 0))
+        taken.take(front, transport.get_extra_info("sockname"))
+        for _ in range(3):
+            asker.sendto(b"x", other.getsockname())
+            await asyncio.sleep(0.05)
+        assert (await exchanged(asker, front.getsockname()))[1] == front.getsockname()
+        transport.close()
+        for one in (front, other):
+            loop.remove_reader(one)
