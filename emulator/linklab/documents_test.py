@@ -36,18 +36,9 @@ FILES = [
 FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*\.(?:py|go|sh|patch|config|yaml|yml|in|txt|md|csv))`")
 EXAMPLES = frozenset(
     {
-        "X_test.py",
-        "x_test.go",
-        "scenario.yaml",
-        "energy.yaml",
-        "ROWS.csv",
-        "mine.yaml",
-        "yesterday.yaml",
-        "my-scenario.yaml",
-        "my-walk.yaml",
-        "my-walk-2.yaml",
-        "emulator/linklab/models/dips.py",
-        "client/internal/schedule/fixedsize.go",
+        *("X_test.py", "x_test.go", "scenario.yaml", "energy.yaml", "ROWS.csv", "mine.yaml"),
+        *("yesterday.yaml", "my-scenario.yaml", "my-walk.yaml", "my-walk-2.yaml"),
+        *("emulator/linklab/models/dips.py", "client/internal/schedule/fixedsize.go"),
     }
 )
 """Names that stand for any file, or for one that a user or a run makes."""

@@ -14,27 +14,9 @@ PACKAGE = Path(__file__).parent
 
 OUTSIDE = frozenset(
     [
-        "asyncio",
-        "ctypes",
-        "fcntl",
-        "glob",
-        "http",
-        "mininet",
-        "multiprocessing",
-        "os",
-        "psutil",
-        "pyroute2",
-        "secrets",
-        "select",
-        "shutil",
-        "signal",
-        "socket",
-        "subprocess",
-        "sys",
-        "tempfile",
-        "threading",
-        "time",
-        "urllib",
+        *("asyncio", "ctypes", "fcntl", "glob", "http", "mininet", "multiprocessing"),
+        *("os", "psutil", "pyroute2", "secrets", "select", "shutil", "signal", "socket"),
+        *("subprocess", "sys", "tempfile", "threading", "time", "urllib"),
     ]
 )
 """Modules that reach files, clocks, sockets or processes. `pathlib` is judged by its calls: a
@@ -42,28 +24,10 @@ path is also a value."""
 
 TOUCHING = frozenset(
     [
-        "open",
-        "read_text",
-        "read_bytes",
-        "write_text",
-        "write_bytes",
-        "mkdir",
-        "unlink",
-        "rmdir",
-        "exists",
-        "is_file",
-        "is_dir",
-        "iterdir",
-        "glob",
-        "rglob",
-        "stat",
-        "readlink",
-        "resolve",
-        "touch",
-        "rename",
-        "replace_file",
-        "now",
-        "today",
+        *("open", "read_text", "read_bytes", "write_text", "write_bytes", "mkdir"),
+        *("unlink", "rmdir", "exists", "is_file", "is_dir", "iterdir", "glob", "rglob"),
+        *("stat", "readlink", "resolve", "touch", "rename", "replace_file"),
+        *("now", "today"),
     ]
 )
 

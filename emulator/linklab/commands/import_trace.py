@@ -115,16 +115,8 @@ def run(options: argparse.Namespace) -> int:
 def _of_traces(options: argparse.Namespace) -> list[str]:
     """Lists the given options that only apply to traces."""
     names = (
-        "output",
-        "format",
-        "uplink",
-        "bin",
-        "every",
-        "only",
-        "opportunity_bytes",
-        "device",
-        "keep",
-        "licence",
+        *("output", "format", "uplink", "bin", "every", "only", "opportunity_bytes"),
+        *("device", "keep", "licence"),
     )
     return given(options, *names)
 

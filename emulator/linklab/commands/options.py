@@ -207,14 +207,8 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
 _REPEATABLE: Final = ("--share", "--link", "--origin", "--kind")
 
 RUN: Final = (
-    "--seed",
-    "--place",
-    "--clock",
-    "--processor",
-    "--out",
-    "--timeout",
-    "--shift",
-    "--json",
+    *("--seed", "--place", "--clock", "--processor", "--out", "--timeout"),
+    *("--shift", "--json"),
 )
 """The options of every command that runs something once."""
 

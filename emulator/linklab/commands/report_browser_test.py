@@ -70,12 +70,8 @@ def browser(profile: Path, *more: str) -> Iterator[str]:
     """A browser with these options besides, and the address of its only tab."""
     process = subprocess.Popen(
         [
-            str(CHROMIUM),
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--remote-debugging-port=0",
-            "--remote-allow-origins=*",
+            *(str(CHROMIUM), "--headless=new", "--no-sandbox", "--disable-gpu"),
+            *("--remote-debugging-port=0", "--remote-allow-origins=*"),
             f"--user-data-dir={profile}",
             *more,
             "about:blank",

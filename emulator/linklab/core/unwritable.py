@@ -10,13 +10,8 @@ from pathlib import Path
 from linklab.core.paths import cache_dir
 
 _REFUSALS = (
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.ENOTDIR,
-    errno.EEXIST,
+    *(errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT),
+    *(errno.ENOTDIR, errno.EEXIST),
 )
 
 

@@ -13,12 +13,8 @@ def test_a_checkout_has_the_version_of_its_tags(
 ) -> None:
     def git(*words: str) -> None:
         identity = [
-            "-c",
-            "user.name=x",
-            "-c",
-            "user.email=x@example.org",
-            "-c",
-            "tag.gpgSign=false",
+            *("-c", "user.name=x", "-c", "user.email=x@example.org"),
+            *("-c", "tag.gpgSign=false"),
         ]
         subprocess.run(["git", *identity, "-C", tmp_path, *words], check=True, capture_output=True)
 

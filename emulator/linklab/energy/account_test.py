@@ -228,11 +228,8 @@ def test_a_gap_is_part_of_the_tail_and_a_long_one_ends_in_sleep_and_promotion() 
 
 def test_the_radio_s_states_count_where_they_are_known() -> None:
     states = (
-        RadioState(0.0, "idle"),
-        RadioState(0.5, "promotion"),
-        RadioState(0.9, "connected"),
-        RadioState(1.4, "drx"),
-        RadioState(2.9, "idle"),
+        *(RadioState(0.0, "idle"), RadioState(0.5, "promotion")),
+        *(RadioState(0.9, "connected"), RadioState(1.4, "drx"), RadioState(2.9, "idle")),
     )
     part = of(lte=Activity(LTE, carried((1, 1, 0), (4, 1, 0)), states)).figures.links["lte"]
     assert part.active_s == pytest.approx(0.5)

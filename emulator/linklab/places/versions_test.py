@@ -30,18 +30,9 @@ def test_everything_is_asked(programs: Path) -> None:
     assert (found["revision"], found["multilink"]) == ("abc123-dirty", "multilink 1.2")
     assert found["h2o"] == found["linux-source-7.2"] == "1:2.3-4 x"
     assert set(found) == {
-        "linklab",
-        "revision",
-        "multilink",
-        "multilink_sha256",
-        "host_kernel",
-        "guest_kernel",
-        "guest_image",
-        "python",
-        "h2o",
-        "mininet",
-        "iproute2",
-        "linux-source-7.2",
+        *("linklab", "revision", "multilink", "multilink_sha256", "host_kernel"),
+        *("guest_kernel", "guest_image", "python", "h2o", "mininet"),
+        *("iproute2", "linux-source-7.2"),
     }
     assert (
         found["multilink_sha256"]

@@ -29,14 +29,8 @@ _OF_TIN: Final = {4: DROPPED_EARLY, 6: DROPPED_ACKS, 8: MARKED}
 
 _CLASSES: Final = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
 _FAIRNESS: Final = (
-    "flowblind",
-    "srchost",
-    "dsthost",
-    "hosts",
-    "flows",
-    "dual-srchost",
-    "dual-dsthost",
-    "triple-isolate",
+    *("flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost"),
+    *("dual-dsthost", "triple-isolate"),
 )
 _BY_CLIENT: Final = {"down": "dual-dsthost", "up": "dual-srchost"}
 """Shares a direction between the hosts at home, as OpenWrt's sqm-scripts recommend. CAKE's own default,

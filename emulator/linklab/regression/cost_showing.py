@@ -12,12 +12,8 @@ from linklab.regression.cost import CostReport, Gate
 from linklab.regression.showing import code, row
 
 _TITLES = (
-    "CPU ms\nper MB",
-    "peak\nMiB",
-    "CPU,\ncurl = 1",
-    "at\nmost",
-    "memory,\ncurl = 1",
-    "at\nmost",
+    *("CPU ms\nper MB", "peak\nMiB", "CPU,\ncurl = 1", "at\nmost"),
+    *("memory,\ncurl = 1", "at\nmost"),
 )
 
 

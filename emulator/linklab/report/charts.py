@@ -237,11 +237,8 @@ def loads(clients: Mapping[str, Mapping[str, Sequence[ProcessFigures]]]) -> Spec
     beside = {"field": "p", "sort": list(PROCESSES)}
     color = {**_n("p"), "scale": _of_processes(PROCESSES), "legend": _LEGEND}
     tooltip = [
-        _n("client", "client"),
-        _n("p", "process"),
-        _q("median", "median, %"),
-        _q("low", "5th percentile, %"),
-        _q("high", "90th percentile, %"),
+        *(_n("client", "client"), _n("p", "process"), _q("median", "median, %")),
+        *(_q("low", "5th percentile, %"), _q("high", "90th percentile, %")),
     ]
     return _spec(
         values,
@@ -432,15 +429,9 @@ def requests(scenario: Scenario, ranges: Sequence[Range]) -> Spec:
                 "legend": None,
             },
             "tooltip": [
-                _q("n", "request"),
-                _n("l", "link"),
-                _q("t", "from, s"),
-                _q("e", "to, s"),
-                _q("a", "at, MB"),
-                _q("mb", "asked, MB"),
-                _n("o", "outcome"),
-                _n("from", "taken from"),
-                _q("w", "wasted, MB"),
+                *(_q("n", "request"), _n("l", "link"), _q("t", "from, s")),
+                *(_q("e", "to, s"), _q("a", "at, MB"), _q("mb", "asked, MB")),
+                *(_n("o", "outcome"), _n("from", "taken from"), _q("w", "wasted, MB")),
             ],
         },
     )

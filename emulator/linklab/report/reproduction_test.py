@@ -464,11 +464,8 @@ def test_the_four_kinds_are_counted_apart_and_never_together() -> None:
     told = reproduction_showing.to_json(stated, found, None)
     assert list(told["counts"]) == list(statement.KINDS)
     assert [one["kind"] for one in told["statements"]] == [
-        "cannot discriminate",
-        "calibration",
-        "cannot discriminate",
-        "outcome",
-        "does not follow",
+        *("cannot discriminate", "calibration", "cannot discriminate"),
+        *("outcome", "does not follow"),
     ]
     assert told["statements"][0]["also_accepts"] == ["naive"]
     assert told["statements"][1]["fitted_by"] == ["LTE's rate"]

@@ -13,11 +13,8 @@ Kind = Literal[
 ]
 
 KINDS: Final[tuple[Kind, ...]] = (
-    "calibration",
-    "by construction",
-    "outcome",
-    "cannot discriminate",
-    "does not follow",
+    *("calibration", "by construction", "outcome"),
+    *("cannot discriminate", "does not follow"),
 )
 
 SIGNS: Final = ("less", "more", "the same")

@@ -21,15 +21,8 @@ from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
 from linklab.schema.quantities import TEXT, WORDS
 
 _COMMON = (
-    "link",
-    "kind",
-    "why",
-    "needs",
-    "within",
-    "workload",
-    "first",
-    "standard_errors",
-    "computed",
+    *("link", "kind", "why", "needs", "within", "workload", "first"),
+    *("standard_errors", "computed"),
 )
 _FORMS: dict[str, tuple[str, ...]] = {
     "values": ("values",),

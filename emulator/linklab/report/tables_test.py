@@ -247,46 +247,20 @@ def test_a_workload_shows_its_own_figures() -> None:
 def test_json_keys_are_stable(published: Comparison) -> None:
     document = json.loads(json.dumps(tables.to_json(published), allow_nan=False))
     assert list(document) == [
-        "scenario",
-        "title",
-        "workload",
-        "size_bytes",
-        "oracle_s",
-        "rows",
-        "notes",
+        *("scenario", "title", "workload", "size_bytes", "oracle_s", "rows", "notes"),
     ]
     row = next(row for row in document["rows"] if row["algorithm"] == "alg3")
     assert list(row) == [
-        "algorithm",
-        "runs",
-        "failures",
-        "download_s",
-        "goodput_bps",
-        "efficiency",
-        "link_delta_s",
-        "published_s",
-        "published_link_delta_s",
-        "error_ratio",
-        "energy",
-        "workload",
-        "queues",
-        "traffic",
-        "clients",
-        "shares",
-        "jain",
-        "links",
-        "spread",
+        *("algorithm", "runs", "failures", "download_s", "goodput_bps", "efficiency"),
+        *("link_delta_s", "published_s", "published_link_delta_s", "error_ratio"),
+        *("energy", "workload", "queues", "traffic", "clients", "shares", "jain"),
+        *("links", "spread"),
     ]
     assert row["download_s"] == pytest.approx(29.2)
     assert row["spread"]["download_s"]["max"] == pytest.approx(29.3)
     assert set(row["links"]["wifi"]) == {
-        "bytes",
-        "share",
-        "finish_s",
-        "rtt_min_s",
-        "wasted_bytes",
-        "requests",
-        "spread",
+        *("bytes", "share", "finish_s", "rtt_min_s", "wasted_bytes"),
+        *("requests", "spread"),
     }
     failed = next(row for row in document["rows"] if row["algorithm"] == "alg1")
     assert (failed["download_s"], failed["runs"], len(failed["failures"])) == (None, 0, 2)

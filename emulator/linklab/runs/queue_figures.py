@@ -70,11 +70,7 @@ class QueueFigures:
 DROPPED, LOST = "dropped_packets", "lost_packets"
 
 NAMES: Final = (
-    DROPPED,
-    DROPPED_EARLY,
-    DROPPED_FULL,
-    LOST,
-    MARKED,
+    *(DROPPED, DROPPED_EARLY, DROPPED_FULL, LOST, MARKED),
     *(f"{kind}_{key}" for kind in ("sojourn", "scalable") for key in Sojourn.__slots__),
 )
 """The names of all figures, as in tables and JSON."""

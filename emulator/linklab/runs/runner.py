@@ -311,14 +311,8 @@ class _HostRun:
             with (run_dir / "console.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     [
-                        "setpriv",
-                        "--pdeathsig",
-                        "KILL",
-                        "unshare",
-                        "--pid",
-                        "--fork",
-                        "--kill-child=KILL",
-                        "--mount-proc",
+                        *("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork"),
+                        *("--kill-child=KILL", "--mount-proc"),
                         sys.executable,
                         "-m",
                         "linklab.runs.execution",

@@ -54,11 +54,8 @@ def test_a_client_and_flows_share_the_links_that_both_use() -> None:
 
 def test_only_bulk_flows_of_the_same_way_that_flowed_are_rivals() -> None:
     others = [
-        flow(1, direction="up"),
-        flow(2, kind="call"),
-        flow(3, kind="web"),
-        flow(4, goodput_bps=None),
-        flow(5, link="lte"),
+        *(flow(1, direction="up"), flow(2, kind="call"), flow(3, kind="web")),
+        *(flow(4, goodput_bps=None), flow(5, link="lte")),
     ]
     assert shares.of_run([client(1, wifi=9)], others, "down") == {}
     assert list(shares.of_run([client(1, wifi=9)], others, "up")) == ["wifi"]

@@ -160,11 +160,7 @@ def test_what_a_command_names_is_shown(home: Path, install: Install) -> None:
         install(name, "")
     words = (f"{home}/files/a", f"--ca={home}/files/b", f"@{home}/files/c", "../.netrc", "{url}")
     assert of(home, "/bin/cat", *words, f"{home}/none", f"{home}/Mail") == {
-        "files/a",
-        "files/b",
-        "files/c",
-        "project/../.netrc",
-        "Mail",
+        *("files/a", "files/b", "files/c", "project/../.netrc", "Mail"),
     }
 
 

@@ -67,20 +67,8 @@ def test_a_link_in_one_line_is_saved_and_read_again(link: Event, is_short: bool)
 
 
 PARTS = (
-    "20",
-    "mbit",
-    "30ms",
-    "1 %",
-    "/",
-    "kB",
-    ",",
-    " ",
-    "=",
-    "fast-4g",
-    "lte",
-    "jitter",
-    "x",
-    "%",
+    *("20", "mbit", "30ms", "1 %", "/", "kB", ",", " ", "=", "fast-4g", "lte", "jitter"),
+    *("x", "%"),
 )
 
 

@@ -137,14 +137,8 @@ takes words with an equals sign or a point for settings, and QEMU adds some at t
 def _kernel_arguments() -> str:
     return " ".join(
         [
-            "console=ttyS0",
-            "quiet",
-            "panic=-1",
-            "reboot=triple",
-            "no_timer_check",
-            "tsc=reliable",
-            "root=image",
-            "rootfstype=9p",
+            *("console=ttyS0", "quiet", "panic=-1", "reboot=triple", "no_timer_check"),
+            *("tsc=reliable", "root=image", "rootfstype=9p"),
             f"rootflags={_MOUNTED},access=any,cache=loose",
             "ro",
             "init=/usr/bin/dash",

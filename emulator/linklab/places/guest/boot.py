@@ -148,11 +148,7 @@ def kernel_arguments(
         f"mem={memory >> 20}M",
         "rootfstype=hostfs",
         f"rootflags=/proc/self/fd/{ROOT_DESCRIPTOR}",
-        "ro",
-        "quiet",
-        "panic=-1",
-        "con=null",
-        "con0=null,fd:1",
+        *("ro", "quiet", "panic=-1", "con=null", "con0=null,fd:1"),
         *([] if channel is None else [f"con1=fd:{channel}"]),
         *([] if device is None else [gateway.kernel_argument(device)]),
         f"seccomp={calls or catching()}",
@@ -313,11 +309,7 @@ class Guest:
             with self._console.open("wb") as log, os.fdopen(inherited, "wb"):
                 self._process = subprocess.Popen(
                     [
-                        "setpriv",
-                        "--pdeathsig",
-                        "KILL",
-                        "taskset",
-                        "--cpu-list",
+                        *("setpriv", "--pdeathsig", "KILL", "taskset", "--cpu-list"),
                         str(self.core),
                         *confinement.confined(
                             _with_root(

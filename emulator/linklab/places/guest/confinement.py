@@ -174,12 +174,8 @@ def _namespaces(bubblewrap: Sequence[str], seen: View) -> list[str]:
     """Returns the words of the bwrap(1) command before those of the program."""
     words = [
         *bubblewrap,
-        "--die-with-parent",
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--unshare-net",
-        "--cap-drop",
-        "ALL",
+        *("--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-net"),
+        *("--cap-drop", "ALL"),
     ]
     if os.geteuid() == 0:  # Otherwise root could not enter private homes.
         words += ["--cap-add", "CAP_DAC_READ_SEARCH", "--cap-add", "CAP_SETPCAP"]

@@ -85,12 +85,7 @@ def test_it_writes_its_two_directories_alone(confine: Confine, tmp_path: Path) -
     assert (tmp_path / "scratch" / "memory").read_text() == "2\n"
     assert (home / "project" / "source").read_text() == "content"
     assert {path.name for path in home.iterdir()} == {
-        ".ssh",
-        ".config",
-        ".netrc",
-        ".bashrc",
-        "project",
-        "run",
+        *(".ssh", ".config", ".netrc", ".bashrc", "project", "run"),
     }
 
 

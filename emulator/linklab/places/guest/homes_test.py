@@ -13,12 +13,8 @@ from linklab.places.guest.homes import Homes
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "home"
     for name in (
-        ".ssh",
-        ".config/app",
-        ".local/bin",
-        ".local/share",
-        "snap/firefox",
-        "project/bin",
+        *(".ssh", ".config/app", ".local/bin", ".local/share"),
+        *("snap/firefox", "project/bin"),
     ):
         (made / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(made))
