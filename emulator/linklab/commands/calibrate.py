@@ -46,7 +46,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab calibrate`."""
     parser.add_argument("what", choices=("energy",), help="what to fit")
     parser.add_argument("rows", type=Path, metavar="ROWS.csv", help="the measurements")
     parser.add_argument(

@@ -63,7 +63,6 @@ the machine reaches."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab campaign`."""
     add(parser, "--processor")
     parser.add_argument("file", type=Path, metavar="FILE", help="a campaign's YAML file")
     workers = parser.add_mutually_exclusive_group()

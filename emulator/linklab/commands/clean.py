@@ -8,7 +8,6 @@ from linklab.core import scratch
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab clean`."""
     parser.add_argument(
         "--cache",
         action="store_true",

@@ -30,7 +30,6 @@ depends on the clients compared. `linklab energy RUN` shows a run by itself."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab compare`."""
     add(parser, *RUN)
     add(parser, "--energy-model", more="instead of the scenario's")
     add(parser, *SERVER)

@@ -24,7 +24,6 @@ _ALGORITHMS = ("algorithm", "algorithms")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab completion`."""
     parser.add_argument("shell", choices=SHELLS, help="which shell")
 
 

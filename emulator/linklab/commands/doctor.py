@@ -156,7 +156,6 @@ def _existing(path: Path) -> Path:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab doctor`."""
     add(parser, "--json")
 
 

@@ -37,7 +37,6 @@ _EIB_MBPS = (0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab energy`."""
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="a run directory")
     add(parser, "--energy-model", more="instead of the runs' own; without runs: show it")
     parser.add_argument(

@@ -26,7 +26,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab export`."""
     parser.add_argument(
         "runs",
         nargs="*",

@@ -35,7 +35,6 @@ Without `rate: recorded` the link's `down` and `up` are the trace's means."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab import`."""
     parser.add_argument(
         "files",
         type=Path,

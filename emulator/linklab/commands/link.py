@@ -40,7 +40,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab link`."""
     parser.add_argument("link", nargs="?", help="its name in the scenario, such as wifi or lte")
     parser.add_argument("change", nargs="?", choices=tuple(_KEYS), metavar="KEY")
     parser.add_argument("value", nargs="?", metavar="VALUE")

@@ -69,7 +69,6 @@ _FREE_PORTS = ("127.0.0.1", 0)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab live`."""
     add(parser, *LINKS)
     parser.add_argument("scenario", nargs="?", help="(default live)")
     parser.add_argument(

@@ -10,7 +10,6 @@ from linklab.realtime import link_command
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab next`."""
     parser.add_argument(
         "algorithm", nargs="?", help="which of those that take turns (default the next one)"
     )

@@ -28,7 +28,6 @@ _FEW = 20
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab plot`."""
     add(parser, "--seed")
     parser.set_defaults(seed=None)  # `given` needs None as default.
     parser.add_argument("what", metavar="SCENARIO|RUN", help="a scenario, or a run directory")

@@ -25,7 +25,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab publish`."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a run directory")
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument(

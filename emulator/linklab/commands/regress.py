@@ -39,7 +39,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab regress`."""
     add(parser, "--processor")
     parser.add_argument(
         "suite",

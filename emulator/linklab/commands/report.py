@@ -21,7 +21,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab report`."""
     parser.add_argument(
         "runs",
         type=Path,

@@ -55,7 +55,6 @@ Processor and memory need the real clock, which another command runs:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab reproduce`."""
     add(parser, "--processor")
     parser.add_argument("publication", choices=publication.names())
     parser.add_argument(

@@ -24,7 +24,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab run`."""
     add(parser, *RUN)
     add(parser, "--energy-model", more="instead of the scenario's")
     add(parser, *SERVER, *PCAP, *LINKS)

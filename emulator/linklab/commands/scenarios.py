@@ -14,7 +14,6 @@ EPILOG = "examples:\n  linklab scenarios\n  linklab scenarios emptcp-on-off"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab scenarios`."""
     parser.add_argument(
         "names",
         nargs="*",

@@ -26,7 +26,6 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab serve`."""
     parser.add_argument("--place", choices=PLACES, default="auto")
     add(parser, "--listen-proxy", more="(default: free ports of the loopback device)")
     add(parser, "--out", help="(default runs/)")

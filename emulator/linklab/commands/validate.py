@@ -14,7 +14,6 @@ from linklab.schema.document import ScenarioError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `linklab validate`."""
     parser.add_argument("files", nargs="+", metavar="FILE")
     add(parser, "--json")
 
