@@ -16,32 +16,37 @@ STATE = LinkState(
 )
 
 
+FULL, UP_ALONE, NOTHING = (80_000_000, 20_000_000), (0, 20_000_000), (0, 0)
+BOTH, NONE, DOWN, UP = (True, True), (False, False), (True, False), (False, True)
+ASLEEP = {"hold_down": True, "hold_up": True, "rrc": "idle"}
+
+
 @pytest.mark.parametrize(
-    ("changes", "rates_bps", "passes", "lost"),
+    ("changes", "rates_bps", "passes", "out", "lost"),
     [
-        ({}, (80_000_000, 20_000_000), (True, True), (0.01, 0.0)),
-        ({"up": False}, (0, 0), (False, False), (0.01, 0.0)),
-        ({"blackout": True}, (0, 0), (False, False), (1.0, 1.0)),
-        ({"hold_down": True}, (0, 20_000_000), (False, True), (0.01, 0.0)),
-        ({"loss_ratio": 1.0}, (0, 20_000_000), (False, True), (1.0, 0.0)),
+        ({}, FULL, BOTH, NONE, (0.01, 0.0)),
+        ({"up": False}, NOTHING, NONE, BOTH, (0.01, 0.0)),
+        ({"blackout": True}, NOTHING, NONE, BOTH, (1.0, 1.0)),
+        ({"hold_down": True}, UP_ALONE, UP, DOWN, (0.01, 0.0)),
+        ({"hold_up": True}, (80_000_000, 0), DOWN, UP, (0.01, 0.0)),
+        ({"loss_ratio": 1.0}, UP_ALONE, UP, DOWN, (1.0, 0.0)),
         # A radio that sleeps can carry, once what comes has woken it.
-        (
-            {"hold_down": True, "hold_up": True, "rrc": "idle"},
-            (80_000_000, 20_000_000),
-            (False, False),
-            (0.01, 0.0),
-        ),
+        (ASLEEP, FULL, NONE, NONE, (0.01, 0.0)),
+        ({"hold_down": True, "rrc": "drx"}, FULL, UP, NONE, (0.01, 0.0)),
+        ({**ASLEEP, "blackout": True}, NOTHING, NONE, BOTH, (1.0, 1.0)),
     ],
 )
 def test_what_a_link_can_carry(
     changes: dict[str, object],
     rates_bps: tuple[int, int],
     passes: tuple[bool, bool],
+    out: tuple[bool, bool],
     lost: tuple[float, float],
 ) -> None:
     state = replace(STATE, **changes)  # type: ignore[arg-type]
     assert tuple(state.rate_bps(way) for way in ("down", "up")) == rates_bps
     assert tuple(state.passes(way) for way in ("down", "up")) == passes
+    assert tuple(state.is_out(way) for way in ("down", "up")) == out
     assert tuple(state.lost_ratio(way) for way in ("down", "up")) == lost
 
 

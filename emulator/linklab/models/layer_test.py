@@ -87,30 +87,3 @@ def test_steps_do_not_drift(step_s: float, number: int) -> None:
 def test_a_step_that_leads_nowhere_is_refused(step_s: float) -> None:
     with pytest.raises(ValueError, match="allowed: more than 0 s"):
         Steps(step_s)
-
-
-ASLEEP = replace(BASE, hold_down=True, hold_up=True, rrc="promotion")
-DRX = replace(BASE, hold_down=True, rrc="drx")
-
-
-@pytest.mark.parametrize(
-    ("state", "out", "passes", "rates_bps"),
-    [
-        (BASE, (False, False), (True, True), (8_000_000, 1_000_000)),
-        (replace(BASE, up=False), (True, True), (False, False), (0, 0)),
-        (replace(BASE, blackout=True), (True, True), (False, False), (0, 0)),
-        (replace(BASE, hold_down=True), (True, False), (False, True), (0, 1_000_000)),
-        (replace(BASE, hold_up=True), (False, True), (True, False), (8_000_000, 0)),
-        (ASLEEP, (False, False), (False, False), (8_000_000, 1_000_000)),
-        (DRX, (False, False), (False, True), (8_000_000, 1_000_000)),
-        (replace(ASLEEP, blackout=True), (True, True), (False, False), (0, 0)),
-    ],
-)
-def test_what_a_link_can_carry_now(
-    state: LinkState, out: tuple[bool, ...], passes: tuple[bool, ...], rates_bps: tuple[int, ...]
-) -> None:
-    """A queue that is held is an outage, but not where a radio sleeps: what comes wakes it."""
-    directions = ("down", "up")
-    assert tuple(state.is_out(one) for one in directions) == out
-    assert tuple(state.passes(one) for one in directions) == passes
-    assert tuple(state.rate_bps(one) for one in directions) == rates_bps

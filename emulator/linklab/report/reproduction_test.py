@@ -311,22 +311,6 @@ def test_failed_runs_do_not_count_and_the_same_run_not_twice(stated: Publication
         checked(stated, [*all_runs, all_runs[0]])
 
 
-def test_counts_errors_and_what_is_missing(found: list[CheckedStatement]) -> None:
-    outcomes = [one for one in found if one.statement.kind == "outcome"]
-    counted = reproduction.count(outcomes)
-    assert (counted.holds, counted.fails, counted.all) == (5, 2, 7)
-    values = [one for one in outcomes if one.statement.metric == "download"]
-    assert reproduction.median_error(values, relative=True) == pytest.approx(
-        (1.5 / 9.5 + 11 / 40) / 2
-    )
-    assert reproduction.median_error(values, relative=False) == pytest.approx(6.25)
-    assert reproduction.rms_error(values, relative=True) == pytest.approx(
-        (((1.5 / 9.5) ** 2 + (11 / 40) ** 2) / 2) ** 0.5
-    )
-    assert reproduction.rms_error([], relative=True) is None
-    assert reproduction.missing(found) == {"the algorithm GreenBag": 1}
-
-
 def shown(found: list[CheckedStatement]) -> str:
     console = Console(file=io.StringIO(), width=80)
     reproduction_showing.show(found, None, console)
@@ -480,13 +464,6 @@ def test_a_long_name_is_broken_before_its_workload() -> None:
     begin = lines.index("ratio of time until all is played: gb-100kb to gb-p (s)") + 2
     first, second = (line.split()[0] for line in lines[begin : begin + 2])
     assert (first, second) == ("greenbag-segments-1-1", "+greenbag-40s")
-
-
-def test_one_miss_and_no_doubt() -> None:
-    stated = paper("metric: download, each: [ts], of: alg3, to: [naive], is: more, why: one")
-    lines = shown(checked(stated, runs())).splitlines()
-    assert "outcome: 0 of 1 hold; 1 verdicts are clear; the miss is explained" in lines
-    assert not [line for line in lines if "question mark" in line]
 
 
 def test_json_is_whole_and_stable(stated: Publication, found: list[CheckedStatement]) -> None:

@@ -63,11 +63,6 @@ def test_what_is_about_fitted_figures_alone_is_calibration(stated: str, kind: st
     assert bool(made.fitted_by) == (kind == "calibration" or not made.follows)
 
 
-def test_it_names_what_was_fitted() -> None:
-    (made,) = read("metric: energy-main, source: b, values: {ts: {alg1: 1 J}}, within: 1 %")
-    assert made.fitted_by == ("a meter",)
-
-
 def test_a_fit_of_one_link_is_no_fit_of_another() -> None:
     rates = "metric: link-rate, source: b, within: 1 %, values: {ts: {alg1: 9 Mbit/s}}, link: "
     fit = "unknowns: [{what: w, fitted_to: [{metrics: [link-rate], link: lte, cells: {ts: [alg1]}}]}]\n"

@@ -104,8 +104,6 @@ SET = ":8: matrices[0].variants[0].set"
         (VARIANT + "links.wi.loss: 2 %", SET + ".links.wi.loss: in small: links.wi: 'wi' (did"),
         (CELL + "scenarios: [./small.yaml]\n    algorithms: [alg3, mptcp-mdp]", "needs an energy"),
         (VARIANT + "name.x: 2 %", "in small: there is no 'x' in a single value"),
-        (VARIANT + "{[a, b]: 30 MB}", SET + ": a key must be a word"),
-        (VARIANT + "{payload.size: 3 MB, ? {a: b} : 1}", SET + ": a key must be a word"),
         (VARIANT + "{payload: {[a]: 1}}", "set.payload: in small: payload: a key must be a word"),
         (VARIANT + "payload.size: 1 MB\n          payload.size: 3 MB", ":9: …given twice"),
         (VARIANT + "name: foo", SET + ": a variant is called SCENARIO-NAME; allowed: the"),
