@@ -199,7 +199,8 @@ def runner(tmp_path: Path, github: GitHub) -> Runner:
 
 def test_a_slower_program_is_in_one_comment_that_later_runs_update(runner: Runner) -> None:
     suite = runner.workspace / "ci" / "curl.yaml"
-    suite.write_text(SUITE.read_text())
+    # One download is enough.
+    suite.write_text(re.sub(r"exceptions:\n|^.*wifi-gone.*\n", "", SUITE.read_text(), flags=re.M))
     program = runner.root / ".venv" / "bin" / "linklab"
     made = [str(program), "regress", str(suite), "--update", "--reason", "the first"]
     subprocess.run(made, cwd=runner.workspace, env=environment(), check=True, capture_output=True)

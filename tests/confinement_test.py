@@ -102,7 +102,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def call(directory: Path, *words: object) -> Called:
     """Calls `linklab` in a user's current directory."""
-    done = called(directory, *words, timeout_s=300)
+    done = called(directory, *words)
     return Called(done.returncode, done.stdout, done.stderr)
 
 

@@ -167,20 +167,21 @@ def ran(words: Sequence[object], **options: Any) -> subprocess.CompletedProcess[
 
 
 def finished(
-    directory: Path, words: Sequence[object], timeout_s: float = 300
+    directory: Path, words: Sequence[object], timeout_s: float = 300, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program that calls `linklab` in a directory. Returns how it ended."""
-    return ran(words, cwd=directory, env=environment(), timeout=timeout_s)
+    """Runs a program that calls `linklab`, in a directory. Returns how it ended. `more` is added to its
+    environment."""
+    return ran(words, cwd=directory, env=environment() | more, timeout=timeout_s)
 
 
 def called(
-    directory: Path, *arguments: object, timeout_s: float, **more: str
+    directory: Path, *arguments: object, timeout_s: float = 300, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """Calls `linklab` in a directory. Returns how it ended. `more` is added to its environment."""
+    """Calls `linklab` as `finished` would."""
     words, now = command(*arguments), environment() | more
     if _forks().fits(now):
         return _forks().run(words[3:], directory, now, timeout_s)
-    return ran(words, cwd=directory, env=now, timeout=timeout_s)
+    return finished(directory, words, timeout_s, **more)
 
 
 @functools.cache
@@ -190,7 +191,7 @@ def _forks() -> Forks:
 
 def json_of(directory: Path, *arguments: object) -> Any:
     """Calls `linklab` in a directory, which must succeed. Returns its JSON."""
-    done = called(directory, *arguments, "--json", timeout_s=300)
+    done = called(directory, *arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

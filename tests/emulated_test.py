@@ -45,7 +45,7 @@ def native(tmp_path_factory: pytest.TempPathFactory, machine_kernel: Path) -> di
         pytest.skip("User Mode Linux needs x86-64")
     out = tmp_path_factory.mktemp("native")
     words = ("-a", "alg3,single-wifi", "--parallel", 1, "--processor", "native", "--out", out)
-    done = called(out, "compare", SCENARIO, *words, timeout_s=300)
+    done = called(out, "compare", SCENARIO, *words)
     assert done.returncode == 0, done.stderr
     assert "emulated processor" not in done.stderr
     records = _records(out)

@@ -52,7 +52,7 @@ def test_a_full_disk_is_said_with_the_file(name: str, run_dir: Path, full: Path)
     words = COMMANDS[name].format(
         run=run_dir, out=full, rows=Path(__file__).parents[1] / "profiles/energy/galaxy-s7.csv"
     )
-    done = called(full.parent, *words.split(), timeout_s=300)
+    done = called(full.parent, *words.split())
     complaints = [one for one in done.stderr.splitlines() if one.startswith("linklab: ")]
     assert done.returncode == 2, done
     assert len(complaints) == 1, done

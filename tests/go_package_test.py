@@ -48,9 +48,17 @@ def go(directory: Path, *words: object, **variables: str) -> str:
     return done.stdout
 
 
-def test_the_package_with_a_real_lab(program: Path) -> None:
-    said = go(CLIENT, "test", "-count", "1", "-v", "./linklabtest", LINKLAB=str(program))
-    assert said.count("\n--- PASS") == 7, said
+@pytest.fixture(scope="module")
+def tested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the package's compiled tests."""
+    made = tmp_path_factory.mktemp("go") / "tested"
+    go(CLIENT, "test", "-c", "-o", made, "./linklabtest")
+    return made
+
+
+def test_the_package_with_a_real_lab(program: Path, tested: Path) -> None:
+    done = ran([tested, "-test.v"], cwd=PACKAGE, env={**os.environ, "LINKLAB": str(program)})
+    assert (done.returncode, done.stdout.count("\n--- PASS")) == (0, 7), done.stdout + done.stderr
 
 
 @nightly
@@ -90,11 +98,9 @@ def short() -> Iterator[str]:
 
 @pytest.mark.parametrize("end", part_of((signal.SIGKILL, signal.SIGINT, None), 2))
 def test_a_test_that_is_killed_leaves_no_lab(
-    program: Path, tmp_path: Path, short: str, end: signal.Signals | None
+    program: Path, tested: Path, short: str, end: signal.Signals | None
 ) -> None:
     """It may be killed, be interrupted as by Ctrl-C, or panic as by the timeout of `go test`."""
-    tested = tmp_path / "tested"
-    go(CLIENT, "test", "-c", "-o", tested, "./linklabtest")
     with subprocess.Popen(
         [tested, "-test.run", "^TestHold$"],
         cwd=PACKAGE,

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as xml
 
 import pytest
-from conftest import REPOSITORY, Called, command, environment, nightly, ran
+from conftest import REPOSITORY, Called, called, nightly
 from planted import BENIGN, REGRESSIONS, build
 
 SUITES = REPOSITORY / "tests" / "regression"
@@ -18,7 +18,7 @@ SUITES = REPOSITORY / "tests" / "regression"
 
 def regress(directory: Path, *words: object, multilink: Path | None = None) -> Called:
     more = {} if multilink is None else {"LINKLAB_MULTILINK": str(multilink)}
-    done = ran(command("regress", *words), cwd=directory, env={**environment(), **more})
+    done = called(directory, "regress", *words, timeout_s=600, **more)
     return Called(done.returncode, done.stdout, done.stderr)
 
 
@@ -27,8 +27,7 @@ def detects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Makes a directory with the suite, multilink as it is, and its baseline."""
     directory = tmp_path_factory.mktemp("detects")
     shutil.copy(SUITES / "detects.yaml", directory)
-    plain = build(directory / "plain")
-    done = regress(directory, "detects.yaml", "--update", "--reason", "as is", multilink=plain)
+    done = regress(directory, "detects.yaml", "--update", "--reason", "as is")
     assert done.code == 0, done.err
     return directory
 
@@ -98,7 +97,7 @@ def test_a_busy_host_changes_nothing_at_all(detects: Path) -> None:
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-c", "while True: pass"]
     loops = [subprocess.Popen(argv) for _ in range(2)]
     try:
-        done = regress(detects, "detects.yaml", "--json", multilink=detects / "plain" / "multilink")
+        done = regress(detects, "detects.yaml", "--json")
     finally:
         for loop in loops:
             loop.kill()
@@ -138,7 +137,7 @@ def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
     assert slow.code == 1
     assert "static-80-50 curl seed 1: download time" in slow.out
     runs = sorted(again.run_dir.iterdir())
-    published = ran(command("publish", *runs, "--output", tmp_path / "runs.om"), env=environment())
+    published = called(tmp_path, "publish", *runs, "--output", tmp_path / "runs.om")
     assert published.returncode == 0, published.stderr
     text = (tmp_path / "runs.om").read_text()
     assert "linklab_run_stalled_seconds{" in text

@@ -19,6 +19,7 @@ from conftest import REPOSITORY, Linklab, nightly, ran
 from linklab.places.guest import image, kernel
 from linklab.places.guest.locked import lock
 from packaging.requirements import Requirement
+from pytest_plugin_test import CLIENT, project_in, run_pytest
 
 Installed = Callable[..., subprocess.CompletedProcess[str]]
 EPOCH = "1700000000"
@@ -162,6 +163,38 @@ def test_the_wheel_runs_what_the_checkout_runs(
     assert "1 run." in file.with_name("report.html").read_text()
 
 
+def test_a_change_that_slows_downloads_fails_a_test_of_a_user_s_repository(
+    environment: Path, tmp_path: Path
+) -> None:
+    """The wheel brings the plugin. Its own baselines say that the client got slower."""
+    project = project_in(tmp_path)
+    start: list[object] = [environment / "bin" / "python", "-m", "pytest"]
+    made = run_pytest(project, start, "--linklab-update")
+    assert made.returncode == 0, made.stdout
+    assert made.stdout.count("baseline written: ") == 2
+    assert f"baseline written: {project}/__linklab__/test_downloads.test_ad" in made.stdout
+    assert sorted(one.name for one in (project / "__linklab__").iterdir()) == [
+        "test_downloads.test_adaptive.yaml",
+        "test_downloads.test_my_client_is_no_slower.yaml",
+    ]
+    same = run_pytest(project, start)
+    assert same.returncode == 0, same.stdout
+    assert re.search(r"3 runs: \d\.\d s of the lab's time in \d+\.\d s of real time", same.stdout)
+    (project / "my_client.py").write_text(CLIENT.replace("wlan0", "rmnet0"))
+    worse = run_pytest(project, start, "--linklab-report", "failed.html")
+    assert worse.returncode == 1
+    assert "1 failed, 3 passed" in worse.stdout
+    said = worse.stdout
+    assert re.search(
+        r"small curl seed 1 is worse than its baseline: download time 0\.\d+ s -> 0\.\d+ s \(\+",
+        said,
+    ), said
+    assert "capacity and use, downlink, Mbit/s" in said or "capacity, downlink, Mbit/s" in said
+    assert re.search(r"small curl seed 1: 0\.\d+ s, .* \(real \d+\.\d s\); .*LTE 1\.\d MB", said)
+    assert "report of failed tests: failed.html" in said
+    assert "small-curl-seed1" in (project / "failed.html").read_text()
+
+
 A_TEST = """
 import pytest
 
@@ -286,8 +319,7 @@ def of_release(tmp_path: Path) -> Path:
 PLATFORMS = ("linux-amd64", "linux-arm64")
 
 
-@pytest.mark.parametrize("recipe", kernel.RECIPES, ids=lambda recipe: recipe.prefix)
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(("platform", "recipe"), [*zip(PLATFORMS, kernel.RECIPES, strict=True)])
 def test_a_wheel_with_another_kernel_is_not_built(
     platform: str, recipe: kernel.KernelRecipe, checkout: Path, of_release: Path, tmp_path: Path
 ) -> None:
@@ -344,9 +376,11 @@ def test_the_wheel_wants_what_it_was_checked_with(environment: Path) -> None:
     assert [one for one in here if version(one.name) not in one.specifier] == []
 
 
-def test_the_same_commit_is_the_same_bytes(environment: Path, tmp_path: Path) -> None:
-    (first,) = (environment.parent / "wheel").glob("*.whl")
-    again = build_wheel(tmp_path / "again")
+def test_the_same_commit_is_the_same_bytes(
+    checkout: Path, of_release: Path, tmp_path: Path
+) -> None:
+    where = {"LINKLAB_WHEEL": PLATFORMS[0], "LINKLAB_WHEEL_FROM": str(of_release)}
+    first, again = (build_wheel(tmp_path / name, checkout, **where) for name in ("first", "again"))
     assert (again.name, again.read_bytes()) == (first.name, first.read_bytes())
     made = []
     for name in ("one", "two"):

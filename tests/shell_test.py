@@ -79,7 +79,7 @@ def test_a_shell_is_a_terminal_like_any(
         digest = re.findall(r"[0-9a-f]{64}", user.expect(r"[0-9a-f]{64}[^0-9a-f]+[0-9a-f]{64}"))
         assert digest[0] == digest[1]
 
-        done = called(tmp_path, "link", "wifi", "carrier", "down", "--live", listen, timeout_s=300)
+        done = called(tmp_path, "link", "wifi", "carrier", "down", "--live", listen)
         assert done.returncode == 0, done.stderr
         user.type(
             "until grep -q down /sys/class/net/wlan0/operstate; do sleep .1; done; echo off\n"
