@@ -14,7 +14,7 @@ TRACES: Final = PROFILES / "traces"
 """The directory of the shipped traces."""
 
 _MADE_BY = "made by: python -m linklab.traces, which makes the same bytes again"
-"""The program went after 6aec21b1, the traces stay as they are: baselines know their bytes."""
+"""Commit 7bc72e0f was the last with that program. The files keep their bytes, which baselines know."""
 
 _FILES: Final = NamedFiles("trace", (".csv",), TraceError)
 
