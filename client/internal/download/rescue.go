@@ -9,7 +9,7 @@ const (
 	// queue. With more to come, a connection is not kept in the pool: a new one is made sooner.
 	maxStale = 512 << 10
 
-	// A connection is silent when nothing arrived for schedule.FewTrips, and not for
+	// A connection is silent when nothing arrived for schedule.FewTrips round trips, and not for
 	// transfer.LeastSilence, or for firstSilence if no present request has an answer yet.
 	firstSilence = time.Second
 	mostSilence  = 10 * time.Second
@@ -31,7 +31,7 @@ const (
 	// the client requests no more ranges.
 	mostWhole = 4
 
-	// A connection counts as slow when it was slow for schedule.FewTrips and for leastSlow.
+	// A connection counts as slow when it was slow for schedule.FewTrips round trips and for leastSlow.
 	leastSlow = 500 * time.Millisecond
 )
 

@@ -185,7 +185,8 @@ func naming(servers []nameServer, err error) error {
 	return &told
 }
 
-// sorted puts the addresses first to which the device has a route, and of these IPv6.
+// sorted puts the addresses first to which the device has a route, and of these IPv6. The resolver has sorted each family
+// by the machine's routes (RFC 6724), not by the device's.
 func (d Dialer) sorted(found []netip.Addr) []netip.Addr {
 	rank := map[netip.Addr]int{}
 	for i, address := range found {

@@ -128,7 +128,7 @@ func (f *Flow) Add(last, least time.Duration, rate quantity.Rate, isFirst bool) 
 	f.Connections++
 }
 
-// leastRound is the least time between two decisions, which is otherwise FewTrips, one of them
+// leastRound is the least time between two decisions, which is otherwise FewTrips round trips, one of them
 // through the queue. Below it batches of arrivals would decide.
 const leastRound = 150 * time.Millisecond
 

@@ -11,7 +11,7 @@ const (
 	// CheckInterval is the time between two looks at all links.
 	CheckInterval = 50 * time.Millisecond
 
-	// Nothing may arrive on a connection for LeastSilence, nor for FewTrips, before it counts
+	// Nothing may arrive on a connection for LeastSilence, nor for schedule.FewTrips round trips, before it counts
 	// as silent.
 	LeastSilence = 300 * time.Millisecond
 

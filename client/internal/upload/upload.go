@@ -67,7 +67,7 @@ const (
 	// mostRequests is how many requests a link of one connection has in flight at a
 	// time.
 	mostRequests = 4
-	// patience is how long a server may take to confirm bytes that it has; schedule.FewTrips if
+	// patience is how long a server may take to confirm bytes that it has; schedule.FewTrips round trips if
 	// that is longer.
 	patience = time.Second
 	// mostRedirects is how many redirects are followed in a row.
