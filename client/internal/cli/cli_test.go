@@ -125,7 +125,7 @@ func authorityOf(t *testing.T, server *httptest.Server) string {
 
 // file is the payload of the tests.
 var file = func() []byte {
-	content := make([]byte, 5_000_000)
+	content := make([]byte, 2_000_000)
 	source := rand.NewChaCha8([32]byte{3})
 	source.Read(content)
 	return content
@@ -228,7 +228,7 @@ func TestGetPrintsASummary(t *testing.T) {
 	t.Chdir(t.TempDir())
 	arguments := append([]string{"get", url, "--link", "lo", "--algorithm", "single", "-o", "copy", "--run-dir", "run"}, flags...)
 	code, stdout, stderr := run(arguments...)
-	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "copy: 5000000 bytes in ") || !strings.Contains(stdout, "\n  lo: 5000000 bytes in 1 requests until ") {
+	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "copy: 2000000 bytes in ") || !strings.Contains(stdout, "\n  lo: 2000000 bytes in 1 requests until ") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	names := eventNames(t, "run/client.jsonl")
@@ -301,7 +301,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 	var served atomic.Int64
 	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content(&countingWriter{slowWriter{w}, func(n int) {
-			if served.Add(int64(n)) > 2_500_000 {
+			if served.Add(int64(n)) > 1_000_000 {
 				interrupt.Do(func() { syscall.Kill(os.Getpid(), syscall.SIGINT) })
 			}
 		}}, r)
@@ -320,7 +320,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 	if got := summary.Links["lo"].Bytes; got == 0 || got >= quantity.Bytes(len(file)) || got+summary.Resumed != quantity.Bytes(len(file)) {
 		t.Errorf("the second call received %d bytes of %d and found %d", got, len(file), summary.Resumed)
 	}
-	want := fmt.Sprintf(`"event":"size","bytes":5000000,"etag":"\"1\"","link":"lo","resumed_bytes":%d}`, summary.Resumed)
+	want := fmt.Sprintf(`"event":"size","bytes":2000000,"etag":"\"1\"","link":"lo","resumed_bytes":%d}`, summary.Resumed)
 	if events, _ := os.ReadFile(filepath.Join(results, "client.jsonl")); !strings.Contains(string(events), want) {
 		t.Errorf("%s is not in %s", want, events)
 	}

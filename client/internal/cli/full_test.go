@@ -45,7 +45,7 @@ func TestAFullDiskNamesTheFile(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"get":                  {"1m", append(get, disk+"/x"), "reserve 5000000 bytes for " + disk + "/x.part: no space left on device"},
+		"get":                  {"1m", append(get, disk+"/x"), "reserve 2000000 bytes for " + disk + "/x.part: no space left on device"},
 		"get without a size":   {"1m", append(other, "get", lengthless, "--link", "lo", "--log-level", "error", "-o", disk+"/x"), "write " + disk + "/x.part: no space left on device"},
 		"get, run directory":   {"4k", append(get, own+".copy", "--run-dir", disk), disk + "/client.json"},
 		"put, run directory":   {"4k", append(flags, "put", own, url, "--link", "lo", "--run-dir", disk), disk + "/client.json"},

@@ -268,7 +268,7 @@ func TestAPortalNeverShrinksThePart(t *testing.T) {
 			case isOver:
 				http.Error(w, "no", http.StatusForbidden)
 			case isCut:
-				content(&cutBody{w, 250_000}, r)
+				content(&cutBody{w, 60_000}, r)
 			default:
 				content(w, r)
 			}

@@ -71,7 +71,7 @@ func TestGetWritesInOrder(t *testing.T) {
 		t.Run(name+", standard output", func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			code, stdout, stderr := run(append(get, "-o", "-", "--checksum", checksum)...)
-			testkit.Holds(t, code == 0 && stdout == string(file) && strings.Contains(stderr, "-: 5000000 bytes in "), code, len(stdout), stderr)
+			testkit.Holds(t, code == 0 && stdout == string(file) && strings.Contains(stderr, "-: 2000000 bytes in "), code, len(stdout), stderr)
 			code, stdout, stderr = run(append(get, "-o", "-", "--json")...)
 			testkit.Holds(t, code == 0 && stdout == string(file) && strings.Contains(stderr, `"sha256":"`+sum), code, len(stdout), stderr)
 			expectAlone(t, ".")
@@ -126,11 +126,11 @@ func TestAWrongChecksumOfWhatIsWrittenInOrder(t *testing.T) {
 	}
 }
 
-// slowly serves most of the file, enough to choose a link, and then nothing.
+// slowly serves most of a file, enough to choose a link, and then nothing.
 func slowly(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Length", strconv.Itoa(len(file)))
+	w.Header().Set("Content-Length", strconv.Itoa(3*len(file)))
 	if r.Method != http.MethodHead {
-		w.Write(file[:len(file)-100_000])
+		w.Write(bytes.Repeat(file, 3)[100_000:])
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	}

@@ -29,7 +29,7 @@ func TestWorkloads(t *testing.T) {
 	program := built(t)
 	for _, kind := range [][]string{
 		{"player", "--rate", "400Mbit/s", "--segment", "1MB"},
-		{"page", "--objects", "1000000,3000000,1000000"},
+		{"page", "--objects", "400000,1200000,400000"},
 		{"rounds", "--answer", "2MB"},
 		{"paced", "--rate", "400Mbit/s", "--every", "20ms"},
 	} {
@@ -37,11 +37,11 @@ func TestWorkloads(t *testing.T) {
 			{"--device", "lo"},
 			append([]string{"--", "proxy", "--link", "wifi=lo", "--link", "lte=lo"}, flags...),
 		} {
-			arguments := append([]string{"workload", kind[0], url, "--size", "5000000", "--checksum", checksum, "--json"}, flags...)
+			arguments := append([]string{"workload", kind[0], url, "--size", "2000000", "--checksum", checksum, "--json"}, flags...)
 			arguments = append(append(arguments, kind[1:]...), way...)
 			out, err := exec.Command(program, arguments...).Output()
 			var result rundir.Workload
-			if err != nil || json.Unmarshal(out, &result) != nil || result.Bytes != 5_000_000 || len(result.Figures) == 0 || result.Version == "" {
+			if err != nil || json.Unmarshal(out, &result) != nil || result.Bytes != 2_000_000 || len(result.Figures) == 0 || result.Version == "" {
 				t.Errorf("%v: %v, %s", arguments, err, out)
 			}
 		}
