@@ -278,7 +278,7 @@ def my_server():
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=".")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever).start()
-        yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}/train.yaml")
+        yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}/ride.yaml")
         server.shutdown()
 """
 
