@@ -300,7 +300,7 @@ func TestInterruptedDownloadIsResumed(t *testing.T) {
 	var interrupt sync.Once
 	var served atomic.Int64
 	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		content(&countingWriter{slowWriter{w}, func(n int) {
+		content(&countingWriter{slowWriter{w, time.Millisecond}, func(n int) {
 			if served.Add(int64(n)) > 1_000_000 {
 				interrupt.Do(func() { syscall.Kill(os.Getpid(), syscall.SIGINT) })
 			}
@@ -501,12 +501,15 @@ var models = func() string {
 	return path
 }()
 
-// slowWriter writes at most 4 MB/s.
-type slowWriter struct{ http.ResponseWriter }
+// slowWriter writes 4 kB after each pause: 4 MB/s at most if it is a millisecond.
+type slowWriter struct {
+	http.ResponseWriter
+	pause time.Duration
+}
 
 func (w slowWriter) Write(p []byte) (n int, err error) {
 	for piece := range slices.Chunk(p, 4<<10) {
-		time.Sleep(time.Millisecond) // This server is slow.
+		time.Sleep(w.pause) // This server is slow.
 		written, err := w.ResponseWriter.Write(piece)
 		if n += written; err != nil {
 			return n, err

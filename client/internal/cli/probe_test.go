@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/tests/testkit"
@@ -55,7 +56,7 @@ func TestProbeMeasuresAloneByOneConnection(t *testing.T) {
 
 // A probe that ends before its file reports what it measured.
 func TestProbeEndsInTime(t *testing.T) {
-	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { content(slowWriter{w}, r) }))
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { content(slowWriter{w, 4 * time.Millisecond}, r) }))
 	dir := t.TempDir()
 	code, stdout, stderr := run(append(flags, "probe", "--link", "wifi=lo", "--time", "1s", "--server", url, "--run-dir", dir)...)
 	if code != 0 || stderr != "" || strings.Contains(stdout, "all, ") {
