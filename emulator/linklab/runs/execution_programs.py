@@ -69,12 +69,12 @@ def server_starter(plan: Plan, lab: Lab, further: Sequence[Plan] = ()) -> Callab
                 else (server_proxy.BEHIND,)
             ),
         )
-    if plan.scenario.network.proxy_rtt_s is not None:
-        raise LabError(_ONLY_H2O)
     if plan.needs_plain_http:
         raise LabError(
             f"{plan.as_written.client} needs HTTP without TLS, which only H2O is set up for"
         )
+    if plan.scenario.network.proxy_rtt_s is not None:
+        raise LabError(_ONLY_H2O)
     home = plan.scratch / "server"
     values = environment.for_server(plan.as_written, plan.scenario)
     values["directory"] = Path(plan.job.payload).parent  # A server's own user can read it.
