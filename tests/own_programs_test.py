@@ -52,7 +52,7 @@ def test_a_client_is_found_on_the_user_s_path(
 
 def test_a_server_is_too(linklab: Linklab, scenario: ScenarioFile, tool: Path) -> None:
     file = scenario("served", size="1 MB")
-    script = "cat $LINKLAB_RUN_DIR/server.out"
+    script = "cat $LINKLAB_RUN_DIR/server.out >/dev/stdout"
     done = linklab("exec", file, "--server", "myserver", "--", "sh", "-c", script)
     assert done.out == said(tool.with_name("myserver")), done.err
 

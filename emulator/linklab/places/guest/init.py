@@ -104,6 +104,8 @@ def mount_all() -> None:
     _over("dev/shm", "/dev/shm")
     _over("run", new)
     os.symlink("/proc/self/fd", "/dev/fd")
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        os.symlink(f"/proc/self/fd/{descriptor}", f"/dev/{name}")
     if not os.path.lexists("/dev/ptmx"):
         os.symlink("pts/ptmx", "/dev/ptmx")
     mount(f"{_BASE}/run", f"{new}/linklab/run", "", _MOVE)
