@@ -45,8 +45,8 @@ REGRESSIONS = {
 BENIGN = {
     "a log line more": Change(
         "internal/download/order.go",
-        "\tdecision := c.expected\n",
-        '\td.Log.Warn("awaiting", "link", c.link.Name)\n\tdecision := c.expected\n',
+        "\ts := c.session\n\ts.decision",
+        '\td.Log.Warn("awaiting", "link", c.link.Name)\n\ts := c.session\n\ts.decision',
     ),
     "a clock read more": Change(
         "internal/download/order.go",

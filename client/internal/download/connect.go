@@ -90,11 +90,7 @@ func (d *download) connected(c *connection, u *url.URL, conn *transport.Conn, ev
 	if event.TCP > 0 && c.link.HasSeveral() && c.link.Meter.Total() == 0 {
 		c.link.Shown.Add(d.now, conn.Received())
 	}
-	if event.TCP > 0 {
-		c.handshake = time.Duration(event.TCP)
-	}
-	event.Link, event.RTT = c.link.Name, c.rtt.Last.Nanoseconds()
-	d.record(d.now, event)
+	d.recordConnected(&c.link.commonLink, &c.commonConnection, event, d.now)
 	d.proceed(c)
 }
 

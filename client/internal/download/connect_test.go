@@ -26,7 +26,7 @@ func TestWhoAsksAgainSoon(t *testing.T) {
 		{true, true, 20 * time.Millisecond, transfer.CheckInterval},
 		{true, true, time.Second, 500 * time.Millisecond},
 	} {
-		c := newLink(0, transfer.Link{}, time.Second).first()
+		c := someLink(0).first()
 		c.rtt.Last, c.suspect = test.rtt, test.suspect
 		if test.several {
 			c.link.Growth = &schedule.Growth{}
@@ -44,7 +44,7 @@ func TestOnlyHandshakesShowARate(t *testing.T) {
 		defer conn.Close()
 		random := rand.New(rand.NewPCG(51, 163))
 		for range 200 {
-			l := newLink(0, transfer.Link{}, time.Second)
+			l := someLink(0)
 			several := random.IntN(2) == 0
 			if several {
 				l.Growth = &schedule.Growth{Most: 16}

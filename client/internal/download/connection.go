@@ -1,13 +1,11 @@
 package download
 
 import (
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -17,22 +15,10 @@ type connection struct {
 	link *linkState
 	// index is its place among all connections of the download.
 	index int
-	// url is where this connection requests the resource: redirects may differ by connection.
-	url  *url.URL
-	hops int
-	// session is nil while the connection is not connected.
-	session *session
+	commonConnection
 	// completing are older sessions, the oldest first. They take no new requests, but the
 	// server still completes earlier ones on them.
 	completing []*session
-	pathState
-
-	// newest is the newest request until the next one is issued.
-	newest *request
-	// active are the requests in flight, on all of its sessions.
-	active []*request
-	// expected is how many bytes these have still to bring.
-	expected quantity.Bytes
 	// idleDelay is the time from the last request that was sent alone to its first byte, and
 	// leastDelay the least of those.
 	idleDelay, leastDelay time.Duration
@@ -48,14 +34,12 @@ type connection struct {
 	health
 }
 
-// newConnection adds a connection to the link, but not yet to the download. It begins with what
-// the client measured on the first one.
+// newConnection adds a further connection to the link, but not yet to the download. It begins with what the client
+// measured on the first one.
 func (l *linkState) newConnection() *connection {
-	c := &connection{link: l, pathState: pathState{pace: throughput.NewPace(transfer.PaceWindow)}}
-	if len(l.connections) > 0 {
-		first := l.first()
-		c.url, c.rtt, c.delays = first.url, first.rtt, slices.Clone(first.delays)
-	}
+	first := l.first()
+	c := &connection{link: l, commonConnection: newConnection(first.url)}
+	c.rtt, c.delays = first.rtt, slices.Clone(first.delays)
 	l.connections = append(slices.Clone(l.connections), c)
 	return c
 }
@@ -93,14 +77,6 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 		delay = min(delay, transfer.MostFirstByte*c.idle())
 	}
 	return min(transfer.Ahead(rate, delay, 0), most)
-}
-
-// measure updates the round trip time while the connection is connected.
-func (c *connection) measure() { c.pathState.measure(c.session) }
-
-// known is what a scheduler is told of the link.
-func (c *connection) known(now time.Duration) schedule.Link {
-	return c.tells(&c.link.Account, c.link.Bandwidth, c.link.spared, c.session, now)
 }
 
 // on returns the connection's requests in flight on a session.

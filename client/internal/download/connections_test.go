@@ -482,7 +482,7 @@ func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 		l := d.links[0]
 		l.first().url = u
 		d.Pool.put(l.Name, u, conn)
-		d.handle(steps(func(d *download) {
+		d.handle(does(func(d *download) {
 			d.add(l)
 			d.remove(d.connections[len(d.connections)-1], time.Second)
 		}))

@@ -14,11 +14,6 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// steps is an event whose step is the function.
-type steps func(d *download)
-
-func (s steps) step(d *download) { s(d) }
-
 // deciding is a download in its middle: two links of sixteen connections each,
 // on which a request is in flight, and the connection that asks next.
 func deciding(free quantity.Bytes) (*download, *connection) {
@@ -28,7 +23,7 @@ func deciding(free quantity.Bytes) (*download, *connection) {
 	d.payload = ranges.NewPayload(d.part)
 	d.payload.Take(size-free, math.MaxInt64)
 	for x := range 2 {
-		l := newLink(x, transfer.Link{}, time.Second)
+		l := someLink(x)
 		l.Growth = &schedule.Growth{Most: 16}
 		l.Together = throughput.NewPace(transfer.PaceWindow)
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
@@ -47,9 +42,14 @@ func deciding(free quantity.Bytes) (*download, *connection) {
 	return d, d.connections[20]
 }
 
+// someLink is a link with its first connection.
+func someLink(index int) *linkState {
+	return newLink(newCommonLink(index, transfer.Link{}, time.Second), nil)
+}
+
 // several is a link that may have several connections, with its first one.
 func several() *linkState {
-	l := newLink(0, transfer.Link{}, time.Second)
+	l := someLink(0)
 	l.Growth = &schedule.Growth{Most: 16}
 	return l
 }
@@ -368,7 +368,7 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	c.pace = throughput.NewPace(transfer.PaceWindow)
 	c.pace.Begin(0, now)
 	c.pace.Add(now+256, 16384)
-	if r := d.nextOfOne(c, now+256); r.Length == 0 || r.Length > schedule.MostOrder(16384) {
+	if r := d.choose(c, now+256); r.Length == 0 || r.Length > schedule.MostOrder(16384) {
 		t.Errorf("orders %d bytes after 16384 in 256 ns, want at most %d", r.Length, schedule.MostOrder(16384))
 	}
 }

@@ -137,8 +137,8 @@ func newDownload(o Options) *download {
 func withLinks(o Options) *download {
 	d := newDownload(o)
 	for i, of := range o.Links {
-		l := newLink(i, of.Within(o.sessions()), o.Window)
-		l.first().index, l.first().url, l.isSlowToAnswer = i, o.URL, o.IsSlowToAnswer
+		l := newLink(newCommonLink(i, of.Within(o.sessions()), o.Window), o.URL)
+		l.first().index, l.isSlowToAnswer = i, o.IsSlowToAnswer
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
 	if planner, ok := o.Scheduler.(schedule.Planner); ok && o.Connections == nil {
@@ -153,7 +153,7 @@ func (d *download) summarize(s *rundir.Summary) {
 		s.Resumed = 0
 	}
 	for _, l := range d.links {
-		s.Links[l.Name] = l.summary()
+		s.Links[l.Name] = l.summary(l.Meter.Total()-l.raced, l.roundTrip())
 	}
 }
 
@@ -202,12 +202,10 @@ func (d *download) sampleLink(l *linkState, now time.Duration) {
 		}
 		if connected == nil {
 			connected = one
-			one.measure()
 		}
 		inFlight += len(one.active)
 	}
-	if connected == nil {
-		return
+	if connected != nil {
+		d.recordSample(&l.commonLink, &connected.commonConnection, inFlight, now)
 	}
-	d.record(now, sampled(l.Name, &l.Account, connected.rtt, inFlight, now))
 }

@@ -23,14 +23,17 @@ const (
 )
 
 // received is the end of what a request brought: all of it, or an error. isCanceled says that the engine ended it.
+// unwritten is how many of the counted bytes could not be written.
 type received struct {
 	c          *connection
 	r          *request
 	isCanceled bool
+	unwritten  quantity.Bytes
 	err        error
 }
 
 func (e received) step(d *download) {
+	e.r.received -= e.unwritten
 	e.r.session.active--
 	defer d.settle(e.c, e.r.session)
 	if e.r.race != nil {
@@ -58,11 +61,7 @@ func (d *download) rangeEnded(e received) {
 		}
 	}
 	c.link.counted(r)
-	outcome := rundir.Cancelled
-	if !cancelled {
-		outcome, err = rundir.Failed, r.failure(err)
-	}
-	d.recordEnd(&c.link.Account, c.link.Name, r, outcome, err, now)
+	err = d.recordEarlyEnd(&c.link.commonLink, r, cancelled, err, now)
 	if d.payload != nil {
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.completeIfAllArrived(now)
@@ -114,16 +113,11 @@ func (d *download) redirect(c *connection, s *session, to *transport.RedirectErr
 	if s != c.session {
 		return
 	}
-	// The request that was redirected did not happen.
-	if s.requests > 0 {
-		s.requests--
-	}
-	c.url = to.Location
-	if c.url.Host != s.authority || c.url.Scheme != d.URL.Scheme {
+	if c.redirected(to, d.URL.Scheme) {
+		d.proceed(c)
+	} else {
 		d.lose(c, s)
-		return
 	}
-	d.proceed(c)
 }
 
 // read is bytes of a body that arrived.
@@ -143,14 +137,6 @@ func (e *read) step(d *download) {
 	}
 	e.arrival = r.read(e.bytes)
 }
-
-// unwritten is bytes that were counted and could not be written.
-type unwritten struct {
-	r     *request
-	bytes quantity.Bytes
-}
-
-func (e unwritten) step(*download) { e.r.received -= e.bytes }
 
 // progress is wanted bytes that arrived. It counts them, and sends the connection's next request when enough of its
 // newest one has arrived.
@@ -172,7 +158,7 @@ func (e progress) step(d *download) {
 	}
 	if r.complete() {
 		d.endRequest(c, r, now)
-		d.recordEnd(&c.link.Account, c.link.Name, r, rundir.Complete, nil, now)
+		d.recordEnd(&c.link.commonLink, r, rundir.Complete, nil, now)
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 		d.endOther(r, now)
 		d.decideHeld()
@@ -189,10 +175,7 @@ func (e progress) step(d *download) {
 // answer at the same place, the count of failures goes on.
 func (d *download) arrived(c *connection, r *request, bytes quantity.Bytes, now time.Duration) {
 	if r.received == bytes {
-		r.first = now
 		d.worksAgain(c, r)
-		d.record(now, &rundir.FirstByte{Link: c.link.Name, ID: r.id})
-		c.pathState.answered(now - r.issued)
 		d.answered(c, r.session, r.issued, now)
 		if r.alone {
 			c.idleDelay = now - r.issued
@@ -201,17 +184,13 @@ func (d *download) arrived(c *connection, r *request, bytes quantity.Bytes, now 
 			}
 		}
 	}
-	offset := r.next() - bytes
-	fresh := d.balance.Arrived(ranges.Range{Offset: offset, Length: bytes}, r.first, now)
-	c.link.Last = now
-	c.link.Meter.Add(now, bytes)
+	fresh := d.countArrived(&c.link.commonLink, &c.commonConnection, r, bytes, now)
 	if added := r.session.hole.deliver(bytes); added > 0 {
 		c.delivered(added, now)
 	}
 	if r.session.wait.since > 0 {
 		r.session.heardAt, r.session.wait = now, wait{}
 	}
-	d.ranged = true
 	if r.session == c.session {
 		d.heard(c)
 	}
@@ -221,7 +200,6 @@ func (d *download) arrived(c *connection, r *request, bytes quantity.Bytes, now 
 			c.failures = 0
 		}
 	}
-	r.proof.Fresh(fresh, r.received == r.Length && r.Length >= d.part.Length)
 	if fresh == 0 {
 		d.pay()
 	}

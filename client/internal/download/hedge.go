@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
@@ -109,7 +108,7 @@ func owed(c *connection, r *request, link schedule.Work, now time.Duration) tran
 // repeat is an order for the unfinished bytes of another connection's request. With isHedge the first byte of one of
 // both ends the other one.
 func repeat(of *connection, r *request, isHedge bool) order {
-	return order{Range: ranges.Range{Offset: r.next(), Length: r.left()}, from: of.link.Name, of: r, isHedge: isHedge}
+	return order{Range: r.rest(), from: of.link.Name, of: r, isHedge: isHedge}
 }
 
 // endDuplicate gives up a duplicate that was of no use.

@@ -1,12 +1,12 @@
 package download
 
 import (
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
-	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
@@ -14,16 +14,12 @@ import (
 
 // linkState is a link in a download: what its connections share.
 type linkState struct {
-	transfer.Link
-	// index is the link's place among the links.
-	index int
+	commonLink
 	// connections are the link's. The first one always exists, and connects again when it
 	// fails. A further one that fails is removed.
 	connections []*connection
-	transfer.Account
 	transfer.Growing
 	absence
-	failovers int
 	// raced is how many of the wasted bytes the meter has counted.
 	raced quantity.Bytes
 	// isSlowToAnswer says that the server took long for its last answer. Many small requests
@@ -44,8 +40,6 @@ type linkState struct {
 	// down says that the device has no carrier or is gone, since downSince.
 	down      bool
 	downSince time.Duration
-	// spared says that a plan does not use the link now.
-	spared bool
 }
 
 // absence says whether a link with several connections can be used.
@@ -57,10 +51,10 @@ type absence struct {
 	answers, isBack bool
 }
 
-// newLink returns a link with its first connection.
-func newLink(index int, of transfer.Link, window time.Duration) *linkState {
-	l := &linkState{Link: of, index: index, Account: transfer.NewAccount(window)}
-	l.newConnection()
+// newLink returns a link with its first connection, to a URL.
+func newLink(of commonLink, u *url.URL) *linkState {
+	l := &linkState{commonLink: of}
+	l.connections = []*connection{{link: l, commonConnection: newConnection(u)}}
 	return l
 }
 
@@ -115,11 +109,4 @@ func (l *linkState) roundTrip() (rtt link.RoundTrip) {
 		}
 	}
 	return rtt
-}
-
-func (l *linkState) summary() rundir.LinkSummary {
-	rtt := l.roundTrip()
-	summary := l.Summary(l.Device, l.Meter.Total()-l.raced, rtt.Min, rtt.Last)
-	summary.Failovers = l.failovers
-	return summary
 }

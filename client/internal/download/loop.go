@@ -20,8 +20,18 @@ import (
 // An event is something that happened.
 type event interface{ step(d *download) }
 
+// does is an event whose step is the function.
+type does func(d *download)
+
+func (f does) step(d *download) { f(d) }
+
 // An action is something that a step wants done. It waits for nothing.
 type action interface{ perform() }
+
+// act is an action that the function performs.
+type act func()
+
+func (a act) perform() { a() }
 
 // message brings an event to the loop. The loop sends to handled, which has room, after it has performed the event's
 // actions.
@@ -52,11 +62,14 @@ func (d *download) transfer(ctx context.Context) error {
 	d.wg.Add(1) // The loop may start goroutines until it closes.
 	go func() {
 		<-ctx.Done()
-		d.post(closing{})
+		d.post(does(func(d *download) {
+			d.isClosing = true
+			d.wg.Done()
+		}))
 		d.wg.Wait()
 		close(d.events)
 	}()
-	d.handle(beginning{})
+	d.handle(does((*download).startAll))
 	for m := range d.events {
 		d.handle(m.event)
 		if m.handled != nil {
@@ -111,52 +124,26 @@ func (d *download) every(period time.Duration, e event) {
 	d.launch(func() { regularly.Do(d.ctx, period, func() { d.post(e) }) })
 }
 
-// beginning starts what brings events.
-type beginning struct{}
-
-func (beginning) step(d *download) {
+// startAll connects the links, and starts what brings events.
+func (d *download) startAll() {
 	for _, l := range d.links {
 		d.connect(l.first())
-		d.do(watching{d, l})
+		if l.Watch != nil {
+			d.do(act(func() { d.launch(func() { l.Watch(d.ctx, func(change link.Change) { d.post(changed{l, change}) }) }) }))
+		}
 	}
 	if d.Connections != nil {
 		d.startGrowth()
 	}
-	d.do(ticking{d})
-}
-
-// closing says that the transfer has ended.
-type closing struct{}
-
-func (closing) step(d *download) {
-	d.isClosing = true
-	d.wg.Done()
-}
-
-// watching follows the changes of a link's device.
-type watching struct {
-	d *download
-	l *linkState
-}
-
-func (w watching) perform() {
-	if w.l.Watch != nil {
-		w.d.launch(func() { w.l.Watch(w.d.ctx, func(change link.Change) { w.d.post(changed{w.l, change}) }) })
-	}
-}
-
-// ticking brings the events of time, and of a sink with a window.
-type ticking struct{ d *download }
-
-func (t ticking) perform() {
-	d := t.d
-	if d.window != nil {
-		d.launch(func() { d.follow(func() { d.post(grown{}) }) })
-	}
-	d.every(transfer.CheckInterval, tick{})
-	if d.plan != nil {
-		d.every(d.plan.plan.Every(), planTick{})
-	}
+	d.do(act(func() {
+		if d.window != nil {
+			d.launch(func() { d.follow(func() { d.post(grown{}) }) })
+		}
+		d.every(transfer.CheckInterval, tick{})
+		if d.plan != nil {
+			d.every(d.plan.plan.Every(), does(func(d *download) { d.plan.look(d.now) }))
+		}
+	}))
 }
 
 // tick is the time to look at all connections, and every second time to sample the links. The samples come
@@ -170,11 +157,6 @@ func (tick) step(d *download) {
 		d.sample(d.now)
 	}
 }
-
-// planTick is the time at which the plan chooses again.
-type planTick struct{}
-
-func (planTick) step(d *download) { d.plan.look(d.now) }
 
 // grown says that the sink has more room.
 type grown struct{}

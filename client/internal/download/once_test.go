@@ -121,7 +121,7 @@ func TestRefusedLinksAskAgainWhereTheOnlyAnswerStaysSilent(t *testing.T) {
 // A duplicate ends the request that it duplicates. Bytes behind the duplicated ones would be lost.
 func TestAnAnswerThatIsDuplicatedDoesNotGoOn(t *testing.T) {
 	f := newDownload(Options{})
-	c := newLink(0, transfer.Link{}, time.Second).first()
+	c := someLink(0).first()
 	c.session = new(session)
 	follows := order{Range: ranges.Range{Offset: 50, Length: 10}}
 	for what, test := range map[string]struct {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
@@ -57,7 +56,7 @@ func (d *download) mayExtend(c *connection, r *request, next order) bool {
 
 // extend makes the answer to the request for the whole file go on for so many bytes.
 func (d *download) extend(c *connection, r *request, bytes quantity.Bytes) {
-	d.shrink(c, r, -bytes)
+	c.shrink(r, -bytes)
 	c.newest = r
 	d.await(c)
 	d.do(notifyWorker{r.more})
@@ -114,14 +113,6 @@ func (e *holding) step(d *download) {
 		e.bytes = int(r.left()) - 1
 	}
 }
-
-// heldLong says that such an answer was held for the patience.
-type heldLong struct {
-	c *connection
-	r *request
-}
-
-func (e heldLong) step(d *download) { d.isSerial = d.takeBack(e.c, e.r) || d.isSerial }
 
 // takeBack makes the answer to the request for the whole file bring the bytes of a request that has no answer, or the
 // free bytes. It reports whether there are any.
@@ -189,12 +180,7 @@ func (d *download) issue(c *connection, next order, opened *opening, now time.Du
 	if len(c.on(s)) == 0 {
 		s.heardAt = now
 	}
-	c.newest = r
-	c.link.Requests++
-	s.requests++
-	s.active++
-	c.active = append(c.active, r)
-	c.expected += next.Length
+	c.sends(&c.link.commonLink, r)
 	if of := next.of; of != nil {
 		of.duplicate, r.duplicate, r.isDuplicate = r, of, true
 		of.hedged, r.hedged = next.isHedge, next.isHedge
@@ -207,22 +193,13 @@ func (d *download) issue(c *connection, next order, opened *opening, now time.Du
 		}
 		r.issued = opened.sent
 	}
-	d.record(now, &rundir.Request{
-		Link:   c.link.Name,
-		ID:     r.id,
-		Offset: int64(r.Offset),
-		Length: int64(r.Length),
-		Rate:   float64(c.link.Meter.Rate(now)),
-		From:   next.from,
-	})
+	d.recordRequest(&c.link.commonLink, r, next.from, now, now)
 	d.do(&receiving{caller: d.caller(), c: c, r: r, opened: opened, target: d.target(c), resource: d.resource})
 }
 
 // drop gives a request up, and returns the range that it has not brought.
 func (d *download) drop(c *connection, r *request, now time.Duration) ranges.Range {
-	left := ranges.Range{Offset: r.next(), Length: r.left()}
-	d.shrink(c, r, left.Length)
-	r.dropped = true
+	left := c.givesUp(r)
 	d.do(cancelRequest{r})
 	d.endRequest(c, r, now)
 	return left
@@ -231,12 +208,11 @@ func (d *download) drop(c *connection, r *request, now time.Duration) ranges.Ran
 // failedOver records that a connection lost work to another one; to is nil if no connection has
 // the work yet.
 func (d *download) failedOver(c, to *connection, bytes quantity.Bytes, reason string, now time.Duration) {
-	c.link.failovers++
-	event := &rundir.Failover{Link: c.link.Name, Bytes: int64(bytes), Reason: reason}
+	name := ""
 	if to != nil {
-		event.To = to.link.Name
+		name = to.link.Name
 	}
-	d.record(now, event)
+	d.recordFailover(&c.link.commonLink, name, bytes, reason, now)
 }
 
 // release makes a request's bytes free, unless its duplicate brings them.
@@ -247,28 +223,16 @@ func (d *download) release(r *request, left ranges.Range) {
 	d.payload.Release(left)
 }
 
-// shrink makes a request want so many bytes less at its end.
-func (d *download) shrink(c *connection, r *request, bytes quantity.Bytes) {
-	r.limit -= bytes
-	c.expected -= bytes
-}
-
 // endRequest removes a request from those in flight.
 func (d *download) endRequest(c *connection, r *request, now time.Duration) {
-	c.active = slices.DeleteFunc(c.active, func(other *request) bool { return other == r })
+	othersWait := c.ends(r)
 	c.link.isSpent = false
 	if tail := c.tail(r, now); tail > 0 {
 		r.session.stale, r.session.lateAt = r.session.Unread()+tail, now
 	}
-	if c.newest == r && r.dropped {
-		c.newest = nil
+	if !othersWait {
+		return
 	}
-	for _, other := range c.active {
-		if other.received > 0 {
-			return
-		}
-	}
-	// The other requests in flight still wait for the server.
 	c.pace.End(now)
 	if all := c.link.Together; all != nil && !c.link.isBusy() {
 		all.End(now)
@@ -288,13 +252,8 @@ func (d *download) await(c *connection) {
 	if c.session == nil {
 		return
 	}
-	decision := c.expected
-	if c.newest != nil {
-		decision -= quantity.Bytes((1 - d.Overlap) * float64(c.newest.wanted()))
-		decision = min(decision, c.expected-c.pipe(d.now))
-	}
 	s := c.session
-	s.decision, s.end, s.owes = decision, c.expected, s.active > 0
+	s.decision, s.end, s.owes = c.decision(d.Overlap, c.pipe(d.now)), c.expected, s.active > 0
 	d.do(tellSocket{s})
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -46,43 +45,63 @@ type planView struct {
 	seen []seenLink
 }
 
+// seenLink is a link with its connection.
 type seenLink struct {
+	*commonLink
+	*commonConnection
 	wire
 	kind energy.Kind
 	// first is when the first request of the link was sent.
 	first time.Duration
 }
 
-func newPlanView(plan schedule.Plan, links []transfer.Link) planView {
-	n := len(links)
-	v := planView{plan: plan, use: make([]bool, n), seen: make([]seenLink, n)}
-	_, v.opens = plan.(schedule.Opener)
-	v.scene.Links, v.scene.Progress = make([]schedule.Link, n), make([]schedule.Progress, n)
-	for x, l := range links {
-		v.seen[x].kind = energy.KindOf(l.Name, l.Device)
-	}
-	return v
+func newPlanView(plan schedule.Plan) planView {
+	_, opens := plan.(schedule.Opener)
+	return planView{plan: plan, opens: opens}
 }
 
-// see updates what the plan sees of link x, which has its present session and has sent so many requests. The caller adds
-// the rest of its progress.
-func (v *planView) see(x int, known schedule.Link, s *session, requests int, now time.Duration) *schedule.Progress {
-	l := &v.seen[x]
-	if s != nil {
-		l.look(s.Conn, now)
-	}
-	progress := &v.scene.Progress[x]
-	*progress = schedule.Progress{Kind: l.kind, Received: l.received, Silence: math.MaxInt64}
-	if requests > 0 {
-		progress.Age, progress.Silence = now-l.first, now-max(l.first, l.heard)
-	}
-	v.scene.Now, v.scene.Links[x] = now, known
-	return progress
+// add adds a link.
+func (v *planView) add(l *commonLink, c *commonConnection) {
+	v.use = append(v.use, false)
+	v.seen = append(v.seen, seenLink{commonLink: l, commonConnection: c, kind: energy.KindOf(l.Name, l.Device)})
+	v.scene.Links, v.scene.Progress = append(v.scene.Links, schedule.Link{}), append(v.scene.Progress, schedule.Progress{})
 }
 
-// reach shows the plan how far requests have come.
-func (v *planView) reach(active []*request) {
-	for _, r := range active {
-		v.scene.Reach(r.Offset, r.next())
+// observe updates what the plan sees. more adds what only the engine knows of the progress of link x.
+func (v *planView) observe(t *task, now time.Duration, more func(x int, progress *schedule.Progress)) {
+	v.scene.Now = now
+	var assigned quantity.Bytes
+	for x := range v.seen {
+		l := &v.seen[x]
+		if l.first == 0 && len(l.active) > 0 {
+			l.first = l.active[0].issued // An opening, which is not the plan's.
+		}
+		if l.session != nil {
+			l.look(l.session.Conn, now)
+		}
+		progress := &v.scene.Progress[x]
+		*progress = schedule.Progress{Kind: l.kind, Received: l.wire.received, Silence: math.MaxInt64, Unfinished: l.expected}
+		if l.Requests > 0 {
+			progress.Age, progress.Silence = now-l.first, now-max(l.first, l.wire.heard)
+		}
+		v.scene.Links[x] = l.known(l.commonLink, now)
+		more(x, progress)
+		assigned += progress.Unfinished
+	}
+	if t.payload == nil {
+		return
+	}
+	t.show(&v.scene, assigned)
+	for _, l := range v.seen {
+		for _, r := range l.active {
+			v.scene.Reach(r.Offset, r.next())
+		}
+	}
+}
+
+// begins notes the first request of a link.
+func (v *planView) begins(x int, next order, now time.Duration) {
+	if next.Length > 0 && v.seen[x].first == 0 {
+		v.seen[x].first = now
 	}
 }

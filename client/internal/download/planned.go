@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
@@ -23,9 +22,10 @@ type planned struct {
 const overruling = 2 * time.Second
 
 func newPlanned(d *download, plan schedule.Plan) *planned {
-	p := &planned{d: d, planView: newPlanView(plan, d.Links)}
+	p := &planned{d: d, planView: newPlanView(plan)}
 	p.waiter, _ = plan.(schedule.Waiter)
 	for _, l := range d.links {
+		p.add(&l.commonLink, &l.first().commonConnection)
 		l.shortQueue = p.opens
 	}
 	p.choose(0)
@@ -55,7 +55,10 @@ func (p *planned) disconnect() {
 
 // choose asks the plan which links it uses.
 func (p *planned) choose(now time.Duration) {
-	p.observe(now)
+	p.observe(&p.d.task, now, func(x int, progress *schedule.Progress) {
+		c := p.d.connections[x]
+		progress.Usable = c.alive() && !c.link.down
+	})
 	p.plan.Use(&p.scene, p.use)
 	if p.waiter != nil {
 		p.d.waits = p.waiter.Waits(&p.scene)
@@ -82,33 +85,12 @@ func (p *planned) isTroubled(c *connection, now time.Duration) bool {
 	return c.out != nil || c.link.refused != nil || c.link.down || c.suspect || now < c.notBefore || c.failures > 0 && !c.alive()
 }
 
-// observe updates what the plan sees.
-func (p *planned) observe(now time.Duration) {
-	var assigned quantity.Bytes
-	for x, c := range p.d.connections {
-		if p.seen[x].first == 0 && len(c.active) > 0 {
-			p.seen[x].first = c.active[0].issued // An opening, which is not the plan's.
-		}
-		progress := p.see(x, c.known(now), c.session, c.link.Requests, now)
-		progress.Usable, progress.Unfinished = c.alive() && !c.link.down, c.expected
-		assigned += c.expected
-	}
-	if p.d.payload == nil {
-		return
-	}
-	p.d.show(&p.scene, assigned)
-	for _, c := range p.d.connections {
-		p.reach(c.active)
-	}
-}
-
 // next is the link's next request; none if the plan does not use it.
 func (p *planned) next(c *connection, now time.Duration) (next order) {
 	if p.choose(now); c.link.spared {
 		return order{}
 	}
-	if next = p.d.nextOfOne(c, now); next.Length > 0 && p.seen[c.index].first == 0 {
-		p.seen[c.index].first = now
-	}
+	next = p.d.choose(c, now)
+	p.begins(c.index, next, now)
 	return next
 }

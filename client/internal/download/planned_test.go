@@ -15,7 +15,6 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -171,7 +170,7 @@ func TestASlowLinkIsForsaken(t *testing.T) {
 // Behind a lost packet nothing comes for a while, and then all at once: the
 // wait is a part of the rate, and no sign of a link that has broken off.
 func TestALostPacketDoesNotChangeARate(t *testing.T) {
-	l := &publishedLink{Account: transfer.NewAccount(time.Second), pathState: pathState{pace: throughput.NewPace(transfer.PaceWindow)}}
+	l := &publishedLink{commonLink: newCommonLink(0, transfer.Link{}, time.Second), commonConnection: newConnection(nil)}
 	l.rtt.Min = 20 * time.Millisecond
 	w := &goodput{}
 	var now time.Duration

@@ -3,15 +3,12 @@ package download
 import (
 	"context"
 	"crypto/tls"
-	"net/url"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/regularly"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
-	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // published is the engine of published algorithms (thesis 4.2.2). It uses HTTP/2 alone. Each link has
@@ -28,23 +25,11 @@ type published struct {
 
 // publishedLink is a link with its connection.
 type publishedLink struct {
-	transfer.Link
-	transfer.Account
-	index int
-	// url is where the link requests the resource, after so many redirects.
-	url  *url.URL
-	hops int
-	// session is nil while the link is not connected. On asking it asks for the size, if it does.
-	session, asking *session
-	pathState
-	// newest is the newest request until the next one is issued, and active are those in flight,
-	// which have still to bring the expected bytes.
-	newest   *request
-	active   []*request
-	expected quantity.Bytes
-	// spared says that the plan does not use the link now.
-	spared    bool
-	failovers int
+	commonLink
+	commonConnection
+	planWork
+	// asking is the session on which it asks for the size, if it does.
+	asking *session
 	// need receives when the link may need a session.
 	need chan struct{}
 }
@@ -59,8 +44,7 @@ func newPublished(o Options) *published {
 	p.TLS.NextProtos = []string{"h2"}
 	for x, of := range o.Links {
 		p.links = append(p.links, &publishedLink{
-			Link: of.Within(o.sessions()), Account: transfer.NewAccount(o.Window), index: x, url: o.URL,
-			pathState: pathState{pace: throughput.NewPace(transfer.PaceWindow)}, need: make(chan struct{}, 1),
+			commonLink: newCommonLink(x, of.Within(o.sessions()), o.Window), commonConnection: newConnection(o.URL), need: make(chan struct{}, 1),
 		})
 	}
 	if planner, ok := o.Scheduler.(schedule.Planner); ok {
@@ -71,9 +55,7 @@ func newPublished(o Options) *published {
 
 func (p *published) summarize(s *rundir.Summary) {
 	for _, l := range p.links {
-		one := l.Summary(l.Device, l.Meter.Total(), l.rtt.Min, l.rtt.Last)
-		one.Failovers = l.failovers
-		s.Links[l.Name] = one
+		s.Links[l.Name] = l.summary(l.Meter.Total(), l.rtt)
 	}
 }
 
@@ -152,19 +134,11 @@ func (p *published) nextSize(l *publishedLink, now time.Duration) quantity.Bytes
 	known := p.knownPayload(p.known)
 	for _, other := range p.links {
 		other.measure()
-		known.Links = append(known.Links, other.known(now))
+		known.Links = append(known.Links, other.known(&other.commonLink, now))
 	}
 	p.known = known.Links
 	return p.Scheduler.Next(l.index, known)
 }
-
-// known is what a scheduler is told of the link.
-func (l *publishedLink) known(now time.Duration) schedule.Link {
-	return l.tells(&l.Account, l.Bandwidth, l.spared, l.session, now)
-}
-
-// measure updates the round trip time while the link is connected.
-func (l *publishedLink) measure() { l.pathState.measure(l.session) }
 
 // giveUp ends the download if no new bytes arrived for too long, or too few.
 func (p *published) giveUp(now time.Duration) {
@@ -182,11 +156,9 @@ func (p *published) giveUp(now time.Duration) {
 // sample records the state of every connected link.
 func (p *published) sample(now time.Duration) {
 	for _, l := range p.links {
-		if l.session == nil {
-			continue
+		if l.session != nil {
+			p.recordSample(&l.commonLink, &l.commonConnection, len(l.active), now)
 		}
-		l.measure()
-		p.record(now, sampled(l.Name, &l.Account, l.rtt, len(l.active), now))
 	}
 }
 

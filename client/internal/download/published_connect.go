@@ -23,7 +23,7 @@ func (p *published) keep(ctx context.Context, l *publishedLink) {
 		err := p.connect(ctx, l)
 		pause := link.Wait(err)
 		p.mu.Lock()
-		isNeedless := p.isAllAssigned() && (p.plan == nil || len(p.plan.work[l.index].reserved) == 0)
+		isNeedless := p.isAllAssigned() && len(l.reserved) == 0
 		switch isMissed := err != nil && pause == 0 && ctx.Err() == nil && l.needsSession(); {
 		case isMissed && isNeedless:
 			p.Log.Warn("link is not needed any more", "link", l.Name, "error", err)
@@ -111,11 +111,7 @@ func (p *published) connected(l *publishedLink, u *url.URL, conn *transport.Conn
 	}
 	l.session = newSession(conn, u)
 	l.measure()
-	if event.TCP > 0 {
-		l.handshake = time.Duration(event.TCP)
-	}
-	event.Link, event.RTT = l.Name, l.rtt.Last.Nanoseconds()
-	p.record(now, event)
+	p.recordConnected(&l.commonLink, &l.commonConnection, event, now)
 	p.proceed(l)
 }
 
@@ -233,9 +229,7 @@ func (p *published) redirect(l *publishedLink, s *session, to *transport.Redirec
 	if l.hops++; s != l.session {
 		return
 	}
-	// The request that was redirected did not happen.
-	s.requests = max(0, s.requests-1)
-	if l.url = to.Location; l.url.Host == s.authority && l.url.Scheme == p.URL.Scheme {
+	if l.redirected(to, p.URL.Scheme) {
 		p.proceed(l)
 		return
 	}
@@ -266,7 +260,7 @@ func (p *published) close(l *publishedLink, s *session) {
 func (p *published) count(l *publishedLink, s *session) {
 	p.balance.Closed(s.Bodies() - s.bodies)
 	s.bodies = s.Bodies()
-	p.wasted(&l.Account, l.Name, s, time.Since(p.start))
+	p.recordWasted(&l.commonLink, s, time.Since(p.start))
 }
 
 // notify tells a goroutine that may wait for it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -29,17 +28,10 @@ func (p *published) issue(l *publishedLink, next order, sent publishedOpening) {
 	if len(l.active) == 0 {
 		l.pace.Begin(now, l.delay())
 	}
-	l.newest = r
-	l.Requests++
-	r.session.requests++
-	r.session.active++
-	l.active = append(l.active, r)
-	l.expected += r.Length
+	l.sends(&l.commonLink, r)
 	p.await(l)
 	l.Meter.Start(now)
-	p.record(time.Since(p.start), &rundir.Request{
-		Link: l.Name, ID: r.id, Offset: int64(r.Offset), Length: int64(r.Length), Rate: float64(l.Meter.Rate(now)), From: next.from,
-	})
+	p.recordRequest(&l.commonLink, r, next.from, now, time.Since(p.start))
 	target := p.target(l)
 	p.wg.Go(func() { p.fetch(ctx, &publishedFetch{p, l, r}, target, sent.body) })
 }
@@ -55,12 +47,7 @@ func (p *published) await(l *publishedLink) {
 	if l.session == nil {
 		return
 	}
-	decision := l.expected
-	if l.newest != nil {
-		decision -= quantity.Bytes((1 - p.Overlap) * float64(l.newest.Length))
-		decision = min(decision, l.expected-p.ahead(l))
-	}
-	l.session.Socket.Await(decision, l.expected)
+	l.session.Socket.Await(l.decision(p.Overlap, p.ahead(l)), l.expected)
 	l.session.Socket.Owes(l.session.active > 0)
 }
 
@@ -77,10 +64,11 @@ func (p *published) ahead(l *publishedLink) quantity.Bytes {
 // fetch receives the answer to a request. body is the answer if it came before the request was issued.
 func (p *published) fetch(ctx context.Context, f *publishedFetch, target transport.Target, body io.ReadCloser) {
 	l, r := f.l, f.r
-	err := f.receive(ctx, target, body)
+	unwritten, err := f.receive(ctx, target, body)
 	r.cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	r.received -= unwritten
 	r.session.active--
 	defer p.settle(l, r.session)
 	now := time.Since(p.start)
@@ -94,11 +82,7 @@ func (p *published) fetch(ctx context.Context, f *publishedFetch, target transpo
 	if !r.dropped {
 		p.payload.Release(p.drop(l, r, now))
 	}
-	outcome := rundir.Cancelled
-	if !isCancelled {
-		outcome, err = rundir.Failed, r.failure(err)
-	}
-	p.recordEnd(&l.Account, l.Name, r, outcome, err, now)
+	err = p.recordEarlyEnd(&l.commonLink, r, isCancelled, err, now)
 	p.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})
 	p.completeIfAllArrived(now)
 	if !isCancelled {
@@ -114,10 +98,10 @@ type publishedFetch struct {
 }
 
 // receive copies the body of the answer to the sink.
-func (f *publishedFetch) receive(ctx context.Context, target transport.Target, body io.ReadCloser) (err error) {
+func (f *publishedFetch) receive(ctx context.Context, target transport.Target, body io.ReadCloser) (unwritten quantity.Bytes, err error) {
 	if body == nil {
 		if body, err = f.r.session.Get(ctx, target, f.p.resource, f.r.Range); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	defer body.Close()
@@ -133,12 +117,6 @@ func (f *publishedFetch) read(bytes int) arrival {
 	return f.r.read(bytes)
 }
 
-func (f *publishedFetch) unwritten(bytes int) {
-	f.p.mu.Lock()
-	defer f.p.mu.Unlock()
-	f.r.received -= quantity.Bytes(bytes)
-}
-
 // progress counts bytes that arrived, and sends the link's next request when enough of its newest
 // one has arrived.
 func (f *publishedFetch) progress(kept int) {
@@ -146,23 +124,16 @@ func (f *publishedFetch) progress(kept int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Since(p.start)
-	if r.received == bytes {
-		r.first = now
-		p.record(now, &rundir.FirstByte{Link: l.Name, ID: r.id})
-		l.answered(now - r.issued)
-	}
-	fresh := p.balance.Arrived(ranges.Range{Offset: r.next() - bytes, Length: bytes}, r.first, now)
-	l.Last, l.hops, p.ranged = now, 0, true
-	l.Meter.Add(now, bytes)
+	p.countArrived(&l.commonLink, &l.commonConnection, r, bytes, now)
 	l.pace.Add(now, bytes)
-	r.proof.Fresh(fresh, r.received == r.Length && r.Length >= p.part.Length)
+	l.hops = 0
 	if r.dropped {
 		return
 	}
 	l.expected -= bytes
 	if r.complete() {
 		p.over(l, r, now)
-		p.recordEnd(&l.Account, l.Name, r, rundir.Complete, nil, now)
+		p.recordEnd(&l.commonLink, r, rundir.Complete, nil, now)
 		p.payload.Arrived(r.Range)
 		p.completeIfAllArrived(now)
 	}
@@ -177,7 +148,7 @@ func (f *publishedFetch) progress(kept int) {
 // (thesis 4.2.2), or when the plan wants it.
 func (p *published) due(l *publishedLink, r *request, now time.Duration) bool {
 	if p.plan != nil {
-		p.plan.work[l.index].follow(l, r, now)
+		l.follow(l, r, now)
 		if p.plan.pipeline != nil {
 			return l.newest == nil && r.complete() || r == l.newest && r.left() <= p.ahead(l)
 		}
@@ -187,11 +158,7 @@ func (p *published) due(l *publishedLink, r *request, now time.Duration) bool {
 
 // over removes a request from those in flight.
 func (p *published) over(l *publishedLink, r *request, now time.Duration) {
-	l.active = slices.DeleteFunc(l.active, func(other *request) bool { return other == r })
-	if l.newest == r && r.dropped {
-		l.newest = nil
-	}
-	if slices.ContainsFunc(l.active, func(other *request) bool { return other.received > 0 }) {
+	if !l.ends(r) {
 		return
 	}
 	// The other requests in flight still wait for the server.
@@ -203,22 +170,10 @@ func (p *published) over(l *publishedLink, r *request, now time.Duration) {
 
 // drop gives a request up, and returns the range that it has not brought.
 func (p *published) drop(l *publishedLink, r *request, now time.Duration) ranges.Range {
-	left := ranges.Range{Offset: r.next(), Length: r.left()}
-	r.limit, r.dropped = r.next(), true
-	l.expected -= left.Length
+	left := l.givesUp(r)
 	r.cancel()
 	p.over(l, r, now)
 	return left
-}
-
-// failedOver records that a link lost work to another one; to is nil if none has it yet.
-func (p *published) failedOver(l, to *publishedLink, bytes quantity.Bytes, now time.Duration) {
-	l.failovers++
-	event := &rundir.Failover{Link: l.Name, Bytes: int64(bytes), Reason: slow}
-	if to != nil {
-		event.To = to.Name
-	}
-	p.record(now, event)
 }
 
 // isAllAssigned reports whether requests are in flight for all missing bytes.

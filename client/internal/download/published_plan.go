@@ -18,8 +18,6 @@ type division struct {
 	segments  schedule.Segmenter
 	pipeline  schedule.Pipeliner
 	forsaking schedule.Forsaker
-	// work is what the plan does with each link.
-	work []planWork
 	// dividing says that a segment was just divided: links request their shares of it, and
 	// nothing else.
 	dividing bool
@@ -35,10 +33,13 @@ type planWork struct {
 }
 
 func newDivision(p *published, plan schedule.Plan) *division {
-	v := &division{p: p, planView: newPlanView(plan, p.Links), work: make([]planWork, len(p.links))}
+	v := &division{p: p, planView: newPlanView(plan)}
 	v.segments, _ = plan.(schedule.Segmenter)
 	v.pipeline, _ = plan.(schedule.Pipeliner)
 	v.forsaking, _ = plan.(schedule.Forsaker)
+	for _, l := range p.links {
+		v.add(&l.commonLink, &l.commonConnection)
+	}
 	v.choose(0)
 	return v
 }
@@ -61,20 +62,27 @@ func (v *division) look(now time.Duration) {
 
 // choose asks the plan which links it uses.
 func (v *division) choose(now time.Duration) {
-	v.observe(now)
+	v.observe(&v.p.task, now, func(x int, progress *schedule.Progress) {
+		l := v.p.links[x]
+		progress.Usable = l.session != nil && !l.session.draining
+		progress.Goodput, progress.Finished = l.rate(now, l.Meter.Total()), l.finished
+		for _, r := range l.reserved {
+			progress.Unfinished += r.Length
+		}
+	})
 	v.plan.Use(&v.scene, v.use)
 	for x, l := range v.p.links {
-		spared := !v.use[x] || v.work[x].forsaken
+		spared := !v.use[x] || l.forsaken
 		if l.spared != spared {
 			l.spared = spared
 			notify(l.need)
 		}
 		v.scene.Links[x].Spared = spared
 		if spared {
-			for _, r := range v.work[x].reserved {
+			for _, r := range l.reserved {
 				v.p.payload.Release(r)
 			}
-			v.work[x].reserved = nil
+			l.reserved = nil
 		}
 	}
 }
@@ -85,11 +93,11 @@ func (v *division) forsake(now time.Duration) {
 		return
 	}
 	for x, l := range v.p.links {
-		if l.spared || v.work[x].forsaken || len(l.active) == 0 || !v.forsaking.Forsake(x, &v.scene) {
+		if l.spared || l.forsaken || len(l.active) == 0 || !v.forsaking.Forsake(x, &v.scene) {
 			continue
 		}
 		v.p.Log.Info("link is given up as slow", "link", l.Name)
-		v.work[x].forsaken, l.spared, v.scene.Links[x].Spared = true, true, true
+		l.forsaken, l.spared, v.scene.Links[x].Spared = true, true, true
 		var bytes quantity.Bytes
 		for _, r := range slices.Clone(l.active) {
 			left := v.p.drop(l, r, now)
@@ -97,30 +105,8 @@ func (v *division) forsake(now time.Duration) {
 			bytes += left.Length
 		}
 		if bytes > 0 {
-			v.p.failedOver(l, nil, bytes, now)
+			v.p.recordFailover(&l.commonLink, "", bytes, slow, now)
 		}
-	}
-}
-
-// observe updates what the plan sees.
-func (v *division) observe(now time.Duration) {
-	var assigned quantity.Bytes
-	for x, l := range v.p.links {
-		w := &v.work[x]
-		progress := v.see(x, l.known(now), l.session, l.Requests, now)
-		progress.Usable, progress.Unfinished = l.session != nil && !l.session.draining, l.expected
-		progress.Goodput, progress.Finished = w.rate(now, l.Meter.Total()), w.finished
-		for _, r := range w.reserved {
-			progress.Unfinished += r.Length
-		}
-		assigned += progress.Unfinished
-	}
-	if v.p.payload == nil {
-		return
-	}
-	v.p.show(&v.scene, assigned)
-	for _, l := range v.p.links {
-		v.reach(l.active)
 	}
 }
 
@@ -135,23 +121,20 @@ func (v *division) next(l *publishedLink, now time.Duration) (next order) {
 	default:
 		next = v.p.take(v.p.nextSize(l, now))
 	}
-	if next.Length > 0 && v.seen[l.index].first == 0 {
-		v.seen[l.index].first = now
-	}
+	v.begins(l.index, next, now)
 	return next
 }
 
 // segment is the link's next subsegment: of the last divided segment, else of the bytes that it
 // recovers from another link, else of a new segment.
 func (v *division) segment(l *publishedLink, now time.Duration) (next order) {
-	own := &v.work[l.index].reserved
 	if l.session == nil {
 		return order{}
 	}
-	if len(*own) == 0 && !v.dividing {
+	if len(l.reserved) == 0 && !v.dividing {
 		next.from = v.recover(l, now)
 	}
-	if len(*own) == 0 && !v.dividing {
+	if len(l.reserved) == 0 && !v.dividing {
 		size := v.segments.Segment(l.index, &v.scene)
 		if v.choose(now); l.spared {
 			return order{}
@@ -160,17 +143,17 @@ func (v *division) segment(l *publishedLink, now time.Duration) (next order) {
 			v.divide(whole.Range, l.index)
 		}
 	}
-	if len(*own) == 0 {
+	if len(l.reserved) == 0 {
 		return order{}
 	}
-	next.Range, *own = (*own)[0], (*own)[1:]
+	next.Range, l.reserved = l.reserved[0], l.reserved[1:]
 	return next
 }
 
 // divide reserves the parts of a range for the links, as the plan shares it on behalf of link x.
 // The fastest link gets the first part.
 func (v *division) divide(whole ranges.Range, x int) {
-	shares := make([]quantity.Bytes, len(v.work))
+	shares := make([]quantity.Bytes, len(v.p.links))
 	v.segments.Share(x, whole.Length, &v.scene, shares)
 	order := make([]int, 0, len(shares))
 	for i := range shares {
@@ -184,7 +167,7 @@ func (v *division) divide(whole ranges.Range, x int) {
 	for _, i := range order {
 		part := ranges.Range{Offset: whole.Offset, Length: shares[i]}
 		whole.Offset += part.Length
-		v.work[i].reserved = append(v.work[i].reserved, part)
+		v.p.links[i].reserved = append(v.p.links[i].reserved, part)
 		v.scene.Progress[i].Unfinished += part.Length
 	}
 	v.dividing = true
@@ -204,13 +187,12 @@ func (v *division) recover(l *publishedLink, now time.Duration) (from string) {
 		if other == l || other.spared || v.isAwaited(other, now) {
 			continue
 		}
-		rest, ok := v.holds(other, v.scene.InOrder)
+		rest, ok := other.holds(v.scene.InOrder)
 		if !ok || !v.segments.Recover(l.index, other.index, rest.Length, &v.scene) {
 			continue
 		}
-		w := &v.work[other.index]
-		later := w.reserved
-		w.reserved = nil
+		later := other.reserved
+		other.reserved = nil
 		for _, r := range slices.Clone(other.active) {
 			if left := v.p.drop(other, r, now); left.Offset == rest.Offset {
 				continue
@@ -219,13 +201,13 @@ func (v *division) recover(l *publishedLink, now time.Duration) (from string) {
 			}
 		}
 		later = slices.DeleteFunc(later, func(r ranges.Range) bool { return r == rest })
-		v.p.failedOver(other, l, rest.Length, now)
+		v.p.recordFailover(&other.commonLink, l.Name, rest.Length, slow, now)
 		if other.session != nil {
 			v.p.close(other, other.session)
 			notify(other.need)
 		}
 		v.divide(rest, l.index)
-		w.reserved = append(w.reserved, later...)
+		other.reserved = append(other.reserved, later...)
 		return other.Name
 	}
 	return ""
@@ -244,14 +226,14 @@ func (v *division) isAwaited(l *publishedLink, now time.Duration) bool {
 }
 
 // holds returns the link's unfinished range that begins at an offset, in flight or reserved.
-func (v *division) holds(l *publishedLink, offset quantity.Bytes) (ranges.Range, bool) {
+func (l *publishedLink) holds(offset quantity.Bytes) (ranges.Range, bool) {
 	for _, r := range l.active {
-		if left := (ranges.Range{Offset: r.next(), Length: r.left()}); left.Length > 0 && left.Offset == offset {
-			return left, true
+		if r.left() > 0 && r.next() == offset {
+			return r.rest(), true
 		}
 	}
-	if reserved := v.work[l.index].reserved; len(reserved) > 0 && reserved[0].Offset == offset {
-		return reserved[0], true
+	if len(l.reserved) > 0 && l.reserved[0].Offset == offset {
+		return l.reserved[0], true
 	}
 	return ranges.Range{}, false
 }

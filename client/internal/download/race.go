@@ -149,7 +149,7 @@ func (rc *race) ended(e received) {
 	size := r.received
 	r.received, r.wasted = r.used, r.received-r.used
 	c.link.raced += r.wasted
-	d.recordEnd(&c.link.Account, c.link.Name, r, outcome, e.err, d.now)
+	d.recordEnd(&c.link.commonLink, r, outcome, e.err, d.now)
 	switch outcome {
 	case rundir.Complete:
 		d.end = d.now
@@ -227,6 +227,12 @@ func (rc *race) missing(offset, end quantity.Bytes) (parts []ranges.Range, canGo
 	return wanted.Ranges(), rc.d.window == nil || rc.have.Below(end) == rc.have.Below(offset)
 }
 
+// written counts bytes that were written to the sink.
+func (rc *race) written(r *request, part ranges.Range) {
+	r.used += part.Length
+	rc.have.Add(part)
+}
+
 // hasAll reports whether the sink has all bytes, though the answer goes on.
 func (rc *race) hasAll() bool {
 	return rc.keeps && rc.d.resource.Size >= 0 && rc.have.Below(rc.d.part.End())-rc.have.Below(rc.d.part.Offset) == rc.d.part.Length
@@ -255,41 +261,3 @@ func (e *readWhole) step(d *download) {
 		rc.warn(e.c, e.offset)
 	}
 }
-
-// delivery asks which of some bytes the sink still wants. restarts says that the sink must begin again before. canGoOn
-// is false if a program has read other bytes instead. hasAll says that the sink has all bytes already.
-type delivery struct {
-	*race
-	offset, end     quantity.Bytes
-	restarts        bool
-	resource        transport.Resource
-	missing         []ranges.Range
-	canGoOn, hasAll bool
-}
-
-func (e *delivery) step(d *download) {
-	e.restarts, e.resource = e.restart(), d.resource
-	e.missing, e.canGoOn = e.race.missing(e.offset, e.end)
-	e.hasAll = e.race.hasAll()
-}
-
-// writtenWhole is bytes of a whole resource that were written to the sink. It says whether the sink has all bytes now.
-type writtenWhole struct {
-	r      *request
-	part   ranges.Range
-	hasAll bool
-}
-
-func (e *writtenWhole) step(*download) {
-	e.r.used += e.part.Length
-	e.r.race.have.Add(e.part)
-	e.hasAll = e.r.race.hasAll()
-}
-
-// awaitsRoom says that the winner waits for room in the sink, or does not wait any more.
-type awaitsRoom struct {
-	*race
-	isWaiting bool
-}
-
-func (e awaitsRoom) step(*download) { e.race.full = e.isWaiting }

@@ -40,22 +40,23 @@ func (f *receiving) perform() {
 		f.written = sync.OnceFunc(f.d.fetches.Done)
 	}
 	f.d.launch(func() {
-		err := f.receive(ctx)
-		isCanceled := ctx.Err() != nil
+		e := received{c: f.c, r: f.r}
+		e.unwritten, e.err = f.receive(ctx)
+		e.isCanceled = ctx.Err() != nil
 		cancel()
-		f.d.post(received{f.c, f.r, isCanceled, err})
+		f.d.post(e)
 		f.written() // The loop knows these bytes before a race writes others.
 	})
 }
 
-// receive copies the body of the answer to the sink.
-func (f *receiving) receive(ctx context.Context) error {
+// receive copies the body of the answer to the sink. It returns how many bytes could not be written.
+func (f *receiving) receive(ctx context.Context) (unwritten quantity.Bytes, err error) {
 	if f.r.race != nil {
-		return f.receiveWhole(ctx)
+		return 0, f.receiveWhole(ctx)
 	}
 	body, err := f.body(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer body.Close()
 	return f.d.copyBody(body, f.r, rangeOf{f, ctx})
@@ -75,16 +76,15 @@ type counting interface {
 	room() int
 	// read counts bytes that were read.
 	read(bytes int) arrival
-	// unwritten subtracts bytes that could not be written.
-	unwritten(bytes int)
 	// progress counts wanted bytes that arrived.
 	progress(bytes int)
 	// hasAll is called when all wanted bytes have been written, before the answer ends.
 	hasAll()
 }
 
-// copyBody copies a body to the sink. Bytes count as arrived when they are read; the last ones when they are written.
-func (t *task) copyBody(body io.Reader, r *request, by counting) error {
+// copyBody copies a body to the sink. Bytes count as arrived when they are read; the last ones when they are written. It
+// returns how many bytes count that could not be written.
+func (t *task) copyBody(body io.Reader, r *request, by counting) (unwritten quantity.Bytes, err error) {
 	unit := writeSize
 	if t.window != nil {
 		unit = 1
@@ -109,8 +109,7 @@ func (t *task) copyBody(body io.Reader, r *request, by counting) error {
 		filled += came.kept
 		if filled > 0 && (filled >= unit || came.isLast || readErr != nil) {
 			if _, err := t.sink.WriteAt(memory[:filled], int64(offset)); err != nil {
-				by.unwritten(filled)
-				return sinkError{err}
+				return quantity.Bytes(filled), sinkError{err}
 			}
 			offset += quantity.Bytes(filled)
 			filled = 0
@@ -127,13 +126,13 @@ func (t *task) copyBody(body io.Reader, r *request, by counting) error {
 		}
 		switch {
 		case readErr == io.EOF && !came.isLast:
-			return io.ErrUnexpectedEOF
+			return 0, io.ErrUnexpectedEOF
 		case readErr == io.EOF:
-			return nil
+			return 0, nil
 		case readErr != nil:
-			return readErr
+			return 0, readErr
 		case came.isCut:
-			return nil
+			return 0, nil
 		}
 	}
 }
@@ -150,9 +149,8 @@ func (f rangeOf) read(bytes int) arrival {
 	return e.arrival
 }
 
-func (f rangeOf) unwritten(bytes int) { f.call(unwritten{f.r, quantity.Bytes(bytes)}) }
-func (f rangeOf) progress(bytes int)  { f.call(progress{f.c, f.r, quantity.Bytes(bytes)}) }
-func (f rangeOf) hasAll()             { f.written() }
+func (f rangeOf) progress(bytes int) { f.call(progress{f.c, f.r, quantity.Bytes(bytes)}) }
+func (f rangeOf) hasAll()            { f.written() }
 
 // room waits until the engine may read more of the answer to the request for the whole file (holding).
 func (f rangeOf) room() int {
@@ -167,7 +165,7 @@ func (f rangeOf) room() int {
 		case <-f.ctx.Done():
 		case <-f.r.more:
 		case <-timer.C:
-			f.call(heldLong{f.c, f.r})
+			f.call(does(func(d *download) { d.isSerial = d.takeBack(f.c, f.r) || d.isSerial }))
 		}
 		timer.Stop()
 		if f.ctx.Err() != nil {
@@ -226,19 +224,25 @@ func (f *receiving) receiveWhole(ctx context.Context) (err error) {
 // deliver writes the wanted part of the data when the sink has room, and no range is being written. It reports whether
 // the sink has all bytes.
 func (f *receiving) deliver(ctx context.Context, data []byte, offset quantity.Bytes) (hasAll bool, err error) {
-	d := f.d
+	d, rc := f.d, f.r.race
 	d.fetches.Wait()
-	e := &delivery{race: f.r.race, offset: offset, end: offset + quantity.Bytes(len(data))}
-	if f.call(e); e.restarts {
-		if err := d.sink.(Restarter).Restart(e.resource); err != nil {
+	var resource transport.Resource
+	var parts []ranges.Range
+	var restarts, canGoOn bool
+	f.call(does(func(d *download) {
+		restarts, resource = rc.restart(), d.resource
+		parts, canGoOn = rc.missing(offset, offset+quantity.Bytes(len(data)))
+		hasAll = rc.hasAll()
+	}))
+	if restarts {
+		if err := d.sink.(Restarter).Restart(resource); err != nil {
 			return false, sinkError{err}
 		}
 	}
-	if !e.canGoOn {
+	if !canGoOn {
 		return false, sinkError{errors.New("the connection was lost, and the server cannot continue where it was")}
 	}
-	hasAll = e.hasAll
-	for _, missing := range e.missing {
+	for _, missing := range parts {
 		for from := missing.Offset; from < missing.End(); {
 			room := min(missing.End(), max(d.limit(), from))
 			if room == from {
@@ -250,9 +254,11 @@ func (f *receiving) deliver(ctx context.Context, data []byte, offset quantity.By
 			if _, err := d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
 				return false, sinkError{err}
 			}
-			w := &writtenWhole{r: f.r, part: ranges.Range{Offset: from, Length: room - from}}
-			f.call(w)
-			from, hasAll = room, w.hasAll
+			f.call(does(func(*download) {
+				rc.written(f.r, ranges.Range{Offset: from, Length: room - from})
+				hasAll = rc.hasAll()
+			}))
+			from = room
 		}
 	}
 	return hasAll, nil
@@ -260,8 +266,8 @@ func (f *receiving) deliver(ctx context.Context, data []byte, offset quantity.By
 
 // awaitRoom waits until the sink has more room.
 func (f *receiving) awaitRoom(ctx context.Context) error {
-	f.call(awaitsRoom{f.r.race, true})
-	defer f.call(awaitsRoom{f.r.race, false})
+	f.call(does(func(*download) { f.r.race.full = true }))
+	defer f.call(does(func(*download) { f.r.race.full = false }))
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

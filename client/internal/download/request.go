@@ -73,6 +73,9 @@ func (r *request) coming() (came, due quantity.Bytes) {
 	return came, min(max(due, r.left()-recordSize, 0), r.before+r.left())
 }
 
+// rest is the range that has not arrived.
+func (r *request) rest() ranges.Range { return ranges.Range{Offset: r.next(), Length: r.left()} }
+
 // recordSize is the largest record of TLS in bytes (RFC 8446 5.1).
 const recordSize = 1 << 14
 

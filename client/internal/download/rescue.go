@@ -1,8 +1,6 @@
 package download
 
-import (
-	"time"
-)
+import "time"
 
 const (
 	// maxStale is how many bytes of a cancelled body still arrive at most: the server's send

@@ -7,7 +7,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
-	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -92,7 +91,7 @@ func (d *download) keepSession(c *connection, s *session) bool {
 	if d.Pool == nil || s != c.session || !c.usable(d.now) || !s.Usable() || s.stale-s.Unread() > maxStale {
 		return false
 	}
-	d.wasted(&c.link.Account, c.link.Name, s, d.now)
+	d.recordWasted(&c.link.commonLink, s, d.now)
 	d.countClosed(s)
 	d.do(keepInPool{d, c, s})
 	return true
@@ -105,7 +104,7 @@ func (d *download) settle(c *connection, s *session) {
 	}
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
 	d.do(closeConn{s.Conn})
-	d.wasted(&c.link.Account, c.link.Name, s, d.now)
+	d.recordWasted(&c.link.commonLink, s, d.now)
 	d.countClosed(s)
 }
 
@@ -114,15 +113,6 @@ func (d *download) giveUpOn(c *connection, s *session, reason string, now time.D
 	c.completing = slices.DeleteFunc(c.completing, func(other *session) bool { return other == s })
 	d.abandon(c, c.on(s), reason, now)
 	d.close(c, s, false)
-}
-
-// wasted counts the bytes that a session received and nothing read since the last call.
-func (t *task) wasted(of *transfer.Account, link string, s *session, now time.Duration) {
-	if late := s.Unread() - s.unread; late > 0 {
-		s.unread += late
-		of.Wasted += late
-		t.record(now, &rundir.Late{Link: link, Bytes: int64(late)})
-	}
 }
 
 // lose sends no more requests on a session. Its requests in flight may still complete. A link's
@@ -160,7 +150,7 @@ func (d *download) clear(c *connection, s *session, reason string, now time.Dura
 	others := slices.DeleteFunc(c.on(s), d.isOnly)
 	if r := c.whole(); r != nil && r.session == s && d.isOnly(r) {
 		rest := ranges.Range{Offset: r.next() + 1, Length: r.left() - 1}
-		d.shrink(c, r, rest.Length)
+		c.shrink(r, rest.Length)
 		d.release(r, rest)
 	}
 	d.abandon(c, others, reason, now)

@@ -8,14 +8,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // A connection is in the first state that fits it, whatever else is true of it.
 func TestAConnectionIsInTheFirstStateThatFits(t *testing.T) {
 	const now = time.Second
-	c := newLink(0, transfer.Link{}, time.Second).first()
+	c := someLink(0).first()
 	c.session = new(session)
 	worse := []struct {
 		is   state

@@ -84,7 +84,7 @@ func (d *download) takeOver(c *connection, x int, works []schedule.Work, now tim
 	if bytes == r.left() {
 		d.drop(other, r, now)
 	} else {
-		d.shrink(other, r, bytes)
+		other.shrink(r, bytes)
 		d.await(other)
 	}
 	switch {

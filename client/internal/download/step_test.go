@@ -110,10 +110,10 @@ func TestStepsAskForTheseActions(t *testing.T) {
 			return &attempted{attempt: &attempt{d: d, c: c, url: c.url}, conn: c.session.Conn}
 		}, "closeConn"},
 		"the sink fails": {func(_ *download, c *connection) event {
-			return received{c, c.active[0], false, sinkError{errors.New("no space")}}
+			return received{c: c, r: c.active[0], err: sinkError{errors.New("no space")}}
 		}, "cancelRequest, finish: bytes 0-999999: no space"},
 		"the server sends too much": {func(_ *download, c *connection) event {
-			return received{c, c.active[0], false, transport.ErrTooLong}
+			return received{c: c, r: c.active[0], err: transport.ErrTooLong}
 		}, "cancelRequest, finish: link : bytes 0-999999: " + transport.ErrTooLong.Error()},
 		"the last byte arrives": {func(d *download, c *connection) event {
 			r := c.active[0]

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
@@ -313,30 +312,6 @@ func (t *task) slowness(isWaiting bool, received quantity.Bytes, kind string, no
 		return fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(t.LowestRate), t.GiveUp)
 	}
 	return nil
-}
-
-// sampled is the state of a connected link.
-func sampled(name string, a *transfer.Account, rtt link.RoundTrip, inFlight int, now time.Duration) *rundir.Sample {
-	return &rundir.Sample{
-		Link:       name,
-		Received:   int64(a.Meter.Total()),
-		Throughput: float64(a.Meter.Rate(now)),
-		RTT:        rtt.Last.Nanoseconds(),
-		MinRTT:     rtt.Min.Nanoseconds(),
-		InFlight:   inFlight,
-		Segments:   int64(rtt.Segments),
-		OutOfOrder: int64(rtt.OutOfOrder),
-	}
-}
-
-// recordEnd counts the wasted bytes of a request that has ended, and records its end. Only a failure has an error.
-func (t *task) recordEnd(of *transfer.Account, link string, r *request, outcome string, err error, now time.Duration) {
-	end := &rundir.End{Link: link, ID: r.id, Bytes: int64(r.received), Wasted: int64(r.wasted), Outcome: outcome}
-	if outcome == rundir.Failed {
-		end.Error = err.Error()
-	}
-	of.Wasted += r.wasted
-	t.record(now, end)
 }
 
 // fail ends the transfer. Run reports the first failure.

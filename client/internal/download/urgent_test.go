@@ -107,7 +107,7 @@ func TestTheNextByteIsTakenFromASilentLink(t *testing.T) {
 		if _, err := window.Begin(transport.Resource{Size: 1000}, part); err != nil {
 			t.Fatal(err)
 		}
-		c, other := newLink(0, transfer.Link{}, time.Second).first(), newLink(1, transfer.Link{}, time.Second).first()
+		c, other := someLink(0).first(), someLink(1).first()
 		other.suspect, other.link.down = random.IntN(2) == 0, random.IntN(2) == 0
 		r := &request{session: &session{Conn: &transport.Conn{}}, cancel: func() {}}
 		r.Offset = max(0, quantity.Bytes(random.IntN(300)-200))
