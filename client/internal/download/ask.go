@@ -119,21 +119,6 @@ func (d *download) notLearned(l *learned) {
 	d.trouble(l.c, l.s, l.err)
 }
 
-// learning is what the engine knows before it knows what the URL stands for.
-type learning struct {
-	// openings are the requests for the first bytes that learn it. opened is how many there
-	// were.
-	openings []*opening
-	opened   int
-	// noRange says that the server answered an opening with other bytes. The engine sends no
-	// more openings then: each might bring the whole file.
-	noRange bool
-	// wholeOpening is the opening that the server answers with the whole file, if there is one.
-	wholeOpening *opening
-	// doubtedAt is when the client first did not believe an answer.
-	doubtedAt time.Duration
-}
-
 // asks counts a question about the file that was sent on a session.
 func (d *download) asks(c *connection, s *session) {
 	if c.asking != s {

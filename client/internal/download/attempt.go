@@ -166,6 +166,10 @@ func (e *attempted) step(d *download) {
 	case !c.isFirst():
 		d.notAdded(c, e.err)
 	case !d.isOver:
-		d.pauseAttempts(c, d.pauseAfter(c, e.err))
+		pause := link.Wait(e.err)
+		if e.err != nil && pause == 0 && c.needsSession() {
+			pause = d.unreachable(c, e.err)
+		}
+		d.pauseAttempts(c, pause)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
@@ -45,15 +44,6 @@ func (d *download) dial(c *connection) {
 		mayReuse: c.session == nil && c.failures == 0,
 	}
 	d.do(c.attempt)
-}
-
-// pauseAfter is the pause after an attempt to connect. The error is nil if it succeeded.
-func (d *download) pauseAfter(c *connection, err error) time.Duration {
-	pause := link.Wait(err)
-	if err != nil && pause == 0 && c.needsSession() {
-		pause = d.unreachable(c, err)
-	}
-	return pause
 }
 
 // pauseAttempts lets the connection wait until its next attempt.

@@ -31,7 +31,26 @@ type connection struct {
 	head *session
 	// leaving says that it takes no more requests and closes after its last one.
 	leaving bool
-	health
+	// What follows is what the client knows of its failures.
+
+	// attempt is the present attempt to connect.
+	attempt *attempt
+	// pausing is the pause before the connection's next attempt. skipsPause says that there is none before it.
+	pausing    *paused
+	skipsPause bool
+	// isWoken says that the connection may need a session: the loop looks after the present step.
+	isWoken bool
+	// out is why the connection is not used any more.
+	out error
+	// suspect says that nothing arrives, though it should.
+	suspect bool
+	// failures counts the failures since new bytes arrived; problem is the last one.
+	failures int
+	problem  error
+	// notBefore is when the connection may take requests again.
+	notBefore time.Duration
+	// slowSince is since when the connection is slow; 0 if it is not.
+	slowSince time.Duration
 }
 
 // newConnection adds a further connection to the link, but not yet to the download. It begins with what the client

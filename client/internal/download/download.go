@@ -4,7 +4,10 @@
 package download
 
 import (
+	"cmp"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -82,7 +85,6 @@ const writeSize = 64 << 10
 // own.
 type download struct {
 	task
-	learning
 	// now is the time of the present event. actions is what its step wants done, and pending are the events that
 	// these actions bring at once.
 	now     time.Duration
@@ -113,6 +115,17 @@ type download struct {
 	fetches sync.WaitGroup
 	// origin is the server and URL of the first answer.
 	origin origin
+	// openings are the requests for the first bytes that learn it. opened is how many there
+	// were.
+	openings []*opening
+	opened   int
+	// noRange says that the server answered an opening with other bytes. The engine sends no
+	// more openings then: each might bring the whole file.
+	noRange bool
+	// wholeOpening is the opening that the server answers with the whole file, if there is one.
+	wholeOpening *opening
+	// doubtedAt is when the client first did not believe an answer.
+	doubtedAt time.Duration
 	// sessions are the open ones.
 	sessions []*session
 	// warning says why a complete download may be wrong.
@@ -188,24 +201,37 @@ func (d *download) assign() {
 // sample records the state of every connected link.
 func (d *download) sample(now time.Duration) {
 	for _, l := range d.links {
-		d.sampleLink(l, now)
+		var connected *connection
+		inFlight := 0
+		for _, one := range l.connections {
+			if one.session != nil {
+				connected = cmp.Or(connected, one)
+				inFlight += len(one.active)
+			}
+		}
+		if connected != nil {
+			d.recordSample(&l.commonLink, &connected.commonConnection, inFlight, now)
+		}
 	}
 }
 
-// sampleLink records the state of a link, if it is connected.
-func (d *download) sampleLink(l *linkState, now time.Duration) {
-	var connected *connection
-	inFlight := 0
-	for _, one := range l.connections {
-		if one.session == nil {
-			continue
-		}
-		if connected == nil {
-			connected = one
-		}
-		inFlight += len(one.active)
+// Slice is a part of a resource whose size is not known yet, from First to Last. A negative Last
+// stands for the end. A negative First counts from the end.
+type Slice struct{ First, Last quantity.Bytes }
+
+// of returns the slice's range of a resource of that size; -1 is an unknown size.
+func (s Slice) of(size quantity.Bytes) (ranges.Range, error) {
+	first, last := s.First, s.Last
+	switch {
+	case size < 0:
+		return ranges.Range{}, errors.New("the server does not tell the size of the file, without which a part of it is not known")
+	case first < 0:
+		first, last = max(0, size+first), size-1
+	case last < 0 || last >= size:
+		last = size - 1
 	}
-	if connected != nil {
-		d.recordSample(&l.commonLink, &connected.commonConnection, inFlight, now)
+	if first > last {
+		return ranges.Range{}, fmt.Errorf("the range begins behind the end of the file, which has %d bytes", int64(size))
 	}
+	return ranges.Range{Offset: first, Length: last - first + 1}, nil
 }

@@ -19,7 +19,6 @@ type linkState struct {
 	// fails. A further one that fails is removed.
 	connections []*connection
 	transfer.Growing
-	absence
 	// raced is how many of the wasted bytes the meter has counted.
 	raced quantity.Bytes
 	// isSlowToAnswer says that the server took long for its last answer. Many small requests
@@ -40,14 +39,10 @@ type linkState struct {
 	// down says that the device has no carrier or is gone, since downSince.
 	down      bool
 	downSince time.Duration
-}
-
-// absence says whether a link with several connections can be used.
-type absence struct {
-	// away is since when the link cannot be used; 0 if it can be.
-	away time.Duration
-	// answers says that the link has its carrier again, or that the server answers again.
-	// isBack says that the link got new connections since, though it may not be usable yet.
+	// away is since when a link with several connections cannot be used; 0 if it can be. answers says that the link has its
+	// carrier again, or that the server answers again. isBack says that the link got new connections since, though it may
+	// not be usable yet.
+	away            time.Duration
 	answers, isBack bool
 }
 

@@ -205,20 +205,10 @@ type cancelRequest struct{ r *request }
 
 func (c cancelRequest) perform() { c.r.cancel() }
 
-// dropAnswer gives an opening up.
-type dropAnswer struct{ o *opening }
-
-func (d dropAnswer) perform() { d.o.drop() }
-
 // closeConn closes a connection to the server.
 type closeConn struct{ conn *transport.Conn }
 
 func (h closeConn) perform() { h.conn.Close() }
-
-// askPeer asks the other end of a session for a sign of life. A failure means a closed connection.
-type askPeer struct{ s *session }
-
-func (p askPeer) perform() { _ = p.s.Ask() }
 
 // tellSocket tells a session's socket how many bytes are expected of it.
 type tellSocket struct{ s *session }
@@ -239,10 +229,9 @@ func (n notifyWorker) perform() {
 }
 
 // keepInPool puts a session into the pool.
-type keepInPool struct {
-	d *download
-	c *connection
-	s *session
+func (d *download) keepInPool(c *connection, s *session) {
+	d.do(act(func() { d.Pool.put(c.link.Name, c.url, s.Conn) }))
 }
 
-func (p keepInPool) perform() { p.d.Pool.put(p.c.link.Name, p.c.url, p.s.Conn) }
+// askPeer asks the other end of a session for a sign of life. A failure means a closed connection.
+func (d *download) askPeer(s *session) { d.do(act(func() { _ = s.Ask() })) }

@@ -137,7 +137,7 @@ func (o *opening) step(d *download) {
 // dropOpening gives an opening up.
 func (d *download) dropOpening(o *opening) {
 	o.isDropped = true
-	d.do(dropAnswer{o})
+	d.do(act(o.drop))
 }
 
 // forget gives an opening up that will not become a request.

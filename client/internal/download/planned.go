@@ -1,10 +1,14 @@
 package download
 
 import (
+	"math"
 	"slices"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/energy"
+	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transport"
 )
 
 // planned lets a plan choose the links that are used. All links are used while none that the plan
@@ -93,4 +97,96 @@ func (p *planned) next(c *connection, now time.Duration) (next order) {
 	next = p.d.choose(c, now)
 	p.begins(c.index, next, now)
 	return next
+}
+
+// planView is what a plan sees of the links, and which of them it uses.
+type planView struct {
+	plan schedule.Plan
+	// opens says that the first request is for bytes.
+	opens bool
+	scene schedule.Scene
+	// use says which links the plan uses, and seen is what it sees of each.
+	use  []bool
+	seen []seenLink
+}
+
+// seenLink is a link with its connection, and what the network brought for it, TLS included. The kernel knows that: bodies
+// arrive a record of TLS at a time, which is seldom on a slow link, and not at all behind a lost packet.
+type seenLink struct {
+	*commonLink
+	*commonConnection
+	kind energy.Kind
+	// first is when the first request of the link was sent.
+	first time.Duration
+	// received is how many bytes came until heard. Of these, seen came over the connection of.
+	received, seen quantity.Bytes
+	heard          time.Duration
+	of             *transport.Conn
+}
+
+// look counts what came over the present session.
+func (l *seenLink) look(now time.Duration) {
+	conn := l.session.Conn
+	if l.of != conn {
+		l.of, l.seen = conn, 0
+	}
+	got := conn.Received()
+	if known, err := conn.Socket.RoundTrip(); err == nil {
+		got = max(got, quantity.Bytes(known.Segments)*schedule.SegmentSize)
+	}
+	if got > l.seen {
+		l.received += got - l.seen
+		l.seen, l.heard = got, now
+	}
+}
+
+func newPlanView(plan schedule.Plan) planView {
+	_, opens := plan.(schedule.Opener)
+	return planView{plan: plan, opens: opens}
+}
+
+// add adds a link.
+func (v *planView) add(l *commonLink, c *commonConnection) {
+	v.use = append(v.use, false)
+	v.seen = append(v.seen, seenLink{commonLink: l, commonConnection: c, kind: energy.KindOf(l.Name, l.Device)})
+	v.scene.Links, v.scene.Progress = append(v.scene.Links, schedule.Link{}), append(v.scene.Progress, schedule.Progress{})
+}
+
+// observe updates what the plan sees. more adds what only the engine knows of the progress of link x.
+func (v *planView) observe(t *task, now time.Duration, more func(x int, progress *schedule.Progress)) {
+	v.scene.Now = now
+	var assigned quantity.Bytes
+	for x := range v.seen {
+		l := &v.seen[x]
+		if l.first == 0 && len(l.active) > 0 {
+			l.first = l.active[0].issued // An opening, which is not the plan's.
+		}
+		if l.session != nil {
+			l.look(now)
+		}
+		progress := &v.scene.Progress[x]
+		*progress = schedule.Progress{Kind: l.kind, Received: l.received, Silence: math.MaxInt64, Unfinished: l.expected}
+		if l.Requests > 0 {
+			progress.Age, progress.Silence = now-l.first, now-max(l.first, l.heard)
+		}
+		v.scene.Links[x] = l.known(l.commonLink, now)
+		more(x, progress)
+		assigned += progress.Unfinished
+	}
+	if t.payload == nil {
+		return
+	}
+	t.show(&v.scene, assigned)
+	for _, l := range v.seen {
+		for _, r := range l.active {
+			v.scene.Reach(r.Offset, r.next())
+		}
+	}
+}
+
+// begins notes the first request of a link.
+func (v *planView) begins(x int, next order, now time.Duration) {
+	if next.Length > 0 && v.seen[x].first == 0 {
+		v.seen[x].first = now
+	}
 }

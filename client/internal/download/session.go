@@ -93,7 +93,7 @@ func (d *download) keepSession(c *connection, s *session) bool {
 	}
 	d.recordWasted(&c.link.commonLink, s, d.now)
 	d.countClosed(s)
-	d.do(keepInPool{d, c, s})
+	d.keepInPool(c, s)
 	return true
 }
 

@@ -28,20 +28,6 @@ var stateNames = [...]string{"gone", "down", "spared", "connecting", "silent", "
 
 func (s state) String() string { return stateNames[s] }
 
-// mayBecome reports whether one event can lead from a state to another one. Links, plans and servers change by themselves,
-// so nearly all states can follow each other.
-func (s state) mayBecome(next state) bool {
-	switch s {
-	case next:
-		return true
-	case gone:
-		return false
-	case connecting:
-		return next != silent // A new session is not silent yet.
-	}
-	return true
-}
-
 // state is the connection's state at now.
 func (c *connection) state(now time.Duration) state {
 	switch {
@@ -96,15 +82,6 @@ const (
 var requestStateNames = [...]string{"requested", "arriving", "held", "complete", "given up"}
 
 func (s requestState) String() string { return requestStateNames[s] }
-
-// requestBecomes are the states that can follow each state of a request. Bytes that could not be written do not count.
-var requestBecomes = [...][]requestState{
-	requested: {arriving, held, complete, givenUp},
-	arriving:  {held, complete, givenUp, requested},
-	held:      {arriving, complete, givenUp},
-	complete:  {arriving, givenUp, requested},
-	givenUp:   {},
-}
 
 // state is the request's state.
 func (r *request) state() requestState {

@@ -10,6 +10,29 @@ import (
 	"time"
 )
 
+// mayBecome reports whether one event can lead from a state to another one. Links, plans and servers change by themselves,
+// so nearly all states can follow each other.
+func (s state) mayBecome(next state) bool {
+	switch s {
+	case next:
+		return true
+	case gone:
+		return false
+	case connecting:
+		return next != silent // A new session is not silent yet.
+	}
+	return true
+}
+
+// requestBecomes are the states that can follow each state of a request. Bytes that could not be written do not count.
+var requestBecomes = [...][]requestState{
+	requested: {arriving, held, complete, givenUp},
+	arriving:  {held, complete, givenUp, requested},
+	held:      {arriving, complete, givenUp},
+	complete:  {arriving, givenUp, requested},
+	givenUp:   {},
+}
+
 // A connection is in the first state that fits it, whatever else is true of it.
 func TestAConnectionIsInTheFirstStateThatFits(t *testing.T) {
 	const now = time.Second

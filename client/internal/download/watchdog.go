@@ -11,6 +11,10 @@ import (
 
 // giveUp ends the download if no new bytes arrived for too long.
 func (d *download) giveUp(now time.Duration) {
+	var received quantity.Bytes
+	for _, l := range d.links {
+		received += l.Meter.Total()
+	}
 	waiting := d.payload == nil || d.window == nil || d.payload.Free(d.limit()) > 0
 	if d.race != nil {
 		waiting = !d.race.full
@@ -18,11 +22,8 @@ func (d *download) giveUp(now time.Duration) {
 	for _, c := range d.connections {
 		waiting = waiting || slices.ContainsFunc(c.active, (*request).isAwaited)
 	}
-	if err := d.slowness(waiting, d.allReceived(), d.newKind(), now); err != nil {
-		if problems := d.problems(); problems != nil {
-			err = fmt.Errorf("%w: %w", err, problems)
-		}
-		d.finish(err)
+	if err := d.slowness(waiting, received, d.newKind(), now); err != nil {
+		d.finishBy(err)
 	}
 }
 
@@ -43,12 +44,16 @@ func (d *download) pay() {
 		return
 	}
 	if received, fresh, isOver := d.balance.IsOver(d.openBytes()); isOver && !d.isOver {
-		err := fmt.Errorf("the server sends the same bytes again and again: %d bytes arrived, of which only %d were new", int64(received), int64(fresh))
-		if problems := d.problems(); problems != nil {
-			err = fmt.Errorf("%w: %w", err, problems)
-		}
-		d.finish(err)
+		d.finishBy(fmt.Errorf("the server sends the same bytes again and again: %d bytes arrived, of which only %d were new", int64(received), int64(fresh)))
 	}
+}
+
+// finishBy ends the download with an error, and what is wrong with the links.
+func (d *download) finishBy(err error) {
+	if problems := d.problems(); problems != nil {
+		err = fmt.Errorf("%w: %w", err, problems)
+	}
+	d.finish(err)
 }
 
 // turn requests the whole file if ranges cost too much: an answer to a small range may bring many
@@ -74,16 +79,6 @@ func (d *download) countClosed(s *session) {
 		d.sessions = slices.Delete(d.sessions, i, i+1)
 		d.balance.Closed(s.Bodies() - s.bodies)
 	}
-}
-
-// allReceived is how many bytes have arrived on all links.
-func (d *download) allReceived() (sum quantity.Bytes) {
-	for _, c := range d.connections {
-		if c.isFirst() {
-			sum += c.link.Meter.Total()
-		}
-	}
-	return sum
 }
 
 // problems says what is wrong with the links, once if it is the same for all. It is nil if no
