@@ -6,16 +6,13 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -24,6 +21,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // memory is a sink that learns the size at the end, if the server does not tell it.
@@ -156,31 +154,22 @@ func look(t *testing.T, draw func(int) int, handler http.HandlerFunc, change fun
 	t.Helper()
 	sink = &memory{}
 	var texts atomic.Int64
-	synctest.Test(t, func(t *testing.T) {
-		network := newSimNet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			handler(&errorTexts{ResponseWriter: w, bytes: &texts}, r)
-		}))
-		network.start()
-		defer network.stop()
-		o := Options{
-			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"}, Scheduler: rescuers["adaptive"],
-			Links:   []transfer.Link{{Name: "wifi", Dial: network.dial(wifi)}, {Name: "lte", Dial: network.dial(lte)}},
-			Overlap: 0.6, Window: time.Second, Rescue: true, GiveUp: 3 * time.Minute,
-			Connections: &transfer.Connections{Most: 1 + draw(4)},
-			Output:      func() (Sink, error) { return sink, nil },
-			TLS:         &tls.Config{RootCAs: authority}, Log: slog.New(slog.DiscardHandler),
+	simulated(t, func(w http.ResponseWriter, r *http.Request) {
+		handler(&errorTexts{ResponseWriter: w, bytes: &texts}, r)
+	}, func(t *testing.T, n *simNet) {
+		seen := &inside{
+			t: t, sessions: map[*session]bool{}, states: map[*connection]state{}, requests: map[*request]requestState{},
 		}
+		o := usual(n, seen)
+		o.Scheduler, o.Rescue, o.GiveUp, o.Connections = rescuers["adaptive"], true, 3*time.Minute, &transfer.Connections{Most: 1 + draw(4)}
+		o.Output = func() (Sink, error) { return sink, nil }
 		if draw(2) == 0 {
 			o.Pool = newPool(forever)
 			defer o.Pool.Close()
 		}
 		if change != nil {
-			change(&o, network)
+			change(&o, n)
 		}
-		seen := &inside{
-			t: t, sessions: map[*session]bool{}, states: map[*connection]state{}, requests: map[*request]requestState{},
-		}
-		o.Recorders = []transfer.Recorder{seen}
 		seen.download = withLinks(o)
 		act := seen.do
 		seen.do = func(a action) { seen.follow(); act(a) }
@@ -189,9 +178,7 @@ func look(t *testing.T, draw func(int) int, handler http.HandlerFunc, change fun
 		seen.summarize(&summary)
 		seen.check(summary.Links, quantity.Bytes(texts.Load()))
 	})
-	if err == nil && !bytes.Equal(sink.bytes, file) {
-		t.Error("the file differs from the server's")
-	}
+	testkit.Holds(t, err != nil || bytes.Equal(sink.bytes, file), "the file differs from the server's")
 	return summary, sink, err
 }
 
@@ -209,11 +196,7 @@ func byChance(t *testing.T, salt uint64, test func(t *testing.T, draw func(int) 
 
 // eitherProtocol has a download use HTTP/2 or HTTP/1.1.
 func eitherProtocol(draw func(int) int) func(*Options, *simNet) {
-	return func(o *Options, _ *simNet) {
-		if draw(2) == 0 {
-			overHTTP1(o)
-		}
-	}
+	return func(o *Options, _ *simNet) { over(o, draw(2)) }
 }
 
 // Whatever a server answers from request to request, the download ends: a part of its answers is right. Only that it
@@ -257,9 +240,7 @@ func TestAnswersByChance(t *testing.T) {
 				content(&lateBody{ResponseWriter: w, late: time.Duration(draw(900)) * time.Millisecond}, r)
 			}
 		}, eitherProtocol(draw))
-		if err != nil && !strings.Contains(err.Error(), "again and again") {
-			t.Errorf("after %v s: %v (%d of 20 right, %d whole)", seconds(summary.Download), err, right, unranged)
-		}
+		testkit.Holds(t, err == nil || strings.Contains(err.Error(), "again and again"), "seconds, the error, how many of 20 answers are right, and whole", seconds(summary.Download), err, right, unranged)
 	})
 }
 
@@ -274,9 +255,7 @@ func TestRequestsWithoutAnAnswerAreDuplicated(t *testing.T) {
 			}
 			content(w, r)
 		}, eitherProtocol(draw))
-		if took := seconds(summary.Download); err != nil || took > 60 {
-			t.Errorf("%d bytes took %v s, %d of 20 requests without an answer: %v", len(file), took, hangs, err)
-		}
+		testkit.Holds(t, err == nil && seconds(summary.Download) <= 60, "bytes, seconds, and how many of 20 requests had no answer", len(file), seconds(summary.Download), hangs, err)
 	})
 }
 
@@ -327,7 +306,7 @@ func TestWholesByChance(t *testing.T) {
 		}
 		summary, sink, err := look(t, draw, handler, func(o *Options, n *simNet) {
 			if over1 {
-				overHTTP1(o)
+				over(o, 1)
 			}
 			o.Links = nil
 			for x := range links {
@@ -335,19 +314,13 @@ func TestWholesByChance(t *testing.T) {
 				o.Links = append(o.Links, transfer.Link{Name: fmt.Sprint(x), Dial: n.dial(way)})
 			}
 		})
-		if mayBeCut := over1 && !isTold && !saysGoodbye; err != nil || (summary.Warning != "") != mayBeCut {
-			t.Errorf("%v; the warning is %q, where the end may be missing: %v", err, summary.Warning, mayBeCut)
-		}
+		testkit.Holds(t, err == nil && (summary.Warning != "") == (over1 && !isTold && !saysGoodbye), "the warning of a missing end", err, summary.Warning)
 		var used quantity.Bytes
 		for _, l := range summary.Links {
 			used += l.Bytes
 		}
-		if !isBroken && used != quantity.Bytes(len(file)) {
-			t.Errorf("the links brought %d bytes of %d", used, len(file))
-		}
-		if isTold != (len(sink.resized) == 0) || !isTold && sink.resized[0] != quantity.Bytes(len(file)) {
-			t.Errorf("the sizes %v are told to the sink, of %d bytes", sink.resized, len(file))
-		}
+		testkit.Holds(t, isBroken || used == quantity.Bytes(len(file)), "bytes that the links brought, and of the file", used, len(file))
+		testkit.Holds(t, isTold == (len(sink.resized) == 0) && (isTold || sink.resized[0] == quantity.Bytes(len(file))), "sizes that the sink is told, and that of the file", sink.resized, len(file))
 	})
 }
 
@@ -383,16 +356,10 @@ func TestBeginningsByChance(t *testing.T) {
 				trips[fmt.Sprint(x)] = way.rtt
 			}
 		})
-		if mayFollow := hops <= max(0, most); (err == nil) != mayFollow {
-			t.Errorf("%d redirects, where %d are allowed: %v", hops, most, err)
-		}
-		if hops == 0 && heads.Load() != 1 {
-			t.Errorf("%d HEADs by %d links", heads.Load(), links)
-		}
+		testkit.Same(t, err == nil, hops <= max(0, most), "redirects, and how many are allowed", hops, most, err)
+		testkit.Holds(t, hops != 0 || heads.Load() == 1, "HEADs by links", heads.Load(), links)
 		for _, c := range of[*rundir.Connected](events) {
-			if took := time.Duration(c.TCP); took != trips[c.Link] {
-				t.Errorf("the handshake took %v, where a round trip takes %v", took, trips[c.Link])
-			}
+			testkit.Same(t, time.Duration(c.TCP), trips[c.Link], "time of the handshake")
 		}
 	})
 }

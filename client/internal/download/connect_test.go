@@ -11,6 +11,7 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // Only a connection of several whose link is silent asks again that soon.
@@ -31,9 +32,7 @@ func TestWhoAsksAgainSoon(t *testing.T) {
 		if test.several {
 			c.link.Growth = &schedule.Growth{}
 		}
-		if got := c.betweenAttempts(); got != test.want {
-			t.Errorf("%+v: %v", test, got)
-		}
+		testkit.Same(t, c.betweenAttempts(), test.want, test)
 	}
 }
 

@@ -12,11 +12,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -27,6 +25,7 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // withSeveral downloads by adaptive with that many connections at most.
@@ -48,16 +47,12 @@ func TestALinkThatIsNotFullGetsConnections(t *testing.T) {
 			var cables []*cable
 			summary, events := withSeveral(t, most, slowly, func(_ *Options, n *network) { cables = []*cable{n.wifi, n.lte} })
 			for _, c := range cables {
-				if c.most != most {
-					t.Errorf("a link had %d connections at a time, want %d", c.most, most)
-				}
+				testkit.Same(t, c.most, most, "connections of a link at a time")
 			}
 			// The server sends 200 kB/s for each request, of which a connection has one or two.
 			within(t, "download time", seconds(summary.Download), 6/(0.8*float64(most)), 2+6/(0.4*float64(most)))
 			for _, s := range of[*rundir.Sample](events) {
-				if s.Link != "wifi" && s.Link != "lte" {
-					t.Errorf("a sample is of %q", s.Link)
-				}
+				testkit.Holds(t, s.Link == "wifi" || s.Link == "lte", "a sample is of", s.Link)
 			}
 		})
 	}
@@ -72,18 +67,14 @@ func TestTheFirstBytesTellTheSize(t *testing.T) {
 		}
 		content(w, r)
 	}, nil)
-	if heads.Load() > 0 {
-		t.Errorf("%d HEADs", heads.Load())
-	}
+	testkit.Same(t, heads.Load(), 0, "HEADs")
 	// TCP, TLS and the request take a round trip each.
 	size := of[*rundir.Size](events)
 	if len(size) != 1 {
 		t.Fatalf("the size is told %d times", len(size))
 	}
 	within(t, "time of the size", seconds(size[0].T), 0.03, 0.035)
-	if summary.Links["wifi"].Requests < 3 {
-		t.Errorf("%d requests by wifi", summary.Links["wifi"].Requests)
-	}
+	testkit.Holds(t, summary.Links["wifi"].Requests >= 3, "requests by wifi", summary.Links["wifi"].Requests)
 }
 
 // The last bytes of a link that goes silent come by another one at once, and
@@ -97,25 +88,7 @@ func TestLastBytesComeTwiceRatherThanLate(t *testing.T) {
 			// lte alone takes 1.2 s for all.
 			within(t, "download time", seconds(summary.Download), 0.4, 1.3)
 			for name, l := range summary.Links {
-				if l.Wasted > 1<<20 {
-					t.Errorf("%d bytes of %s are wasted", int64(l.Wasted), name)
-				}
-			}
-		})
-	}
-}
-
-func TestRandomFaultsWithConnections(t *testing.T) {
-	for seed := range racedetector.Part(30) {
-		random := rand.New(rand.NewPCG(seed, 7))
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			summary, events := withSeveral(t, 1+random.IntN(6), content, func(_ *Options, n *network) {
-				n.harm(random, 600*time.Millisecond)
-			})
-			within(t, "download time", seconds(summary.Download), 0.1, 10)
-			if n := len(of[*rundir.Request](events)); n > 1000 {
-				t.Errorf("%d requests: links take work from each other without end", n)
+				testkit.Holds(t, l.Wasted <= 1<<20, "wasted bytes", int64(l.Wasted), name)
 			}
 		})
 	}
@@ -209,9 +182,7 @@ func TestALinkBeginsAnewOnce(t *testing.T) {
 		time.AfterFunc(900*time.Millisecond, func() { n.wifi.set(0); n.wifi.freeze(); n.lte.set(0.001); n.wifiChange <- link.Down })
 		time.AfterFunc(back, func() { n.wifi.set(1); n.wifiChange <- link.Up })
 	})
-	if got := connectionsOf(events, "wifi", back, back+1600*time.Millisecond); got != 6 {
-		t.Errorf("%d connections of a link that begins anew, want 6", got)
-	}
+	testkit.Same(t, connectionsOf(events, "wifi", back, back+1600*time.Millisecond), 6, "connections of a link that begins anew")
 }
 
 // full is a connection of a link in whose queue packets wait until a time.
@@ -269,12 +240,8 @@ func TestALinkThatIsBackGoesOnWithKeptConnections(t *testing.T) {
 		}
 	}
 	// The one of the first request may be closed: the server sends it what nobody wants.
-	if before < 5 || kept == 0 {
-		t.Errorf("of %d open connections %d were put to use after the outage, want some of 5 or 6", before, kept)
-	}
-	if after > 2 {
-		t.Errorf("%d connections were made after the outage", after)
-	}
+	testkit.Holds(t, before >= 5 && kept != 0, "open connections before the outage, and those used after it", before, kept)
+	testkit.Holds(t, after <= 2, "connections were made after the outage", after)
 }
 
 // connectionsOf is how many a link got between two times.
@@ -294,9 +261,7 @@ func TestACarrierThatFlapsWhileConnecting(t *testing.T) {
 		time.AfterFunc(15*time.Millisecond, func() { n.wifiChange <- link.Down })
 		time.AfterFunc(50*time.Millisecond, func() { n.wifiChange <- link.Up })
 	})
-	if n := connectionsOf(events, "wifi", 0, time.Hour); n < 6 {
-		t.Errorf("%d connections, want 6", n)
-	}
+	testkit.Holds(t, connectionsOf(events, "wifi", 0, time.Hour) >= 6, "six connections")
 	// 200 kB/s for each request.
 	within(t, "download time", seconds(summary.Download), 6/2.4, 6)
 }
@@ -315,19 +280,18 @@ func TestConnectionsWhoseServerSaysGoodbye(t *testing.T) {
 		content(&slowBody{w}, r)
 	}
 	summary, events := withSeveral(t, 6, slow, func(_ *Options, n *network) { n.lte.set(0.002) })
-	if n := connectionsOf(events, "wifi", 0, time.Hour); n < 10 {
-		t.Errorf("%d connections, want six, and one for each that was ended", n)
-	}
+	testkit.Holds(t, connectionsOf(events, "wifi", 0, time.Hour) >= 10, "six connections, and one for each that was ended")
 	within(t, "download time", seconds(summary.Download), 6/2.4, 3.5)
 }
 
 // What a server closes that nobody uses while a reader pauses is not missed before.
 func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 	const pause = 20 * time.Second
+	var got bytes.Buffer
 	summary, events := streamed(t, slowly, func(r io.Reader) {
-		_, _ = io.CopyN(io.Discard, r, 500_000)
+		_, _ = io.CopyN(&got, r, 500_000)
 		time.Sleep(pause)
-		_, _ = io.Copy(io.Discard, r)
+		_, _ = got.ReadFrom(r)
 	}, func(o *Options, n *simNet) {
 		n.server.IdleTimeout = 3 * time.Second
 		o.Scheduler, o.Connections = schedule.Adaptive{}, &transfer.Connections{Most: 6}
@@ -339,36 +303,7 @@ func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 		}
 	}
 	within(t, "download time", seconds(summary.Download), pause.Seconds(), pause.Seconds()+3)
-}
-
-// A server that refuses all but one connection of a link is left with it.
-func TestConnectionsThatAreRefused(t *testing.T) {
-	var got bytes.Buffer
-	streamed(t, content, func(r io.Reader) { got.ReadFrom(r) }, func(o *Options, n *simNet) {
-		o.Scheduler, o.Connections = schedule.Adaptive{}, &transfer.Connections{Most: 8}
-	})
-	if !bytes.Equal(got.Bytes(), file) {
-		t.Errorf("%d bytes, or others", got.Len())
-	}
-}
-
-// A link whose server serves another file is not used any more, with all of
-// its connections.
-func TestOneLinkServesAnotherFileToItsConnections(t *testing.T) {
-	summary, _ := withSeveral(t, 4, func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.RemoteAddr, "lte") {
-			edited(otherETag)(w, r)
-			return
-		}
-		content(w, r)
-	}, func(o *Options, n *network) {
-		b := lte
-		b.name = "lte"
-		o.Links[1].Dial = n.dial(b)
-	})
-	if bytes := summary.Links["lte"].Bytes; bytes > 0 {
-		t.Errorf("lte brought %d bytes", int64(bytes))
-	}
+	testkit.Holds(t, bytes.Equal(got.Bytes(), file), "the file differs", got.Len())
 }
 
 // The slowest of a link's further connections is given up first; one that is
@@ -383,9 +318,7 @@ func TestTheSlowestConnectionIsGivenUpFirst(t *testing.T) {
 	got := l.surplus(1, time.Second)
 	want := append([]*connection{l.connections[1]}, l.connections[2:]...)
 	slices.Reverse(want[1:])
-	if !slices.Equal(got, want) {
-		t.Errorf("another order than by rate: %d connections", len(got))
-	}
+	testkit.SameList(t, got, want, "the order is not by rate")
 }
 
 // closedSocket is a connection that is closed already.
@@ -455,21 +388,14 @@ func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
 // keeping has a download with a connection of a link, and how that is cabled, tested.
 func keeping(t *testing.T, test func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, c *cable)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		n := newSimNet(http.HandlerFunc(content))
-		n.start()
-		defer n.stop()
+	simulated(t, content, func(t *testing.T, n *simNet) {
 		c := newCable()
 		way := simLink{rate: 8e6, rtt: 60 * time.Millisecond, cable: c}
 		u := &url.URL{Scheme: "https", Host: "server", Path: "/file"}
 		socket, err := n.dial(way)(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		conn, err := transport.Open(t.Context(), socket, nil, &tls.Config{RootCAs: authority, NextProtos: []string{"h2"}}, nil, u)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		d, _ := deciding(0)
 		d.Pool, d.ctx, d.start = newPool(forever), t.Context(), time.Now()
 		test(t, d, conn, u, c)
@@ -508,9 +434,7 @@ func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 			c.session = &session{Conn: conn, stale: stale}
 			d.remove(c, time.Second)
 			d.perform()
-			if kept := d.Pool.take(c.link.Name, u) != nil; kept != (stale == 0) {
-				t.Errorf("with %d bytes to come it is kept: %v", int64(stale), kept)
-			}
+			testkit.Same(t, d.Pool.take(c.link.Name, u) != nil, stale == 0, "kept with bytes to come", int64(stale))
 			conn.Close()
 		})
 	}
@@ -539,16 +463,12 @@ func TestALinkThatWasSlowIsAskedAgain(t *testing.T) {
 			{firstSilence + 100*time.Millisecond, 0, false, true},
 		} {
 			d.listen(c, c.session, now+step.after)
-			if c.session.stale != step.stale {
-				t.Errorf("%v after the last byte %d are still to come, want %d", step.after, c.session.stale, step.stale)
-			}
+			testkit.Same(t, c.session.stale, step.stale, "bytes to come after the last one", step.after)
 			d.window = nil
 			if step.reads {
 				d.window = reorder.NewWindow(1000)
 			}
-			if rate := d.measured(now + step.after)[0].Rate; (rate > 0) != step.known {
-				t.Errorf("%v after the last byte, read in order %v: its rate is %v", step.after, step.reads, rate)
-			}
+			testkit.Same(t, d.measured(now + step.after)[0].Rate > 0, step.known, "a rate after the last byte, read in order", step.after, step.reads)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // deciding is a download in its middle: two links of sixteen connections each,
@@ -65,9 +66,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 				taken++
 			}
 		})
-		if allocations > 0 || taken == 0 && free > 0 {
-			t.Errorf("%s: %v allocations for a decision, %d ranges were taken", name, allocations, taken)
-		}
+		testkit.Holds(t, allocations == 0 && (taken > 0 || free == 0), "allocations for a decision, and ranges taken", name, allocations, taken)
 	}
 }
 
@@ -82,22 +81,14 @@ func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	c.pace.Begin(0, 0)
 	c.pace.Add(100*time.Millisecond, 100_000)
 	const now = 125 * time.Millisecond // 800 kB/s
-	if got := c.pipe(now); got != schedule.MostOrder(100_000) {
-		t.Errorf("%d bytes are ordered ahead in slow start", int64(got))
-	}
+	testkit.Same(t, c.pipe(now), schedule.MostOrder(100_000), "ordered ahead in slow start")
 	l.shortQueue = true
-	if got := c.pipe(now); got != 100_000 {
-		t.Errorf("%d bytes are ordered ahead for who reads in order, want 1.25 round trips", int64(got))
-	}
+	testkit.Same(t, c.pipe(now), 100_000, "ordered ahead for a reader in order")
 	c.pace.Add(now, 900_000) // Came in a burst, after a lost packet.
-	if got := c.pipe(now); got != 100_000 {
-		t.Errorf("%d bytes are ordered ahead, want what the link brings in 1.25 round trips", int64(got))
-	}
+	testkit.Same(t, c.pipe(now), 100_000, "ordered ahead")
 	c.rtt.Min = 10 * time.Second
 	l.Together.Add(now, 900_000)
-	if got := c.pipe(now); got != schedule.MostOrder(1_000_000) {
-		t.Errorf("%d bytes are ordered ahead, want twice what has arrived and a bit", int64(got))
-	}
+	testkit.Same(t, c.pipe(now), schedule.MostOrder(1_000_000), "ordered ahead")
 }
 
 // A queue that orders have filled does not have more ordered.
@@ -128,19 +119,13 @@ func TestSlowStartDoesNotOrderMoreThanALinkCarries(t *testing.T) {
 	c.pace.Begin(0, 0)
 	c.pace.Add(100*time.Millisecond, 16_000)
 	const now = 125 * time.Millisecond
-	if got := c.pipe(now); got != schedule.MostOrder(16_000) {
-		t.Errorf("%d bytes are ordered ahead where nothing is known of the link", int64(got))
-	}
+	testkit.Same(t, c.pipe(now), schedule.MostOrder(16_000), "ordered ahead where nothing is known of the link")
 	l.Shown.Add(10*time.Millisecond, 0)
 	l.Shown.Add(20*time.Millisecond, 2_500) // 2 Mbit/s up, so 8 at most
-	if got := c.pipe(now); got != 200_000/connections {
-		t.Errorf("%d bytes are ordered ahead, want a part of 200 kB", int64(got))
-	}
+	testkit.Same(t, c.pipe(now), 200_000/connections, "ordered ahead")
 	l.Meter.Start(0)
 	l.Meter.Add(100*time.Millisecond, 200_000)
-	if got := c.pipe(now); got != 400_000/connections {
-		t.Errorf("%d bytes are ordered ahead, want a part of the 400 kB that came once", int64(got))
-	}
+	testkit.Same(t, c.pipe(now), 400_000/connections, "ordered ahead")
 }
 
 // What a connection delivered that has nothing left others deliver already.
@@ -155,13 +140,9 @@ func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 		c.active = nil
 	}
 	got := d.merged(d.measured(now), now)[0].Rate
-	if want := l.Together.Rate(now); got != want || got >= all {
-		t.Errorf("one of sixteen has work: the link is taken for %.0f bit/s, want %.0f; all had %.0f", float64(got), float64(want), float64(all))
-	}
+	testkit.Holds(t, got == l.Together.Rate(now) && got < all, "one of sixteen has work: its rate, of the link, and of all", got, l.Together.Rate(now), all)
 	l.Together = throughput.NewPace(transfer.PaceWindow)
-	if got := d.merged(d.measured(now), now)[0].Rate; got != 0 {
-		t.Errorf("nothing comes on the link, which is taken for %.0f bit/s", float64(got))
-	}
+	testkit.Same(t, d.merged(d.measured(now), now)[0].Rate, 0, "nothing comes on the link")
 }
 
 // What others have ordered ahead only makes the first byte later.
@@ -171,28 +152,20 @@ func TestTheShortestDelayIsThatOfAnIdleConnection(t *testing.T) {
 	c.rtt.Min = 20 * time.Millisecond
 	c.idleDelay, c.leastDelay = 2*time.Second, 2*time.Second // in an outage
 	c.delays = []time.Duration{300 * time.Millisecond, 40 * time.Millisecond}
-	if got := c.idle(); got != 40*time.Millisecond {
-		t.Errorf("the first byte is expected after %v, want 40 ms", got)
-	}
+	testkit.Same(t, c.idle(), 40*time.Millisecond, "the first byte is expected after")
 	// It was alone while others of its link filled the queue, which is gone.
 	c.leastDelay, c.delays = 25*time.Millisecond, c.delays[:1]
 	for queue, want := range map[time.Duration]time.Duration{
 		10 * time.Millisecond: 35 * time.Millisecond, time.Second: 300 * time.Millisecond,
 	} {
 		c.rtt.Last = c.rtt.Min + queue
-		if got := c.idle(); got != want {
-			t.Errorf("with %v of queue the first byte is expected after %v, want %v", queue, got, want)
-		}
+		testkit.Same(t, c.idle(), want, "the first byte, behind a queue", queue)
 	}
 	c.delays = []time.Duration{300 * time.Millisecond, 40 * time.Millisecond}
 	l.Growth, c.idleDelay, c.leastDelay = nil, 30*time.Millisecond, 30*time.Millisecond
-	if got := c.idle(); got != 40*time.Millisecond {
-		t.Errorf("with much ordered ahead the first byte is expected after %v, want 40 ms", got)
-	}
+	testkit.Same(t, c.idle(), 40*time.Millisecond, "with much ordered ahead the first byte is expected after")
 	l.shortQueue = true
-	if got := c.idle(); got != 30*time.Millisecond {
-		t.Errorf("with little ordered ahead the first byte is expected after %v, want 30 ms", got)
-	}
+	testkit.Same(t, c.idle(), 30*time.Millisecond, "with little ordered ahead the first byte is expected after")
 }
 
 // What the first of three had of a range when the second was given up is not the
@@ -213,9 +186,7 @@ func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
 		t.Fatal("the bytes of a request count no more whose repetitions are gone")
 	}
 	// The one that goes on alone may be repeated as any other.
-	if again.isDuplicate || vain.isDuplicate {
-		t.Error("a request repeats nothing any more, and is taken for one that does")
-	}
+	testkit.Holds(t, !again.isDuplicate && !vain.isDuplicate, "a request repeats nothing any more, and is taken for one that does")
 }
 
 // The time in which the last bytes were on their way is no time without work: the next
@@ -254,21 +225,13 @@ func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {
 	late, duplicate := wifi.active[0], again.active[0]
 	late.duplicate, duplicate.duplicate, duplicate.isDuplicate = duplicate, late, true
 	duplicate.received = 0
-	if !d.mayDuplicate(late, wifi, lte) {
-		t.Error("another link may not repeat it")
-	}
-	if d.mayDuplicate(late, wifi, d.connections[4]) || d.mayDuplicate(duplicate, again, lte) {
-		t.Error("a third connection of its link may, or the repetition may be repeated")
-	}
+	testkit.Holds(t, d.mayDuplicate(late, wifi, lte), "another link may not repeat it")
+	testkit.Holds(t, !d.mayDuplicate(late, wifi, d.connections[4]) && !d.mayDuplicate(duplicate, again, lte), "a third connection of its link may, or the repetition may be repeated")
 	duplicate.received = 1
-	if d.mayDuplicate(late, wifi, lte) {
-		t.Error("another link may repeat what comes")
-	}
+	testkit.Holds(t, !d.mayDuplicate(late, wifi, lte), "another link may repeat what comes")
 	duplicate.received = 0
 	again.active, lte.active = nil, append(lte.active, duplicate)
-	if d.mayDuplicate(late, wifi, lte) {
-		t.Error("a link may repeat what it repeats already")
-	}
+	testkit.Holds(t, !d.mayDuplicate(late, wifi, lte), "a link may repeat what it repeats already")
 }
 
 // A connection that has nothing left takes a part of what another one of its link
@@ -303,12 +266,8 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		each := d.measured(now)
 		taken := d.stealWithin(stealer, each, now)
 		ok := taken.Length > 0
-		if ok != test.takes || ok && (taken.End() != test.left+test.received || taken.Length < test.left/2 || taken.Length >= test.left) {
-			t.Errorf("%s: %v, %+v is taken", name, ok, taken)
-		}
-		if d.stealWithin(d.connections[3], each, now).Length > 0 {
-			t.Errorf("%s: another link takes it as one of the same", name)
-		}
+		testkit.Holds(t, ok == test.takes && (!ok || taken.End() == test.left+test.received && taken.Length >= test.left/2 && taken.Length < test.left), name, taken)
+		testkit.Holds(t, d.stealWithin(d.connections[3], each, now).Length == 0, "another link takes it as one of the same", name)
 	}
 }
 
@@ -347,13 +306,9 @@ func TestALinkThatIsDownLosesItsShare(t *testing.T) {
 		keeps  bool
 	}{{50 * time.Millisecond, true}, {2 * firstSilence, false}} {
 		now := down.downSince + test.passed
-		if got := d.measured(now)[0].Usable; got != test.keeps {
-			t.Errorf("%v after its carrier has gone: it can be used: %v", test.passed, got)
-		}
+		testkit.Same(t, d.measured(now)[0].Usable, test.keeps, "it can be used without its carrier", test.passed)
 		works := d.works(now)
-		if share := schedule.Share(other.index, works, 100_000); (share < 100_000) != test.keeps {
-			t.Errorf("%v after the other's carrier has gone the share of 100000 bytes is %d", test.passed, share)
-		}
+		testkit.Same(t, schedule.Share(other.index, works, 100_000) < 100_000, test.keeps, "the other link keeps a share", test.passed)
 	}
 }
 

@@ -79,20 +79,14 @@ func behind(t *testing.T, handler http.HandlerFunc, etag string, change func(*Op
 func withPart(t *testing.T, o *Options, etag string) func() (Sink, error) {
 	t.Helper()
 	empty, err := o.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	part := partfile.Options{Name: filepath.Clean(empty.(*partfile.File).Name), Resume: true, URL: o.URL.String()}
-	if err := empty.Abort(false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, empty.Abort(false))
 	if etag != theETag {
 		part.Name = filepath.Join(t.TempDir(), "file") // It stays, and nothing else is left.
 	}
 	f, err := partfile.Create(part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	resource := transport.Resource{Size: quantity.Bytes(len(file)), ETag: etag, LastModified: "Fri, 31 Dec 1999 00:00:00 GMT"}
 	if _, err := f.Begin(resource, ranges.Range{}); err != nil {
 		t.Fatal(err)
@@ -100,9 +94,7 @@ func withPart(t *testing.T, o *Options, etag string) func() (Sink, error) {
 	if _, err := f.WriteAt(file[:partLength], 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Abort(false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, f.Abort(false))
 	return func() (Sink, error) { return partfile.Create(part) }
 }
 
@@ -129,12 +121,8 @@ func TestAPortalOnOneLink(t *testing.T) {
 						summary, _ := behind(t, handler, etag, func(o *Options, _ *network) {
 							o.Scheduler = schedulers[algorithm]
 						})
-						if want := quantity.Bytes(len(etag)/len(theETag)) * partLength; summary.Resumed != want {
-							t.Errorf("%d bytes were resumed, want %d", summary.Resumed, want)
-						}
-						if summary.Links[portal].Bytes != 0 {
-							t.Errorf("links %+v", summary.Links)
-						}
+						testkit.Same(t, summary.Resumed, quantity.Bytes(len(etag)/len(theETag))*partLength, "resumed bytes")
+						testkit.Same(t, summary.Links[portal].Bytes, 0, summary.Links)
 						// A link alone needs 0.6 or 1.2 s for all.
 						within(t, "download time", seconds(summary.Download), 0.3, 1.8)
 					})
@@ -170,9 +158,7 @@ func TestAPortalThatComesAndGoes(t *testing.T) {
 				end, ok := e.(*rundir.End)
 				late = late || ok && end.Link == "wifi" && end.Bytes > 0 && end.Outcome == rundir.Complete && events.times[i] > 2*time.Second
 			}
-			if !late {
-				t.Errorf("wifi brought nothing after the portal: %+v", summary.Links)
-			}
+			testkit.Holds(t, late, "wifi brought nothing after the portal", summary.Links)
 		})
 	}
 }
@@ -199,9 +185,7 @@ func TestTheFileChangedOnAllLinks(t *testing.T) {
 				summary, _ := behind(t, handler, `"before"`, func(o *Options, _ *network) {
 					o.Links, o.Scheduler = o.Links[:links], schedulers[algorithm]
 				})
-				if asked[0]+asked[1] < 2 || links == 2 && (asked[0] == 0 || asked[1] == 0) || summary.Resumed != 0 {
-					t.Errorf("the links were asked %d times before, and %d bytes resumed", asked, summary.Resumed)
-				}
+				testkit.Holds(t, asked[0]+asked[1] >= 2 && (links != 2 || asked[0] != 0 && asked[1] != 0) && summary.Resumed == 0, "questions to each link before, and resumed bytes", asked, summary.Resumed)
 				within(t, "time until the refusal", seconds(summary.Download), 0.05, 0.5)
 			})
 		}
@@ -245,9 +229,7 @@ func TestAPortalWithACertificateOfItsOwn(t *testing.T) {
 					}
 				})
 				want := quantity.Bytes(len(etag)/len(theETag)) * partLength
-				if summary.Resumed != want || summary.Links[portal].Bytes != 0 {
-					t.Errorf("%d bytes were resumed, want %d: %+v", summary.Resumed, want, summary.Links)
-				}
+				testkit.Holds(t, summary.Resumed == want && summary.Links[portal].Bytes == 0, "resumed bytes", summary.Resumed, want, summary.Links)
 				within(t, "download time", seconds(summary.Download), 0.3, 1.8)
 			})
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +26,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // The links of the tests: 10 and 5 MB/s, without any loss or slow start.
@@ -128,6 +128,33 @@ func (m metered) Write(p []byte) (int, error) {
 
 func (m metered) Flush() { m.ResponseWriter.(http.Flusher).Flush() }
 
+// simulated tests inside a bubble of fake time, with a server that answers with handler.
+func simulated(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, n *simNet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := newSimNet(handler)
+		defer n.stop()
+		test(t, n)
+	})
+}
+
+// usual are the options of a download over both links, without what the bytes are written to.
+func usual(n *simNet, recorders ...transfer.Recorder) Options {
+	return Options{
+		URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"},
+		Links: []transfer.Link{
+			{Name: "wifi", Device: "wlan0", Dial: n.dial(wifi)},
+			{Name: "lte", Device: "rmnet0", Dial: n.dial(lte)},
+		},
+		Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
+		Overlap:   0.6,
+		Window:    time.Second,
+		TLS:       &tls.Config{RootCAs: authority},
+		Log:       slog.New(slog.DiscardHandler),
+		Recorders: recorders,
+	}
+}
+
 // try downloads from handler inside a bubble of fake time and checks what
 // holds for every download. change may adapt the options.
 func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (rundir.Summary, *log, error) {
@@ -137,29 +164,12 @@ func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (ru
 	var err error
 	events := &log{}
 	var sent atomic.Int64
-	synctest.Test(t, func(t *testing.T) {
-		network := newSimNet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			handler.ServeHTTP(metered{w, &sent}, r)
-		}))
-		o := Options{
-			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-			Links: []transfer.Link{
-				{Name: "wifi", Device: "wlan0", Dial: network.dial(wifi)},
-				{Name: "lte", Device: "rmnet0", Dial: network.dial(lte)},
-			},
-			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
-			Overlap:   0.6,
-			Window:    time.Second,
-			Output:    fileSink(directory, nil),
-			TLS:       &tls.Config{RootCAs: authority},
-			Log:       slog.New(slog.DiscardHandler),
-			Recorders: []transfer.Recorder{events},
-		}
+	simulated(t, func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(metered{w, &sent}, r) }, func(t *testing.T, n *simNet) {
+		o := usual(n, events)
+		o.Output = fileSink(directory, nil)
 		if change != nil {
-			change(&o, network)
+			change(&o, n)
 		}
-		network.start()
-		defer network.stop()
 		// Fake time never ends: a download that waits for ever would, too.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -167,41 +177,27 @@ func try(t *testing.T, handler http.Handler, change func(*Options, *simNet)) (ru
 	})
 
 	for i, at := range events.times {
-		if i > 0 && at < events.times[i-1] {
-			t.Errorf("event %d, %+v, is from before the one above it", i, events.events[i])
-		}
+		testkit.Holds(t, i == 0 || at >= events.times[i-1], "an event is from before the one above it", i, events.events[i])
 	}
 	done := of[*rundir.Done](events)
 	if len(done) != 1 || events.events[len(events.events)-1] != rundir.Event(done[0]) ||
 		done[0].Outcome != summary.Outcome || done[0].Error != summary.Error || done[0].Download != summary.Download {
 		t.Errorf("the last event of %d is not a done that agrees with the summary %+v", len(events.events), summary)
 	}
-	if requests, ends := of[*rundir.Request](events), of[*rundir.End](events); len(requests) != len(ends) {
-		t.Errorf("%d requests began and %d ended", len(requests), len(ends))
-	}
+	testkit.Same(t, len(of[*rundir.Request](events)), len(of[*rundir.End](events)), "requests that began, and that ended")
 	var received quantity.Bytes
 	for _, l := range summary.Links {
 		received += l.Bytes + l.Wasted
 	}
-	if received > quantity.Bytes(sent.Load()) {
-		t.Errorf("%d bytes are counted, of %d that the server sent", received, sent.Load())
-	}
+	testkit.Holds(t, received <= quantity.Bytes(sent.Load()), "counted bytes, and those that the server sent", received, sent.Load())
 	entries, _ := os.ReadDir(directory)
 	if err == nil {
 		got, readErr := os.ReadFile(filepath.Join(directory, "file"))
-		if readErr != nil || !bytes.Equal(got, file) || len(entries) != 1 {
-			t.Errorf("the file differs from the server's, or is not alone: %v %v", entries, readErr)
-		}
-		if sum := sha256.Sum256(file); summary.SHA256 != hex.EncodeToString(sum[:]) || summary.Outcome != rundir.Complete {
-			t.Errorf("the summary says %s, sha-256 %s", summary.Outcome, summary.SHA256)
-		}
+		testkit.Holds(t, readErr == nil && bytes.Equal(got, file) && len(entries) == 1, "the file differs from the server's, or is not alone", entries, readErr)
+		testkit.Holds(t, summary.SHA256 == fmt.Sprintf("%x", sha256.Sum256(file)) && summary.Outcome == rundir.Complete, "outcome and SHA-256 of the summary", summary.Outcome, summary.SHA256)
 	} else {
-		if len(entries) != 0 {
-			t.Errorf("%v is left after a failure", entries)
-		}
-		if summary.Error != err.Error() || summary.SHA256 != "" {
-			t.Errorf("the summary says error %q and sha-256 %q after the error %q", summary.Error, summary.SHA256, err)
-		}
+		testkit.Same(t, len(entries), 0, "files after a failure", entries)
+		testkit.Holds(t, summary.Error == err.Error() && summary.SHA256 == "", "error and SHA-256 of the summary, and the error", summary.Error, summary.SHA256, err)
 	}
 	return summary, events, err
 }
@@ -212,9 +208,7 @@ func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 // within fails unless got is from low to high.
 func within(t *testing.T, what string, got, low, high float64) {
 	t.Helper()
-	if got < low || got > high {
-		t.Errorf("%s is %.4f, want %.4f to %.4f", what, got, low, high)
-	}
+	testkit.Holds(t, got >= low && got <= high, what, got, low, high)
 }
 
 func TestSingle(t *testing.T) {
@@ -222,9 +216,7 @@ func TestSingle(t *testing.T) {
 		o.Links = o.Links[:1]
 		o.Scheduler = schedule.Single{}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	// TCP, TLS, HEAD and GET take a round trip each.
 	ideal := 4*wifi.rtt.Seconds() + float64(len(file))/wifi.rate.BytesPerSecond()
 	within(t, "download time", seconds(summary.Download), ideal, ideal*overhead)
@@ -237,9 +229,7 @@ func TestNaiveEndsWithTheSlowerLink(t *testing.T) {
 	summary, events, err := try(t, http.HandlerFunc(content), func(o *Options, _ *simNet) {
 		o.Scheduler = schedule.Naive{}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	half := float64(len(file)) / 2
 	// The size is known by the time that the slower link is ready.
 	ideal := 3*lte.rtt.Seconds() + half/lte.rate.BytesPerSecond()
@@ -247,9 +237,7 @@ func TestNaiveEndsWithTheSlowerLink(t *testing.T) {
 	ideal = 4*wifi.rtt.Seconds() + half/wifi.rate.BytesPerSecond()
 	within(t, "the fast link's time", seconds(summary.Links["wifi"].Finish), ideal, ideal*overhead)
 	for _, r := range of[*rundir.Request](events) {
-		if r.Length != int64(half) {
-			t.Errorf("%s requests %d bytes, want half the file", r.Link, r.Length)
-		}
+		testkit.Same(t, r.Length, int64(half), "length of a request", r.Link)
 	}
 }
 
@@ -279,25 +267,17 @@ func TestAdaptiveAlgorithmsUseBothLinks(t *testing.T) {
 				known(o, n)
 				o.Scheduler = test.scheduler
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, err)
 			within(t, "download time over ideal", seconds(summary.Download)/ideal, test.low, test.high)
 			var sum quantity.Bytes
 			for name, l := range summary.Links {
 				sum += l.Bytes
-				if l.Requests < 2 || l.Wasted != 0 {
-					t.Errorf("%s issued %d requests and wasted %d bytes", name, l.Requests, l.Wasted)
-				}
+				testkit.Holds(t, l.Requests >= 2 && l.Wasted == 0, "requests, and wasted bytes", name, l.Requests, l.Wasted)
 			}
-			if sum != quantity.Bytes(len(file)) {
-				t.Errorf("the links carried %d bytes of %d", sum, len(file))
-			}
+			testkit.Same(t, sum, quantity.Bytes(len(file)), "bytes that the links carried")
 			first := map[string]bool{"wifi": true, "lte": true}
 			for _, r := range of[*rundir.Request](events) {
-				if first[r.Link] != (r.Rate == 0) {
-					t.Errorf("request %+v: only the first of a link is issued without a throughput", r)
-				}
+				testkit.Same(t, first[r.Link], r.Rate == 0, "only the first request of a link has no throughput", r)
 				first[r.Link] = false
 			}
 		})
@@ -309,9 +289,7 @@ func TestNextRequestAtOverlap(t *testing.T) {
 		o.Links = o.Links[:1]
 		o.Scheduler = schedule.Alg1{UpperLimit: 1e6, FirstRequests: 1e6}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	requests, ends := of[*rundir.Request](events), of[*rundir.End](events)
 	if len(requests) != 6 {
 		t.Fatalf("%d requests of 1 MB for 6 MB", len(requests))
@@ -330,33 +308,23 @@ func TestLateLinkJoins(t *testing.T) {
 	summary, events, err := try(t, http.HandlerFunc(content), func(o *Options, n *simNet) {
 		o.Links[1].Dial = n.dial(simLink{rate: 40e6, rtt: 200 * time.Millisecond})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	if size := of[*rundir.Size](events); len(size) != 1 || size[0].Link != "wifi" || size[0].ETag != `"6b010793-5b8d80"` {
 		t.Errorf("size events %+v, want one by wifi", size)
 	}
-	if summary.Links["lte"].Bytes == 0 {
-		t.Error("the late link carried nothing")
-	}
+	testkit.Holds(t, summary.Links["lte"].Bytes != 0, "the late link carried nothing")
 	requests := of[*rundir.Request](events)
 	within(t, "time of the first request, after three round trips", seconds(requests[0].T), 0.030, 0.031)
 }
 
 func TestSamples(t *testing.T) {
 	summary, events, err := try(t, http.HandlerFunc(content), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	var received int64
 	for _, s := range of[*rundir.Sample](events) {
-		if s.T%rundir.SampleInterval.Nanoseconds() != 0 || s.InFlight < 0 || s.InFlight > 3 {
-			t.Errorf("sample %+v is not of a regular time or has an odd number of requests", s)
-		}
+		testkit.Holds(t, s.T%rundir.SampleInterval.Nanoseconds() == 0 && s.InFlight >= 0 && s.InFlight <= 3, "a sample of no regular time, or with an odd number of requests", s)
 		if s.Link == "wifi" {
-			if s.Received < received || s.RTT != 11e6 || s.MinRTT != 10e6 {
-				t.Errorf("sample %+v after %d bytes", s, received)
-			}
+			testkit.Holds(t, s.Received >= received && s.RTT == 11e6 && s.MinRTT == 10e6, "a sample, and the bytes before it", s, received)
 			received = s.Received
 		}
 	}
@@ -369,9 +337,7 @@ func TestSamples(t *testing.T) {
 func TestEmptyFile(t *testing.T) {
 	serve(t, nil)
 	summary, events, err := try(t, http.HandlerFunc(content), nil)
-	if err != nil || len(of[*rundir.Request](events)) != 0 || summary.Size != 0 {
-		t.Errorf("an empty file ends with %v after %d requests", err, len(of[*rundir.Request](events)))
-	}
+	testkit.Holds(t, err == nil && len(of[*rundir.Request](events)) == 0 && summary.Size == 0, "the error and requests of an empty file", err, len(of[*rundir.Request](events)))
 }
 
 func TestFileSmallerThanTheFirstRequests(t *testing.T) {
@@ -392,42 +358,15 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"whole file instead of a range": {
-			ranged(func(w http.ResponseWriter, r *http.Request) { r.Header.Del("Range"); content(w, r) }),
-			"answers with the whole file (200)",
-		},
-		"other range": {
-			edit(otherRange),
-			"the server announces 500000 bytes for a range of 499990",
-		},
-		"malformed Content-Range": {
-			edit(func(h http.Header) { h.Set("Content-Range", "bytes 0-9") }),
-			`Content-Range "bytes 0-9"`,
-		},
-		"no Content-Range": {
-			edit(func(h http.Header) { h.Del("Content-Range") }),
-			"says not which bytes (no Content-Range)",
-		},
-		"other size": {
-			edit(func(h http.Header) { h.Set("Content-Range", h.Get("Content-Range")+"0") }),
-			"its size was 6000000 and is 60000000 bytes",
-		},
-		"other ETag": {
-			edit(otherETag),
-			`its ETag was "6b010793-5b8d80" and is "other"`,
-		},
-		"weak ETag instead of a strong one": {
-			edit(func(h http.Header) { h.Set("ETag", "W/"+h.Get("ETag")) }),
-			"the file changed on the server",
-		},
-		"encoded": {
-			edit(encoded),
-			`encodes the file differently in each answer: first as "identity", now as "gzip"`,
-		},
-		"body shorter than announced": {
-			ranged(func(w http.ResponseWriter, r *http.Request) { content(&shortBody{ResponseWriter: w, left: 100_000}, r) }),
-			"bytes ",
-		},
+		"whole file instead of a range":     {ranged(func(w http.ResponseWriter, r *http.Request) { r.Header.Del("Range"); content(w, r) }), "answers with the whole file (200)"},
+		"other range":                       {edit(otherRange), "the server announces 500000 bytes for a range of 499990"},
+		"malformed Content-Range":           {edit(func(h http.Header) { h.Set("Content-Range", "bytes 0-9") }), `Content-Range "bytes 0-9"`},
+		"no Content-Range":                  {edit(func(h http.Header) { h.Del("Content-Range") }), "says not which bytes (no Content-Range)"},
+		"other size":                        {edit(func(h http.Header) { h.Set("Content-Range", h.Get("Content-Range")+"0") }), "its size was 6000000 and is 60000000 bytes"},
+		"other ETag":                        {edit(otherETag), `its ETag was "6b010793-5b8d80" and is "other"`},
+		"weak ETag instead of a strong one": {edit(func(h http.Header) { h.Set("ETag", "W/"+h.Get("ETag")) }), "the file changed on the server"},
+		"encoded":                           {edit(encoded), `encodes the file differently in each answer: first as "identity", now as "gzip"`},
+		"body shorter than announced":       {ranged(func(w http.ResponseWriter, r *http.Request) { content(&shortBody{ResponseWriter: w, left: 100_000}, r) }), "bytes "},
 		"body shorter than requested, length not announced": {
 			ranged(func(w http.ResponseWriter, r *http.Request) {
 				content(&shortBody{ResponseWriter: &editedHeader{w, noLength}, left: 100_000}, r)
@@ -441,41 +380,22 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			}),
 			"longer than the requested range",
 		},
-		"error for a range": {
-			ranged(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }),
-			"503",
-		},
-		"not found": {
-			http.NotFound,
-			"answers HEAD with 404",
-		},
+		"error for a range": {ranged(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }), "503"},
+		"not found":         {http.NotFound, "answers HEAD with 404"},
 		"redirect": {
 			func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://other/file", http.StatusFound)
 			},
 			"certificate is valid for server, mirror, not other",
 		},
-		"ranges refused": {
-			edited(refusing206),
-			"Accept-Ranges: none",
-		},
-		"size not told": {
-			func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush() },
-			"does not tell the size",
-		},
-		"no validator": {
-			edited(noValidator),
-			"neither a strong ETag nor Last-Modified",
-		},
+		"ranges refused": {edited(refusing206), "Accept-Ranges: none"},
+		"size not told":  {func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush() }, "does not tell the size"},
+		"no validator":   {edited(noValidator), "neither a strong ETag nor Last-Modified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			summary, _, err := try(t, test.handler, nil)
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "link ") {
-				t.Errorf("the error is %v, want one of a link that says %q", err, test.want)
-			}
-			if summary.Outcome != rundir.Failed {
-				t.Errorf("the outcome is %s", summary.Outcome)
-			}
+			testkit.Holds(t, err != nil && strings.Contains(err.Error(), test.want) && strings.HasPrefix(err.Error(), "link "), "the error, and what a link should say", err, test.want)
+			testkit.Same(t, summary.Outcome, rundir.Failed, "the outcome is")
 		})
 	}
 }
@@ -538,9 +458,7 @@ func TestOtherValidators(t *testing.T) {
 			}
 		}}, r)
 	}), nil)
-	if err == nil || !strings.Contains(err.Error(), "it was modified on") {
-		t.Errorf("a changed Last-Modified ends with %v", err)
-	}
+	testkit.Holds(t, err != nil && strings.Contains(err.Error(), "it was modified on"), "a changed Last-Modified ends with", err)
 }
 
 func TestWrongChecksum(t *testing.T) {
@@ -548,12 +466,8 @@ func TestWrongChecksum(t *testing.T) {
 		o.Output = fileSink(t.TempDir(), make([]byte, 32))
 	})
 	sum := sha256.Sum256(file)
-	if want := fmt.Sprintf("the file has the SHA-256 %x instead of 0000", sum); err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("the error is %v, want %s", err, want)
-	}
-	if summary.Outcome != rundir.Failed || summary.Download == 0 {
-		t.Errorf("summary %+v", summary)
-	}
+	testkit.Holds(t, err != nil && strings.HasPrefix(err.Error(), fmt.Sprintf("the file has the SHA-256 %x instead of 0000", sum)), "the error is", err)
+	testkit.Holds(t, summary.Outcome == rundir.Failed && summary.Download != 0, summary)
 }
 
 func TestInterrupted(t *testing.T) {
@@ -561,31 +475,16 @@ func TestInterrupted(t *testing.T) {
 		t.Run(after.String(), func(t *testing.T) {
 			interrupt := errors.New("interrupted by SIGINT")
 			directory := t.TempDir()
-			synctest.Test(t, func(t *testing.T) {
-				network := newSimNet(http.HandlerFunc(content))
-				network.start()
-				defer network.stop()
+			simulated(t, content, func(t *testing.T, n *simNet) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(after, func() { cancel(interrupt) })
 				events := &log{}
-				summary, err := Run(ctx, Options{
-					URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-					Links:     []transfer.Link{{Name: "wifi", Dial: network.dial(wifi)}, {Name: "lte", Dial: network.dial(lte)}},
-					Scheduler: schedule.Naive{},
-					Overlap:   0.6,
-					Window:    time.Second,
-					Output:    fileSink(directory, nil),
-					TLS:       &tls.Config{RootCAs: authority},
-					Log:       slog.New(slog.DiscardHandler),
-					Recorders: []transfer.Recorder{events},
-				})
-				if !errors.Is(err, interrupt) || summary.Outcome != rundir.Interrupted || summary.Download != after.Nanoseconds() {
-					t.Errorf("error %v, summary %+v", err, summary)
-				}
+				o := usual(n, events)
+				o.Scheduler, o.Output = schedule.Naive{}, fileSink(directory, nil)
+				summary, err := Run(ctx, o)
+				testkit.Holds(t, errors.Is(err, interrupt) && summary.Outcome == rundir.Interrupted && summary.Download == after.Nanoseconds(), err, summary)
 				for _, end := range of[*rundir.End](events) {
-					if end.Outcome != rundir.Cancelled || end.Error != "" {
-						t.Errorf("request ended as %+v, want cancelled", end)
-					}
+					testkit.Holds(t, end.Outcome == rundir.Cancelled && end.Error == "", "an end of a request", end)
 				}
 			})
 			if entries, _ := os.ReadDir(directory); len(entries) != 0 {
@@ -599,9 +498,7 @@ func TestServerDies(t *testing.T) {
 	summary, events, err := try(t, http.HandlerFunc(content), func(_ *Options, n *simNet) {
 		time.AfterFunc(200*time.Millisecond, n.stop)
 	})
-	if err == nil || !strings.HasPrefix(err.Error(), "link ") || summary.Outcome != rundir.Failed {
-		t.Errorf("error %v, outcome %s", err, summary.Outcome)
-	}
+	testkit.Holds(t, err != nil && strings.HasPrefix(err.Error(), "link ") && summary.Outcome == rundir.Failed, err, summary.Outcome)
 	within(t, "time of the failure", seconds(summary.Download), 0.2, 0.35)
 	var failed int
 	for _, end := range of[*rundir.End](events) {
@@ -609,18 +506,14 @@ func TestServerDies(t *testing.T) {
 			failed++
 		}
 	}
-	if failed == 0 {
-		t.Error("no request is recorded as failed")
-	}
+	testkit.Holds(t, failed != 0, "no request is recorded as failed")
 }
 
 func TestLinkThatDoesNotConnect(t *testing.T) {
 	broken := wifi
 	broken.afterDial = refusing
 	_, _, err := try(t, http.HandlerFunc(content), func(o *Options, n *simNet) { o.Links[0].Dial = n.dial(broken) })
-	if err == nil || !strings.HasPrefix(err.Error(), "link wifi: network is unreachable") {
-		t.Errorf("the error is %v", err)
-	}
+	testkit.Holds(t, err != nil && strings.HasPrefix(err.Error(), "link wifi: network is unreachable"), "the error is", err)
 }
 
 // A link that fails to connect after the others took all bytes is not needed.
@@ -630,9 +523,7 @@ func TestLinkThatFailsWhenNothingIsLeft(t *testing.T) {
 		o.Scheduler = everything{}
 		o.Links[1].Dial = n.dial(broken)
 	})
-	if err != nil || summary.Links["lte"].Bytes != 0 {
-		t.Errorf("error %v, summary %+v", err, summary)
-	}
+	testkit.Holds(t, err == nil && summary.Links["lte"].Bytes == 0, err, summary)
 }
 
 // everything is a scheduler that gives all bytes to whoever asks first.
@@ -642,9 +533,7 @@ func (everything) Next(_ int, known schedule.Known) quantity.Bytes { return know
 
 func TestUntrustedServer(t *testing.T) {
 	_, _, err := try(t, http.HandlerFunc(content), func(o *Options, _ *simNet) { o.TLS = &tls.Config{} })
-	if err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("the error is %v, want one about the certificate", err)
-	}
+	testkit.Holds(t, err != nil && strings.Contains(err.Error(), "certificate"), "the error is not about the certificate", err)
 }
 
 // Every link has a connection of its own, on which all its requests arrive.
@@ -668,9 +557,7 @@ func TestLinksDoNotShareConnections(t *testing.T) {
 			return context.WithValue(ctx, connection{}, connections[len(connections)-1])
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	// The connection of the faster link comes up first.
 	if len(connections) != 2 ||
 		connections[0].requests != summary.Links["wifi"].Requests ||

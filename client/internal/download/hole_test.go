@@ -6,6 +6,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 const rtt = 40 * time.Millisecond
@@ -26,9 +27,7 @@ func TestWhatIsBehindALostPacketCountsWhenItComes(t *testing.T) {
 			t.Errorf("%d came and %d are kept, want %d and %d", came, h.kept, step.came, step.kept)
 		}
 	}
-	if first, second := h.deliver(20_000), h.deliver(30_000); first != 0 || second != 6560 {
-		t.Errorf("of what comes in order then %d and %d are new, want 0 and 6560", first, second)
-	}
+	testkit.Holds(t, h.deliver(20_000) == 0 && h.deliver(30_000) == 6560, "new bytes of what comes in order then")
 }
 
 // One of two lost packets comes, and what was between them: what is behind the
@@ -53,22 +52,16 @@ func TestAHoleIsClosedWhenBytesComeInOrderForARoundTrip(t *testing.T) {
 			t.Errorf("%d bytes are kept at %v, want %d", h.kept, step.now, step.kept)
 		}
 	}
-	if got := h.deliver(5000); got != 5000 {
-		t.Errorf("%d of 5000 bytes are new", got)
-	}
+	testkit.Same(t, h.deliver(5000), 5000, "new bytes")
 }
 
 // A program gets nothing of what is behind a lost packet before that was sent again.
 func TestWhatIsBehindALostPacketIsNotReadForARoundTrip(t *testing.T) {
 	h := &hole{}
-	if got := h.filled(0, rtt); got != 0 {
-		t.Errorf("no hole takes %v", got)
-	}
+	testkit.Same(t, h.filled(0, rtt), 0, "no hole")
 	h.look(1000, 5, 10*time.Millisecond, rtt)
 	h.look(1000, 9, 30*time.Millisecond, rtt)
 	for now, want := range map[time.Duration]time.Duration{10: 40, 30: 20, 50: 0, 60: 0} {
-		if got := h.filled(now*time.Millisecond, rtt); got != want*time.Millisecond {
-			t.Errorf("%v at %d ms, want %d ms", got, now, want)
-		}
+		testkit.Same(t, h.filled(now*time.Millisecond, rtt), want*time.Millisecond, "milliseconds", now)
 	}
 }

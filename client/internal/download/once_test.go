@@ -12,6 +12,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // halting sends a body with pauses.
@@ -81,9 +82,7 @@ func TestOnlyAnswersThatPause(t *testing.T) {
 				w.WriteHeader(code)
 			}
 			rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, n *network) {
-				if draw.IntN(2) == 0 {
-					overHTTP1(o)
-				}
+				over(o, draw.IntN(2))
 				o.Connections = &transfer.Connections{Most: 1 + draw.IntN(3)}
 				for range draw.IntN(3) {
 					c, from := []*cable{n.wifi, n.lte}[draw.IntN(2)], 50*time.Millisecond+upTo(3*time.Second)
@@ -136,8 +135,6 @@ func TestAnAnswerThatIsDuplicatedDoesNotGoOn(t *testing.T) {
 	} {
 		r, next := &request{Range: ranges.Range{Length: 100}, limit: 50, session: c.session, isWhole: true}, follows
 		test.change(r, &next)
-		if got := f.mayExtend(c, r, next); got != test.goesOn {
-			t.Errorf("%s: the answer goes on: %v", what, got)
-		}
+		testkit.Same(t, f.mayExtend(c, r, next), test.goesOn, what)
 	}
 }

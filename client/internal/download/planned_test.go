@@ -16,15 +16,14 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // A link that a plan does not use is not connected.
 func TestASparedLinkIsNotConnected(t *testing.T) {
 	for _, name := range []string{"booster", "emptcp-http"} {
 		summary, _, links := counted(t, http.HandlerFunc(content), func(o *Options, _ *network) { o.Scheduler, o.Rescue = schedulers[name], false })
-		if links["lte"].made != 0 || summary.Links["lte"].Bytes != 0 || summary.Links["wifi"].Bytes == 0 {
-			t.Errorf("%s: %+v, %+v", name, links, summary.Links)
-		}
+		testkit.Holds(t, links["lte"].made == 0 && summary.Links["lte"].Bytes == 0 && summary.Links["wifi"].Bytes != 0, name, links, summary.Links)
 	}
 }
 
@@ -41,16 +40,12 @@ func TestAPlanMayOpen(t *testing.T) {
 	for name, expected := range map[string]int32{"adaptive-energy": 0, "emptcp-http": 0, "booster": 1} {
 		heads.Store(0)
 		_, events, _ := counted(t, http.HandlerFunc(handler), func(o *Options, _ *network) { o.Scheduler, o.Rescue = schedulers[name], rescuers[name] != nil })
-		if heads.Load() != expected {
-			t.Errorf("%s: %d HEADs", name, heads.Load())
-		}
+		testkit.Same(t, heads.Load(), expected, "HEADs", name)
 		first, size := of[*rundir.Request](events)[0], int64(len(file))
 		if name == "emptcp-http" {
 			size = min(size, int64(schedulers[name].(schedule.EMPTCP).Sizes.FirstRequests))
 		}
-		if first.Offset != 0 || expected == 0 && first.Length != size {
-			t.Errorf("%s: the first request is %+v", name, first)
-		}
+		testkit.Holds(t, first.Offset == 0 && (expected != 0 || first.Length == size), "the first request", name, first)
 	}
 }
 
@@ -71,13 +66,9 @@ func (phases) Use(s *schedule.Scene, use []bool) {
 // is connected again when it is used again.
 func TestASparedLinkIsDisconnected(t *testing.T) {
 	_, events, links := counted(t, http.HandlerFunc(content), func(o *Options, _ *network) { o.Scheduler, o.Rescue = phases{}, false })
-	if links["lte"].made != 2 || links["wifi"].made != 1 {
-		t.Errorf("connections are %+v", links)
-	}
+	testkit.Holds(t, links["lte"].made == 2 && links["wifi"].made == 1, links)
 	for _, c := range of[*rundir.Connected](events) {
-		if took := time.Duration(c.TCP); c.Link == "lte" && took != lte.rtt {
-			t.Errorf("a handshake took %v, want a round trip", took)
-		}
+		testkit.Holds(t, c.Link != "lte" || time.Duration(c.TCP) == lte.rtt, "a handshake takes a round trip", c)
 	}
 	for _, r := range of[*rundir.Request](events) {
 		if at := time.Duration(r.T); r.Link == "lte" && at > 160*time.Millisecond && at < 350*time.Millisecond {
@@ -85,9 +76,7 @@ func TestASparedLinkIsDisconnected(t *testing.T) {
 		}
 	}
 	for _, e := range of[*rundir.End](events) {
-		if e.Outcome != rundir.Complete {
-			t.Errorf("a request is %s", e.Outcome)
-		}
+		testkit.Same(t, e.Outcome, rundir.Complete, "outcome of a request")
 	}
 }
 
@@ -107,12 +96,8 @@ func TestGreenBagRecoversWhatIsHeldUp(t *testing.T) {
 			time.AfterFunc(250*time.Millisecond, func() { n.wifi.set(0.02) })
 		})
 		failovers := of[*rundir.Failover](events)
-		if recovered != (len(failovers) > 0) || recovered != (links["wifi"].made > 1) {
-			t.Errorf("%s: %d failovers, connections are %+v", name, len(failovers), links)
-		}
-		if took := seconds(summary.Download); recovered != (took < 3) {
-			t.Errorf("%s takes %g s", name, took)
-		}
+		testkit.Holds(t, recovered == (len(failovers) > 0) && recovered == (links["wifi"].made > 1), "failovers, and connections", name, len(failovers), links)
+		testkit.Same(t, seconds(summary.Download) < 3, recovered, name)
 	}
 }
 
@@ -139,12 +124,8 @@ func TestAPartOfALinkThatIsGoneIsMissed(t *testing.T) {
 		o.Scheduler, o.GiveUp = schedule.GreenBag{SegmentSize: 512_000, Halves: true}, 5*time.Minute
 		time.AfterFunc(250*time.Millisecond, func() { a.cable.set(0) })
 	})
-	if !errors.Is(err, gone) {
-		t.Errorf("the error is %v after %v, want that of Wi-Fi", err, summary.Download)
-	}
-	if took := seconds(summary.Download); took > 90 || len(of[*rundir.Failover](events)) == 0 {
-		t.Errorf("it ends after %g s, with failovers %+v", took, of[*rundir.Failover](events))
-	}
+	testkit.Holds(t, errors.Is(err, gone), "the error is not that of Wi-Fi", err, summary.Download)
+	testkit.Holds(t, seconds(summary.Download) <= 90 && len(of[*rundir.Failover](events)) != 0, "failovers", of[*rundir.Failover](events))
 }
 
 // As thesis 8.2.4 has it, a slow link is used no more, not even when it is
@@ -161,9 +142,7 @@ func TestASlowLinkIsForsaken(t *testing.T) {
 		t.Fatalf("failovers are %+v", failovers)
 	}
 	for _, r := range of[*rundir.Request](events) {
-		if r.Link == "lte" && r.T > failovers[0].T {
-			t.Errorf("LTE is asked for bytes at %v", time.Duration(r.T))
-		}
+		testkit.Holds(t, r.Link != "lte" || r.T <= failovers[0].T, "LTE is asked for bytes at", time.Duration(r.T))
 	}
 }
 
@@ -211,9 +190,7 @@ func TestALostPacketDoesNotChangeARate(t *testing.T) {
 	at(1830)
 	arrive(fourth, 300e3)
 	whole("with the next one", 1143e3)
-	if w.finished != 3 {
-		t.Errorf("%d were measured", w.finished)
-	}
+	testkit.Same(t, w.finished, 3, "measured requests")
 	at(2400)
 	ask(300e3)
 	w.follow(l, l.newest, now)
@@ -248,8 +225,6 @@ func TestALinkIsAwaitedUntilItAnswersOrIsLate(t *testing.T) {
 			l.active[random.IntN(len(l.active))].received = 1 + quantity.Bytes(random.Int64N(1e6))
 		}
 		want := len(l.active) > 0 && isYoung && !brings
-		if got := v.isAwaited(l, now); got != want {
-			t.Errorf("%d requests, younger than %v: %v, bytes come: %v; the link is awaited: %v", len(l.active), patience, isYoung, brings, got)
-		}
+		testkit.Same(t, v.isAwaited(l, now), want, "requests, patience, they are young, and bring bytes", len(l.active), patience, isYoung, brings)
 	}
 }

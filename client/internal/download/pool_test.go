@@ -3,15 +3,11 @@ package download
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
@@ -22,31 +18,22 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // partOf downloads the first bytes, which somebody reads in order, over the links
 // and by the scheduler that set names.
-func partOf(t *testing.T, pool *Pool, part quantity.Bytes, set func(*Options)) (rundir.Summary, *log, []byte, error) {
+func partOf(t *testing.T, n *simNet, pool *Pool, part quantity.Bytes, set func(*Options)) (rundir.Summary, *log, []byte, error) {
 	t.Helper()
 	window := reorder.NewWindow(part)
 	var got bytes.Buffer
 	var reading sync.WaitGroup
 	reading.Go(func() { io.Copy(&got, window) })
 	events := &log{}
-	o := Options{
-		URL:       &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-		Overlap:   0.6,
-		Window:    time.Second,
-		Rescue:    true,
-		GiveUp:    time.Minute,
-		Output:    func() (Sink, error) { return window, nil },
-		Resource:  &transport.Resource{Size: quantity.Bytes(len(file)), ETag: `"6b010793-5b8d80"`},
-		Part:      ranges.Range{Length: part},
-		Pool:      pool,
-		TLS:       &tls.Config{RootCAs: authority},
-		Log:       slog.New(slog.DiscardHandler),
-		Recorders: []transfer.Recorder{events},
-	}
+	o := usual(n, events)
+	o.Rescue, o.GiveUp, o.Pool, o.Part = true, time.Minute, pool, ranges.Range{Length: part}
+	o.Output = func() (Sink, error) { return window, nil }
+	o.Resource = &transport.Resource{Size: quantity.Bytes(len(file)), ETag: theETag}
 	set(&o)
 	ctx, cancel := context.WithCancel(t.Context())
 	summary, err := Run(ctx, o)
@@ -61,36 +48,26 @@ func partOf(t *testing.T, pool *Pool, part quantity.Bytes, set func(*Options)) (
 func inARow(t *testing.T, handler http.HandlerFunc, http2 *http.HTTP2Config, times int, between func(pool *Pool, links ...*cable)) (took []time.Duration, dials [2]int) {
 	t.Helper()
 	const part = 2_000_000
-	synctest.Test(t, func(t *testing.T) {
-		network := newSimNet(handler)
-		network.server.HTTP2 = http2
+	simulated(t, handler, func(t *testing.T, n *simNet) {
+		n.server.HTTP2 = http2
 		a, b := wifi, lte
 		a.cable, b.cable = newCable(), newCable()
-		network.start()
-		defer network.stop()
 		pool := NewPool()
 		defer pool.Close()
 		for i := range times {
 			if i > 0 {
 				between(pool, a.cable, b.cable)
 			}
-			summary, events, got, err := partOf(t, pool, part, func(o *Options) {
-				o.Links = []transfer.Link{{Name: "wifi", Dial: network.dial(a)}, {Name: "lte", Dial: network.dial(b)}}
-				o.Scheduler = schedule.Alg3{FirstRequests: 1e6, Padding: 0.1}
+			summary, events, got, err := partOf(t, n, pool, part, func(o *Options) {
+				o.Links[0].Dial, o.Links[1].Dial = n.dial(a), n.dial(b)
 			})
-			if err != nil || !bytes.Equal(got, file[:part]) {
-				t.Errorf("download %d: %d bytes, %v", i, len(got), err)
-			}
+			testkit.Holds(t, err == nil && bytes.Equal(got, file[:part]), "download", i, len(got), err)
 			summary.Size = part // all that was asked for
 			checkEvents(t, summary, events)
 			took = append(took, time.Duration(summary.Download))
-			if n := summary.Links["wifi"].Bytes + summary.Links["lte"].Bytes; n != part {
-				t.Errorf("download %d: the links brought %d bytes of %d", i, n, part)
-			}
+			testkit.Same(t, summary.Links["wifi"].Bytes+summary.Links["lte"].Bytes, part, "bytes of both links", i)
 			for _, e := range of[*rundir.Late](events) {
-				if e.Bytes > maxStale {
-					t.Errorf("download %d: %d bytes of %s came for nothing", i, e.Bytes, e.Link)
-				}
+				testkit.Holds(t, e.Bytes <= maxStale, "bytes for nothing", i, e.Bytes, e.Link)
 			}
 		}
 		dials = [2]int{len(a.cable.dials), len(b.cable.dials)}
@@ -105,14 +82,10 @@ func pausing(d time.Duration) func(*Pool, ...*cable) {
 // Downloads in a row connect once.
 func TestConnectionsAreKept(t *testing.T) {
 	took, dials := inARow(t, content, nil, 4, pausing(time.Second))
-	if dials != [2]int{1, 1} {
-		t.Errorf("the links were dialed %v times", dials)
-	}
-	for i, d := range took[1:] {
+	testkit.Same(t, dials, [2]int{1, 1}, "dials of the links")
+	for _, d := range took[1:] {
 		// TCP and TLS take two round trips of the faster link.
-		if gain := took[0] - d; gain < 2*wifi.rtt {
-			t.Errorf("download %d gains %v on the first, which took %v", i+1, gain, took[0])
-		}
+		testkit.Holds(t, took[0]-d >= 2*wifi.rtt, "time of the first download, and a later one", took[0], d)
 	}
 }
 
@@ -122,9 +95,7 @@ func TestConnectionsWithFewStreamsAreKept(t *testing.T) {
 	for _, limit := range []int{1, 2} {
 		for _, pause := range []time.Duration{0, time.Second} {
 			_, dials := inARow(t, content, &http.HTTP2Config{MaxConcurrentStreams: limit}, 4, pausing(pause))
-			if dials != [2]int{1, 1} {
-				t.Errorf("%d streams, %v between downloads: the links were dialed %v times", limit, pause, dials)
-			}
+			testkit.Same(t, dials, [2]int{1, 1}, "dials of the links: streams, pause", limit, pause)
 		}
 	}
 }
@@ -154,12 +125,8 @@ func TestKeptConnectionsThatAreOfNoUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			took, dials := inARow(t, content, nil, 2, test.between)
-			if dials[0] != test.dials[0] || dials[1] < test.dials[1] {
-				t.Errorf("the links were dialed %v times, want %v", dials, test.dials)
-			}
-			if most := took[0] + test.most + time.Millisecond; took[1] > most {
-				t.Errorf("the second download took %v, want at most %v", took[1], most)
-			}
+			testkit.Holds(t, dials[0] == test.dials[0] && dials[1] >= test.dials[1], "dials of the links", dials, test.dials)
+			testkit.Holds(t, took[1] <= took[0]+test.most+time.Millisecond, "time of the second download", took[1])
 		})
 	}
 }
@@ -182,23 +149,18 @@ func TestAKeptConnectionBeginsWithoutAHole(t *testing.T) {
 	var largest [2]int64
 	for i, before := range []uint32{0, 1000} {
 		var outOfOrder atomic.Uint32
-		synctest.Test(t, func(t *testing.T) {
-			network := newSimNet(http.HandlerFunc(content))
+		simulated(t, content, func(t *testing.T, n *simNet) {
 			way := simLink{rate: 8e6, rtt: 60 * time.Millisecond, afterDial: func(s link.Socket) (link.Socket, error) {
 				return reordering{s, &outOfOrder}, nil
 			}}
-			network.start()
-			defer network.stop()
 			pool := NewPool()
 			defer pool.Close()
 			for range 2 {
-				_, events, _, err := partOf(t, pool, 1_000_000, func(o *Options) {
-					o.Links = []transfer.Link{{Name: "wifi", Dial: network.dial(way)}}
+				_, events, _, err := partOf(t, n, pool, 1_000_000, func(o *Options) {
+					o.Links, o.Links[0].Dial = o.Links[:1], n.dial(way)
 					o.Scheduler, o.Connections = schedule.Adaptive{}, &transfer.Connections{Most: 2}
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.OK(t, err)
 				largest[i] = 0
 				for _, r := range of[*rundir.Request](events) {
 					largest[i] = max(largest[i], r.Length)
@@ -207,7 +169,5 @@ func TestAKeptConnectionBeginsWithoutAHole(t *testing.T) {
 			}
 		})
 	}
-	if largest[1] != largest[0] {
-		t.Errorf("the largest order is of %d bytes, without packets out of order before of %d", largest[1], largest[0])
-	}
+	testkit.Same(t, largest[1], largest[0], "the largest order, after packets out of order and without")
 }

@@ -3,16 +3,13 @@ package download
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -20,7 +17,7 @@ import (
 	"github.com/linklab/linklab/client/internal/reorder"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // noRanges serves the file as a whole only.
@@ -34,30 +31,13 @@ func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), ch
 	t.Helper()
 	var summary rundir.Summary
 	events := &log{}
-	synctest.Test(t, func(t *testing.T) {
-		network := newSimNet(handler)
+	simulated(t, handler, func(t *testing.T, n *simNet) {
 		window := reorder.NewWindow(1 << 20)
-		o := Options{
-			URL: &url.URL{Scheme: "https", Host: "server", Path: "/file"},
-			Links: []transfer.Link{
-				{Name: "wifi", Device: "wlan0", Dial: network.dial(wifi)},
-				{Name: "lte", Device: "rmnet0", Dial: network.dial(lte)},
-			},
-			Scheduler: schedule.Alg3{FirstRequests: 1e6, Padding: 0.1},
-			Overlap:   0.6,
-			Window:    time.Second,
-			Rescue:    true,
-			GiveUp:    5 * time.Minute,
-			Output:    func() (Sink, error) { return window, nil },
-			TLS:       &tls.Config{RootCAs: authority},
-			Log:       slog.New(slog.DiscardHandler),
-			Recorders: []transfer.Recorder{events},
-		}
+		o := usual(n, events)
+		o.Rescue, o.GiveUp, o.Output = true, 5*time.Minute, func() (Sink, error) { return window, nil }
 		if change != nil {
-			change(&o, network)
+			change(&o, n)
 		}
-		network.start()
-		defer network.stop()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var reading sync.WaitGroup
@@ -85,12 +65,8 @@ func TestAReaderMayPause(t *testing.T) {
 				}
 				_, err = got.ReadFrom(r)
 			}, nil)
-			if err != nil || !bytes.Equal(got.Bytes(), file) {
-				t.Errorf("%d bytes, %v; the download says %s", got.Len(), err, summary.Error)
-			}
-			if n := len(of[*rundir.Connected](events)); n != 2 {
-				t.Errorf("the links connected %d times", n)
-			}
+			testkit.Holds(t, err == nil && bytes.Equal(got.Bytes(), file), "bytes, and what the download says", got.Len(), err, summary.Error)
+			testkit.Same(t, len(of[*rundir.Connected](events)), 2, "connections")
 			for _, e := range of[*rundir.Ban](events) {
 				t.Errorf("a ban: %+v", e)
 			}
@@ -107,9 +83,7 @@ func TestAWinnerThatGoesSilent(t *testing.T) {
 	})
 	within(t, "download time", seconds(summary.Download), 1.5, 5)
 	a, b := summary.Links["wifi"], summary.Links["lte"]
-	if b.Bytes == 0 || a.Bytes+b.Bytes != quantity.Bytes(len(file)) {
-		t.Errorf("wifi brought %d bytes and lte %d of %d", a.Bytes, b.Bytes, len(file))
-	}
+	testkit.Holds(t, b.Bytes != 0 && a.Bytes+b.Bytes == quantity.Bytes(len(file)), "bytes of wifi, of lte, and of the file", a.Bytes, b.Bytes, len(file))
 	if lost := of[*rundir.Failover](events); lost[len(lost)-1].Reason != stalled || lost[len(lost)-1].To != "lte" {
 		t.Errorf("the last failover is %+v", lost[len(lost)-1])
 	}
@@ -146,9 +120,7 @@ func TestLeavingIsNoFault(t *testing.T) {
 			if handler := name == "no ranges"; handler {
 				text = strings.Replace(text, "the server does not serve ranges, or gives no validator: only the fastest link is used\n", "", 1)
 			}
-			if text != "" || summary.Outcome == rundir.Failed {
-				t.Errorf("%s, after %v: %s %q", name, after, text, summary.Error)
-			}
+			testkit.Holds(t, text == "" && summary.Outcome != rundir.Failed, name, after, text, summary.Error)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // refusers are what servers answer to more requests at a time than they take.
@@ -65,9 +66,7 @@ func TestAServerThatRefusesAllIsBelieved(t *testing.T) {
 					o.Connections.Most = 6
 				})
 				within(t, "time until the failure", seconds(summary.Download), 0, 3)
-				if n := len(of[*rundir.Request](events)); n > 60 {
-					t.Errorf("%d requests", n)
-				}
+				testkit.Holds(t, len(of[*rundir.Request](events)) <= 60, "too many requests")
 			})
 		}
 	}
@@ -85,7 +84,5 @@ func TestARedirectIsNoFailure(t *testing.T) {
 	}
 	balance := new(transfer.Balance)
 	rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Balance = balance })
-	if balance.MayEnd() {
-		t.Error("the redirects count as failures")
-	}
+	testkit.Holds(t, !balance.MayEnd(), "the redirects count as failures")
 }

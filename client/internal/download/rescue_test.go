@@ -26,6 +26,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // parameters are those of all algorithms: small requests for a small file.
@@ -119,9 +120,7 @@ func rescued(t *testing.T, s schedule.Scheduler, handler http.Handler, want stri
 			change(o, net)
 		}
 	})
-	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-		t.Errorf("the error is %v, want %q", err, want)
-	}
+	testkit.Holds(t, (want != "" || err == nil) && (want == "" || err != nil && strings.Contains(err.Error(), want)), "the error is", err, want)
 	checkEvents(t, summary, events)
 	return summary, events
 }
@@ -161,19 +160,13 @@ func checkEvents(t *testing.T, summary rundir.Summary, events *log) {
 				fill(&arrived, quantity.Bytes(e.Bytes))
 				continue
 			}
-			if quantity.Bytes(e.Bytes) > r.Length {
-				t.Errorf("request %d received %d bytes of %d", e.ID, e.Bytes, r.Length)
-			}
+			testkit.Holds(t, quantity.Bytes(e.Bytes) <= r.Length, "a request received more than its bytes", e.ID, e.Bytes, r.Length)
 			r.Length = quantity.Bytes(e.Bytes)
-			if arrived.Remove(r) > 0 {
-				t.Errorf("bytes of request %d, %+v, arrived twice", e.ID, r)
-			}
+			testkit.Holds(t, arrived.Remove(r) == 0, "bytes of a request arrived twice", e.ID, r)
 			arrived.Add(r)
 		}
 	}
-	if first := arrived.First(); summary.Outcome == rundir.Complete && summary.Size > 0 && first != (ranges.Range{Length: summary.Size}) {
-		t.Errorf("only %+v is told of", arrived.Ranges())
-	}
+	testkit.Holds(t, summary.Outcome != rundir.Complete || summary.Size == 0 || arrived.First() == (ranges.Range{Length: summary.Size}), "the only bytes that events tell of", arrived.Ranges())
 }
 
 // fill adds the first bytes that are not in the set.
@@ -248,7 +241,7 @@ func TestLinkIsLostForGood(t *testing.T) {
 				t.Parallel()
 				if fault == "nothing passes" || fault == "reset" {
 					summary, events := rescued(t, s, http.HandlerFunc(content), "", func(o *Options, n *network) {
-						overHTTP1(o)
+						over(o, 1)
 						time.AfterFunc(200*time.Millisecond, func() { cut(n) })
 					})
 					within(t, "download time over HTTP/1.1", seconds(summary.Download), 0.45, 1.5*slack(name))
@@ -259,18 +252,18 @@ func TestLinkIsLostForGood(t *testing.T) {
 				})
 				// 1.6 MB have come by wifi and 0.6 MB by lte.
 				within(t, "download time", seconds(summary.Download), 0.6, 1.25*slack(name))
-				if fault != "a tenth" && len(of[*rundir.Failover](events)) == 0 {
-					t.Error("no failover is recorded")
-				}
+				testkit.Holds(t, fault == "a tenth" || len(of[*rundir.Failover](events)) != 0, "no failover is recorded")
 			})
 		}
 	}
 }
 
-// overHTTP1 is for servers without HTTP/2.
-func overHTTP1(o *Options) {
-	o.TLS = o.TLS.Clone()
-	o.TLS.NextProtos = []string{"http/1.1"}
+// over makes a download use HTTP/2, or with 1 HTTP/1.1.
+func over(o *Options, http1 int) {
+	if http1 == 1 {
+		o.TLS = o.TLS.Clone()
+		o.TLS.NextProtos = []string{"http/1.1"}
+	}
 }
 
 // loseAll cuts all cables, and all their connections, after a while.
@@ -281,9 +274,7 @@ func (n *network) loseAll() {
 // fewRequests checks that links do not take work from each other without end.
 func fewRequests(t *testing.T, events *log) {
 	t.Helper()
-	if n := len(of[*rundir.Request](events)); n > 60 {
-		t.Errorf("%d requests", n)
-	}
+	testkit.Holds(t, len(of[*rundir.Request](events)) <= 60, "too many requests")
 }
 
 // A link that comes back is used again at once if its device says so, and
@@ -328,9 +319,7 @@ func TestLinkComesBack(t *testing.T) {
 					first = at - back
 				}
 			}
-			if first == 0 || first > test.latest {
-				t.Errorf("wifi is used again %v after it came back, want %v", first, test.latest)
-			}
+			testkit.Holds(t, first != 0 && first <= test.latest, "time until wifi is used again, and the latest", first, test.latest)
 		})
 	}
 }
@@ -344,7 +333,7 @@ func TestAllLinksAreGoneForAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			summary, events := rescued(t, s, http.HandlerFunc(content), "", func(o *Options, n *network) {
 				if isOver1 {
-					overHTTP1(o)
+					over(o, 1)
 				}
 				n.loseAll()
 				time.AfterFunc(30*time.Second, func() { n.lte.set(1) })
@@ -356,9 +345,7 @@ func TestAllLinksAreGoneForAWhile(t *testing.T) {
 			for _, l := range summary.Links {
 				sum += l.Bytes
 			}
-			if sum > quantity.Bytes(len(file))+1<<20 {
-				t.Errorf("%d bytes were received for %d", sum, len(file))
-			}
+			testkit.Holds(t, sum <= quantity.Bytes(len(file))+1<<20, "received bytes, and those of the file", sum, len(file))
 		})
 	}
 }
@@ -388,14 +375,12 @@ func TestBackOff(t *testing.T) {
 	var dials []time.Time
 	attempts := 0
 	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
-		overHTTP1(o)
+		over(o, 1)
 		o.GiveUp = 30 * time.Second
 		n.loseAll()
 		time.AfterFunc(30*time.Second, func() { attempts = n.wifi.dialled() + n.lte.dialled() })
 	})
-	if attempts < 12 || attempts > 30 {
-		t.Errorf("%d attempts to connect in 30 s over HTTP/1.1", attempts)
-	}
+	testkit.Holds(t, attempts >= 12 && attempts <= 30, "attempts to connect in 30 s over HTTP/1.1", attempts)
 	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "nothing arrived", func(o *Options, n *network) {
 		o.GiveUp = 30 * time.Second
 		n.loseAll()
@@ -404,14 +389,10 @@ func TestBackOff(t *testing.T) {
 	pause := time.Duration(0)
 	for i := 2; i < len(dials); i++ {
 		next := dials[i].Sub(dials[i-1])
-		if next < pause-100*time.Millisecond || next > 8100*time.Millisecond || i == 2 && next > 500*time.Millisecond {
-			t.Errorf("attempt %d comes %v after the one before, which came after %v", i, next, pause)
-		}
+		testkit.Holds(t, next >= pause-100*time.Millisecond && next <= 8100*time.Millisecond && (i != 2 || next <= 500*time.Millisecond), "an attempt, the time since the one before, and the time before that one", i, next, pause)
 		pause = next
 	}
-	if len(dials) < 6 || len(dials) > 12 {
-		t.Errorf("%d attempts in 30 s", len(dials))
-	}
+	testkit.Holds(t, len(dials) >= 6 && len(dials) <= 12, "attempts in 30 s", len(dials))
 }
 
 // The tests of the server's ways to end things: all must end in the file.
@@ -606,9 +587,7 @@ func TestHeadWithoutALength(t *testing.T) {
 		content(w, r)
 	}
 	summary, events := rescued(t, asksByHead, http.HandlerFunc(handler), "", nil)
-	if got := summary.Links["lte"].Bytes; got < quantity.Bytes(len(file))/5 {
-		t.Errorf("lte carried %d bytes", got)
-	}
+	testkit.Holds(t, summary.Links["lte"].Bytes >= quantity.Bytes(len(file))/5, "bytes of lte", summary.Links)
 	if size := of[*rundir.Size](events); len(size) != 1 || size[0].Bytes != int64(len(file)) {
 		t.Errorf("size events %+v", size)
 	}
@@ -698,26 +677,24 @@ func expiring() http.HandlerFunc {
 	}
 }
 
-// A link through which another file comes is not used any more; the others
-// go on.
+// A link through which another file comes is not used any more, with all of its connections. The others go on.
 func TestOneLinkServesAnotherFile(t *testing.T) {
-	summary, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.RemoteAddr, "lte") {
-			edited(otherETag)(w, r)
-			return
-		}
-		content(w, r)
-	}), "", func(o *Options, n *network) {
-		b := lte
-		b.name = "lte"
-		o.Links[1].Dial = n.dial(b)
-	})
-	if summary.Links["lte"].Bytes != 0 || summary.Links["wifi"].Bytes != quantity.Bytes(len(file)) {
-		t.Errorf("links %+v", summary.Links)
-	}
-	for _, e := range of[*rundir.End](events) {
-		if e.Link == "lte" && !strings.Contains(e.Error, "the file changed") {
-			t.Errorf("lte's request ended as %+v", e)
+	for _, most := range []int{1, 4} {
+		summary, events := withSeveral(t, most, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.RemoteAddr, "lte") {
+				edited(otherETag)(w, r)
+				return
+			}
+			content(w, r)
+		}, func(o *Options, n *network) {
+			b := lte
+			b.name = "lte"
+			o.Links[1].Dial = n.dial(b)
+		})
+		testkit.Holds(t, summary.Links["lte"].Bytes == 0 && summary.Links["wifi"].Bytes == quantity.Bytes(len(file)), summary.Links)
+		for _, e := range of[*rundir.End](events) {
+			isChange := strings.Contains(e.Error, "the file changed") || most > 1 && e.Outcome == rundir.Cancelled
+			testkit.Holds(t, e.Link != "lte" || isChange, "the end of lte's request", e)
 		}
 	}
 }
@@ -758,9 +735,7 @@ func TestPermanentFailuresAreFinal(t *testing.T) {
 			return dial(ctx, address)
 		}
 	})
-	if dials > 2 || summary.Links["wifi"].Bytes > 1_000_000 {
-		t.Errorf("%d attempts to connect, %d bytes", dials, summary.Links["wifi"].Bytes)
-	}
+	testkit.Holds(t, dials <= 2 && summary.Links["wifi"].Bytes <= 1_000_000, "attempts to connect, and bytes", dials, summary.Links["wifi"].Bytes)
 	summary, _ = rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "the cap is reached", func(o *Options, n *network) {
 		for i, l := range []simLink{wifi, lte} {
 			var dialled bool
@@ -811,9 +786,7 @@ func TestBackOffAtTheBeginning(t *testing.T) {
 				o.GiveUp = 30 * time.Second
 				time.AfterFunc(29*time.Second, func() { dials = n.wifi.dialled() + n.lte.dialled() })
 			})
-			if n := int(asked.Load()); n > test.most || dials > test.most {
-				t.Errorf("%d requests and %d connections in 30 s", n, dials)
-			}
+			testkit.Holds(t, int(asked.Load()) <= test.most && dials <= test.most, "requests and connections in 30 s", asked.Load(), dials)
 		})
 	}
 }
@@ -884,34 +857,34 @@ func TestLastBytesOfATakenOverRequestCanNotBeWritten(t *testing.T) {
 				o.Recorders = append(o.Recorders, onFailover(arm))
 				time.AfterFunc(200*time.Millisecond, func() { n.wifi.set(0) })
 			})
-			if summary.Outcome != rundir.Failed {
-				t.Errorf("the outcome is %s", summary.Outcome)
-			}
+			testkit.Same(t, summary.Outcome, rundir.Failed, "the outcome is")
 			var failed int
 			for _, end := range of[*rundir.End](events) {
 				if end.Outcome == rundir.Failed {
 					failed++
 				}
 			}
-			if failed != 1 {
-				t.Errorf("%d requests are recorded as failed, want that which could not be written", failed)
-			}
+			testkit.Same(t, failed, 1, "requests that are recorded as failed")
 		})
 	}
 }
 
-// Whatever links and cuts there are, the file is whole, and no byte was
-// received twice but those that went late over a cancelled request.
+// Whatever links, connections and cuts there are, the file is whole, and no byte was received twice except those that
+// arrived late on a cancelled request.
 func TestRandomFaults(t *testing.T) {
-	for seed := range racedetector.Part(40) {
+	for seed := range racedetector.Part(70) {
 		random := rand.New(rand.NewPCG(seed, 99))
 		name := slices.Sorted(maps.Keys(rescuers))[random.IntN(len(rescuers))]
 		t.Run(fmt.Sprintf("%d, %s", seed, name), func(t *testing.T) {
 			t.Parallel()
-			summary, _ := rescued(t, rescuers[name], http.HandlerFunc(content), "", func(_ *Options, n *network) {
-				n.harm(random, 1500*time.Millisecond)
+			summary, events := rescued(t, rescuers[name], http.HandlerFunc(content), "", func(o *Options, n *network) {
+				if o.Connections != nil {
+					o.Connections.Most = 1 + random.IntN(6)
+				}
+				n.harm(random, []time.Duration{600 * time.Millisecond, 1500 * time.Millisecond}[random.IntN(2)])
 			})
-			within(t, "download time", seconds(summary.Download), 0.4, 10)
+			within(t, "download time", seconds(summary.Download), 0.1, 10)
+			testkit.Holds(t, len(of[*rundir.Request](events)) <= 1000, "links take work from each other without end")
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // connections are what the links had of them: how many in all, and how many at
@@ -47,9 +48,7 @@ func TestServerLimitsStreams(t *testing.T) {
 					n.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: limit}
 				})
 				for link, c := range links {
-					if spared := slack(name) > 3 && link == "lte"; c.made != 1 && !(spared && c.made == 0) {
-						t.Errorf("%s made %d connections, %d at a time", link, c.made, c.most)
-					}
+					testkit.Holds(t, c.made == 1 || slack(name) > 3 && link == "lte" && c.made == 0, "connections, and at a time", link, c.made, c.most)
 				}
 				within(t, "download time over ideal", seconds(summary.Download)/ideal(), 1, 1.9)
 			})
@@ -68,9 +67,7 @@ func TestGoodbyesWithSlowBodies(t *testing.T) {
 		o.Scheduler = schedule.Alg1{UpperLimit: 100_000, FirstRequests: 200_000}
 	})
 	for name, c := range links {
-		if c.most > mostSessions {
-			t.Errorf("%s had %d connections at a time, want at most %d", name, c.most, mostSessions)
-		}
+		testkit.Holds(t, c.most <= mostSessions, "connections at a time, and the most", name, c.most, mostSessions)
 	}
 }
 
@@ -111,13 +108,9 @@ func TestGoodbyesDuringAPause(t *testing.T) {
 			}
 		}
 	})
-	if !bytes.Equal(got.Bytes(), file) {
-		t.Errorf("%d bytes, want the file", got.Len())
-	}
+	testkit.Holds(t, bytes.Equal(got.Bytes(), file), "the file differs", got.Len())
 	// One in transfer.MostBackoff for each link.
-	if n := dials.Load(); n > 200 {
-		t.Errorf("%d connections in 10 minutes", n)
-	}
+	testkit.Holds(t, dials.Load() <= 200, "connections in 10 minutes")
 }
 
 // What a server owes on a connection to which it said goodbye, and does not

@@ -1,6 +1,7 @@
 package download
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -119,27 +120,25 @@ const queueLength = 128
 
 // simNet is a server at the far end of simLinks.
 type simNet struct {
-	accept chan net.Conn
-	once   sync.Once
-	closed chan struct{}
+	*testkit.Listener
 	server *http.Server
+	// start starts the server: at the first dial, so that tests can change it before.
+	start func()
 }
 
 // newSimNet returns a network whose server answers with handler.
 func newSimNet(handler http.Handler) *simNet {
-	return &simNet{
-		accept: make(chan net.Conn),
-		closed: make(chan struct{}),
+	n := &simNet{
+		Listener: testkit.NewListener(),
 		server: &http.Server{
 			Handler:   handler,
 			TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
 			ErrorLog:  stdlog.New(io.Discard, "", 0),
 		},
 	}
+	n.start = sync.OnceFunc(func() { go n.server.ServeTLS(n, "", "") })
+	return n
 }
-
-// start starts the server; call stop at the end of the test's bubble.
-func (n *simNet) start() { go n.server.ServeTLS(n, "", "") }
 
 // stop ends the server and waits until what is under way on the links has
 // noticed.
@@ -147,18 +146,6 @@ func (n *simNet) stop() {
 	n.server.Close()
 	time.Sleep(time.Minute)
 }
-
-// Accept, Close and Addr make it a net.Listener.
-func (n *simNet) Accept() (net.Conn, error) {
-	select {
-	case c := <-n.accept:
-		return c, nil
-	case <-n.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (n *simNet) Close() error   { n.once.Do(func() { close(n.closed) }); return nil }
-func (n *simNet) Addr() net.Addr { return simAddr("") }
 
 // dial connects through l.
 func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, error) {
@@ -168,6 +155,7 @@ func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+		n.start()
 		if l.cable != nil {
 			l.cable.mu.Lock()
 			l.cable.dials = append(l.cable.dials, time.Now())
@@ -178,12 +166,8 @@ func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, err
 			}
 		}
 		down, up := newDirection(l.rate, l.rtt/2, l.cable), newDirection(8e9, l.rtt/2, nil)
-		select {
-		case n.accept <- &simConn{in: up, out: down, peer: simAddr(l.name)}:
-		case <-n.closed:
-			return nil, errors.New("connection refused")
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if !n.Offer(&simConn{in: up, out: down, peer: simAddr(l.name)}, ctx.Done()) {
+			return nil, cmp.Or(ctx.Err(), errors.New("connection refused"))
 		}
 		conn := &simConn{in: down, out: up}
 		if l.cable != nil {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -90,9 +89,7 @@ func (farSocket) RoundTrip() (link.RoundTrip, error) {
 // What a link tries beside a handshake that takes long counts among its connections.
 func TestALongHandshakeTakesNoFurtherSocket(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	g := &gate{Listener: listener, quick: mostSessions - 1, wait: 4 * time.Second}
 	names := netip.MustParseAddrPort(testkit.Names(t, "127.0.0.2"))
 	handler := ranged(func(w http.ResponseWriter, r *http.Request) {
@@ -118,21 +115,12 @@ func TestALongHandshakeTakesNoFurtherSocket(t *testing.T) {
 	// A session has five seconds' work when the server says goodbye to it.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	_, err = Run(ctx, Options{
-		URL:       &url.URL{Scheme: "https", Host: "server:" + port, Path: "/file"},
-		Links:     []transfer.Link{{Name: "wifi", Device: "lo", Dial: far}},
-		Scheduler: schedule.Alg1{UpperLimit: 1e6, FirstRequests: 1e6},
-		Overlap:   0.6, Window: time.Second, Rescue: true,
-		Output: fileSink(t.TempDir(), nil),
-		TLS:    &tls.Config{RootCAs: authority},
-		Log:    slog.New(slog.DiscardHandler),
-	})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the download ended with %v", err)
-	}
+	o := usual(new(simNet))
+	o.URL.Host, o.Links = "server:"+port, []transfer.Link{{Name: "wifi", Device: "lo", Dial: far}}
+	o.Scheduler, o.Rescue, o.Output = schedule.Alg1{UpperLimit: 1e6, FirstRequests: 1e6}, true, fileSink(t.TempDir(), nil)
+	_, err = Run(ctx, o)
+	testkit.Holds(t, errors.Is(err, context.DeadlineExceeded), "the download ended with", err)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.most != mostSessions {
-		t.Errorf("the link had %d connections at a time, want %d", g.most, mostSessions)
-	}
+	testkit.Same(t, g.most, mostSessions, "connections at a time")
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // mayBecome reports whether one event can lead from a state to another one. Links, plans and servers change by themselves,
@@ -55,28 +57,18 @@ func TestAConnectionIsInTheFirstStateThatFits(t *testing.T) {
 	}
 	for _, one := range worse {
 		one.make()
-		if got := c.state(now); got != one.is {
-			t.Errorf("the connection is %v, want %v", got, one.is)
-		}
-		if got := c.usable(now); got != (one.is == ready) {
-			t.Errorf("a connection that is %v is usable: %v", one.is, got)
-		}
-		if got := c.needsSession(); got != (one.is == connecting || one.is == silent) {
-			t.Errorf("a connection that is %v needs a session: %v", one.is, got)
-		}
+		testkit.Same(t, c.state(now), one.is, "the state")
+		testkit.Same(t, c.usable(now), one.is == ready, "it is usable", one.is)
+		testkit.Same(t, c.needsSession(), one.is == connecting || one.is == silent, "it needs a session", one.is)
 	}
 }
 
 // The handbook explains each state.
 func TestTheHandbookHasEachState(t *testing.T) {
 	page, err := os.ReadFile("../../../emulator/handbook/explanation/the-client.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, err)
 	for is := gone; is <= ready; is++ {
-		if !strings.Contains(string(page), "\n| "+is.String()+" |") {
-			t.Errorf("the page has no state %v", is)
-		}
+		testkit.Holds(t, strings.Contains(string(page), "\n| "+is.String()+" |"), "the page has no state", is)
 	}
 	for is, becomes := range requestBecomes {
 		var names []string
@@ -84,8 +76,6 @@ func TestTheHandbookHasEachState(t *testing.T) {
 			names = append(names, next.String())
 		}
 		row := fmt.Sprintf("\n| %v | %s |", requestState(is), cmp.Or(strings.Join(names, ", "), "nothing"))
-		if !strings.Contains(string(page), row) {
-			t.Errorf("the page lacks %s", row)
-		}
+		testkit.Holds(t, strings.Contains(string(page), row), "the page lacks", row)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // stepping is deciding with the links' first connections only, in its middle.
@@ -25,9 +26,7 @@ func stepping(t *testing.T) (*download, *connection) {
 	for x, c := range d.connections {
 		c.url = d.URL
 		conn, err := transport.Open(t.Context(), newClosedSocket(), nil, nil, nil, d.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, err)
 		c.session.Conn = conn
 		c.session.requests, c.session.active = 1, 1
 		c.active[0].Offset = quantity.Bytes(x) * 1e6
@@ -128,8 +127,6 @@ func TestStepsAskForTheseActions(t *testing.T) {
 		}, ""},
 	} {
 		d, c := stepping(t)
-		if got := wanted(d, test.change(d, c)); got != test.want {
-			t.Errorf("%s: %q, want %q", what, got, test.want)
-		}
+		testkit.Same(t, wanted(d, test.change(d, c)), test.want, what)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // slowServers take long until they send a first byte.
@@ -79,19 +80,13 @@ func TestASlowFirstByteIsNotADeadLink(t *testing.T) {
 								o.Links[i].Dial = n.dial(l)
 							}
 							o.Links = o.Links[:links]
-							if http1 == 1 {
-								overHTTP1(o)
-							}
+							over(o, http1)
 						})
 						curl := delay.Seconds() + float64(len(file))/fast.rate.BytesPerSecond()
 						within(t, "download time", seconds(summary.Download), 0, 1.2*curl)
-						if n := len(of[*rundir.Ban](events)); n > 0 {
-							t.Errorf("links were left alone %d times", n)
-						}
+						testkit.Holds(t, len(of[*rundir.Ban](events)) == 0, "a link was left alone")
 						t.Logf("%.1f times as long as curl by %d requests", seconds(summary.Download)/curl, asked.Load())
-						if asked.Load() > 40 {
-							t.Errorf("there were %d requests", asked.Load())
-						}
+						testkit.Holds(t, asked.Load() <= 40, "too many requests", asked.Load())
 					})
 				}
 			}
@@ -104,15 +99,11 @@ func TestASlowFirstByteIsNotADeadLink(t *testing.T) {
 func TestALinkThatDiesWhileAServerTakesLong(t *testing.T) {
 	for http1 := range 2 {
 		summary, _ := rescued(t, schedule.Adaptive{}, slowServers["each request"](15*time.Second), "", func(o *Options, n *network) {
-			if http1 == 1 {
-				overHTTP1(o)
-			}
+			over(o, http1)
 			time.AfterFunc(5*time.Second, n.wifi.freeze)
 			time.AfterFunc(5*time.Second, func() { n.wifi.set(0) })
 			time.AfterFunc(12*time.Second, func() {
-				if n.wifi.dialled() < 3 {
-					t.Errorf("HTTP/%d: the dead link was not connected again", 2-http1)
-				}
+				testkit.Holds(t, n.wifi.dialled() >= 3, "the dead link was not connected again, over HTTP", 2-http1)
 			})
 		})
 		within(t, "download time", seconds(summary.Download), 15, 50) // What it had comes in two requests.
@@ -127,15 +118,11 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 		never := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 		summary, _ := rescued(t, schedule.Adaptive{}, http.HandlerFunc(never), "nothing arrived for 5m0s: link wifi: the server is there, and has not answered", func(o *Options, n *network) {
 			o.Links = o.Links[:1]
-			if http1 == 1 {
-				overHTTP1(o)
-			}
+			over(o, http1)
 			time.AfterFunc(4*time.Minute, func() { dials = n.wifi.dialled() })
 		})
 		within(t, "time of the failure", seconds(summary.Download), 300, 300.1)
-		if dials > 2+http1 {
-			t.Errorf("HTTP/%d: %d connections", 2-http1, dials)
-		}
+		testkit.Holds(t, dials <= 2+http1, "version of HTTP, and connections", 2-http1, dials)
 	}
 }
 
@@ -156,14 +143,10 @@ func TestASlowAnswerOfOtherKinds(t *testing.T) {
 				}
 			}
 			summary, events := rescued(t, test.scheduler, http.HandlerFunc(handler), "", func(o *Options, _ *network) {
-				if http1 == 1 {
-					overHTTP1(o)
-				}
+				over(o, http1)
 			})
 			within(t, name+": download time", seconds(summary.Download), 0, 5.1*delay.Seconds()) // It is asked up to five times, until it is taken whole.
-			if n := len(of[*rundir.Ban](events)); n > 0 {
-				t.Errorf("%s, HTTP/%d: links failed %d times", name, 2-http1, n)
-			}
+			testkit.Holds(t, len(of[*rundir.Ban](events)) == 0, "a link failed", name, 2-http1)
 		}
 	}
 }
@@ -180,9 +163,7 @@ func TestAnotherLinkHedgesWhatAServerDoesNotAnswer(t *testing.T) {
 	}
 	summary, events := rescued(t, schedule.Adaptive{}, http.HandlerFunc(handler), "", nil)
 	within(t, "download time", seconds(summary.Download), 0.4, 4)
-	if n := len(of[*rundir.Ban](events)); n > 0 {
-		t.Errorf("links were left alone %d times", n)
-	}
+	testkit.Holds(t, len(of[*rundir.Ban](events)) == 0, "a link was left alone")
 }
 
 // Nor does the first question of one without ranges, when nobody answers it, keep the
@@ -243,9 +224,7 @@ func TestSilenceBeginsWithTheFirstRequest(t *testing.T) {
 				c.active = append(c.active, r)
 			}
 			d.issue(c, order{Range: ranges.Range{Length: 1000}}, nil, now)
-			if c.session.heardAt != want {
-				t.Errorf("a request at %v, beside %d others: silent since %v, want %v", now, len(c.active)-1, c.session.heardAt, want)
-			}
+			testkit.Same(t, c.session.heardAt, want, "silent since", now, len(c.active)-1)
 			d.actions = nil
 		}
 	})
@@ -277,9 +256,7 @@ func TestABusyServerIsAskedByHead(t *testing.T) {
 		if busy >= 3 && !waits {
 			busy, want = 3, 1
 		}
-		if heads.Load() != want || refused.Load() != int32(busy) {
-			t.Errorf("%d answers %d, Retry-After %v: %d HEADs, want %d", refused.Load(), code, waits, heads.Load(), want)
-		}
+		testkit.Holds(t, heads.Load() == want && refused.Load() == int32(busy), "refused requests, code, Retry-After, HEADs, and how many should be", refused.Load(), code, waits, heads.Load(), want)
 	}
 }
 

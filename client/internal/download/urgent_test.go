@@ -18,6 +18,7 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
+	"github.com/linklab/linklab/client/tests/testkit"
 )
 
 // stopper closes enough when there were too many requests.
@@ -126,9 +127,7 @@ func TestTheNextByteIsTakenFromASilentLink(t *testing.T) {
 		if left := r.left(); isStalled && r.Offset == 0 && left > 0 && r.duplicate == nil {
 			want = ranges.Range{Offset: r.next(), Length: left}
 		}
-		if taken := d.urgent(c, now); taken.Range != want {
-			t.Errorf("%+v, %v old, stalled: %v: %+v is taken over, want %+v", r.Range, now-r.issued, isStalled, taken.Range, want)
-		}
+		testkit.Same(t, d.urgent(c, now).Range, want, "the request, its age, and whether it is stalled", r.Range, now-r.issued, isStalled)
 	}
 }
 
