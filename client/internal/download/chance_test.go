@@ -75,9 +75,8 @@ func (i *inside) Record(_ time.Duration, e rundir.Event) {
 	if i.resource.Size >= 0 {
 		each = min(each, i.resource.Size)
 	}
-	if n := len(i.race.runners); !i.balance.CanPay(quantity.Bytes(n)*each, i.openBytes()) {
-		i.t.Errorf("%d links race, which is more than the balance can pay", n)
-	}
+	n := quantity.Bytes(len(i.race.runners))
+	testkit.Holds(i.t, i.balance.CanPay(n*each, i.openBytes()), "links race, which is more than the balance can pay", n)
 }
 
 // follow checks that the states have changed as they may.
@@ -85,9 +84,8 @@ func (i *inside) follow() {
 	for _, c := range i.connections {
 		was, known := i.states[c]
 		is := c.state(i.now)
-		if i.states[c] = is; known && !was.mayBecome(is) {
-			i.t.Errorf("a connection that was %v is %v", was, is)
-		}
+		testkit.Holds(i.t, !known || was.mayBecome(is), "a connection was and is", was, is)
+		i.states[c] = is
 		for _, r := range c.active {
 			if _, known := i.requests[r]; !known {
 				i.requests[r] = requested
@@ -96,9 +94,8 @@ func (i *inside) follow() {
 	}
 	for r, was := range i.requests {
 		is := r.state()
-		if i.requests[r] = is; is != was && !slices.Contains(requestBecomes[was], is) {
-			i.t.Errorf("a request that was %v is %v", was, is)
-		}
+		testkit.Holds(i.t, is == was || slices.Contains(requestBecomes[was], is), "a request was and is", was, is)
+		i.requests[r] = is
 	}
 }
 
@@ -110,18 +107,12 @@ func (i *inside) check(summary map[string]rundir.LinkSummary, texts quantity.Byt
 		counted += l.Bytes + l.Wasted
 		wasted += l.Wasted
 	}
-	if wasted != i.wasted {
-		i.t.Errorf("%d bytes are wasted, and the events tell of %d", wasted, i.wasted)
-	}
+	testkit.Same(i.t, wasted, i.wasted, "wasted bytes, and those that the events tell of")
 	for s := range i.sessions {
 		came += s.Bodies() - s.bodies
-		if uncounted := s.Unread() - s.unread; uncounted != 0 {
-			i.t.Errorf("%d bytes that nothing read are not counted as wasted", uncounted)
-		}
+		testkit.Same(i.t, s.Unread()-s.unread, 0, "bytes that nothing read are not counted as wasted")
 	}
-	if counted > came || came > counted+texts {
-		i.t.Errorf("%d bytes are counted, and %d came, with at most %d of errors", counted, came, texts)
-	}
+	testkit.Holds(i.t, counted <= came && came <= counted+texts, "counted bytes, those that came, and of errors at most", counted, came, texts)
 }
 
 // errorTexts counts the bytes of answers that refuse something.

@@ -70,10 +70,8 @@ func TestOnlyHandshakesShowARate(t *testing.T) {
 				d.now = time.Since(d.start)
 				d.connected(c, u, conn, event)
 				d.actions = nil
-				if l.Shown != shown || c.handshake != handshake {
-					t.Fatalf("several connections: %v, %d bytes carried: the rate is %v, want %v; the handshake took %v, want %v",
-						several, int64(carried), l.Shown.Rate(), shown.Rate(), c.handshake, handshake)
-				}
+				testkit.Same(t, l.Shown, shown, "several connections, bytes carried", several, carried)
+				testkit.Same(t, c.handshake, handshake, "the handshake")
 			}
 		}
 	})

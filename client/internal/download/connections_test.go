@@ -70,9 +70,7 @@ func TestTheFirstBytesTellTheSize(t *testing.T) {
 	testkit.Same(t, heads.Load(), 0, "HEADs")
 	// TCP, TLS and the request take a round trip each.
 	size := of[*rundir.Size](events)
-	if len(size) != 1 {
-		t.Fatalf("the size is told %d times", len(size))
-	}
+	testkit.Same(t, len(size), 1, "how often the size is told")
 	within(t, "time of the size", seconds(size[0].T), 0.03, 0.035)
 	testkit.Holds(t, summary.Links["wifi"].Requests >= 3, "requests by wifi", summary.Links["wifi"].Requests)
 }
@@ -125,9 +123,7 @@ func TestADiskThatPauses(t *testing.T) {
 				})
 				within(t, "download time", seconds(summary.Download), 0.1, 60)
 				for _, r := range of[*rundir.Request](events) {
-					if r.Length == 0 {
-						t.Fatal("a request is of no bytes")
-					}
+					testkit.Holds(t, r.Length > 0, "a request is of no bytes")
 				}
 			})
 		}
@@ -165,9 +161,8 @@ func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
 			time.AfterFunc(100*time.Millisecond, func() { n.wifi.set(0); n.lte.set(0.02); n.wifiChange <- link.Down })
 			time.AfterFunc(back, func() { n.wifi.set(1); n.wifiChange <- link.Up })
 		})
-		if got := connectionsOf(events, "wifi", back, back+150*time.Millisecond); got < test.least || got > test.least*6/5 {
-			t.Errorf("%d new connections of a link that was away for %d ms, want %d", got, test.away, test.least)
-		}
+		got := connectionsOf(events, "wifi", back, back+150*time.Millisecond)
+		testkit.Holds(t, got >= test.least && got <= test.least*6/5, "new connections, milliseconds away, and how many should be", got, test.away, test.least)
 	}
 }
 
@@ -298,9 +293,8 @@ func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 	})
 	for _, name := range []string{"wifi", "lte"} {
 		// Another first one is made each time, since it has to hear of the end.
-		if n := connectionsOf(events, name, 0, time.Hour); n < 11 || n > 11+int(pause/(3*time.Second)) {
-			t.Errorf("%d connections of %s: want six before the pause, and as many after it", n, name)
-		}
+		n := connectionsOf(events, name, 0, time.Hour)
+		testkit.Holds(t, n >= 11 && n <= 11+int(pause/(3*time.Second)), "six connections before the pause, and as many after it", n, name)
 	}
 	within(t, "download time", seconds(summary.Download), pause.Seconds(), pause.Seconds()+3)
 	testkit.Holds(t, bytes.Equal(got.Bytes(), file), "the file differs", got.Len())

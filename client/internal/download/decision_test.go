@@ -182,9 +182,8 @@ func TestWhatIsRepeatedTwiceIsNotCountedAsTheFirstRepeats(t *testing.T) {
 		}
 	}
 	again.detach()
-	if late.received = 5e5; late.isSplit || late.duplicate != nil {
-		t.Fatal("the bytes of a request count no more whose repetitions are gone")
-	}
+	late.received = 5e5
+	testkit.Holds(t, !late.isSplit && late.duplicate == nil, "the bytes of a request count no more whose repetitions are gone")
 	// The one that goes on alone may be repeated as any other.
 	testkit.Holds(t, !again.isDuplicate && !vain.isDuplicate, "a request repeats nothing any more, and is taken for one that does")
 }
@@ -212,9 +211,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 			r = next
 		}
 	}
-	if got := c.pace.Rate(now).MegabitsPerSecond(); got < 3.1 || got > 3.5 {
-		t.Errorf("the link is taken for %.2f Mbit/s, want 3.2", got)
-	}
+	within(t, "the rate of the link", c.pace.Rate(now).MegabitsPerSecond(), 3.1, 3.5)
 }
 
 // A connection that repeats in vain what another one of its own link owes
@@ -323,7 +320,5 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	c.pace = throughput.NewPace(transfer.PaceWindow)
 	c.pace.Begin(0, now)
 	c.pace.Add(now+256, 16384)
-	if r := d.choose(c, now+256); r.Length == 0 || r.Length > schedule.MostOrder(16384) {
-		t.Errorf("orders %d bytes after 16384 in 256 ns, want at most %d", r.Length, schedule.MostOrder(16384))
-	}
+	within(t, "bytes of an order after 16384 in 256 ns", float64(d.choose(c, now+256).Length), 1, float64(schedule.MostOrder(16384)))
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
-	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 	"github.com/linklab/linklab/client/tests/testkit"
 )
@@ -49,30 +48,34 @@ var portals = map[string]http.HandlerFunc{
 // partLength is how much of the file an earlier call left.
 const partLength = 3_000_000
 
-// behind downloads from a URL that names a file, over links that the handler can
-// tell apart. If there is an ETag, an earlier call left a part of a file with that. The
-// download fails if that is another ETag than content's.
+// behind downloads from a URL that names a file, over links that the handler can tell apart. If there is an ETag, an
+// earlier call left a part of a file with that. The download fails if that is another ETag than content's.
 func behind(t *testing.T, handler http.HandlerFunc, etag string, change func(*Options, *network)) (rundir.Summary, *log) {
 	t.Helper()
-	summary, events, err := try(t, handler, func(o *Options, n *simNet) {
-		net := &network{simNet: n, wifi: newCable(), lte: newCable()}
-		a, b := wifi, lte
-		a.name, b.name, a.cable, b.cable = "wifi", "lte", net.wifi, net.lte
-		o.Links[0].Dial, o.Links[1].Dial = n.dial(a), n.dial(b)
+	want := ""
+	if etag != "" && etag != theETag {
+		want = "file.part holds 3000000 bytes of another file"
+	}
+	return rescued(t, schedulers["adaptive"], handler, want, func(o *Options, n *network) {
 		o.URL.Path = "/dir/file.bin"
-		o.Rescue, o.GiveUp, o.Scheduler, o.Connections = true, 5*time.Minute, schedulers["adaptive"], &transfer.Connections{Most: 1}
 		if etag != "" {
 			o.Output = withPart(t, o, etag)
 		}
 		if change != nil {
-			change(o, net)
+			change(o, n)
 		}
 	})
-	isOther := etag != "" && etag != theETag
-	if isRefused := err != nil && strings.Contains(err.Error(), "file.part holds 3000000 bytes of another file"); isRefused != isOther || err != nil && !isRefused {
-		t.Fatal(err)
+}
+
+// onLink is a server that answers a link's requests by there, and those of others with the content.
+func onLink(name string, there http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.RemoteAddr, name) {
+			there(w, r)
+			return
+		}
+		content(w, r)
 	}
-	return summary, events
 }
 
 // withPart is the sink of a call that finds what an earlier one left.
@@ -88,12 +91,10 @@ func withPart(t *testing.T, o *Options, etag string) func() (Sink, error) {
 	f, err := partfile.Create(part)
 	testkit.OK(t, err)
 	resource := transport.Resource{Size: quantity.Bytes(len(file)), ETag: etag, LastModified: "Fri, 31 Dec 1999 00:00:00 GMT"}
-	if _, err := f.Begin(resource, ranges.Range{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt(file[:partLength], 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Begin(resource, ranges.Range{})
+	testkit.OK(t, err)
+	_, err = f.WriteAt(file[:partLength], 0)
+	testkit.OK(t, err)
 	testkit.OK(t, f.Abort(false))
 	return func() (Sink, error) { return partfile.Create(part) }
 }
@@ -111,14 +112,7 @@ func TestAPortalOnOneLink(t *testing.T) {
 				for _, algorithm := range []string{"adaptive", "alg3"} {
 					t.Run(fmt.Sprintf("%s on %s, part %v, %s", name, portal, etag != "", algorithm), func(t *testing.T) {
 						t.Parallel()
-						handler := func(w http.ResponseWriter, r *http.Request) {
-							if strings.HasPrefix(r.RemoteAddr, portal) {
-								answer(w, r)
-								return
-							}
-							content(w, r)
-						}
-						summary, _ := behind(t, handler, etag, func(o *Options, _ *network) {
+						summary, _ := behind(t, onLink(portal, answer), etag, func(o *Options, _ *network) {
 							o.Scheduler = schedulers[algorithm]
 						})
 						testkit.Same(t, summary.Resumed, quantity.Bytes(len(etag)/len(theETag))*partLength, "resumed bytes")

@@ -49,7 +49,7 @@ var file = func() []byte {
 
 // content serves file as H2O would.
 func content(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("ETag", `"6b010793-5b8d80"`)
+	w.Header().Set("ETag", theETag)
 	http.ServeContent(w, r, "", time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC), bytes.NewReader(file))
 }
 
@@ -220,9 +220,8 @@ func TestSingle(t *testing.T) {
 	// TCP, TLS, HEAD and GET take a round trip each.
 	ideal := 4*wifi.rtt.Seconds() + float64(len(file))/wifi.rate.BytesPerSecond()
 	within(t, "download time", seconds(summary.Download), ideal, ideal*overhead)
-	if got := of[*rundir.Request](events); len(got) != 1 || got[0].Offset != 0 || got[0].Length != int64(len(file)) {
-		t.Errorf("requests %+v, want one for the whole file", got)
-	}
+	got := of[*rundir.Request](events)
+	testkit.Holds(t, len(got) == 1 && got[0].Offset == 0 && got[0].Length == int64(len(file)), "one request for the whole file", got)
 }
 
 func TestNaiveEndsWithTheSlowerLink(t *testing.T) {
@@ -309,9 +308,8 @@ func TestLateLinkJoins(t *testing.T) {
 		o.Links[1].Dial = n.dial(simLink{rate: 40e6, rtt: 200 * time.Millisecond})
 	})
 	testkit.OK(t, err)
-	if size := of[*rundir.Size](events); len(size) != 1 || size[0].Link != "wifi" || size[0].ETag != `"6b010793-5b8d80"` {
-		t.Errorf("size events %+v, want one by wifi", size)
-	}
+	size := of[*rundir.Size](events)
+	testkit.Holds(t, len(size) == 1 && size[0].Link == "wifi" && size[0].ETag == theETag, "one size event, by wifi", size)
 	testkit.Holds(t, summary.Links["lte"].Bytes != 0, "the late link carried nothing")
 	requests := of[*rundir.Request](events)
 	within(t, "time of the first request, after three round trips", seconds(requests[0].T), 0.030, 0.031)
@@ -329,9 +327,9 @@ func TestSamples(t *testing.T) {
 		}
 	}
 	within(t, "samples a link", float64(len(of[*rundir.Sample](events)))/2, seconds(summary.Download)*10-1, seconds(summary.Download)*10)
-	if wifi := summary.Links["wifi"]; wifi.MinRTT != 10e6 || wifi.LastRTT != 11e6 || wifi.Device != "wlan0" || wifi.Peak > 8*10e6 || wifi.Peak < 7*10e6 {
-		t.Errorf("summary of wifi: %+v", wifi)
-	}
+	link := summary.Links["wifi"]
+	testkit.Holds(t, link.MinRTT == 10e6 && link.LastRTT == 11e6 && link.Device == "wlan0", link)
+	within(t, "peak", float64(link.Peak), 7*10e6, 8*10e6)
 }
 
 func TestEmptyFile(t *testing.T) {
@@ -343,9 +341,8 @@ func TestEmptyFile(t *testing.T) {
 func TestFileSmallerThanTheFirstRequests(t *testing.T) {
 	serve(t, file[:3])
 	for _, s := range []schedule.Scheduler{schedule.Naive{}, schedule.Alg3{FirstRequests: 1e6, Padding: 0.1}} {
-		if _, _, err := try(t, http.HandlerFunc(content), func(o *Options, _ *simNet) { o.Scheduler = s }); err != nil {
-			t.Errorf("%T: %v", s, err)
-		}
+		_, _, err := try(t, http.HandlerFunc(content), func(o *Options, _ *simNet) { o.Scheduler = s })
+		testkit.OK(t, err)
 	}
 }
 
@@ -445,9 +442,8 @@ func TestOtherValidators(t *testing.T) {
 		"ranges served but not announced": {func(h http.Header) { h.Del("Accept-Ranges") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := try(t, edited(test.change), test.options); err != nil {
-				t.Error(err)
-			}
+			_, _, err := try(t, edited(test.change), test.options)
+			testkit.OK(t, err)
 		})
 	}
 	_, _, err := try(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -487,9 +483,8 @@ func TestInterrupted(t *testing.T) {
 					testkit.Holds(t, end.Outcome == rundir.Cancelled && end.Error == "", "an end of a request", end)
 				}
 			})
-			if entries, _ := os.ReadDir(directory); len(entries) != 0 {
-				t.Errorf("%v is left", entries)
-			}
+			entries, _ := os.ReadDir(directory)
+			testkit.Same(t, len(entries), 0, "files that are left", entries)
 		})
 	}
 }

@@ -23,9 +23,8 @@ func TestWhatIsBehindALostPacketCountsWhenItComes(t *testing.T) {
 		{100_000, 10, 14_480, 14_480},
 		{100_000, 30, 28_960, 43_440},
 	} {
-		if came := h.look(step.received, step.outOfOrder, 0, rtt); came != step.came || h.kept != step.kept {
-			t.Errorf("%d came and %d are kept, want %d and %d", came, h.kept, step.came, step.kept)
-		}
+		testkit.Same(t, h.look(step.received, step.outOfOrder, 0, rtt), step.came, "bytes that came")
+		testkit.Same(t, h.kept, step.kept, "kept bytes")
 	}
 	testkit.Holds(t, h.deliver(20_000) == 0 && h.deliver(30_000) == 6560, "new bytes of what comes in order then")
 }
@@ -48,9 +47,8 @@ func TestAHoleIsClosedWhenBytesComeInOrderForARoundTrip(t *testing.T) {
 		{9000, 12, 11*time.Millisecond + rtt, 10_000 + 2*schedule.SegmentSize},
 		{9500, 12, 12*time.Millisecond + rtt, 0},
 	} {
-		if h.look(step.received, step.outOfOrder, step.now, rtt); h.kept != step.kept {
-			t.Errorf("%d bytes are kept at %v, want %d", h.kept, step.now, step.kept)
-		}
+		h.look(step.received, step.outOfOrder, step.now, rtt)
+		testkit.Same(t, h.kept, step.kept, "kept bytes", step.now)
 	}
 	testkit.Same(t, h.deliver(5000), 5000, "new bytes")
 }

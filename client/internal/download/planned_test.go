@@ -71,9 +71,8 @@ func TestASparedLinkIsDisconnected(t *testing.T) {
 		testkit.Holds(t, c.Link != "lte" || time.Duration(c.TCP) == lte.rtt, "a handshake takes a round trip", c)
 	}
 	for _, r := range of[*rundir.Request](events) {
-		if at := time.Duration(r.T); r.Link == "lte" && at > 160*time.Millisecond && at < 350*time.Millisecond {
-			t.Errorf("LTE is asked for bytes at %v", at)
-		}
+		at := time.Duration(r.T)
+		testkit.Holds(t, r.Link != "lte" || at <= 160*time.Millisecond || at >= 350*time.Millisecond, "LTE is asked for bytes", at)
 	}
 	for _, e := range of[*rundir.End](events) {
 		testkit.Same(t, e.Outcome, rundir.Complete, "outcome of a request")
