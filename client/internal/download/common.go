@@ -1,6 +1,7 @@
 package download
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"time"
@@ -196,7 +197,7 @@ func (t *task) countArrived(l *commonLink, c *commonConnection, r *request, byte
 func (t *task) recordEarlyEnd(l *commonLink, r *request, isCancelled bool, err error, now time.Duration) error {
 	outcome := rundir.Cancelled
 	if !isCancelled {
-		outcome, err = rundir.Failed, r.failure(err)
+		outcome, err = rundir.Failed, fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
 	}
 	t.recordEnd(l, r, outcome, err, now)
 	return err

@@ -60,7 +60,9 @@ func (d *download) rangeEnded(e received) {
 			d.failedOver(c, nil, left.Length, lost, now)
 		}
 	}
-	c.link.counted(r)
+	if extra := r.received - r.needed; r.isSplit && extra > 0 { // The duplicate brings these bytes.
+		c.link.raced, r.wasted, r.received = c.link.raced+extra, r.wasted+extra, r.needed
+	}
 	err = d.recordEarlyEnd(&c.link.commonLink, r, cancelled, err, now)
 	if d.payload != nil {
 		d.payload.Arrived(ranges.Range{Offset: r.Offset, Length: r.received})

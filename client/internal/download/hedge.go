@@ -176,16 +176,6 @@ func (d *download) holder(r *request) *connection {
 	return nil
 }
 
-// counted moves the received bytes beyond request.needed to the wasted ones.
-func (l *linkState) counted(r *request) {
-	if !r.isSplit || r.received <= r.needed {
-		return
-	}
-	l.raced += r.received - r.needed
-	r.wasted += r.received - r.needed
-	r.received = r.needed
-}
-
 // endHedge gives up the duplicate of a hedged request whose first bytes arrived.
 func (d *download) endHedge(r *request, now time.Duration) {
 	r.hedged = false

@@ -85,33 +85,25 @@ func (d *download) extendFree(c *connection, r *request) bool {
 	return free > 0
 }
 
-// holding asks how many bytes of the answer to the request for the whole file the engine may read now. The engine keeps
-// the last wanted byte back until another request shows whether the URL works more than once, or until the answer is to
-// go on.
-type holding struct {
-	c *connection
-	r *request
-	// bytes is the answer. isHeld says to ask again later, after patience at the latest: a server may serve one
-	// request after the other.
-	bytes    int
-	isHeld   bool
-	patience time.Duration
-}
-
-func (e *holding) step(d *download) {
-	c, r := e.c, e.r
+// mayRead is how many bytes of the answer to the request for the whole file the engine may read now. The engine keeps the
+// last wanted byte back until another request shows whether the URL works more than once, or until the answer is to go
+// on. It asks again after the patience at the latest, which is 0 if the byte is not kept back: a server may serve one
+// request after the other.
+func (d *download) mayRead(c *connection, r *request) (bytes int, patience time.Duration) {
 	if d.isProbed(r) && r.left() <= 1 && (c.newest == r || c.newest == nil) {
 		d.request(c)
 	}
 	if d.isProbed(r) && r.left() <= 1 && d.isSerial {
 		d.takeBack(c, r)
 	}
-	isProbed := d.isProbed(r)
-	r.isHeld = isProbed && r.left() <= 1
-	e.isHeld, e.patience = r.isHeld, max(transfer.LeastSilence, 2*c.rtt.Last)
-	if e.bytes = math.MaxInt; isProbed {
-		e.bytes = int(r.left()) - 1
+	r.isHeld = d.isProbed(r) && r.left() <= 1
+	switch {
+	case r.isHeld:
+		return 0, max(transfer.LeastSilence, 2*c.rtt.Last)
+	case d.isProbed(r):
+		return int(r.left()) - 1, 0
 	}
+	return math.MaxInt, 0
 }
 
 // takeBack makes the answer to the request for the whole file bring the bytes of a request that has no answer, or the

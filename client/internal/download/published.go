@@ -64,13 +64,7 @@ func (p *published) transfer(ctx context.Context) error {
 		p.wg.Go(func() { p.keep(ctx, l) })
 	}
 	if p.window != nil {
-		p.wg.Go(func() {
-			p.follow(func() {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				p.assign()
-			})
-		})
+		p.wg.Go(func() { p.follow(func() { p.locked(func(time.Duration) { p.assign() }) }) })
 	}
 	p.every(time.Second, p.giveUp)
 	if p.plan != nil {
@@ -164,11 +158,11 @@ func (p *published) sample(now time.Duration) {
 
 // every calls do at regular times until the transfer ends, locked.
 func (p *published) every(period time.Duration, do func(now time.Duration)) {
-	p.wg.Go(func() {
-		regularly.Do(p.ctx, period, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			do(time.Since(p.start))
-		})
-	})
+	p.wg.Go(func() { regularly.Do(p.ctx, period, func() { p.locked(do) }) })
+}
+
+func (p *published) locked(do func(now time.Duration)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do(time.Since(p.start))
 }

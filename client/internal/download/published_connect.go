@@ -19,11 +19,21 @@ import (
 
 // keep connects a link, and connects it again when it needs a session.
 func (p *published) keep(ctx context.Context, l *publishedLink) {
-	for p.awaitNeed(ctx, l) {
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		needed := l.needsSession()
+		p.mu.Unlock()
+		if !needed {
+			select {
+			case <-ctx.Done():
+			case <-l.need:
+			}
+			continue
+		}
 		err := p.connect(ctx, l)
 		pause := link.Wait(err)
 		p.mu.Lock()
-		isNeedless := p.isAllAssigned() && len(l.reserved) == 0
+		isNeedless := p.payload != nil && p.payload.Free(p.part.End()) == 0 && len(l.reserved) == 0
 		switch isMissed := err != nil && pause == 0 && ctx.Err() == nil && l.needsSession(); {
 		case isMissed && isNeedless:
 			p.Log.Warn("link is not needed any more", "link", l.Name, "error", err)
@@ -40,23 +50,6 @@ func (p *published) keep(ctx context.Context, l *publishedLink) {
 			}
 		}
 	}
-}
-
-// awaitNeed waits until the link needs a session. It reports false if it never will.
-func (p *published) awaitNeed(ctx context.Context, l *publishedLink) bool {
-	for ctx.Err() == nil {
-		p.mu.Lock()
-		needed := l.needsSession()
-		p.mu.Unlock()
-		if needed {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-		case <-l.need:
-		}
-	}
-	return false
 }
 
 func (l *publishedLink) needsSession() bool {
@@ -93,11 +86,8 @@ func (p *published) connect(ctx context.Context, l *publishedLink) error {
 		conn.Close()
 		return nil
 	}
-	p.connected(l, u, conn, &rundir.Connected{
-		TCP:      (connected - started).Nanoseconds(),
-		TLS:      (time.Since(p.start) - connected).Nanoseconds(),
-		Protocol: conn.Protocol,
-	})
+	tcp, tls := (connected - started).Nanoseconds(), (time.Since(p.start) - connected).Nanoseconds()
+	p.connected(l, u, conn, &rundir.Connected{TCP: tcp, TLS: tls, Protocol: conn.Protocol})
 	return nil
 }
 

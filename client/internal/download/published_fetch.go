@@ -175,8 +175,3 @@ func (p *published) drop(l *publishedLink, r *request, now time.Duration) ranges
 	p.over(l, r, now)
 	return left
 }
-
-// isAllAssigned reports whether requests are in flight for all missing bytes.
-func (p *published) isAllAssigned() bool {
-	return p.payload != nil && p.payload.Free(p.part.End()) == 0
-}

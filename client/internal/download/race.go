@@ -237,27 +237,3 @@ func (rc *race) written(r *request, part ranges.Range) {
 func (rc *race) hasAll() bool {
 	return rc.keeps && rc.d.resource.Size >= 0 && rc.have.Below(rc.d.part.End())-rc.have.Below(rc.d.part.Offset) == rc.d.part.Length
 }
-
-// readWhole is bytes of a whole resource that arrived. It says whether the connection has won the race.
-type readWhole struct {
-	c *connection
-	r *request
-	// offset is behind the bytes. isEnd says that these are the last ones, and isUnproven that nothing proves it.
-	bytes, offset     quantity.Bytes
-	isEnd, isUnproven bool
-	won               bool
-}
-
-func (e *readWhole) step(d *download) {
-	rc := e.r.race
-	e.r.received += e.bytes
-	if e.bytes > 0 {
-		d.arrived(e.c, e.r, e.bytes, d.now)
-	}
-	if !e.won {
-		e.won = rc.win(e.c, e.isEnd, e.offset)
-	}
-	if e.won && e.isUnproven {
-		rc.warn(e.c, e.offset)
-	}
-}

@@ -152,15 +152,16 @@ func (f rangeOf) read(bytes int) arrival {
 func (f rangeOf) progress(bytes int) { f.call(progress{f.c, f.r, quantity.Bytes(bytes)}) }
 func (f rangeOf) hasAll()            { f.written() }
 
-// room waits until the engine may read more of the answer to the request for the whole file (holding).
+// room waits until the engine may read more of the answer to the request for the whole file (mayRead).
 func (f rangeOf) room() int {
 	for f.r.isWhole {
-		e := &holding{c: f.c, r: f.r}
-		f.call(e)
-		if !e.isHeld {
-			return e.bytes
+		var bytes int
+		var patience time.Duration
+		f.call(does(func(d *download) { bytes, patience = d.mayRead(f.c, f.r) }))
+		if patience == 0 {
+			return bytes
 		}
-		timer := time.NewTimer(e.patience)
+		timer := time.NewTimer(patience)
 		select {
 		case <-f.ctx.Done():
 		case <-f.r.more:
@@ -187,25 +188,34 @@ func (f *receiving) receiveWhole(ctx context.Context) (err error) {
 	var lead []byte
 	memory := block.Get()
 	defer block.Put(memory)
-	e := &readWhole{c: f.c, r: f.r}
+	var offset quantity.Bytes
+	won := false
 	for {
 		n, err := body.Read(memory[:])
-		offset := e.offset + quantity.Bytes(n)
+		bytes := quantity.Bytes(n)
+		offset += bytes
 		// A session may break between the last byte and HTTP/2's END_STREAM.
 		isEnd := err == io.EOF || err != nil && offset == f.resource.Size
 		if err != nil && !isEnd {
 			return err
 		}
-		hadWon := e.won
-		e.bytes, e.offset, e.isEnd = quantity.Bytes(n), offset, isEnd
-		e.isUnproven = isEnd && body.Unproven()
-		f.call(e)
+		hadWon, isUnproven := won, isEnd && body.Unproven()
+		f.call(does(func(d *download) {
+			f.r.received += bytes
+			if bytes > 0 {
+				d.arrived(f.c, f.r, bytes, d.now)
+			}
+			won = won || f.r.race.win(f.c, isEnd, offset)
+			if won && isUnproven {
+				f.r.race.warn(f.c, offset)
+			}
+		}))
 		data := memory[:n]
 		if !hadWon {
 			lead = append(lead, data...)
 			data = lead
 		}
-		if e.won {
+		if won {
 			lead = nil
 			if hasAll, err := f.deliver(ctx, data, offset-quantity.Bytes(len(data))); err != nil || hasAll {
 				return err
@@ -213,7 +223,7 @@ func (f *receiving) receiveWhole(ctx context.Context) (err error) {
 		}
 		switch {
 		case !isEnd:
-		case !e.won || f.resource.Size >= 0:
+		case !won || f.resource.Size >= 0:
 			return nil
 		default:
 			return f.resize(offset)

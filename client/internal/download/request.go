@@ -2,7 +2,6 @@ package download
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -109,9 +108,4 @@ func (r *request) read(bytes int) (a arrival) {
 	a.isLast = r.left() == 0
 	a.isCut = bytes > a.kept || a.isLast && r.limit < r.End()
 	return a
-}
-
-// failure is the error of a request for a range that failed.
-func (r *request) failure(err error) error {
-	return fmt.Errorf("bytes %d-%d: %w", int64(r.Offset), int64(r.End()-1), err)
 }

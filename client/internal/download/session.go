@@ -64,9 +64,6 @@ func newSession(conn *transport.Conn, u *url.URL) *session {
 	return &session{Conn: conn, authority: u.Host, unread: conn.Unread(), bodies: conn.Bodies()}
 }
 
-// isIdle reports whether no more bytes will arrive, wanted or not.
-func (s *session) isIdle() bool { return s.active == 0 && s.stale <= s.Unread() }
-
 // close closes a session: at once, or when the requests that it completes have ended.
 func (d *download) close(c *connection, s *session, completing bool) {
 	s.closed = true
@@ -175,7 +172,7 @@ func (d *download) remove(c *connection, now time.Duration) {
 	if c.out != nil {
 		return
 	}
-	if c.leaving && c.session != nil && c.session.isIdle() && d.keepSession(c, c.session) {
+	if c.leaving && c.session != nil && c.session.active == 0 && c.session.stale <= c.session.Unread() && d.keepSession(c, c.session) {
 		c.session = nil
 	}
 	c.out = transfer.ErrGone

@@ -123,7 +123,7 @@ func TestStepsAskForTheseActions(t *testing.T) {
 			return progress{c, r, 1000}
 		}, "finish: " + transfer.ErrComplete.Error()},
 		"nothing was asked of a whole answer": {func(_ *download, c *connection) event {
-			return &holding{c: c, r: &request{Range: ranges.Range{Length: 1000}, limit: 1000}}
+			return does(func(d *download) { d.mayRead(c, &request{Range: ranges.Range{Length: 1000}, limit: 1000}) })
 		}, ""},
 	} {
 		d, c := stepping(t)
