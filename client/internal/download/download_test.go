@@ -355,7 +355,7 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"whole file instead of a range":     {ranged(func(w http.ResponseWriter, r *http.Request) { r.Header.Del("Range"); content(w, r) }), "answers with the whole file (200)"},
+		"whole file instead of a range":     {ranged(noRanges), "answers with the whole file (200)"},
 		"other range":                       {edit(otherRange), "the server announces 500000 bytes for a range of 499990"},
 		"malformed Content-Range":           {edit(func(h http.Header) { h.Set("Content-Range", "bytes 0-9") }), `Content-Range "bytes 0-9"`},
 		"no Content-Range":                  {edit(func(h http.Header) { h.Del("Content-Range") }), "says not which bytes (no Content-Range)"},
@@ -377,17 +377,12 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 			}),
 			"longer than the requested range",
 		},
-		"error for a range": {ranged(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }), "503"},
+		"error for a range": {ranged(answering(http.StatusServiceUnavailable, "")), "503"},
 		"not found":         {http.NotFound, "answers HEAD with 404"},
-		"redirect": {
-			func(w http.ResponseWriter, r *http.Request) {
-				http.Redirect(w, r, "https://other/file", http.StatusFound)
-			},
-			"certificate is valid for server, mirror, not other",
-		},
-		"ranges refused": {edited(refusing206), "Accept-Ranges: none"},
-		"size not told":  {func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush() }, "does not tell the size"},
-		"no validator":   {edited(noValidator), "neither a strong ETag nor Last-Modified"},
+		"redirect":          {moved("https://other/file", http.StatusFound), "certificate is valid for server, mirror, not other"},
+		"ranges refused":    {edited(refusing206), "Accept-Ranges: none"},
+		"size not told":     {func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush() }, "does not tell the size"},
+		"no validator":      {edited(noValidator), "neither a strong ETag nor Last-Modified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			summary, _, err := try(t, test.handler, nil)

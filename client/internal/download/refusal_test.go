@@ -12,11 +12,8 @@ import (
 
 // refusers are what servers answer to more requests at a time than they take.
 var refusers = map[string]http.HandlerFunc{
-	"403": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", http.StatusForbidden) },
-	"429 for an hour": func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "3600")
-		http.Error(w, "too many", http.StatusTooManyRequests)
-	},
+	"403":             answering(http.StatusForbidden, ""),
+	"429 for an hour": answering(http.StatusTooManyRequests, "3600"),
 }
 
 // A server that refuses more requests at a time than it takes answers those that
@@ -75,14 +72,7 @@ func TestAServerThatRefusesAllIsBelieved(t *testing.T) {
 // A redirect is no failed answer: the account of a download that was redirected still allows what it does
 // while no answer fails.
 func TestARedirectIsNoFailure(t *testing.T) {
-	handler := func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/elsewhere" {
-			http.Redirect(w, r, "/elsewhere", http.StatusFound)
-			return
-		}
-		content(w, r)
-	}
 	balance := new(transfer.Balance)
-	rescued(t, schedulers["adaptive"], http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Balance = balance })
+	rescued(t, schedulers["adaptive"], moved("/elsewhere", http.StatusFound), "", func(o *Options, _ *network) { o.Balance = balance })
 	testkit.Holds(t, !balance.MayEnd(), "the redirects count as failures")
 }

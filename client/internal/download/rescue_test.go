@@ -433,41 +433,16 @@ func TestServerFaults(t *testing.T) {
 			"short bodies without length": {every(3, func(w http.ResponseWriter, r *http.Request) {
 				content(&shortBody{ResponseWriter: &editedHeader{w, noLength}, left: 100_000}, r)
 			}), ""},
-			"503 at times": {every(3, func(w http.ResponseWriter, r *http.Request) {
-				http.Error(w, "busy", http.StatusServiceUnavailable)
-			}), ""},
-			"429 with Retry-After": {first(2, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Retry-After", "2")
-				http.Error(w, "slow down", http.StatusTooManyRequests)
-			}), ""},
-			"429 for too long": {ranged(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Retry-After", "86400")
-				http.Error(w, "tomorrow", http.StatusTooManyRequests)
-			}), "429 Too Many Requests, and asks to wait for 24h0m0s"},
-			"thinks for two seconds": {ranged(func(w http.ResponseWriter, r *http.Request) {
-				select {
-				case <-time.After(2 * time.Second):
-					content(w, r)
-				case <-r.Context().Done():
-				}
-			}), ""},
-			"no HEAD": {noHead(content), ""},
-			"no HEAD, redirects": {noHead(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/file" {
-					http.Redirect(w, r, "/elsewhere/file", http.StatusFound)
-					return
-				}
-				content(w, r)
-			}), ""},
-			"no HEAD, redirects to http": {noHead(func(w http.ResponseWriter, r *http.Request) {
-				http.Redirect(w, r, "http://server/file", http.StatusFound)
-			}), "allowed is https"},
-			"no HEAD, busy": {noHead(first(2, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, "busy", http.StatusServiceUnavailable)
-			})), ""},
-			"no HEAD, breaks off": {noHead(first(2, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })), ""},
-			"no HEAD, encodes":    {noHead(edited(encoded)), ""},
+			"503 at times":               {every(3, answering(http.StatusServiceUnavailable, "")), ""},
+			"429 with Retry-After":       {first(2, answering(http.StatusTooManyRequests, "2")), ""},
+			"429 for too long":           {ranged(answering(http.StatusTooManyRequests, "86400")), "429 Too Many Requests, and asks to wait for 24h0m0s"},
+			"thinks for two seconds":     {ranged(slowServers["each request"](2 * time.Second)), ""},
+			"no HEAD":                    {noHead(content), ""},
+			"no HEAD, redirects":         {noHead(moved("/elsewhere/file", http.StatusFound)), ""},
+			"no HEAD, redirects to http": {noHead(moved("http://server/file", http.StatusFound)), "allowed is https"},
+			"no HEAD, busy":              {noHead(first(2, answering(http.StatusServiceUnavailable, "1"))), ""},
+			"no HEAD, breaks off":        {noHead(first(2, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })), ""},
+			"no HEAD, encodes":           {noHead(edited(encoded)), ""},
 			"encodes ranges": {ranged(edited(func(h http.Header) {
 				if !strings.HasPrefix(h.Get("Content-Range"), "bytes 0-") {
 					encoded(h)
@@ -516,27 +491,13 @@ func TestServerFaults(t *testing.T) {
 			"other range":       {ranged(edited(otherRange)), ""},
 			"encodes":           {edited(encoded), ""},
 			"not found":         {http.NotFound, "answers HEAD with 404"},
-			"forbidden for GET": {ranged(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusForbidden) }), "403"},
+			"forbidden for GET": {ranged(answering(http.StatusForbidden, "")), "403"},
 			"redirects in a loop": {func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "/file?"+r.URL.RawQuery+"x", http.StatusFound)
 			}, "redirects more than 10 times"},
-			"redirects to http": {func(w http.ResponseWriter, r *http.Request) {
-				http.Redirect(w, r, "http://server/file", http.StatusFound)
-			}, "allowed is https"},
-			"redirects": {func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/file" {
-					http.Redirect(w, r, "/elsewhere/file", http.StatusTemporaryRedirect)
-					return
-				}
-				content(w, r)
-			}, ""},
-			"redirects to another host": {func(w http.ResponseWriter, r *http.Request) {
-				if r.Host == "server" {
-					http.Redirect(w, r, "https://mirror/file", http.StatusFound)
-					return
-				}
-				content(w, r)
-			}, ""},
+			"redirects to http":         {moved("http://server/file", http.StatusFound), "allowed is https"},
+			"redirects":                 {moved("/elsewhere/file", http.StatusTemporaryRedirect), ""},
+			"redirects to another host": {moved("https://mirror/file", http.StatusFound), ""},
 			"redirects to what expires": {expiring(), ""},
 		}
 	}
@@ -563,6 +524,27 @@ func TestServerFaults(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// answering answers with an error. It may say after how many seconds to ask again.
+func answering(code int, after string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if after != "" {
+			w.Header().Set("Retry-After", after)
+		}
+		http.Error(w, "no", code)
+	}
+}
+
+// moved redirects the first URL to another one, which has the content.
+func moved(to string, code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "server" && r.URL.Path == "/file" {
+			http.Redirect(w, r, to, code)
+			return
+		}
+		content(w, r)
 	}
 }
 
