@@ -7,9 +7,8 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// This file chooses a connection's next request. While bytes are missing, no link that could help is
-// idle: it gets what the scheduler gives it, else free bytes, else bytes of the request that would
-// end last.
+// This file chooses a connection's next request. While bytes are missing, no link that could help is idle: it gets what
+// the scheduler gives it, else free bytes, else bytes of the request that would end last.
 
 // next is the connection's next request. There is none if a plan does not use its link.
 func (d *download) next(c *connection, now time.Duration) order {

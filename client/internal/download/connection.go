@@ -9,8 +9,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// connection is one of a link's connections to the server. When its session breaks, it gets
-// another one.
+// connection is one of a link's connections to the server. When its session breaks, it gets another one.
 type connection struct {
 	link *linkState
 	// index is its place among all connections of the download.
@@ -66,10 +65,9 @@ func (l *linkState) newConnection() *connection {
 // isFirst reports whether it is the link's first connection.
 func (c *connection) isFirst() bool { return c.link.first() == c }
 
-// idle is the time from a request to its first byte if nothing else is in flight. With other
-// requests in flight, delay includes the time of their bytes. The last request that was sent
-// alone may have waited for other connections of its link. So idle is at most the least such
-// delay plus the present queue.
+// idle is the time from a request to its first byte if nothing else is in flight. With other requests in flight, delay
+// includes the time of their bytes. The last request that was sent alone may have waited for other connections of its
+// link. So idle is at most the least such delay plus the present queue.
 func (c *connection) idle() time.Duration {
 	if (c.link.HasSeveral() || c.link.shortQueue) && c.idleDelay > 0 {
 		queued := c.leastDelay + max(0, c.rtt.Last-c.rtt.Min)
@@ -116,8 +114,7 @@ func (c *connection) delivered(bytes quantity.Bytes, now time.Duration) {
 	}
 }
 
-// begun notes that the connection has a request in flight, whose first byte comes after the
-// delay.
+// begun notes that the connection has a request in flight, whose first byte comes after the delay.
 func (c *connection) begun(delay, now time.Duration) {
 	c.pace.Begin(now, delay)
 	if all := c.link.Together; all != nil {
@@ -134,8 +131,7 @@ func (c *connection) isSilent(now time.Duration) bool {
 // hears reports whether answers arrive. A connection without requests does not hear.
 func (c *connection) hears(now time.Duration) bool { return len(c.active) > 0 && !c.isSilent(now) }
 
-// startRoom is how many bytes the connection can bring in slow start before the server has its
-// next request.
+// startRoom is how many bytes the connection can bring in slow start before the server has its next request.
 func (c *connection) startRoom() quantity.Bytes {
 	most := c.link.Shown.Most()
 	if most > 0 {

@@ -75,8 +75,7 @@ func TestTheFirstBytesTellTheSize(t *testing.T) {
 	testkit.Holds(t, summary.Links["wifi"].Requests >= 3, "requests by wifi", summary.Links["wifi"].Requests)
 }
 
-// The last bytes of a link that goes silent come by another one at once, and
-// none is counted twice (checkEvents).
+// The last bytes of a link that goes silent come by another one at once, and none is counted twice (checkEvents).
 func TestLastBytesComeTwiceRatherThanLate(t *testing.T) {
 	for at := 100; at <= 500; at += 50 {
 		t.Run(fmt.Sprintf("%d ms", at), func(t *testing.T) {
@@ -111,8 +110,7 @@ func pause(o *Options, pause func() time.Duration) {
 	}
 }
 
-// What is received and not yet written is repeated by nobody, and nothing is lost
-// of what is repeated.
+// What is received and not yet written is repeated by nobody, and nothing is lost of what is repeated.
 func TestADiskThatPauses(t *testing.T) {
 	for _, most := range []int{1, 4} {
 		for ms := 50; ms <= 800; ms *= 2 {
@@ -166,8 +164,7 @@ func TestALinkThatIsBackGetsNewConnections(t *testing.T) {
 	}
 }
 
-// Whose old connections are all dead begins with six, once, however long it takes to
-// connect the first again.
+// Whose old connections are all dead begins with six, once, however long it takes to connect the first again.
 func TestALinkBeginsAnewOnce(t *testing.T) {
 	const back = 3900 * time.Millisecond
 	_, events := withSeveral(t, 16, slowly, func(o *Options, n *network) {
@@ -300,8 +297,7 @@ func TestConnectionsThatAreClosedWhileAReaderPauses(t *testing.T) {
 	testkit.Holds(t, bytes.Equal(got.Bytes(), file), "the file differs", got.Len())
 }
 
-// The slowest of a link's further connections is given up first; one that is
-// leaving anyway before all.
+// The slowest of a link's further connections is given up first; one that is leaving anyway before all.
 func TestTheSlowestConnectionIsGivenUpFirst(t *testing.T) {
 	d, _ := deciding(0)
 	l := d.links[0]
@@ -348,8 +344,7 @@ func (w waiting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A server that serves one connection of a client at a time, and closes others, still
-// serves that one after an outage.
+// A server that serves one connection of a client at a time, and closes others, still serves that one after an outage.
 func TestAServerThatClosesAnotherConnectionGoesOnWithTheFirst(t *testing.T) {
 	summary, _ := withSeveral(t, 1, content, func(o *Options, n *network) {
 		start := time.Now()
@@ -418,8 +413,7 @@ func TestWhoIsGivenUpTakesNoKeptConnection(t *testing.T) {
 	})
 }
 
-// A connection on which something is still to come for nothing is not kept: nobody would
-// count it.
+// A connection on which something is still to come for nothing is not kept: nobody would count it.
 func TestAConnectionIsKeptWhenNothingIsToCome(t *testing.T) {
 	for _, stale := range []quantity.Bytes{0, 400_000} {
 		keeping(t, func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, _ *cable) {

@@ -70,8 +70,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 	}
 }
 
-// In slow start a connection orders what comes soon; for who reads in order, no
-// more than keeps it at work.
+// In slow start a connection orders what comes soon; for who reads in order, no more than keeps it at work.
 func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	l := several()
 	c := l.first()
@@ -214,8 +213,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 	within(t, "the rate of the link", c.pace.Rate(now).MegabitsPerSecond(), 3.1, 3.5)
 }
 
-// A connection that repeats in vain what another one of its own link owes
-// leaves it to other links.
+// A connection that repeats in vain what another one of its own link owes leaves it to other links.
 func TestAnotherLinkRepeatsWhatOnesOwnRepeatsInVain(t *testing.T) {
 	d, _ := deciding(0)
 	wifi, again, lte := d.connections[0], d.connections[2], d.connections[1]

@@ -102,9 +102,8 @@ func withPart(t *testing.T, o *Options, etag string) func() (Sink, error) {
 // theETag is what content says.
 const theETag = `"6b010793-5b8d80"`
 
-// A link behind a captive portal is left for later, whichever answers first and
-// however, and the other one brings the file; also the rest of one of which an
-// earlier call left a part.
+// A link behind a captive portal is left for later, whichever answers first and however, and the other one brings the
+// file; also the rest of one of which an earlier call left a part.
 func TestAPortalOnOneLink(t *testing.T) {
 	for name, answer := range portals {
 		for _, portal := range []string{"wifi", "lte"} {
@@ -126,8 +125,7 @@ func TestAPortalOnOneLink(t *testing.T) {
 	}
 }
 
-// A link goes on after somebody has logged in, and one that is asked to log in
-// meanwhile is not lost for good.
+// A link goes on after somebody has logged in, and one that is asked to log in meanwhile is not lost for good.
 func TestAPortalThatComesAndGoes(t *testing.T) {
 	for name, answer := range portals {
 		if name == "page from a disk" {
@@ -157,8 +155,7 @@ func TestAPortalThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// The part of a file that has changed on the server is refused once all links say so, and
-// twice.
+// The part of a file that has changed on the server is refused once all links say so, and twice.
 func TestTheFileChangedOnAllLinks(t *testing.T) {
 	for _, links := range []int{1, 2} {
 		for _, algorithm := range []string{"adaptive", "alg3"} {
@@ -192,8 +189,7 @@ func TestTheFileChangedAndALinkIsDead(t *testing.T) {
 	within(t, "time until the refusal", seconds(summary.Download), 0.6, 12+longestDoubt.Seconds())
 }
 
-// A web page under the name of a file is taken where TLS proves who says so, as by
-// a server that knows no types.
+// A web page under the name of a file is taken where TLS proves who says so, as by a server that knows no types.
 func TestAFileThatIsCalledAPage(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{"ranges": content, "no ranges": noRanges} {
 		t.Run(name, func(t *testing.T) {
@@ -207,8 +203,7 @@ func TestAFileThatIsCalledAPage(t *testing.T) {
 	}
 }
 
-// A captive portal cannot prove by TLS that it is the server: its link is left for
-// later, too.
+// A captive portal cannot prove by TLS that it is the server: its link is left for later, too.
 func TestAPortalWithACertificateOfItsOwn(t *testing.T) {
 	own, _ := testkit.Certificate("portal.example")
 	for _, portal := range []string{"wifi", "lte"} {

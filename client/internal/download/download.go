@@ -1,6 +1,5 @@
-// Package download is the engine that all algorithms share: it connects the
-// links, asks the scheduler for ranges, receives them concurrently, checks
-// them and writes them to a sink.
+// Package download is the engine that all algorithms share: it connects the links, asks the scheduler for ranges,
+// receives them concurrently, checks them and writes them to a sink.
 package download
 
 import (
@@ -36,27 +35,23 @@ type Options struct {
 	// Rescue lets other links take over from a link that fails or falls behind. Without it
 	// the engine works as published (published.go).
 	Rescue bool
-	// GiveUp is how long no new byte may arrive on any link before the download
-	// fails; 0 waits for ever.
+	// GiveUp is how long no new byte may arrive on any link before the download fails; 0 waits for ever.
 	GiveUp time.Duration
 	// Balance, if set, counts what the caller has already received of the file.
 	Balance *transfer.Balance
-	// LowestRate is the least total rate of all links, averaged over GiveUp. A download below
-	// it fails; 0 is no limit.
+	// LowestRate is the least total rate of all links, averaged over GiveUp. A download below it fails; 0 is no limit.
 	LowestRate quantity.Rate
 	// Connections lets links have several connections, with Rescue; nil is one each.
 	Connections *transfer.Connections
 	// Output opens what the bytes are written to, before anything else.
 	Output func() (Sink, error)
-	// Verified says that Commit compares the whole file with a checksum. Then the server need
-	// not give a validator.
+	// Verified says that Commit compares the whole file with a checksum. Then the server need not give a validator.
 	Verified bool
 	// Header is sent with every request. After a redirect to another origin (RFC 6454) the
 	// client leaves out the fields of Private, Authorization, Cookie and Host.
 	Header  http.Header
 	Private []string
-	// Redirects is how many redirects the client follows in a row: 0 for usualRedirects,
-	// NoRedirects for none.
+	// Redirects is how many redirects the client follows in a row: 0 for usualRedirects, NoRedirects for none.
 	Redirects int
 	// Resource is what the URL stands for, if the caller knows it. Else a link asks the server.
 	Resource *transport.Resource
@@ -73,16 +68,14 @@ type Options struct {
 	// Hellos may be shared with other transfers. nil remembers nothing from connection to connection.
 	Hellos *transport.Hellos
 	Log    *slog.Logger
-	// Recorders receive every event, one event at a time. The engine samples the links only
-	// if there is a recorder.
+	// Recorders receive every event, one event at a time. The engine samples the links only if there is a recorder.
 	Recorders []transfer.Recorder
 }
 
 // writeSize is how many bytes of a body the engine collects for one write to the sink.
 const writeSize = 64 << 10
 
-// download is the engine with rescue, and the state that its parts share. Each part is a type of its
-// own.
+// download is the engine with rescue, and the state that its parts share. Each part is a type of its own.
 type download struct {
 	task
 	// now is the time of the present event. actions is what its step wants done, and pending are the events that
@@ -115,8 +108,7 @@ type download struct {
 	fetches sync.WaitGroup
 	// origin is the server and URL of the first answer.
 	origin origin
-	// openings are the requests for the first bytes that learn it. opened is how many there
-	// were.
+	// openings are the requests for the first bytes that learn it. opened is how many there were.
 	openings []*opening
 	opened   int
 	// noRange says that the server answered an opening with other bytes. The engine sends no
@@ -130,8 +122,7 @@ type download struct {
 	sessions []*session
 	// warning says why a complete download may be wrong.
 	warning string
-	// known, victims, worksMemory and mergeMemory are memory that decisions use again, so that they
-	// allocate nothing.
+	// known, victims, worksMemory and mergeMemory are memory that decisions use again, so that they allocate nothing.
 	known                    []schedule.Link
 	victims                  transfer.Victims[victim]
 	worksMemory, mergeMemory []schedule.Work

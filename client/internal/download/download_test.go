@@ -240,8 +240,7 @@ func TestNaiveEndsWithTheSlowerLink(t *testing.T) {
 	}
 }
 
-// The adaptive algorithms must come near the time that both links together
-// need, and use both until near the end.
+// The adaptive algorithms must come near the time that both links together need, and use both until near the end.
 func TestAdaptiveAlgorithmsUseBothLinks(t *testing.T) {
 	// Bytes that both could deliver from when their first could arrive.
 	ready := wifi.rate.Over(4*wifi.rtt) + lte.rate.Over(3*lte.rtt)
@@ -423,8 +422,7 @@ func (s *shortBody) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Without a strong ETag, Last-Modified or the user's checksum vouch for the
-// file.
+// Without a strong ETag, Last-Modified or the user's checksum vouch for the file.
 func TestOtherValidators(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(http.Header)

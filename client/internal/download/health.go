@@ -29,8 +29,7 @@ const (
 	shortLife = time.Second
 	// longestPause is how long the client waits for bytes of the only answer of a URL.
 	longestPause = 20 * time.Second
-	// hopeless is how often every link must fail to connect at the beginning before the
-	// download fails.
+	// hopeless is how often every link must fail to connect at the beginning before the download fails.
 	hopeless = 3
 	// mostWhole is how often a server that served ranges may answer with the whole file before
 	// the client requests no more ranges.
@@ -97,10 +96,9 @@ func (c *connection) isSlow(now time.Duration) bool {
 	return c.slowSince > 0 && now-c.slowSince >= max(leastSlow, schedule.FewTrips*c.rtt.Min)
 }
 
-// wait is the wait for a server that answers late, since it makes the page or fetches the file from
-// another server. Nothing arrives, as on a dead link. So the client asks the other end for a sign
-// of life (an HTTP/2 PING, or TCP's keep-alive) once TCP has acknowledged the requests. On a dead
-// link TCP has unacknowledged bytes, which tells as much.
+// wait is the wait for a server that answers late, since it makes the page or fetches the file from another server.
+// Nothing arrives, as on a dead link. So the client asks the other end for a sign of life (an HTTP/2 PING, or TCP's
+// keep-alive) once TCP has acknowledged the requests. On a dead link TCP has unacknowledged bytes, which tells as much.
 type wait struct {
 	// since is when the client asked the other end first, and asked when last. there is when the
 	// other end was known to be there last.
@@ -108,11 +106,9 @@ type wait struct {
 }
 
 const (
-	// askedEarly is when the client asks, as a part of the time until the session counts as
-	// silent.
+	// askedEarly is when the client asks, as a part of the time until the session counts as silent.
 	askedEarly = 0.5
-	// askedByTCP is the factor by which that time is longer if only TCP can ask: it takes a
-	// second.
+	// askedByTCP is the factor by which that time is longer if only TCP can ask: it takes a second.
 	askedByTCP = 1.5
 	// askedLess is the pause until the client asks again, as a part of a long wait.
 	askedLess = 0.25

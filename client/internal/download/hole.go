@@ -7,10 +7,9 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// hole is what the kernel holds of a session behind a lost packet. The program gets none of it
-// until the packet was sent again, a round trip later, and then all at once. But these bytes
-// arrived at the link's rate. The engine must not take them for late, nor the burst for fast: it
-// would move work to and fro.
+// hole is what the kernel holds of a session behind a lost packet. The program gets none of it until the packet was
+// sent again, a round trip later, and then all at once. But these bytes arrived at the link's rate. The engine must not
+// take them for late, nor the burst for fast: it would move work to and fro.
 type hole struct {
 	// kept is how many bytes were behind the hole at the last look. received is how many bytes
 	// the session had received then, and outOfOrder how many segments out of order.

@@ -29,9 +29,8 @@ func TestWhatIsBehindALostPacketCountsWhenItComes(t *testing.T) {
 	testkit.Holds(t, h.deliver(20_000) == 0 && h.deliver(30_000) == 6560, "new bytes of what comes in order then")
 }
 
-// One of two lost packets comes, and what was between them: what is behind the
-// other is still kept, also while nothing follows. Once bytes came in order alone
-// for a round trip, nothing is.
+// One of two lost packets comes, and what was between them: what is behind the other is still kept, also while nothing
+// follows. Once bytes came in order alone for a round trip, nothing is.
 func TestAHoleIsClosedWhenBytesComeInOrderForARoundTrip(t *testing.T) {
 	h := &hole{}
 	h.look(1000, 10, 0, rtt)

@@ -21,8 +21,7 @@ type linkState struct {
 	transfer.Growing
 	// raced is how many of the wasted bytes the meter has counted.
 	raced quantity.Bytes
-	// isSlowToAnswer says that the server took long for its last answer. Many small requests
-	// would each take as long.
+	// isSlowToAnswer says that the server took long for its last answer. Many small requests would each take as long.
 	isSlowToAnswer bool
 	// shortQueue keeps few bytes in flight on the link. A program reads the file in order, which
 	// a long queue would delay, or a plan may soon let the link's radio sleep.
@@ -71,8 +70,7 @@ func (l *linkState) isLate() bool {
 	return l.isBusy() && !slices.ContainsFunc(l.connections, func(c *connection) bool { return c.session != nil && !c.awaitsAll() })
 }
 
-// isQueued reports whether packets queue at the link, by the round trips of its connections that
-// hear answers.
+// isQueued reports whether packets queue at the link, by the round trips of its connections that hear answers.
 func (l *linkState) isQueued(now time.Duration) bool {
 	var flow schedule.Flow
 	for _, c := range l.connections {
@@ -83,8 +81,7 @@ func (l *linkState) isQueued(now time.Duration) bool {
 	return flow.IsQueued()
 }
 
-// isFresh reports whether no connection brings bytes by which the client could know the link's
-// rate.
+// isFresh reports whether no connection brings bytes by which the client could know the link's rate.
 func (l *linkState) isFresh() bool {
 	return !slices.ContainsFunc(l.connections, func(c *connection) bool { return !c.isFresh() })
 }

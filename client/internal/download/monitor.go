@@ -143,8 +143,7 @@ func (e changed) step(d *download) {
 	c := l.first()
 	switch e.what {
 	case link.Down:
-		// The link keeps its work until it was silent for long. Else each handover would
-		// waste bytes.
+		// The link keeps its work until it was silent for long. Else each handover would waste bytes.
 		l.down, l.downSince = true, d.now
 		c.problem = errors.New("the device has no carrier")
 	case link.Up:

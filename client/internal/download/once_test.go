@@ -94,8 +94,7 @@ func TestOnlyAnswersThatPause(t *testing.T) {
 	}
 }
 
-// An only answer that stays silent is given up after longestPause. Links that the server refused ask
-// again then.
+// An only answer that stays silent is given up after longestPause. Links that the server refused ask again then.
 func TestRefusedLinksAskAgainWhereTheOnlyAnswerStaysSilent(t *testing.T) {
 	for _, sent := range []int{0, 1, 100_000} {
 		var used atomic.Bool

@@ -197,8 +197,7 @@ func (d *download) drop(c *connection, r *request, now time.Duration) ranges.Ran
 	return left
 }
 
-// failedOver records that a connection lost work to another one; to is nil if no connection has
-// the work yet.
+// failedOver records that a connection lost work to another one; to is nil if no connection has the work yet.
 func (d *download) failedOver(c, to *connection, bytes quantity.Bytes, reason string, now time.Duration) {
 	name := ""
 	if to != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// planned lets a plan choose the links that are used. All links are used while none that the plan
-// chose works.
+// planned lets a plan choose the links that are used. All links are used while none that the plan chose works.
 type planned struct {
 	planView
 	d      *download
@@ -46,8 +45,7 @@ func (p *planned) look(now time.Duration) {
 	p.d.assign()
 }
 
-// disconnect closes the idle connections of spared links. With each keep-alive an open one would
-// wake the link's radio.
+// disconnect closes the idle connections of spared links. With each keep-alive an open one would wake the link's radio.
 func (p *planned) disconnect() {
 	for _, c := range p.d.connections {
 		if s := c.session; c.link.spared && s != nil && s.active == 0 && c.asking == nil {
@@ -83,8 +81,7 @@ func (p *planned) choose(now time.Duration) {
 	}
 }
 
-// isTroubled reports whether the link does not work. A link that is being connected for the first
-// time works.
+// isTroubled reports whether the link does not work. A link that is being connected for the first time works.
 func (p *planned) isTroubled(c *connection, now time.Duration) bool {
 	return c.out != nil || c.link.refused != nil || c.link.down || c.suspect || now < c.notBefore || c.failures > 0 && !c.alive()
 }

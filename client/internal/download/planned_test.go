@@ -62,8 +62,7 @@ func (phases) Use(s *schedule.Scene, use []bool) {
 	use[0], use[1] = true, s.Now < 150*time.Millisecond || s.Now > 350*time.Millisecond
 }
 
-// A link that is spared completes what it was asked for, is disconnected, and
-// is connected again when it is used again.
+// A link that is spared completes what it was asked for, is disconnected, and is connected again when it is used again.
 func TestASparedLinkIsDisconnected(t *testing.T) {
 	_, events, links := counted(t, http.HandlerFunc(content), func(o *Options, _ *network) { o.Scheduler, o.Rescue = phases{}, false })
 	testkit.Holds(t, links["lte"].made == 2 && links["wifi"].made == 1, links)
@@ -79,8 +78,7 @@ func TestASparedLinkIsDisconnected(t *testing.T) {
 	}
 }
 
-// GreenBag recovers what a link that has become slow holds up: that link loses
-// its connection, and both bring the rest.
+// GreenBag recovers what a link that has become slow holds up: that link loses its connection, and both bring the rest.
 func TestGreenBagRecoversWhatIsHeldUp(t *testing.T) {
 	for name, recovered := range map[string]bool{"gb-p": true, "gb-no-recovery": false} {
 		summary, events, links := counted(t, http.HandlerFunc(content), func(o *Options, n *network) {
@@ -100,9 +98,8 @@ func TestGreenBagRecoversWhatIsHeldUp(t *testing.T) {
 	}
 }
 
-// Without rescue a link that cannot be connected again ends the download, also
-// when all that is left is the part of a segment that it was to get: nobody else
-// brings that, and the silence would last until the download gives up.
+// Without rescue a link that cannot be connected again ends the download, also when all that is left is the part of a
+// segment that it was to get: nobody else brings that, and the silence would last until the download gives up.
 func TestAPartOfALinkThatIsGoneIsMissed(t *testing.T) {
 	gone := errors.New("connection timed out")
 	summary, events, err := try(t, http.HandlerFunc(content), func(o *Options, n *simNet) {
@@ -127,8 +124,7 @@ func TestAPartOfALinkThatIsGoneIsMissed(t *testing.T) {
 	testkit.Holds(t, seconds(summary.Download) <= 90 && len(of[*rundir.Failover](events)) != 0, "failovers", of[*rundir.Failover](events))
 }
 
-// As thesis 8.2.4 has it, a slow link is used no more, not even when it is
-// fast again.
+// As thesis 8.2.4 has it, a slow link is used no more, not even when it is fast again.
 func TestASlowLinkIsForsaken(t *testing.T) {
 	_, events, _ := counted(t, http.HandlerFunc(content), func(o *Options, n *network) {
 		o.Scheduler, o.Rescue = schedulers["alg3-dynamic"], false

@@ -54,8 +54,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// take returns the newest connection of the link to the server of u, or nil if there is none. A nil
-// pool has none.
+// take returns the newest connection of the link to the server of u, or nil if there is none. A nil pool has none.
 func (p *Pool) take(link string, u *url.URL) *transport.Conn {
 	if p == nil {
 		return nil

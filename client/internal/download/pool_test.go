@@ -21,8 +21,7 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
-// partOf downloads the first bytes, which somebody reads in order, over the links
-// and by the scheduler that set names.
+// partOf downloads the first bytes, which somebody reads in order, over the links and by the scheduler that set names.
 func partOf(t *testing.T, n *simNet, pool *Pool, part quantity.Bytes, set func(*Options)) (rundir.Summary, *log, []byte, error) {
 	t.Helper()
 	window := reorder.NewWindow(part)
@@ -42,9 +41,8 @@ func partOf(t *testing.T, n *simNet, pool *Pool, part quantity.Bytes, set func(*
 	return summary, events, got.Bytes(), err
 }
 
-// inARow downloads the first 2 MB again and again from the same server;
-// between is called before each but the first. It returns the times from
-// first to last byte, and how often each link was dialed.
+// inARow downloads the first 2 MB again and again from the same server; between is called before each but the first. It
+// returns the times from first to last byte, and how often each link was dialed.
 func inARow(t *testing.T, handler http.HandlerFunc, http2 *http.HTTP2Config, times int, between func(pool *Pool, links ...*cable)) (took []time.Duration, dials [2]int) {
 	t.Helper()
 	const part = 2_000_000
@@ -89,8 +87,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// So do they where the server allows few streams, and has not yet heard of the
-// end of those that were cancelled.
+// So do they where the server allows few streams, and has not yet heard of the end of those that were cancelled.
 func TestConnectionsWithFewStreamsAreKept(t *testing.T) {
 	for _, limit := range []int{1, 2} {
 		for _, pause := range []time.Duration{0, time.Second} {
@@ -143,8 +140,7 @@ func (s reordering) RoundTrip() (link.RoundTrip, error) {
 	return trip, err
 }
 
-// What came out of order in an earlier download on a kept connection has not come in
-// this one.
+// What came out of order in an earlier download on a kept connection has not come in this one.
 func TestAKeptConnectionBeginsWithoutAHole(t *testing.T) {
 	var largest [2]int64
 	for i, before := range []uint32{0, 1000} {

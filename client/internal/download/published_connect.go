@@ -197,8 +197,7 @@ func (p *published) accept(l *publishedLink, resource transport.Resource) error 
 	return nil
 }
 
-// trouble decides what follows from the failure of a request: a redirect is followed, and all else
-// ends the download.
+// trouble decides what follows from the failure of a request: a redirect is followed, and all else ends the download.
 func (p *published) trouble(l *publishedLink, s *session, err error) {
 	redirect := new(transport.RedirectError)
 	switch {

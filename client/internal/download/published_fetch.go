@@ -117,8 +117,7 @@ func (f *publishedFetch) read(bytes int) arrival {
 	return f.r.read(bytes)
 }
 
-// progress counts bytes that arrived, and sends the link's next request when enough of its newest
-// one has arrived.
+// progress counts bytes that arrived, and sends the link's next request when enough of its newest one has arrived.
 func (f *publishedFetch) progress(kept int) {
 	p, l, r, bytes := f.p, f.l, f.r, quantity.Bytes(kept)
 	p.mu.Lock()

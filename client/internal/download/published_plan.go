@@ -19,8 +19,7 @@ type division struct {
 	segments  schedule.Segmenter
 	pipeline  schedule.Pipeliner
 	forsaking schedule.Forsaker
-	// dividing says that a segment was just divided: links request their shares of it, and
-	// nothing else.
+	// dividing says that a segment was just divided: links request their shares of it, and nothing else.
 	dividing bool
 }
 
@@ -253,9 +252,8 @@ type goodput struct {
 	finished int
 }
 
-// leastMeasured is how long a subsegment must arrive at least until its rate is meaningful; so are
-// two round trips, queue included. Behind a lost packet nothing arrives for a round trip, and then
-// all at once.
+// leastMeasured is how long a subsegment must arrive at least until its rate is meaningful; so are two round trips,
+// queue included. Behind a lost packet nothing arrives for a round trip, and then all at once.
 const leastMeasured = transfer.LeastSilence
 
 // rate is the mean over the present subsegment, or over the last one while the present one is

@@ -19,9 +19,8 @@ const raceLength = 4 << 20
 // unprovenEnd is the warning for a file that may be cut.
 const unprovenEnd = "the file may be cut short: the server told no length, and the connection ended without a goodbye (TLS close_notify)"
 
-// race is the download of a resource that the server sends only as a whole. All links request it,
-// and the first that has raceLength bytes, or all, goes on alone. If that link fails, another race
-// begins.
+// race is the download of a resource that the server sends only as a whole. All links request it, and the first that
+// has raceLength bytes, or all, goes on alone. If that link fails, another race begins.
 type race struct {
 	d *download
 	// runners are the requests that take part.
@@ -121,8 +120,7 @@ func (rc *race) begin(c *connection, s *session, opened *opening) {
 	rc.d.do(&receiving{caller: rc.d.caller(), c: c, r: r, opened: opened, target: rc.d.target(c), resource: rc.d.resource})
 }
 
-// canPayFor reports whether the balance allows so many links to receive the beginning. One always
-// may.
+// canPayFor reports whether the balance allows so many links to receive the beginning. One always may.
 func (rc *race) canPayFor(runners int) bool {
 	lead := quantity.Bytes(raceLength)
 	if size := rc.d.resource.Size; size >= 0 {

@@ -51,8 +51,7 @@ func streamed(t *testing.T, handler http.HandlerFunc, read func(r io.Reader), ch
 	return summary, events
 }
 
-// A reader that pauses for longer than the links have patience gets the rest
-// all the same, over the same connections.
+// A reader that pauses for longer than the links have patience gets the rest all the same, over the same connections.
 func TestAReaderMayPause(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{"ranges": content, "no ranges": noRanges} {
 		t.Run(name, func(t *testing.T) {
@@ -72,8 +71,7 @@ func TestAReaderMayPause(t *testing.T) {
 	}
 }
 
-// Where there are no ranges, a winner that goes silent is given up for the
-// others.
+// Where there are no ranges, a winner that goes silent is given up for the others.
 func TestAWinnerThatGoesSilent(t *testing.T) {
 	summary, events := rescued(t, schedule.Naive{}, http.HandlerFunc(noRanges), "", func(_ *Options, n *network) {
 		// It has won by then, and not ended.
@@ -122,8 +120,7 @@ func TestLeavingIsNoFault(t *testing.T) {
 	}
 }
 
-// A range that is still under way on a connection to which the server said
-// goodbye is none of the race's that begins.
+// A range that is still under way on a connection to which the server said goodbye is none of the race's that begins.
 func TestARangeIsUnderWayWhenTheRaceBegins(t *testing.T) {
 	for _, late := range []time.Duration{100 * time.Millisecond, 400 * time.Millisecond, time.Second} {
 		t.Run(late.String(), func(t *testing.T) {

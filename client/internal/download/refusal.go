@@ -20,9 +20,8 @@ func (d *download) hasOthers(c *connection, mayOpen bool) bool {
 	})
 }
 
-// oneTooMany reacts to a refusal while the server still serves other requests of the link: the
-// server may refuse so many at a time. It removes a further connection. The link's first one backs
-// off, at least for the time least.
+// oneTooMany reacts to a refusal while the server still serves other requests of the link: the server may refuse so
+// many at a time. It removes a further connection. The link's first one backs off, at least for the time least.
 func (d *download) oneTooMany(c *connection, err error, least, now time.Duration) {
 	if c.isFirst() || len(c.active) > 0 {
 		d.backOff(c, err, least, now)
@@ -142,8 +141,7 @@ func (d *download) spend(c *connection, err error) {
 	d.goOn()
 }
 
-// failed decides by the failure of a request: the connection backs off or connects again, or the
-// link is excluded.
+// failed decides by the failure of a request: the connection backs off or connects again, or the link is excluded.
 func (d *download) failed(c *connection, s *session, err error) {
 	now := d.now
 	status, mismatch := new(transport.StatusError), new(transport.MismatchError)

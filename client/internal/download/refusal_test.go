@@ -16,8 +16,7 @@ var refusers = map[string]http.HandlerFunc{
 	"429 for an hour": answering(http.StatusTooManyRequests, "3600"),
 }
 
-// A server that refuses more requests at a time than it takes answers those that
-// it takes: they bring the file.
+// A server that refuses more requests at a time than it takes answers those that it takes: they bring the file.
 func TestAServerThatTakesFewRequestsAtATime(t *testing.T) {
 	for name, refuse := range refusers {
 		for _, algorithm := range []string{"adaptive", "alg3"} {

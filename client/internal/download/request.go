@@ -15,8 +15,7 @@ type request struct {
 	ranges.Range
 	id      int
 	session *session
-	// limit is the end of the bytes that are still wanted: other connections may have taken
-	// the rest.
+	// limit is the end of the bytes that are still wanted: other connections may have taken the rest.
 	limit    quantity.Bytes
 	received quantity.Bytes
 	wasted   quantity.Bytes
@@ -44,8 +43,7 @@ type request struct {
 	isDuplicate bool
 	// hedged says that the first byte of one of both ends the other one.
 	hedged bool
-	// isSplit says that only the first needed bytes of this request count: the duplicate brings the
-	// rest.
+	// isSplit says that only the first needed bytes of this request count: the duplicate brings the rest.
 	isSplit bool
 	needed  quantity.Bytes
 	// cancel ends the request, once the loop has sent it.

@@ -75,8 +75,7 @@ type network struct {
 	wifiChange, lteChange chan link.Change
 }
 
-// harm resets, freezes, slows and cuts cables at up to six times within that
-// time; after 4 s both carry again.
+// harm resets, freezes, slows and cuts cables at up to six times within that time; after 4 s both carry again.
 func (n *network) harm(random *rand.Rand, within time.Duration) {
 	for range 1 + random.IntN(6) {
 		c := []*cable{n.wifi, n.lte}[random.IntN(2)]
@@ -96,9 +95,8 @@ func (n *network) harm(random *rand.Rand, within time.Duration) {
 	time.AfterFunc(4*time.Second, func() { n.wifi.set(1); n.lte.set(1) })
 }
 
-// rescued downloads with rescue over links that may be cut. It returns
-// without complaint if want is empty and the file is whole, or if the error
-// has the text want.
+// rescued downloads with rescue over links that may be cut. It returns without complaint if want is empty and the file
+// is whole, or if the error has the text want.
 func rescued(t *testing.T, s schedule.Scheduler, handler http.Handler, want string, change func(*Options, *network)) (rundir.Summary, *log) {
 	t.Helper()
 	summary, events, err := try(t, handler, func(o *Options, n *simNet) {
@@ -277,8 +275,7 @@ func fewRequests(t *testing.T, events *log) {
 	testkit.Holds(t, len(of[*rundir.Request](events)) <= 60, "too many requests")
 }
 
-// A link that comes back is used again at once if its device says so, and
-// soon if not.
+// A link that comes back is used again at once if its device says so, and soon if not.
 func TestLinkComesBack(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -358,8 +355,7 @@ func TestGivingUp(t *testing.T) {
 	within(t, "time of the failure", seconds(summary.Download), 60.1, 60.4)
 }
 
-// As published nobody looks after a link; one that is silent for ever must not
-// hold the download for as long.
+// As published nobody looks after a link; one that is silent for ever must not hold the download for as long.
 func TestGivingUpWithoutRescue(t *testing.T) {
 	for _, name := range []string{"naive", "alg3", "gb-no-recovery"} {
 		summary, _ := rescued(t, schedulers[name], http.HandlerFunc(content), "nothing arrived for 1m0s", func(o *Options, n *network) {
@@ -559,8 +555,7 @@ func noHead(get http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// A server that leaves out the length of what it does not send may serve
-// ranges all the same.
+// A server that leaves out the length of what it does not send may serve ranges all the same.
 func TestHeadWithoutALength(t *testing.T) {
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
@@ -620,8 +615,7 @@ func TestAnEmptyFileWithoutHead(t *testing.T) {
 	}
 }
 
-// changing serves another file after one part, and answers If-Range as a
-// server should.
+// changing serves another file after one part, and answers If-Range as a server should.
 func changing() http.HandlerFunc {
 	var count atomic.Int32
 	return ranged(func(w http.ResponseWriter, r *http.Request) {
@@ -731,8 +725,7 @@ func TestNobodyAnswersAtTheBeginning(t *testing.T) {
 	rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "certificate", func(o *Options, _ *network) { o.TLS = &tls.Config{} })
 }
 
-// A server that lets everybody in and serves nobody is not asked more often
-// than one that nobody reaches.
+// A server that lets everybody in and serves nobody is not asked more often than one that nobody reaches.
 func TestBackOffAtTheBeginning(t *testing.T) {
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
@@ -761,8 +754,7 @@ func TestBackOffAtTheBeginning(t *testing.T) {
 	}
 }
 
-// A middlebox that forgot the connections costs a second at most, also while
-// the size is asked for.
+// A middlebox that forgot the connections costs a second at most, also while the size is asked for.
 func TestHalfOpenConnections(t *testing.T) {
 	for _, at := range []time.Duration{35 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond} {
 		for name, s := range rescuers {

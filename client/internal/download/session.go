@@ -12,14 +12,12 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// mostCompleting is how many older sessions of a link may complete requests at
-// a time. A server may say goodbye whenever it has got a request, and take any
-// time to answer it.
+// mostCompleting is how many older sessions of a link may complete requests at a time. A server may say goodbye
+// whenever it has got a request, and take any time to answer it.
 const mostCompleting = 2
 
-// mostSessions is how many sessions a link with one connection has at a time: mostCompleting
-// older ones, the present one, and one that is being made. Each is one TCP connection, or
-// http1Connections of the transport.
+// mostSessions is how many sessions a link with one connection has at a time: mostCompleting older ones, the present
+// one, and one that is being made. Each is one TCP connection, or http1Connections of the transport.
 const mostSessions = mostCompleting + 2
 
 // sessions is the most sessions of a link at a time. Only its first connection has older ones.
@@ -165,9 +163,8 @@ func (d *download) disconnect(c *connection, reason string, now time.Duration) {
 	}
 }
 
-// remove takes a further connection off its link. Its unfinished bytes are free again. The
-// session of an idle one goes to the pool: an outage does not harm it, while TCP backs off on
-// sessions with bytes in flight.
+// remove takes a further connection off its link. Its unfinished bytes are free again. The session of an idle one goes
+// to the pool: an outage does not harm it, while TCP backs off on sessions with bytes in flight.
 func (d *download) remove(c *connection, now time.Duration) {
 	if c.out != nil {
 		return

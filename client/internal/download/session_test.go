@@ -25,8 +25,7 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
-// connections are what the links had of them: how many in all, and how many at
-// a time.
+// connections are what the links had of them: how many in all, and how many at a time.
 type connections struct{ made, most int }
 
 // counted downloads with rescue, and returns each link's connections.
@@ -45,8 +44,7 @@ func counted(t *testing.T, handler http.Handler, change func(*Options, *network)
 	}
 }
 
-// A server that has no stream free is not going away: the next request waits
-// on the same connection.
+// A server that has no stream free is not going away: the next request waits on the same connection.
 func TestServerLimitsStreams(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 100} {
 		for name, s := range rescuers {
@@ -97,8 +95,7 @@ func (b *slowBody) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A server that says goodbye to every connection that is idle is not asked
-// again and again while a reader pauses.
+// A server that says goodbye to every connection that is idle is not asked again and again while a reader pauses.
 func TestGoodbyesDuringAPause(t *testing.T) {
 	var dials atomic.Int64
 	var got bytes.Buffer

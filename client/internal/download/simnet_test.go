@@ -20,8 +20,7 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
-// simLink is a link in memory and fake time: a queue that empties at a rate,
-// and a delay.
+// simLink is a link in memory and fake time: a queue that empties at a rate, and a delay.
 type simLink struct {
 	// rate is that of the downlink.
 	rate quantity.Rate
@@ -43,8 +42,7 @@ type cable struct {
 	changed chan struct{}
 	conns   []*simConn
 	dials   []time.Time
-	// made are all connections that there were, and most is how many of them
-	// were open at a time.
+	// made are all connections that there were, and most is how many of them were open at a time.
 	made []*simConn
 	most int
 }
@@ -86,8 +84,7 @@ func (c *cable) reset() {
 	}
 }
 
-// freeze lets nothing pass on the present connections for ever, as a
-// middlebox does that forgot them.
+// freeze lets nothing pass on the present connections for ever, as a middlebox does that forgot them.
 func (c *cable) freeze() {
 	for _, conn := range c.established() {
 		close(conn.in.frozen)
@@ -142,8 +139,7 @@ func newSimNet(handler http.Handler) *simNet {
 	return n
 }
 
-// stop ends the server and waits until what is under way on the links has
-// noticed.
+// stop ends the server and waits until what is under way on the links has noticed.
 func (n *simNet) stop() {
 	n.server.Close()
 	time.Sleep(time.Minute)
@@ -191,8 +187,7 @@ func (n *simNet) dial(l simLink) func(context.Context, string) (link.Socket, err
 type direction struct {
 	queue   chan []byte
 	arrived chan []byte
-	// finished is closed when the sender has sent all, aborted when the
-	// receiver wants no more.
+	// finished is closed when the sender has sent all, aborted when the receiver wants no more.
 	finished, aborted chan struct{}
 	finish, abort     func()
 	// frozen is closed when nothing passes any more.
@@ -423,8 +418,7 @@ func (s *simSocket) isUp() bool {
 	return factor > 0 && !s.in.isFrozen()
 }
 
-// Answered says that what was sent has arrived, as it has where the link is cut: only
-// the downlink is.
+// Answered says that what was sent has arrived, as it has where the link is cut: only the downlink is.
 func (s *simSocket) Answered() (time.Duration, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -440,8 +434,7 @@ func refusing(s link.Socket) (link.Socket, error) {
 	return nil, errors.Join(errors.New("network is unreachable"), s.Close())
 }
 
-// certificate is that of the hosts "server" and "mirror", valid in the fake year 2000, and
-// authority is its own issuer.
+// certificate is that of the hosts "server" and "mirror", valid in the fake year 2000, and authority is its own issuer.
 var certificate, authority = testkit.Certificate("server", "mirror")
 
 // A frozen connection of the simulation lets nothing pass, also if its link is cut at the same time.

@@ -6,15 +6,13 @@ import (
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
-// A Sink takes the bytes of a download. Exactly one of Commit and Abort is
-// called, last.
+// A Sink takes the bytes of a download. Exactly one of Commit and Abort is called, last.
 type Sink interface {
 	// Begin is called once, before any bytes are written, with the part of the resource that will
 	// be written. It returns the ranges of it that the sink has already.
 	Begin(resource transport.Resource, part ranges.Range) (have []ranges.Range, err error)
-	// WriteAt writes bytes that belong at offset of the resource. It is
-	// called concurrently, and p is valid until it returns. A range may be
-	// written again, with the same bytes.
+	// WriteAt writes bytes that belong at offset of the resource. It is called concurrently, and p is valid until it
+	// returns. A range may be written again, with the same bytes.
 	WriteAt(p []byte, offset int64) (int, error)
 	// Commit is called when all bytes are written. It returns the SHA-256 of the whole, or nil if
 	// the sink does not know it.
@@ -31,8 +29,7 @@ type Window interface {
 	Size() quantity.Bytes
 	// Limit is the offset from which there is no room. It only grows.
 	Limit() quantity.Bytes
-	// Grown receives after Limit has grown. It has room for one notice, so that the reader never
-	// waits for the engine.
+	// Grown receives after Limit has grown. It has room for one notice, so that the reader never waits for the engine.
 	Grown() <-chan struct{}
 }
 

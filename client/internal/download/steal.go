@@ -73,8 +73,7 @@ func (d *download) takeOver(c *connection, x int, works []schedule.Work, now tim
 	}
 	other, r := chosen.of, chosen.r
 	if c.link.isSlowToAnswer && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {
-		// The other connection would take the bytes back before they arrive, or its rate is not
-		// known yet.
+		// The other connection would take the bytes back before they arrive, or its rate is not known yet.
 		return order{}
 	}
 	if bytes == r.left() && r.isHedgeable() {
@@ -140,9 +139,8 @@ func (d *download) urgent(c *connection, now time.Duration) order {
 	return order{}
 }
 
-// isSooner reports whether a connection would bring the rest of another one's request sooner than
-// that one, by the rate of that request so far. If the reader has enough bytes until then, it
-// reports false.
+// isSooner reports whether a connection would bring the rest of another one's request sooner than that one, by the rate
+// of that request so far. If the reader has enough bytes until then, it reports false.
 func (d *download) isSooner(c *connection, r *request, now time.Duration) bool {
 	came, due := r.coming()
 	late := transfer.Owed{Work: schedule.Work{Rate: came.Per(now - r.issued), Left: due}, Comes: true}

@@ -76,9 +76,8 @@ func (t *task) begin(o Options) {
 
 func (t *task) all() *task { return t }
 
-// Run downloads into the sink. The summary is valid in case of an error, too; the caller
-// adds the version and the algorithm. When ctx ends, Run ends with its cause, and the
-// outcome is interrupted.
+// Run downloads into the sink. The summary is valid in case of an error, too; the caller adds the version and the
+// algorithm. When ctx ends, Run ends with its cause, and the outcome is interrupted.
 func Run(ctx context.Context, o Options) (rundir.Summary, error) {
 	if o.Rescue && o.Connections != nil && o.Pool == nil {
 		o.Pool = newPool(forever)
@@ -163,9 +162,8 @@ func (t *task) target(of transport.Target) transport.Target {
 	return of
 }
 
-// wantsFile reports whether a web page cannot be the server's answer: ranges of another type have
-// come, or the URL names no page and a false answer could do harm. That is so without TLS, or
-// where an earlier call left bytes.
+// wantsFile reports whether a web page cannot be the server's answer: ranges of another type have come, or the URL
+// names no page and a false answer could do harm. That is so without TLS, or where an earlier call left bytes.
 func (t *task) wantsFile() bool {
 	switch {
 	case t.resource.IsPage:

@@ -166,8 +166,7 @@ func TestAnotherLinkHedgesWhatAServerDoesNotAnswer(t *testing.T) {
 	testkit.Holds(t, len(of[*rundir.Ban](events)) == 0, "a link was left alone")
 }
 
-// Nor does the first question of one without ranges, when nobody answers it, keep the
-// other link from asking.
+// Nor does the first question of one without ranges, when nobody answers it, keep the other link from asking.
 func TestAnotherLinkAsksWhatAServerDoesNotAnswer(t *testing.T) {
 	for name, scheduler := range map[string]schedule.Scheduler{"adaptive": schedule.Adaptive{}, "HEAD": asksByHead} {
 		var hung atomic.Bool
@@ -183,8 +182,7 @@ func TestAnotherLinkAsksWhatAServerDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A question that fails is asked again, though another one on its session was answered
-// meanwhile.
+// A question that fails is asked again, though another one on its session was answered meanwhile.
 func TestAQuestionThatFailsIsAskedAgain(t *testing.T) {
 	var heads atomic.Int32
 	handler := func(w http.ResponseWriter, r *http.Request) {

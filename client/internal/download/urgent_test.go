@@ -77,9 +77,8 @@ func TestBothLinksAreSlow(t *testing.T) {
 	})
 }
 
-// A slow link is left what it has nearly brought, though a reader waits for it: of a
-// record of TLS nothing can be read until all of it has come. What is taken over all the
-// same comes twice.
+// A slow link is left what it has nearly brought, though a reader waits for it: of a record of TLS nothing can be read
+// until all of it has come. What is taken over all the same comes twice.
 func TestASlowLinkIsLeftWhatItHasNearlyBrought(t *testing.T) {
 	drop := newCable()
 	_, events := streamed(t, content, func(r io.Reader) { io.Copy(io.Discard, r) }, func(o *Options, n *simNet) {
@@ -139,8 +138,7 @@ func drawing(seed, stream uint64) func(n int) int {
 	}
 }
 
-// Whatever the server answers, a reader gets the file or an error, with few
-// requests.
+// Whatever the server answers, a reader gets the file or an error, with few requests.
 func TestRandomAnswers(t *testing.T) {
 	for seed := range racedetector.Part(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -81,8 +81,7 @@ func (d *download) countClosed(s *session) {
 	}
 }
 
-// problems says what is wrong with the links, once if it is the same for all. It is nil if no
-// problem is known.
+// problems says what is wrong with the links, once if it is the same for all. It is nil if no problem is known.
 func (d *download) problems() error {
 	var first, all error
 	texts := map[string]bool{}

@@ -28,9 +28,8 @@ type origin struct {
 	isPinned bool
 }
 
-// differs decides what follows from an answer of the right size with another validator. All links
-// go to the origin's server. If that server itself gives different validators, one link downloads
-// the whole file.
+// differs decides what follows from an answer of the right size with another validator. All links go to the origin's
+// server. If that server itself gives different validators, one link downloads the whole file.
 func (d *download) differs(c *connection, s *session, err *transport.MismatchError, now time.Duration) {
 	elsewhere := err.Server != d.origin.server || c.url.String() != d.origin.url.String()
 	known := err.Server != "" && d.origin.server != ""

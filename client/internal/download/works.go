@@ -81,8 +81,7 @@ func (d *download) works(now time.Duration) []schedule.Work {
 	return works
 }
 
-// exceptLate makes the works of other links unusable whose server is late: these take no free bytes
-// before it answers.
+// exceptLate makes the works of other links unusable whose server is late: these take no free bytes before it answers.
 func (d *download) exceptLate(of *linkState, works []schedule.Work) []schedule.Work {
 	for _, l := range d.links {
 		if l != of && l.isLate() {
