@@ -55,7 +55,6 @@ func (a *attempt) perform() {
 	})
 }
 
-// run makes a connection and opens an HTTP session on it.
 func (a *attempt) run(ctx context.Context) *attempted {
 	d := a.d
 	started := time.Since(d.start)
@@ -87,7 +86,6 @@ func attemptError(attempt context.Context, err error) error {
 	return printable.Error(err)
 }
 
-// cancelAttempt ends an attempt to connect.
 type cancelAttempt struct{ a *attempt }
 
 func (a cancelAttempt) perform() { a.a.cancel() }
@@ -116,7 +114,6 @@ func (p *paused) step(*download) {
 	}
 }
 
-// endPause ends a pause before its time.
 type endPause struct{ p *paused }
 
 func (e endPause) perform() { e.p.end() }

@@ -90,7 +90,6 @@ func (c *commonConnection) delay() time.Duration {
 	return max(c.rtt.Min, slices.Min(c.delays))
 }
 
-// known is what a scheduler is told of the link.
 func (c *commonConnection) known(l *commonLink, now time.Duration) schedule.Link {
 	requests := 0
 	if c.session != nil {

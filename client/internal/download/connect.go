@@ -36,7 +36,6 @@ func (d *download) connect(c *connection) {
 	}
 }
 
-// dial begins an attempt to connect.
 func (d *download) dial(c *connection) {
 	c.attempt = &attempt{
 		d: d, c: c, url: c.url, address: d.origin.dialed(c.url),
@@ -67,7 +66,6 @@ func (d *download) skipPause(c *connection) {
 	c.pausing, c.isWoken = nil, true
 }
 
-// abandonAttempt ends the present attempt to connect.
 func (d *download) abandonAttempt(c *connection) {
 	if c.attempt != nil {
 		d.do(cancelAttempt{c.attempt})

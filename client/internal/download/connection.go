@@ -62,7 +62,6 @@ func (l *linkState) newConnection() *connection {
 	return c
 }
 
-// isFirst reports whether it is the link's first connection.
 func (c *connection) isFirst() bool { return c.link.first() == c }
 
 // idle is the time from a request to its first byte if nothing else is in flight. With other requests in flight, delay
@@ -106,7 +105,6 @@ func (c *connection) on(s *session) (requests []*request) {
 	return requests
 }
 
-// delivered counts bytes that arrived.
 func (c *connection) delivered(bytes quantity.Bytes, now time.Duration) {
 	c.pace.Add(now, bytes)
 	if all := c.link.Together; all != nil {

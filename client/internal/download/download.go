@@ -128,7 +128,6 @@ type download struct {
 	worksMemory, mergeMemory []schedule.Work
 }
 
-// newDownload returns a download without links.
 func newDownload(o Options) *download {
 	d := new(download)
 	d.task.begin(o)
@@ -137,7 +136,6 @@ func newDownload(o Options) *download {
 	return d
 }
 
-// withLinks returns a download with the links of the options.
 func withLinks(o Options) *download {
 	d := newDownload(o)
 	for i, of := range o.Links {
@@ -161,7 +159,6 @@ func (d *download) summarize(s *rundir.Summary) {
 	}
 }
 
-// target is what a connection requests.
 func (d *download) target(c *connection) transport.Target {
 	return d.task.target(transport.Target{URL: c.url})
 }
@@ -189,7 +186,6 @@ func (d *download) assign() {
 	}
 }
 
-// sample records the state of every connected link.
 func (d *download) sample(now time.Duration) {
 	for _, l := range d.links {
 		var connected *connection

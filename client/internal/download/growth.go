@@ -88,7 +88,6 @@ func (d *download) maintainLink(l *linkState, now time.Duration) {
 	}
 }
 
-// add adds a connection to the link.
 func (d *download) add(l *linkState) {
 	c := l.newConnection()
 	c.index = len(d.connections)

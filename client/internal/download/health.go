@@ -47,7 +47,6 @@ const (
 	slow     = "slow"
 )
 
-// sessions returns all sessions of the connection.
 func (c *connection) sessions() []*session {
 	all := slices.Clone(c.completing)
 	if c.session != nil {
@@ -65,7 +64,6 @@ func (c *connection) interrupted(now time.Duration) bool {
 // wake makes the loop look whether the connection needs a session.
 func (c *connection) wake() { c.isWoken = true }
 
-// heard notes that bytes arrived.
 func (d *download) heard(c *connection) {
 	c.hops, c.link.portal = 0, false
 	if c.suspect && !c.link.down {

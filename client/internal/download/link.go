@@ -52,7 +52,6 @@ func newLink(of commonLink, u *url.URL) *linkState {
 	return l
 }
 
-// first is the link's first connection.
 func (l *linkState) first() *connection { return l.connections[0] }
 
 // hasOnly reports whether no other connection of the link is connected.

@@ -169,7 +169,6 @@ func (grown) step(d *download) {
 	}
 }
 
-// recordEvent is an event for the recorders.
 type recordEvent struct {
 	t     *task
 	at    time.Duration
@@ -182,7 +181,6 @@ func (r recordEvent) perform() {
 	}
 }
 
-// writeLog is a line of the log.
 type writeLog struct {
 	t     *task
 	level slog.Level
@@ -192,7 +190,6 @@ type writeLog struct {
 
 func (n writeLog) perform() { n.t.Log.Log(context.Background(), n.level, n.text, n.args...) }
 
-// endTransfer ends the transfer.
 type endTransfer struct {
 	t   *task
 	err error
@@ -200,12 +197,10 @@ type endTransfer struct {
 
 func (f endTransfer) perform() { f.t.cancel(f.err) }
 
-// cancelRequest ends a request.
 type cancelRequest struct{ r *request }
 
 func (c cancelRequest) perform() { c.r.cancel() }
 
-// closeConn closes a connection to the server.
 type closeConn struct{ conn *transport.Conn }
 
 func (h closeConn) perform() { h.conn.Close() }
@@ -228,7 +223,6 @@ func (n notifyWorker) perform() {
 	}
 }
 
-// keepInPool puts a session into the pool.
 func (d *download) keepInPool(c *connection, s *session) {
 	d.do(act(func() { d.Pool.put(c.link.Name, c.url, s.Conn) }))
 }

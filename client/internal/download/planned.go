@@ -142,7 +142,6 @@ func newPlanView(plan schedule.Plan) planView {
 	return planView{plan: plan, opens: opens}
 }
 
-// add adds a link.
 func (v *planView) add(l *commonLink, c *commonConnection) {
 	v.use = append(v.use, false)
 	v.seen = append(v.seen, seenLink{commonLink: l, commonConnection: c, kind: energy.KindOf(l.Name, l.Device)})

@@ -147,7 +147,6 @@ func (p *published) giveUp(now time.Duration) {
 	}
 }
 
-// sample records the state of every connected link.
 func (p *published) sample(now time.Duration) {
 	for _, l := range p.links {
 		if l.session != nil {

@@ -235,7 +235,6 @@ func (p *published) settle(l *publishedLink, s *session) {
 	}
 }
 
-// close closes the session.
 func (p *published) close(l *publishedLink, s *session) {
 	if l.session == s {
 		l.session = nil

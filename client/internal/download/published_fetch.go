@@ -36,7 +36,6 @@ func (p *published) issue(l *publishedLink, next order, sent publishedOpening) {
 	p.wg.Go(func() { p.fetch(ctx, &publishedFetch{p, l, r}, target, sent.body) })
 }
 
-// target is what a link requests.
 func (p *published) target(l *publishedLink) transport.Target {
 	return p.task.target(transport.Target{URL: l.url, Bare: true})
 }
@@ -97,7 +96,6 @@ type publishedFetch struct {
 	r *request
 }
 
-// receive copies the body of the answer to the sink.
 func (f *publishedFetch) receive(ctx context.Context, target transport.Target, body io.ReadCloser) (unwritten quantity.Bytes, err error) {
 	if body == nil {
 		if body, err = f.r.session.Get(ctx, target, f.p.resource, f.r.Range); err != nil {

@@ -265,7 +265,6 @@ func (g *goodput) rate(now time.Duration, total quantity.Bytes) quantity.Rate {
 	return g.last
 }
 
-// follow notes bytes that arrived for a request.
 func (g *goodput) follow(l *publishedLink, r *request, now time.Duration) {
 	if g.current == nil || g.current != r && !g.current.goesOn() {
 		// How long the first bytes took to arrive is not known.

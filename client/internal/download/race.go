@@ -225,7 +225,6 @@ func (rc *race) missing(offset, end quantity.Bytes) (parts []ranges.Range, canGo
 	return wanted.Ranges(), rc.d.window == nil || rc.have.Below(end) == rc.have.Below(offset)
 }
 
-// written counts bytes that were written to the sink.
 func (rc *race) written(r *request, part ranges.Range) {
 	r.used += part.Length
 	rc.have.Add(part)

@@ -274,7 +274,6 @@ func (f *receiving) deliver(ctx context.Context, data []byte, offset quantity.By
 	return hasAll, nil
 }
 
-// awaitRoom waits until the sink has more room.
 func (f *receiving) awaitRoom(ctx context.Context) error {
 	f.call(does(func(*download) { f.r.race.full = true }))
 	defer f.call(does(func(*download) { f.r.race.full = false }))

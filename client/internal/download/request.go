@@ -98,7 +98,6 @@ type arrival struct {
 	isLast, isCut bool
 }
 
-// read counts bytes that were read.
 func (r *request) read(bytes int) (a arrival) {
 	a.kept = int(min(quantity.Bytes(bytes), r.left()))
 	r.received += quantity.Bytes(a.kept)

@@ -28,7 +28,6 @@ var stateNames = [...]string{"gone", "down", "spared", "connecting", "silent", "
 
 func (s state) String() string { return stateNames[s] }
 
-// state is the connection's state at now.
 func (c *connection) state(now time.Duration) state {
 	switch {
 	case c.out != nil:
@@ -83,7 +82,6 @@ var requestStateNames = [...]string{"requested", "arriving", "held", "complete",
 
 func (s requestState) String() string { return requestStateNames[s] }
 
-// state is the request's state.
 func (r *request) state() requestState {
 	switch {
 	case r.dropped:
@@ -98,7 +96,6 @@ func (r *request) state() requestState {
 	return requested
 }
 
-// complete reports whether all wanted bytes have arrived.
 func (r *request) complete() bool { return r.state() == complete }
 
 // goesOn reports whether wanted bytes are still to arrive.

@@ -149,7 +149,6 @@ func (t *task) ended() error {
 	return nil
 }
 
-// target is what a connection requests from a URL.
 func (t *task) target(of transport.Target) transport.Target {
 	of.Header = t.Header
 	if of.Header != nil && !transport.IsSameOrigin(of.URL, t.URL) {
@@ -174,7 +173,6 @@ func (t *task) wantsFile() bool {
 	return !NamesPage(t.URL) && (t.URL.Scheme == "http" || t.earlier != nil)
 }
 
-// maxHops is how many redirects in a row the client follows.
 func (t *task) maxHops() int { return max(0, cmp.Or(t.Redirects, usualRedirects)) }
 
 // errTooManyHops says that a redirect leads to one more.
@@ -321,12 +319,10 @@ func (t *task) finish(err error) {
 	t.do(endTransfer{t, err})
 }
 
-// record gives an event to the recorders.
 func (t *task) record(at time.Duration, e rundir.Event) {
 	if len(t.Recorders) > 0 {
 		t.do(recordEvent{t, at, e})
 	}
 }
 
-// note logs.
 func (t *task) note(level slog.Level, text string, args ...any) { t.do(writeLog{t, level, text, args}) }
