@@ -57,7 +57,7 @@ func (d *download) rangeEnded(e received) {
 		left := d.drop(c, r, now)
 		d.release(r, left)
 		if !cancelled {
-			d.failedOver(c, nil, left.Length, lost, now)
+			d.recordFailover(&c.link.commonLink, "", left.Length, lost, now)
 		}
 	}
 	if extra := r.received - r.needed; r.isSplit && extra > 0 { // The duplicate brings these bytes.

@@ -38,13 +38,10 @@ type opening struct {
 	proof    *transport.Proof
 }
 
-// isNew reports whether all bytes are missing. A call that resumes a download does not request the
-// first bytes before it knows which ones are missing.
-func (d *download) isNew() bool { return d.Slice == nil && d.earlier == nil }
-
-// opens reports whether the first request is a GET for bytes, not a HEAD. Its answer brings bytes a round trip earlier.
+// opens reports whether the first request is a GET for bytes, not a HEAD. Its answer brings bytes a round trip earlier. A
+// call that resumes a download does not know yet which bytes are missing.
 func (d *download) opens() bool {
-	return d.isNew() && (d.Connections != nil || d.plan != nil && d.plan.opens)
+	return d.Slice == nil && d.earlier == nil && (d.Connections != nil || d.plan != nil && d.plan.opens)
 }
 
 // open sends an opening on a connection. The first connection that is ready asks for the whole file, since

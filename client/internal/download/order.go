@@ -197,15 +197,6 @@ func (d *download) drop(c *connection, r *request, now time.Duration) ranges.Ran
 	return left
 }
 
-// failedOver records that a connection lost work to another one; to is nil if no connection has the work yet.
-func (d *download) failedOver(c, to *connection, bytes quantity.Bytes, reason string, now time.Duration) {
-	name := ""
-	if to != nil {
-		name = to.link.Name
-	}
-	d.recordFailover(&c.link.commonLink, name, bytes, reason, now)
-}
-
 // release makes a request's bytes free, unless its duplicate brings them.
 func (d *download) release(r *request, left ranges.Range) {
 	if r.detach() != nil || d.payload == nil {

@@ -193,7 +193,7 @@ func (rc *race) dethrone(now time.Duration) {
 	}
 	for _, c := range rc.d.connections {
 		if c.usable(now) {
-			rc.d.failedOver(winner, c, rc.have.Bytes(), stalled, now)
+			rc.d.recordFailover(&winner.link.commonLink, c.link.Name, rc.have.Bytes(), stalled, now)
 			rc.dethroned = true
 			rc.d.do(cancelRequest{rc.runners[winner]})
 			return

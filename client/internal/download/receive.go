@@ -226,7 +226,12 @@ func (f *receiving) receiveWhole(ctx context.Context) (err error) {
 		case !won || f.resource.Size >= 0:
 			return nil
 		default:
-			return f.resize(offset)
+			if sink, ok := f.d.sink.(Sizer); ok {
+				if err := sink.Resize(offset); err != nil {
+					return sinkError{err}
+				}
+			}
+			return nil
 		}
 	}
 }
@@ -283,14 +288,4 @@ func (f *receiving) awaitRoom(ctx context.Context) error {
 	case <-f.r.race.grown:
 		return nil
 	}
-}
-
-// resize tells the sink the size, which was unknown.
-func (f *receiving) resize(size quantity.Bytes) error {
-	if sink, ok := f.d.sink.(Sizer); ok {
-		if err := sink.Resize(size); err != nil {
-			return sinkError{err}
-		}
-	}
-	return nil
 }

@@ -135,7 +135,7 @@ func (d *download) abandon(c *connection, requests []*request, reason string, no
 		bytes += left.Length
 	}
 	if bytes > 0 {
-		d.failedOver(c, nil, bytes, reason, now)
+		d.recordFailover(&c.link.commonLink, "", bytes, reason, now)
 	}
 }
 

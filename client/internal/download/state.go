@@ -24,10 +24,6 @@ const (
 	ready
 )
 
-var stateNames = [...]string{"gone", "down", "spared", "connecting", "silent", "backing off", "refused", "ready"}
-
-func (s state) String() string { return stateNames[s] }
-
 func (c *connection) state(now time.Duration) state {
 	switch {
 	case c.out != nil:
@@ -77,10 +73,6 @@ const (
 	// givenUp is one whose missing bytes are free again, or another request's.
 	givenUp
 )
-
-var requestStateNames = [...]string{"requested", "arriving", "held", "complete", "given up"}
-
-func (s requestState) String() string { return requestStateNames[s] }
 
 func (r *request) state() requestState {
 	switch {

@@ -12,6 +12,14 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
+var stateNames = [...]string{"gone", "down", "spared", "connecting", "silent", "backing off", "refused", "ready"}
+
+func (s state) String() string { return stateNames[s] }
+
+var requestStateNames = [...]string{"requested", "arriving", "held", "complete", "given up"}
+
+func (s requestState) String() string { return requestStateNames[s] }
+
 // mayBecome reports whether one event can lead from a state to another one. Links, plans and servers change by themselves,
 // so nearly all states can follow each other.
 func (s state) mayBecome(next state) bool {

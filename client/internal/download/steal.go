@@ -88,7 +88,7 @@ func (d *download) takeOver(c *connection, x int, works []schedule.Work, now tim
 	}
 	switch {
 	case !works[y].Usable || works[y].Rate == 0:
-		d.failedOver(other, c, bytes, stalled, now)
+		d.recordFailover(&other.link.commonLink, c.link.Name, bytes, stalled, now)
 		if len(other.active) == 0 && other.session != nil && !other.suspect {
 			// The connection has no request left that could show that it works.
 			other.suspect = true
@@ -96,7 +96,7 @@ func (d *download) takeOver(c *connection, x int, works []schedule.Work, now tim
 			other.wake()
 		}
 	case other.isSlow(now):
-		d.failedOver(other, c, bytes, slow, now)
+		d.recordFailover(&other.link.commonLink, c.link.Name, bytes, slow, now)
 	}
 	return stolen
 }
@@ -131,7 +131,7 @@ func (d *download) urgent(c *connection, now time.Duration) order {
 					return repeat(other, r, true)
 				}
 				left := d.drop(other, r, now)
-				d.failedOver(other, c, left.Length, reason, now)
+				d.recordFailover(&other.link.commonLink, c.link.Name, left.Length, reason, now)
 				return order{Range: left, from: other.link.Name}
 			}
 		}
