@@ -75,6 +75,75 @@ def test_multilink_by_http3_is_the_same_each_time(
     assert {one["protocol"] for one in events if one["event"] == "connected"} == {"TLS 1.3 h3"}
 
 
+def protocols(words: str) -> dict[str, set[str]]:
+    """Returns the protocols of each link, of a whole file that `get --json` and its events tell."""
+    summary, *events = map(json.loads, words.splitlines())
+    assert summary["outcome"] == "complete"
+    found: dict[str, set[str]] = {link: set() for link in summary["links"]}
+    for one in events:
+        if one["event"] == "connected":
+            found[one["link"]].add(one["protocol"].removeprefix("TLS 1.3 "))
+    return found
+
+
+GET_HTTP3 = (
+    "multilink get {url} --http3 --ca-file {ca} --link wifi=wlan0 --link lte=rmnet0 "
+    "--checksum sha-256=$LINKLAB_SHA256 -o file --json --run-dir . && cat client.jsonl"
+)
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_multilink_speaks_http3_where_it_is_offered(
+    blocked: bool, linklab: Linklab, scenario: ScenarioFile, http3: Path
+) -> None:
+    """quic-go's server offers it over HTTP/2. A link makes new connections after its outage, over TCP if QUIC's first
+    packets of 1200 bytes (RFC 9000 14.1) do not pass."""
+    rates = {
+        "wifi": "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, loss: 1 %",
+        "lte": "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms, loss: 1 %",
+    }
+    if blocked:
+        rates["lte"] += ", impair_up: {mtu: 1000 B}"
+    outage = "events: [{at: 500 ms, link: lte, outage: true, for: 1 s}]"
+    file = scenario("offered", size="12 MB", more=outage, **rates)
+    modules = (http3 / "modules").read_text().strip()
+    serve = (
+        f"{http3}/example -tcp -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}}"
+        " -www {directory}"
+    )
+    said = set()
+    for _ in range(REPEATS):
+        run_dir = succeeded(
+            linklab,
+            *("exec", file, "--share", modules, "--server", serve),
+            *("--", "sh", "-c", GET_HTTP3),
+        ).run_dir
+        said.add((run_dir / "client.out").read_text())
+    (words,) = said
+    assert protocols(words)["lte"] == ({"h2"} if blocked else {"h2", "h3"})
+
+
+def test_multilink_goes_on_where_http3_is_offered_and_not_served(
+    linklab: Linklab, scenario: ScenarioFile, nginx: str
+) -> None:
+    """nginx offers a port at which nothing listens for QUIC."""
+    script = Path(nginx)
+    script.write_text(
+        script.read_text().replace("root ", "add_header Alt-Svc 'h3=\":443\"'; root ")
+    )
+    outage = "events: [{at: 500 ms, link: lte, outage: true, for: 1 s}]"
+    file = scenario(
+        "unserved-http3",
+        more=outage,
+        wifi="down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms",
+        lte="down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms",
+    )
+    run_dir = succeeded(
+        linklab, "exec", file, "--server", nginx, "--", "sh", "-c", GET_HTTP3
+    ).run_dir
+    assert protocols((run_dir / "client.out").read_text()) == {"wifi": {"h2"}, "lte": {"h2"}}
+
+
 def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Its server ends once it has served, which is no failure."""
     iperf3 = program("iperf3")

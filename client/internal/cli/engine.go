@@ -61,13 +61,15 @@ type engineFlags struct {
 	wireless    string
 	dns         []string
 	ipv4, ipv6  bool
-	// http3 is true if links speak HTTP/3 alone.
-	http3 bool
+	// http3 is true if links speak HTTP/3 where a server offers it, and onlyHTTP3 if they speak nothing else.
+	http3, onlyHTTP3 bool
 
 	// usual is the default algorithm; defaultAlgorithm if empty.
 	usual string
 	// resident is true if the command keeps running: a link's device may appear later.
 	resident bool
+	// rescues is true if the command runs all algorithms with rescue.
+	rescues bool
 }
 
 // register adds the flags with their defaults.
@@ -100,6 +102,16 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.ipv4, "ipv4", "4", false, "use IPv4 addresses only")
 	flags.BoolVarP(&f.ipv6, "ipv6", "6", false, "use IPv6 addresses only")
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file with the only authorities to trust (default: the system's)")
+}
+
+// registerHTTP3 adds the flag for HTTP/3 where it is offered.
+func (f *engineFlags) registerHTTP3(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.http3, "http3", false, "speak HTTP/3, over QUIC, on further connections to a server that offers it (not for algorithms as published)")
+}
+
+// registerOnlyHTTP3 adds the flag for HTTP/3 alone.
+func (f *engineFlags) registerOnlyHTTP3(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.onlyHTTP3, "http3-only", false, "speak HTTP/3 alone, over QUIC")
 }
 
 // taking returns the names of the algorithms that depend on a flag.
@@ -211,14 +223,17 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 	default:
 		return o, invalid("min-tls-version", f.minTLS, "allowed are 1.2 and 1.3")
 	}
-	if f.http3 && !algorithm.Rescue {
-		return o, invalid("http3-only", "true", "the algorithm %s is as published, over HTTP/2", f.algorithm)
+	if f.http3 || f.onlyHTTP3 {
+		if !algorithm.Rescue && !f.rescues {
+			return o, invalid("algorithm", f.algorithm, "it is as published, over HTTP/2: --http3 and --http3-only are for others")
+		}
+		o.Hellos.HTTP3 = &transport.HTTP3{Only: f.onlyHTTP3}
 	}
 	pacer := link.NewPacer()
 	for i, l := range o.Links {
 		dial := l.Dial
-		if f.http3 {
-			dial = transport.HTTP3(l.Packets, o.TLS)
+		if o.Hellos.HTTP3 != nil {
+			dial = o.Hellos.HTTP3.Dialer(l.Name, l.Packets, dial, o.TLS)
 		}
 		o.Links[i].Dial = pacer.Dialer(l.Name, dial)
 	}

@@ -79,7 +79,8 @@ says; the names of these flags are curl's.`,
 	f.engineFlags.register(flags)
 	f.requestFlags.register(flags)
 	f.registerRedirects(flags)
-	flags.BoolVar(&f.http3, "http3-only", false, "speak HTTP/3 alone, over QUIC (not for algorithms as published, which speak HTTP/2)")
+	f.registerHTTP3(flags)
+	f.registerOnlyHTTP3(flags)
 	flags.StringVarP(&f.slice, "range", "r", "", "get this part of the file, as FIRST-LAST, FIRST- or -LENGTH in bytes")
 	flags.StringVarP(&f.output, "output", "o", "", "name of the file (default: last part of the URL); - is standard output")
 	flags.StringVar(&f.checksum, "checksum", "", "what the file must have, as sha-256=HEX")
@@ -189,7 +190,7 @@ func (f *getFlags) options(command *cobra.Command, rawURL string) (o download.Op
 	if o, err = f.engineFlags.options(command.Flags()); err != nil {
 		return o, err
 	}
-	if f.http3 && u.Scheme != "https" {
+	if f.onlyHTTP3 && u.Scheme != "https" {
 		return o, invalid("http3-only", "true", "the URL is of %s, allowed is https", u.Scheme)
 	}
 	o.URL, o.Verified, o.Slice = u, checksum != nil, slice

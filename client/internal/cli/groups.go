@@ -26,7 +26,7 @@ var flagGroups = []flagGroup{
 	{"Flags for playback and energy", "playback-rate playback-buffer energy-model objective slowdown"},
 	{"Flags for failing links", "give-up lowest-rate wireless-file"},
 	{"Flags for name servers, addresses and TLS", "dns ipv4 ipv6 min-tls-version tls-legacy ca-file"},
-	{"Flags for requests", "header user-agent max-redirs http3-only"},
+	{"Flags for requests", "header user-agent max-redirs http3 http3-only"},
 	{"Flags for measurements", "run-dir metrics metrics-label"},
 }
 

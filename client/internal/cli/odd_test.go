@@ -45,11 +45,14 @@ func TestOddServers(t *testing.T) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, atOnce)
 	part := 0
-	for _, protocol := range []string{oddserver.HTTP2, oddserver.HTTP1, oddserver.HTTP3} {
+	for _, speaks := range []struct{ protocol, flag string }{
+		{oddserver.HTTP2, ""}, {oddserver.HTTP1, ""}, {oddserver.HTTP3, "--http3-only"}, {oddserver.HTTP3, "--http3"},
+	} {
+		protocol := speaks.protocol
 		base, links := odd(t, server, protocol)
 		both := slices.Concat(links["wifi"], links["lte"])
-		if protocol == oddserver.HTTP3 {
-			both = append(both, "--http3-only")
+		if speaks.flag != "" {
+			both = append(both, speaks.flag)
 		}
 		ways := map[string][]string{
 			"adaptive":           slices.Concat(both, []string{"--algorithm", "adaptive"}),
@@ -65,16 +68,16 @@ func TestOddServers(t *testing.T) {
 			}
 			part++
 			for i, habit := range oddserver.Habits {
-				// With the race detector each habit is tried in one of the eight ways.
-				if racedetector.On && i%8 != part%8 {
+				// With the race detector each habit is tried in one of the nine ways.
+				if racedetector.On && i%9 != part%9 {
 					continue
 				}
 				name := filepath.Join(t.TempDir(), "file")
 				wg.Go(func() {
 					room <- struct{}{}
 					defer func() { <-room }()
-					what := strings.Join([]string{habit.Name, how, protocol}, ", ")
-					url := base + habit.Name + "/" + strings.NewReplacer(" ", "", "/", "").Replace(how+protocol)
+					what := strings.Join([]string{habit.Name, how, protocol, speaks.flag}, ", ")
+					url := base + habit.Name + "/" + strings.NewReplacer(" ", "", "/", "").Replace(how+protocol+speaks.flag)
 					begun := time.Now()
 					code, stdout, stderr := run(append([]string{"get", url, "-o", name, "--quiet", "--give-up", "5m"}, flags...)...)
 					if code != 0 && habit.Differs && (strings.Contains(how, "checksum") || how == "to a pipe") {

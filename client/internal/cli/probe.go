@@ -46,6 +46,7 @@ type probeFlags struct {
 
 func newProbe(logs *logging) *cobra.Command {
 	f := &probeFlags{}
+	f.rescues = true
 	f.usual = "alg3" // One connection each: the result shows what links can carry.
 	command := &cobra.Command{
 		Use:   "probe",
@@ -67,6 +68,7 @@ Each part leaves a run directory in --run-dir, called like its link, the last
 	f.engineFlags.register(flags)
 	f.requestFlags.register(flags)
 	f.registerRedirects(flags)
+	f.registerOnlyHTTP3(flags)
 	flags.StringVar(&f.server, "server", "", "https address of the server, or the URL of a file on it")
 	flags.DurationVar(&f.time, "time", 10*time.Second, "how long each part takes at most; the file's end ends it, too")
 	flags.StringVar(&f.runDir, "run-dir", "", "directory for the run directories of the parts")

@@ -60,6 +60,7 @@ Only programs on this machine may use it, unless --allow says otherwise.`,
 	flags.Var(&f.buffer, "buffer", "memory for putting one stream in order")
 	flags.IntVar(&f.streams, "streams", 8, "streams over several links at a time; others take the best link")
 	f.register(flags)
+	f.registerHTTP3(flags)
 	f.metrics.register(flags)
 	return command
 }

@@ -59,7 +59,7 @@ func (a *attempt) run(ctx context.Context) *attempted {
 	d := a.d
 	started := time.Since(d.start)
 	dial := func(ctx context.Context) (link.Socket, error) { return a.c.link.Dial(ctx, a.address) }
-	socket, err := transfer.Dial(ctx, dial, a.between)
+	socket, err := transfer.Dial(transport.To(ctx, a.url), dial, a.between)
 	if err != nil {
 		return &attempted{attempt: a, err: attemptError(ctx, err)}
 	}

@@ -302,6 +302,9 @@ func watch(conn *link.Conn, answered <-chan struct{}, dead func()) {
 func (r *routes) over(route *route, request *http.Request) (*http.Response, error) {
 	request, done := route.pending.follow(request)
 	response, err := guardEnd(route.transport, request, r.log)
+	if err == nil {
+		r.hellos.Heard(request.URL, response.Header)
+	}
 	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {
 		done()
 	} else {

@@ -24,6 +24,9 @@ const mostHellos = 1000
 // no map: a map needs a random seed, and the next random number of Go's scheduler would change runs in
 // virtual time.
 type Hellos struct {
+	// HTTP3, if set, lets connections speak HTTP/3.
+	HTTP3 *HTTP3
+
 	mu    sync.Mutex
 	known []*helloState
 }

@@ -55,7 +55,7 @@ func openHTTP1(first link.Socket, again Dial, config *tls.Config, hellos *Hellos
 	h.DialContext, h.DialTLSContext = dial, dial
 	h.Protocols = protocols
 	h.MaxConnsPerHost, h.MaxIdleConnsPerHost = http1Connections, http1Connections
-	return &Conn{http: h, usable: h.usable, received: received, Protocol: protocol, Socket: &http1Socket{first, h}}
+	return &Conn{http: h, usable: h.usable, received: received, hellos: hellos, Protocol: protocol, Socket: &http1Socket{first, h}}
 }
 
 // dial returns the first connection, and later new ones.

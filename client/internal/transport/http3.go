@@ -8,9 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
+	"net/netip"
+	"net/url"
+	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,9 +22,6 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 )
-
-// http3Alone are the protocols of a TLS configuration with which Open speaks HTTP/3.
-var http3Alone = []string{http3.NextProtoH3}
 
 // quicConfig holds the receive windows of a connection. All requests together leave at most connectionWindowQUIC
 // bytes unread in memory: QUIC has no other way to slow a server down. It is the window of a stream and half as much,
@@ -36,24 +34,19 @@ var quicConfig = &quic.Config{
 
 const connectionWindowQUIC = streamWindow + streamWindow/2
 
-// HTTP3 makes the TLS configuration one for HTTP/3 alone. It returns a dial for such connections: by QUIC (RFC 9000)
-// over a link, whose sockets packets opens.
-func HTTP3(packets func(context.Context) (link.PacketSocket, error), config *tls.Config) func(context.Context, string) (link.Socket, error) {
-	config.NextProtos = http3Alone
-	_ = os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true") // The kernel's usual buffer will do.
-	var names sync.Map                                              // The host that led to an address.
-	return func(ctx context.Context, address string) (link.Socket, error) {
-		socket, err := packets(ctx)
-		if err != nil {
-			return nil, err
-		}
-		q := &quicSocket{PacketSocket: socket, by: &quic.Transport{Conn: socket}, since: time.Now()}
-		if err := q.dial(ctx, address, config.Clone(), &names); err != nil {
-			q.Close()
-			return nil, quicError(err)
-		}
-		return q, nil
+// dialQUIC makes a connection for HTTP/3 with the server of a URL, by QUIC (RFC 9000) over a link: to another port of
+// the same host, if there is one. The server must have a certificate for the URL's host.
+func dialQUIC(ctx context.Context, packets packetDial, u *url.URL, address string, port uint16, config *tls.Config) (*quicSocket, error) {
+	socket, err := packets(ctx)
+	if err != nil {
+		return nil, err
 	}
+	q := &quicSocket{PacketSocket: socket, by: &quic.Transport{Conn: socket}, since: time.Now()}
+	if err := q.dial(ctx, u, address, port, config.Clone()); err != nil {
+		q.Close()
+		return nil, quicError(err)
+	}
+	return q, nil
 }
 
 // quicSocket is a connection of QUIC, with its own UDP socket. It carries streams, and no bytes of its own.
@@ -62,26 +55,29 @@ type quicSocket struct {
 	by    *quic.Transport
 	conn  *quic.Conn
 	since time.Time
+	// server is the server's address with the port of its URL.
+	server net.Addr
+	// used is where another port is used, as HOST:PORT. failed tells that HTTP/3 fails there.
+	used   string
+	failed func()
 }
 
-// dial makes the connection. The server must have a certificate for the host, or for the host that led to the
-// address before.
-func (q *quicSocket) dial(ctx context.Context, address string, config *tls.Config, names *sync.Map) error {
+func (q *quicSocket) dial(ctx context.Context, u *url.URL, address string, port uint16, config *tls.Config) error {
 	to, err := q.Resolve(ctx, address)
 	if err != nil {
 		return &net.OpError{Op: "dial", Net: "udp", Err: err}
 	}
-	host, _, _ := net.SplitHostPort(address)
-	if name, ok := names.Load(address); ok {
-		host = name.(string)
+	q.server = net.UDPAddrFromAddrPort(to)
+	if port != 0 {
+		to = netip.AddrPortFrom(to.Addr(), port)
+		q.used = net.JoinHostPort(u.Hostname(), strconv.Itoa(int(port)))
 	}
-	names.Store(to.String(), host)
-	config.ServerName = serverName(host)
+	config.ServerName = serverName(u.Hostname())
 	q.conn, err = q.by.Dial(ctx, net.UDPAddrFromAddrPort(to), config, quicConfig)
 	return err
 }
 
-func (q *quicSocket) RemoteAddr() net.Addr      { return q.conn.RemoteAddr() }
+func (q *quicSocket) RemoteAddr() net.Addr      { return q.server }
 func (*quicSocket) Read([]byte) (int, error)    { return 0, errors.ErrUnsupported }
 func (*quicSocket) Write(p []byte) (int, error) { return 0, errors.ErrUnsupported }
 
@@ -132,13 +128,17 @@ func (q *quicSocket) RoundTrip() (link.RoundTrip, error) {
 // Load returns the bytes of the packets that arrived.
 func (q *quicSocket) Load() int64 { return int64(q.conn.ConnectionStats().BytesReceived) }
 
-// quicBelow returns the connection of QUIC below a socket with a Trial.
+// quicBelow returns the connection of QUIC below a socket with a Trial, nil if it is one of TCP.
 func quicBelow(socket net.Conn) *quicSocket {
 	for {
 		if q, ok := socket.(*quicSocket); ok {
 			return q
 		}
-		socket = socket.(interface{ NetConn() net.Conn }).NetConn()
+		above, ok := socket.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		socket = above.NetConn()
 	}
 }
 
@@ -146,38 +146,75 @@ func quicBelow(socket net.Conn) *quicSocket {
 type http3Session struct {
 	*http3.ClientConn
 	socket link.Socket
+	below  *quicSocket
+	// answers is true once the server has answered a request.
+	answers atomic.Bool
 	// goingAway is true if the server takes no new requests. quic-go tells that with the next one.
 	goingAway atomic.Bool
 }
 
-func openHTTP3(socket link.Socket) *Conn {
-	q := quicBelow(socket)
+func openHTTP3(q *quicSocket, socket link.Socket, hellos *Hellos) *Conn {
 	by := &http3.Transport{DisableCompression: true, MaxResponseHeaderBytes: mostHeader}
-	s := &http3Session{ClientConn: by.NewClientConn(q.conn), socket: socket}
-	return &Conn{http: s, usable: s.usable, received: q, ask: q.Ask, Protocol: "TLS 1.3 " + http3.NextProtoH3, Socket: socket}
+	s := &http3Session{ClientConn: by.NewClientConn(q.conn), socket: socket, below: q}
+	return &Conn{http: s, usable: s.usable, received: q, ask: q.Ask, hellos: hellos, Protocol: "TLS 1.3 " + http3.NextProtoH3, Socket: socket}
 }
 
 func (s *http3Session) usable() bool { return s.Context().Err() == nil && !s.goingAway.Load() }
 
 func (s *http3Session) Close() error { return s.socket.Close() }
 
+// errMisdirected says that the server of another port does not answer for the host (RFC 7838 6).
+var errMisdirected = errors.New("the server's port for HTTP/3 does not serve the host: 421")
+
 // RoundTrip sends a request.
 func (s *http3Session) RoundTrip(request *http.Request) (*http.Response, error) {
+	sent := time.Now()
+	if s.below.used != "" {
+		request.Header.Set("Alt-Used", s.below.used)
+	}
 	response, err := s.ClientConn.RoundTrip(request)
+	if err == nil && response.StatusCode == http.StatusMisdirectedRequest && s.below.used != "" {
+		response.Body.Close()
+		err = errMisdirected
+	}
 	if err != nil {
 		// quic-go has no name for this error, which a server's GOAWAY causes.
-		s.goingAway.CompareAndSwap(false, strings.Contains(err.Error(), "graceful shutdown"))
+		isGoodbye := strings.Contains(err.Error(), "graceful shutdown")
+		s.goingAway.CompareAndSwap(false, isGoodbye)
+		isUnanswered := !s.answers.Load() && (request.Context().Err() == nil || time.Since(sent) >= quicPatience)
+		s.fails(isUnanswered || !isGoodbye && isOfServer(err))
 		return nil, quicError(err)
 	}
-	response.Body = http3Body{response.Body}
+	s.answers.Store(true)
+	response.Body = http3Body{response.Body, s}
 	return response, nil
 }
 
+// fails gives an offered port up if it fails. Requests do not fail there that this side ends.
+func (s *http3Session) fails(isFailure bool) {
+	if isFailure && s.below.failed != nil {
+		s.goingAway.Store(true)
+		s.below.failed()
+	}
+}
+
+// isOfServer reports whether the server ended a request or its connection.
+func isOfServer(err error) bool {
+	ended := new(http3.Error)
+	return err == errMisdirected || errors.As(err, &ended) && ended.Remote || errors.As(quicError(err), new(endedError))
+}
+
 // http3Body is a body with the errors of this package.
-type http3Body struct{ io.ReadCloser }
+type http3Body struct {
+	io.ReadCloser
+	of *http3Session
+}
 
 func (b http3Body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.of.fails(isOfServer(err))
+	}
 	return n, quicError(err)
 }
 

@@ -22,9 +22,13 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
-// http3Server serves for a host by QUIC. It returns its address and its authority.
+// http3Server serves for a host by QUIC. It returns its address, and its authority.
 func http3Server(t *testing.T, host string, handle func(w http.ResponseWriter, r *http.Request, conn *quic.Conn)) (address string, roots *x509.CertPool) {
 	certificate, roots := testkit.Certificate(host)
+	return serveHTTP3(t, certificate, handle), roots
+}
+
+func serveHTTP3(t *testing.T, certificate tls.Certificate, handle func(w http.ResponseWriter, r *http.Request, conn *quic.Conn)) (address string) {
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	testkit.OK(t, err)
 	type key struct{}
@@ -45,21 +49,23 @@ func http3Server(t *testing.T, host string, handle func(w http.ResponseWriter, r
 		socket.Close()
 		<-ended
 	})
-	return socket.LocalAddr().String(), roots
+	return socket.LocalAddr().String()
 }
 
-// opened is a session over the loopback device with a server that a name leads to.
-func opened(t *testing.T, dial Dial, roots *x509.CertPool, at string) *Conn {
-	socket, err := dial(t.Context())
+// alone dials over the loopback device by HTTP/3 alone.
+func alone(lo link.Dialer, roots *x509.CertPool) dialFunc {
+	return link.NewPacer().Dialer("lo", (&HTTP3{Only: true}).Dialer("lo", lo.Packets, nil, &tls.Config{RootCAs: roots}))
+}
+
+// opened is a session with the server of a URL.
+func opened(t *testing.T, dial dialFunc, roots *x509.CertPool, hellos *Hellos, u *url.URL) *Conn {
+	again := func(ctx context.Context) (link.Socket, error) { return dial(ctx, Address(u)) }
+	socket, err := again(To(t.Context(), u))
 	testkit.OK(t, err)
-	conn, err := Open(t.Context(), socket, nil, &tls.Config{RootCAs: roots, NextProtos: http3Alone}, nil, &url.URL{Scheme: "https", Host: at})
+	conn, err := Open(t.Context(), socket, again, &tls.Config{RootCAs: roots}, hellos, u)
 	testkit.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
-}
-
-func over(lo link.Dialer, roots *x509.CertPool) func(context.Context, string) (link.Socket, error) {
-	return link.NewPacer().Dialer("lo", HTTP3(lo.Packets, &tls.Config{RootCAs: roots}))
 }
 
 func TestHTTP3BringsARangeAndTellsTheRoundTrip(t *testing.T) {
@@ -71,11 +77,13 @@ func TestHTTP3BringsARangeAndTellsTheRoundTrip(t *testing.T) {
 	})
 	_, port, _ := net.SplitHostPort(address)
 	server := netip.MustParseAddrPort(testkit.Names(t, "127.0.0.1"))
-	by := over(link.Dialer{Device: "lo", NameServers: []netip.AddrPort{server}}, roots)
+	by := alone(link.Dialer{Device: "lo", NameServers: []netip.AddrPort{server}}, roots)
 	// The second time the server is told by its address.
 	for _, at := range []string{"host.example:" + port, address} {
-		conn := opened(t, func(ctx context.Context) (link.Socket, error) { return by(ctx, at) }, roots, at)
-		target := Target{URL: &url.URL{Scheme: "https", Host: at, Path: "/"}}
+		u := &url.URL{Scheme: "https", Host: "host.example:" + port, Path: "/"}
+		dial := func(ctx context.Context, _ string) (link.Socket, error) { return by(ctx, at) }
+		conn := opened(t, dial, roots, &Hellos{HTTP3: &HTTP3{Only: true}}, u)
+		target := Target{URL: u}
 		body, err := conn.Get(t.Context(), target, Resource{Size: 10}, ranges.Range{Offset: 2, Length: 3})
 		testkit.OK(t, err)
 		got, err := io.ReadAll(body)
@@ -96,13 +104,14 @@ func TestHTTP3NamesWhoEndsAConnection(t *testing.T) {
 		conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), "enough")
 	})
 	lo := link.Dialer{Device: "lo"}
-	conn := opened(t, func(ctx context.Context) (link.Socket, error) { return over(lo, roots)(ctx, address) }, roots, address)
-	_, err := conn.Head(t.Context(), Target{URL: &url.URL{Scheme: "https", Host: address}})
+	u := &url.URL{Scheme: "https", Host: address}
+	conn := opened(t, alone(lo, roots), roots, &Hellos{HTTP3: &HTTP3{Only: true}}, u)
+	_, err := conn.Head(t.Context(), Target{URL: u})
 	testkit.Holds(t, errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, net.ErrClosed) && strings.Contains(err.Error(), "enough"), err)
 	testkit.Eventually(t, "the end", func() bool { return !conn.Usable() })
 
 	_, strangers := testkit.Certificate("127.0.0.1")
-	_, err = over(lo, strangers)(t.Context(), address)
+	_, err = alone(lo, strangers)(To(t.Context(), u), address)
 	refused := new(HandshakeError)
 	testkit.Holds(t, errors.As(err, &refused) && refused.IsFinal(), err)
 }

@@ -49,6 +49,7 @@ func (c *Conn) do(ctx context.Context, method string, t Target, fields map[strin
 	if err != nil {
 		return nil, err
 	}
+	c.hellos.Heard(request.URL, response.Header)
 	readRefusal(response)
 	if err := t.checkPortal(response); err != nil {
 		response.Body.Close()

@@ -51,6 +51,8 @@ type Conn struct {
 	backlog *backlog
 	// cause holds why an HTTP/2 connection ended; nil without HTTP/2.
 	cause *endCause
+	// hellos takes what answers say of HTTP/3.
+	hellos *Hellos
 	// unconditional is true if the server answers If-Range with the whole file.
 	unconditional atomic.Bool
 	// Protocol names the negotiated protocols, such as "TLS 1.3 h2".
@@ -88,10 +90,12 @@ type Dial func(context.Context) (link.Socket, error)
 // Open starts an HTTP session with the server of the URL u on a new network connection. On
 // failure it closes the connection. The session uses HTTP/2 if the server of an https URL
 // offers it, else HTTP/1.1, which may dial again. The configuration may set the oldest TLS
-// version; the default is Go's. A configuration for HTTP/3 alone wants a connection of QUIC (see HTTP3).
+// version; the default is Go's. It uses HTTP/3 on a connection of QUIC (see HTTP3).
 func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Config, hellos *Hellos, u *url.URL) (*Conn, error) {
-	if config != nil && slices.Equal(config.NextProtos, http3Alone) {
-		return openHTTP3(socket), nil
+	if hellos != nil && hellos.HTTP3 != nil {
+		if q := quicBelow(socket); q != nil {
+			return openHTTP3(q, socket, hellos), nil
+		}
 	}
 	if u.Scheme == "http" {
 		return openHTTP1(socket, again, nil, nil, "http/1.1", new(atomic.Int64)), nil
@@ -156,6 +160,7 @@ func Open(ctx context.Context, socket link.Socket, again Dial, config *tls.Confi
 		saver:    saver,
 		backlog:  backlog,
 		cause:    cause,
+		hellos:   hellos,
 		Protocol: protocol,
 		Socket:   secure.raw,
 	}, nil

@@ -255,7 +255,7 @@ const (
 	HTTP1 = "http/1.1"
 	// Plain is HTTP/1.1 without TLS.
 	Plain = "http"
-	// HTTP3 is served beside HTTP/1.1.
+	// HTTP3 is served beside HTTP/2, which offers it (Alt-Svc).
 	HTTP3 = "h3"
 )
 
@@ -275,16 +275,29 @@ func (s *Server) Start(protocol string, addresses ...string) (*httptest.Server, 
 		server.Start()
 		return server, nil
 	}
-	server.EnableHTTP2 = protocol == HTTP2
+	server.EnableHTTP2 = protocol == HTTP2 || protocol == HTTP3
 	if s.certificate != nil {
 		server.TLS = &tls.Config{Certificates: []tls.Certificate{*s.certificate}}
 	}
 	server.StartTLS()
 	if protocol == HTTP3 {
+		_, port, _ := net.SplitHostPort(all.Addr().String())
+		server.Config.Handler = offering{s, `h3=":` + port + `"`}
 		if err := s.serveHTTP3(all, server.TLS); err != nil {
 			server.Close()
 			return nil, err
 		}
 	}
 	return server, nil
+}
+
+// offering is a handler whose answers have the field Alt-Svc.
+type offering struct {
+	http.Handler
+	alternative string
+}
+
+func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Alt-Svc", o.alternative)
+	o.Handler.ServeHTTP(w, r)
 }
