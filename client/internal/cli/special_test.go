@@ -63,6 +63,24 @@ var servers = map[string]http.HandlerFunc{
 	},
 }
 
+// HEAD says that the file is empty, because the server does not know its size.
+func TestAFileThatHeadCallsEmpty(t *testing.T) {
+	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			w.Header().Set("Content-Length", "0")
+			return
+		}
+		if r.Header.Get("Range") != "" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		w.(http.Flusher).Flush()
+		w.Write(file)
+	}))
+	code, stdout, stderr := run(append(flags, "get", url, "--link", "lo", "-o", "-")...)
+	testkit.Holds(t, code == 0 && stdout == string(file), code, len(stdout), stderr)
+}
+
 func TestGetWritesInOrder(t *testing.T) {
 	for name, handler := range servers {
 		url, flags := serve(t, handler)

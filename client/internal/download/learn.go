@@ -23,14 +23,14 @@ func (q *question) perform() {
 }
 
 // learn asks by HEAD. It asks by GET if the server refuses HEAD or tells no size, or if the client
-// did not believe an earlier answer.
+// did not believe an earlier answer. Some servers say 0 for a size that they do not know, as quic-go's does.
 func learn(ctx context.Context, s *transport.Conn, target transport.Target, again bool) (transport.Resource, error) {
 	ctx = transport.WithProof(ctx, new(transport.Proof)) // To learn the size is no progress.
 	if again {
 		return s.Peek(ctx, target)
 	}
 	resource, err := s.Head(ctx, target)
-	sizeless := err == nil && resource.Size < 0 && !resource.NoRanges
+	sizeless := err == nil && resource.Size <= 0 && !resource.NoRanges
 	if !sizeless && !isRefused(err) {
 		return resource, err
 	}
