@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quic-go/quic-go/http3"
+
 	"github.com/linklab/linklab/client/internal/download"
 	"github.com/linklab/linklab/client/internal/output"
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -69,7 +71,7 @@ type odd struct {
 	// refused is how many uploads were refused.
 	asked, refused int
 	sent           ranges.Set
-	fresh          map[*end]quantity.Bytes
+	fresh          map[peer]quantity.Bytes
 }
 
 func newOdd(r *rand.Rand) *odd {
@@ -77,7 +79,7 @@ func newOdd(r *rand.Rand) *odd {
 	o := &odd{
 		protocol: one([]string{"h2", "http/1.1"}), ranges: one(rangesOf), validator: one(validatorsOf), length: one(lengthsOf),
 		fault: one(faultsOf), way: one(waysOf), size: 100_000 << r.IntN(5), gone: r.IntN(2) == 0,
-		fresh: map[*end]quantity.Bytes{},
+		fresh: map[peer]quantity.Bytes{},
 	}
 	o.after = int64(float64(o.size) * r.Float64())
 	if r.IntN(2) == 0 {
@@ -93,12 +95,19 @@ func (o *odd) String() string {
 	return fmt.Sprintf("%s/%s/%s/%s/%s/%s after %d of %d from %d on, gone %v", o.way, o.protocol, o.ranges, o.validator, o.length, o.fault, o.after, o.size, o.begins, o.gone)
 }
 
+// byHTTP3 makes a server of downloads speak HTTP/3 alone.
+func (o *odd) byHTTP3() {
+	if !strings.HasPrefix(o.way, "put") && o.way != "gateway" {
+		o.protocol = http3.NextProtoH3
+	}
+}
+
 // serve handles a connection.
 func (o *odd) serve(e *end) {
 	handles([]string{o.protocol}, func(w http.ResponseWriter, r *http.Request) { o.answer(e, w, r) })(e)
 }
 
-func (o *odd) answer(e *end, w http.ResponseWriter, r *http.Request) {
+func (o *odd) answer(e peer, w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	asked := o.asked
 	o.asked++
@@ -206,7 +215,7 @@ func (o *odd) answer(e *end, w http.ResponseWriter, r *http.Request) {
 }
 
 // takes reads what is sent, and reports whether to answer.
-func (o *odd) takes(e *end, w http.ResponseWriter, r *http.Request, fails bool) bool {
+func (o *odd) takes(e peer, w http.ResponseWriter, r *http.Request, fails bool) bool {
 	at, size := int64(0), o.size
 	_, _ = fmt.Sscanf(r.Header.Get("Content-Range"), "bytes %d-%d", &at, &size)
 	stop := at + o.after
@@ -265,6 +274,10 @@ func (o *odd) run(t *testing.T) (out outcome) {
 	}
 	options := options(n, algorithm, true, most)
 	options.GiveUp, options.LowestRate = patience, 200
+	if o.protocol == http3.NextProtoH3 {
+		n.listen(http3With(func(e *quicEnd, w http.ResponseWriter, r *http.Request) { o.answer(e, w, r) }), false)
+		n.overHTTP3(&options, true)
+	}
 	if o.way == "to a pipe" {
 		options.Output = func() (download.Sink, error) { return output.Open(ctx, output.Standard, io.Discard, nil) }
 	}
@@ -288,7 +301,7 @@ func (o *odd) run(t *testing.T) (out outcome) {
 	cancel()
 	close(o.over)
 	n.end()
-	out.received = n.received.Load()
+	out.received = n.received.Load() + n.datagrams()
 	if strings.HasPrefix(o.way, "put") {
 		out.received = n.sent.Load()
 	}
@@ -329,6 +342,9 @@ func TestWhatServersMayCost(t *testing.T) {
 	t.Run("servers", func(t *testing.T) {
 		for i := range count {
 			o := newOdd(rand.New(rand.NewPCG(uint64(seed+i), 0)))
+			if i%4 == 3 {
+				o.byHTTP3()
+			}
 			t.Run(strconv.Itoa(seed+i), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {

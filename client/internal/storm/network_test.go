@@ -33,7 +33,10 @@ type network struct {
 	// accepted holds the times at which the server got connections.
 	accepted []time.Time
 	// ends are the server's ends of these connections.
-	ends []*end
+	ends []peer
+	// air carries datagrams, and stop ends the server that gets them.
+	air  air
+	stop func()
 	// received and sent count the bytes that the client and the server have read.
 	received, sent atomic.Int64
 	// serve is how the server handles a connection.
@@ -44,8 +47,14 @@ type network struct {
 	boundless bool
 }
 
+// peer is the server's end of a connection.
+type peer interface {
+	Close() error
+	reset()
+}
+
 func newNetwork(serve func(*end)) *network {
-	return &network{pacer: link.NewPacer(), serve: serve, open: map[*end]struct{}{}}
+	return &network{pacer: link.NewPacer(), serve: serve, open: map[*end]struct{}{}, stop: func() {}}
 }
 
 // links returns two links that lead to the server.
@@ -92,6 +101,7 @@ func (n *network) become(serve func(*end)) {
 // end ends all connections, and waits until everything in the background has ended.
 func (n *network) end() {
 	n.become(failures["closes at once"])
+	n.stop()
 	time.Sleep(2 * time.Minute)
 }
 
