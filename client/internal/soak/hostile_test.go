@@ -98,10 +98,11 @@ type hostile struct {
 	got      map[string][]byte
 	asked    map[string]int
 	answered map[answer]int
-	accepted int
+	// accepted counts connections, byQUIC those by QUIC, and asked3 requests by HTTP/3.
+	accepted, byQUIC, asked3 int
 	// open holds the connections of each client on each link. most is the largest number at a
 	// time.
-	open map[flow]map[*watched]struct{}
+	open map[flow]map[connected]struct{}
 	most map[flow]int
 	// merged holds the clients that may use one address over both links.
 	merged map[string]bool
@@ -120,7 +121,7 @@ func newHostile(seed uint64, largest int, host string) *hostile {
 	h := &hostile{
 		seed: seed, largest: largest, slowest: float64(largest) / 8, blob: make([]byte, 2*largest+1),
 		odds: map[string]*oddserver.Server{}, got: map[string][]byte{}, asked: map[string]int{}, answered: map[answer]int{},
-		open: map[flow]map[*watched]struct{}{}, most: map[flow]int{}, merged: map[string]bool{},
+		open: map[flow]map[connected]struct{}{}, most: map[flow]int{}, merged: map[string]bool{},
 	}
 	source := rand.NewChaCha8([32]byte{byte(seed)})
 	source.Read(h.blob)
@@ -151,8 +152,7 @@ func (h *hostile) close() {
 	h.mu.Lock()
 	for _, open := range h.open {
 		for w := range open {
-			w.TCPConn.Close()
-			w.thaw()
+			w.end()
 		}
 	}
 	h.mu.Unlock()
@@ -189,18 +189,32 @@ func (h *hostile) admit(client string, l net.Listener, onlyHTTP2 bool) {
 
 // watch counts a connection; h.mu is held.
 func (h *hostile) watch(client string, conn *net.TCPConn) *watched {
-	from, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
-	to, _, _ := net.SplitHostPort(conn.LocalAddr().String())
-	f := flow{client, from, to, h.merged[client]}
 	// A client that closes with unread bytes sends a RST, which nobody repeats if a link drops it. The
 	// server would count the connection until it sends something, or for 15 s.
 	conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second})
-	w := &watched{TCPConn: conn, server: h, of: f, thawed: make(chan struct{})}
+	w := &watched{TCPConn: conn, server: h, of: h.flowOf(client, conn), thawed: make(chan struct{})}
 	w.thaw = sync.OnceFunc(func() { close(w.thawed) })
+	h.count(w)
+	return w
+}
+
+// flowOf returns the flow of a connection; h.mu is held.
+func (h *hostile) flowOf(client string, conn interface {
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+}) flow {
+	from, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+	to, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+	return flow{client, from, to, h.merged[client]}
+}
+
+// count counts a connection; h.mu is held.
+func (h *hostile) count(one connected) {
+	f := one.flow()
 	if h.open[f] == nil {
-		h.open[f] = map[*watched]struct{}{}
+		h.open[f] = map[connected]struct{}{}
 	}
-	h.open[f][w] = struct{}{}
+	h.open[f][one] = struct{}{}
 	n := 0
 	for other := range h.open[f] {
 		if other.established() {
@@ -208,7 +222,13 @@ func (h *hostile) watch(client string, conn *net.TCPConn) *watched {
 		}
 	}
 	h.most[f] = max(h.most[f], n)
-	return w
+}
+
+// uncount forgets a connection that has ended.
+func (h *hostile) uncount(one connected) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open[one.flow()], one)
 }
 
 // source returns a random source for the seed, a name and a number.
@@ -235,6 +255,9 @@ func (h *hostile) draw(r *http.Request) (answer, *rand.Rand) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked[r.URL.Path]++
+	if r.ProtoMajor == 3 {
+		h.asked3++
+	}
 	n := h.asked[r.URL.Path]
 	chance := h.source(r.URL.Path, n)
 	_, m := h.file(r.URL.Path)
@@ -269,6 +292,7 @@ func (h *hostile) draw(r *http.Request) (answer, *rand.Rand) {
 func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	content, m := h.file(r.URL.Path)
 	a, chance := h.draw(r)
+	offer(w, r)
 	lengthless := m == whole && len(content)%2 == 1
 	w.Header().Set("ETag", `"`+r.URL.Path[1:]+`"`)
 	if m == whole {
@@ -309,10 +333,10 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		send(&edited{ResponseWriter: w, rate: h.slowest * (1 + 9*chance.Float64())})
 	case goodbye:
-		w.Header().Set("Connection", "close")
+		sayGoodbye(w, r)
 		send(w)
 	case late:
-		w.Header().Set("Connection", "close")
+		sayGoodbye(w, r)
 		send(&edited{ResponseWriter: w, late: time.Duration(chance.IntN(1500)) * time.Millisecond})
 	case reset:
 		send(&edited{ResponseWriter: w, left: some})
@@ -337,6 +361,15 @@ func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(chance.IntN(2)))
 		http.Error(w, "busy", http.StatusServiceUnavailable)
 	}
+}
+
+// sayGoodbye makes a connection take no more requests.
+func sayGoodbye(w http.ResponseWriter, r *http.Request) {
+	if c, ok := connection(r).(*quicConn); ok {
+		c.goodbye()
+		return
+	}
+	w.Header().Set("Connection", "close")
 }
 
 // odd returns the server of a strange file.
@@ -498,15 +531,31 @@ type watched struct {
 	thaw   func()
 }
 
+// connected is a connection, by TCP or QUIC.
+type connected interface {
+	flow() flow
+	// established reports whether neither side has closed the connection.
+	established() bool
+	reset()
+	freeze(time.Duration)
+	end()
+}
+
+func (w *watched) flow() flow { return w.of }
+
+func (w *watched) end() {
+	w.TCPConn.Close()
+	w.thaw()
+}
+
 // connection returns the connection of a request.
-func connection(r *http.Request) *watched { return r.Context().Value(connectionKey{}).(*watched) }
+func connection(r *http.Request) connected { return r.Context().Value(connectionKey{}).(connected) }
 
 type connectionKey struct{}
 
 // tcpEstablished is a state of TCP_INFO (linux/net/tcp_states.h).
 const tcpEstablished = 1
 
-// established reports whether neither side has closed the connection.
 func (w *watched) established() bool {
 	raw, err := w.SyscallConn()
 	if err != nil {
@@ -555,40 +604,37 @@ func (w *watched) Write(p []byte) (int, error) {
 func (w *watched) Close() error {
 	w.once.Do(func() {
 		w.thaw()
-		w.server.mu.Lock()
-		delete(w.server.open[w.of], w)
-		w.server.mu.Unlock()
+		w.server.uncount(w)
 	})
 	return w.TCPConn.Close()
 }
 
 // listenIn listens in the network namespace of a process, or in this one for process 0.
-func listenIn(process int, address string) (net.Listener, error) {
+func listenIn[L any](process int, listen func() (L, error)) (L, error) {
 	if process == 0 {
-		return net.Listen("tcp4", address)
+		return listen()
 	}
 	type result struct {
-		net.Listener
+		listener L
 		error
 	}
 	done := make(chan result)
 	go func() {
 		// The thread stays locked, because it is in another namespace.
 		runtime.LockOSThread()
+		var r result
 		fd, err := syscall.Open(fmt.Sprintf("/proc/%d/ns/net", process), syscall.O_RDONLY, 0)
 		if err == nil {
 			err = unix.Setns(fd, unix.CLONE_NEWNET)
 			syscall.Close(fd)
 		}
-		if err != nil {
-			done <- result{nil, err}
-			return
+		if r.error = err; err == nil {
+			r.listener, r.error = listen()
 		}
-		l, err := net.Listen("tcp4", address)
-		done <- result{l, err}
+		done <- r
 	}()
 	r := <-done
-	return r.Listener, r.error
+	return r.listener, r.error
 }
 
 // counts returns how often each answer was given.
@@ -599,5 +645,5 @@ func (h *hostile) counts() string {
 	for _, a := range []answer{plain, slow, late, goodbye, reset, broken, mute, stuck, frozen, busy, unranged} {
 		said = append(said, fmt.Sprintf("%s %d", a, h.answered[a]))
 	}
-	return fmt.Sprintf("%d connections; %s", h.accepted, strings.Join(said, ", "))
+	return fmt.Sprintf("%d connections, %d by QUIC with %d requests; %s", h.accepted, h.byQUIC, h.asked3, strings.Join(said, ", "))
 }

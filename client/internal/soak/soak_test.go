@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,11 +118,17 @@ func TestSoak(t *testing.T) {
 			if i > 0 {
 				at = net.JoinHostPort(ip, port)
 			}
-			l, err := listenIn(process, at)
+			l, err := listenIn(process, func() (net.Listener, error) { return net.Listen("tcp4", at) })
 			testkit.OK(t, err)
 			_, port, _ = net.SplitHostPort(l.Addr().String())
-			t.Cleanup(func() { l.Close() })
+			packets, err := listenIn(process, func() (net.PacketConn, error) { return net.ListenPacket("udp4", l.Addr().String()) })
+			testkit.OK(t, err)
+			t.Cleanup(func() {
+				l.Close()
+				packets.Close()
+			})
 			go server.admit(name, l, onlyHTTP2)
+			go server.admitQUIC(name, packets, &tls.Config{Certificates: server.servers[0].TLSConfig.Certificates})
 		}
 		c.base = "https://" + net.JoinHostPort(host, port) + "/"
 		return c
@@ -130,8 +137,11 @@ func TestSoak(t *testing.T) {
 	var callers []client
 	// call repeats f with one of the algorithms. Each call uses another port than the call before
 	// it, so its last connections end before the port is used again.
-	call := func(name string, most int, onlyHTTP2 bool, f func(client, int, string), algorithms []string) {
+	call := func(name string, most int, onlyHTTP2 bool, f func(client, int, string), algorithms []string, more ...string) {
 		two := []client{open(name+" a", most, onlyHTTP2), open(name+" b", most, onlyHTTP2)}
+		for i := range two {
+			two[i].flags = slices.Concat(two[i].flags, more)
+		}
 		callers = append(callers, two...)
 		wg.Go(func() {
 			s.repeat(name, func(n int, r *random.Rand) { f(two[n%2], n, algorithms[r.IntN(len(algorithms))]) })
@@ -141,12 +151,15 @@ func TestSoak(t *testing.T) {
 	call("get", sessions*http1, false, s.get, singles)
 	call("several h2", several, true, s.get, multiples)
 	call("several", several*http1, false, s.get, multiples)
+	call("get h3", sessions, true, s.get, singles, "--http3-only")
+	call("several h3", several, true, s.get, multiples, "--http3-only")
+	call("several, offered h3", several, true, s.get, multiples, "--http3")
 	call("put h2", sending, true, s.put, multiples)
 	call("put", sending*http1, false, s.put, multiples)
 
 	f, port := &failing{}, "0"
 	for _, ip := range hosts {
-		l, err := listenIn(process, net.JoinHostPort(ip, port))
+		l, err := listenIn(process, func() (net.Listener, error) { return net.Listen("tcp4", net.JoinHostPort(ip, port)) })
 		testkit.OK(t, err)
 		_, port, _ = net.SplitHostPort(l.Addr().String())
 		t.Cleanup(func() { l.Close() })
@@ -164,7 +177,7 @@ func TestSoak(t *testing.T) {
 	proxied := open("proxy", parallel*several*http1+spare, false)
 	// The proxy has room for further streams: a file ends for its client before it ends for the
 	// proxy. A file without room uses one link, and may fail with it.
-	proxy, stopProxy := s.start("proxy", append(flags, "--listen", "127.0.0.1:0", "--streams", strconv.Itoa(2*parallel)), "multilink proxy on ")
+	proxy, stopProxy := s.start("proxy", append(flags, "--listen", "127.0.0.1:0", "--streams", strconv.Itoa(2*parallel), "--http3"), "multilink proxy on ")
 	for i := range parallel {
 		wg.Go(func() {
 			s.repeat(fmt.Sprint("proxy ", i), func(n int, r *random.Rand) { s.proxied(proxied, proxy, fmt.Sprintf("proxy-%d-%d", i, n), r) })
@@ -368,7 +381,7 @@ func energyModel() string {
 
 // get downloads a file with "multilink get".
 func (s *soak) get(c client, n int, algorithm string) {
-	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
+	path := fmt.Sprintf("%s-%d", strings.NewReplacer(" ", "-", ",", "").Replace(c.name), n)
 	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", energyModel()}
 	name := filepath.Join(s.directory, path)
 	s.server.expect(c.name, "/"+path)
@@ -389,7 +402,7 @@ func (s *soak) get(c client, n int, algorithm string) {
 
 // put uploads a file with "multilink put".
 func (s *soak) put(c client, n int, algorithm string) {
-	path := fmt.Sprintf("%s-%d", strings.ReplaceAll(c.name, " ", "-"), n)
+	path := fmt.Sprintf("%s-%d", strings.NewReplacer(" ", "-", ",", "").Replace(c.name), n)
 	name := filepath.Join(s.directory, path)
 	content, m := s.server.file("/" + path)
 	if err := os.WriteFile(name, content, 0o600); err != nil {
