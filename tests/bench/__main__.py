@@ -29,6 +29,7 @@ from bench.algorithms import algorithms
 from bench.common import CORES, Bench, BenchError, Result
 from bench.fairness import fairness
 from bench.held_out import held_out
+from bench.http3 import http3
 from bench.speed import speed
 
 SECTIONS: dict[str, Callable[[Bench], Result]] = {
@@ -38,9 +39,10 @@ SECTIONS: dict[str, Callable[[Bench], Result]] = {
         algorithms,
         held_out,
         fairness,
+        http3,
     )
 }
-ASKED = ("algorithms", "held_out")
+ASKED = ("algorithms", "held_out", "http3")
 """Sections that only run when they are named. All algorithms in all scenarios take hours. With `--keep`,
 `algorithms` keeps the runs that it finds."""
 UNASKED = tuple(name for name in SECTIONS if name not in ASKED)
