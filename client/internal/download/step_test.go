@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
+	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 	"github.com/linklab/linklab/client/tests/testkit"
@@ -128,5 +131,75 @@ func TestStepsAskForTheseActions(t *testing.T) {
 	} {
 		d, c := stepping(t)
 		testkit.Same(t, wanted(d, test.change(d, c)), test.want, what)
+	}
+}
+
+// What a step leaves behind decides later steps.
+func TestWhatStepsLeaveBehind(t *testing.T) {
+	const now = 1050 * time.Millisecond
+	broken := errors.New("broken")
+	for what, test := range map[string]struct {
+		do   func(d *download, c *connection) any
+		want any
+	}{
+		"a socket is told what is still expected when bytes arrive": {func(d *download, c *connection) any {
+			c.expected = 1e9
+			progress{c, c.active[0], 1000}.step(d)
+			return slices.Contains(d.actions, action(tellSocket{c.session}))
+		}, true},
+		"a link's rate begins anew with its only connection": {func(d *download, c *connection) any {
+			c.link.Meter.Start(0)
+			c.link.Meter.Add(time.Second, 1e6)
+			c.link.Requests, c.active, c.newest = 1, nil, nil
+			d.install(c, &session{Conn: c.session.Conn}, now)
+			return c.link.Meter.Rate(now + 10*time.Millisecond)
+		}, quantity.Rate(0)},
+		"a link has one connection less whose attempt failed": {func(d *download, c *connection) any {
+			c.link.Growth.Begin()
+			before := c.link.Growth.Count(now, schedule.Flow{})
+			d.notAdded(c.link.newConnection(), broken)
+			return before - c.link.Growth.Count(now, schedule.Flow{})
+		}, 1},
+		"a link has as many connections after an attempt that is not needed": {func(d *download, c *connection) any {
+			c.link.Growth.Begin()
+			before := c.link.Growth.Count(now, schedule.Flow{})
+			d.notAdded(c.link.newConnection(), nil)
+			return before - c.link.Growth.Count(now, schedule.Flow{})
+		}, 0},
+		"answers without a range are few": {func(d *download, _ *connection) any {
+			d.unranged = 2*mostWhole - 2
+			d.countUnranged(broken, 0, now)
+			return d.race != nil
+		}, false},
+		"answers without a range are many": {func(d *download, _ *connection) any {
+			d.unranged = 2*mostWhole - 1
+			d.countUnranged(broken, 0, now)
+			return d.race != nil
+		}, true},
+		"an only answer that has not begun stays where it is": {func(d *download, c *connection) any {
+			r := c.active[0]
+			r.isWhole, r.received = true, 0
+			works := []schedule.Work{{Usable: true, Rate: 1e6, Left: r.left()}, {Usable: true, Rate: 1e9}}
+			d.victims.Reset(2)
+			d.offer(0, victim{c, r}, r.left(), works[0], now)
+			_, _, bytes := d.victims.Choose(1, works)
+			return bytes
+		}, quantity.Bytes(0)},
+		"a link's rate is averaged over its round trip": {func(d *download, c *connection) any {
+			c.rtt.Last = 2 * time.Second
+			rate := func() quantity.Rate {
+				c.link.Together.Begin(0, 0)
+				c.link.Together.Add(100*time.Millisecond, 1e6)
+				c.link.Together.Add(time.Second, 1e3)
+				return c.link.Together.Rate(now)
+			}
+			short := rate()
+			c.link.Together = throughput.NewPace(transfer.PaceWindow)
+			d.maintainLink(c.link, now)
+			return rate() > short
+		}, true},
+	} {
+		d, c := stepping(t)
+		testkit.Same(t, test.do(d, c), test.want, what)
 	}
 }
