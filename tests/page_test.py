@@ -145,6 +145,12 @@ class Download(threading.Thread):
         await asyncio.sleep(seconds)  # The rate is measured over this time.
         return (self.bytes - before) * 8 / (time.monotonic() - begun_s)
 
+    async def carries(self, least_bps: float) -> None:
+        """Waits until it has a rate. TCP waits for its timer after a short queue has dropped a window."""
+        deadline = time.monotonic() + PATIENCE_S
+        while await self.rate_bps(3) < least_bps:
+            assert time.monotonic() < deadline
+
     async def stands_still(self, seconds: float) -> None:
         """Waits until nothing has come for some seconds. A busy machine passes late what it has."""
         deadline = time.monotonic() + PATIENCE_S
@@ -245,6 +251,7 @@ def test_a_download_through_the_proxy_feels_the_controls(lab: ProxiedLab, tmp_pa
         await typed(tab, "lte-down", "1 Mbit/s")
         await asyncio.sleep(SOON_S)  # So soon it has to be felt.
         found["slow"] = await download.rate_bps(3)
+        await download.carries(500_000)
         await clicked(tab, "Down", "[aria-labelledby=link-lte]")
         await asyncio.sleep(SOON_S)  # So soon it has to be felt.
         found["down"] = await download.rate_bps(1)
@@ -266,7 +273,7 @@ def test_a_download_through_the_proxy_feels_the_controls(lab: ProxiedLab, tmp_pa
     if kept_up(lab):
         assert found["down"] == 0
         assert found["before"] > 4e6
-        assert 0.5e6 < found["slow"] < 1.3e6
+        assert found["slow"] < 1.3e6
 
 
 def test_what_was_done_by_hand_is_saved(lab: ProxiedLab, tmp_path: Path) -> None:
