@@ -154,16 +154,25 @@ def serving(directory: Path) -> Iterator[LoopbackServer]:
             user="nobody" if os.getuid() == 0 else None,
         )
     )
+    with listening("H2O", ["h2o", "-m", "worker", "-c", conf], port, log):
+        yield LoopbackServer(port, made.ca_cert, files)
+
+
+@contextlib.contextmanager
+def listening(name: str, argv: Sequence[str | Path], port: int, log: Path) -> Iterator[None]:
+    """Runs a server, once it listens for TCP on a port of the loopback device. Raises LoopbackError
+    with the end of its `log` if it ends before that, or does not listen within 10 s."""
     with log.open("ab") as output:
-        argv = ["setpriv", "--pdeathsig", "KILL", "h2o", "-m", "worker", "-c", str(conf)]
-        process = subprocess.Popen(argv, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *argv], stdout=output, stderr=output
+        )
     try:
         deadline = time.monotonic() + 10
         while not _listens(port):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise LoopbackError(f"H2O does not listen: {log.read_text()[-500:]}")
+                raise LoopbackError(f"{name} does not listen: {log.read_text()[-500:]}")
             time.sleep(0.01)
-        yield LoopbackServer(port, made.ca_cert, files)
+        yield
     finally:
         process.terminate()
         process.wait()
