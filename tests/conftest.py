@@ -294,6 +294,14 @@ def http3(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+def served_by_quic(http3: Path, *flags: str, at: str = "{address}") -> tuple[str, ...]:
+    """Returns the options of `linklab exec` for quic-go's server at an address."""
+    modules = (http3 / "modules").read_text().strip()
+    server = f"{http3}/example -bind {at}:{{port}} -cert {{certificate}} -key {{key}}"
+    server = " ".join((server, "-www {directory}", *flags))
+    return ("--share", modules, "--server", server)
+
+
 NGINX = """\
 daemon off; user root; pid nginx.pid; error_log stderr;
 events {}

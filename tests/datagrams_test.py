@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PROBES, REPOSITORY, Linklab, command, finished, ran, succeeded
+from conftest import PROBES, REPOSITORY, Linklab, command, finished, ran, served_by_quic, succeeded
 from datagrams import NO_ANSWER_S, Association, echo
 from free_ports import free_port
 from host_place_test import LISTENS, nested
@@ -37,13 +37,11 @@ def test_http3_over_both_links_at_once(
 ) -> None:
     """quic-go's client downloads each half over a link."""
     file = scenario("halves", size="4 MB", wifi=WIFI, lte=LTE)
-    modules = (http3 / "modules").read_text().strip()
-    serve = f"{http3}/example -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
     fetch = (
         f"{http3}/fetch -ca {{ca}} -over wlan0,rmnet0 -size 4000000 {{url}} && echo $LINKLAB_SHA256"
     )
     run_dir = succeeded(
-        linklab, *("exec", file, "--share", modules, "--server", serve), *("--", "sh", "-c", fetch)
+        linklab, "exec", *(file, *served_by_quic(http3)), *("--", "sh", "-c", fetch)
     ).run_dir
     said = (run_dir / "client.out").read_text().splitlines()
     assert sorted(line.rpartition(",")[0] for line in said[:2]) == [

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPEATS, Linklab, program, succeeded
+from conftest import REPEATS, Linklab, program, served_by_quic, succeeded
 
 ScenarioFile = Callable[..., Path]
 
@@ -20,15 +20,12 @@ def test_http3_is_the_same_to_the_nanosecond_each_time(
     file = scenario(
         "http3", size="1 MB", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms, loss: 1 %"
     )
-    modules = (http3 / "modules").read_text().strip()
-    serve = (
-        f"{http3}/example -bind [::]:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
-    )
     said, outcomes, queues = set(), set(), set()
     for _ in range(REPEATS):
         run_dir = succeeded(
             linklab,
-            *("exec", file, "--share", modules, "--server", serve),
+            "exec",
+            *(file, *served_by_quic(http3, at="[::]")),
             *("--", http3 / "client", "-q", "{url}"),
         ).run_dir
         said.add((run_dir / "client.err").read_text())
@@ -44,6 +41,39 @@ def test_http3_is_the_same_to_the_nanosecond_each_time(
     assert len(queues) == 1
 
 
+def each_time(linklab: Linklab, file: Path, flag: str, served: tuple[str, ...]) -> str:
+    """Returns what `get` tells of a whole file from quic-go's server, the same in each run."""
+    said = set()
+    for _ in range(REPEATS):
+        run_dir = succeeded(
+            linklab,
+            "exec",
+            *(file, *served),
+            *("--", "sh", "-c", GET.format(flag)),
+        ).run_dir
+        said.add((run_dir / "client.out").read_text())
+    (words,) = said
+    return words
+
+
+def protocols(words: str) -> dict[str, set[str]]:
+    """Returns the protocols of each link, of a whole file that `get --json` and its events tell."""
+    summary, *events = map(json.loads, words.splitlines())
+    assert summary["outcome"] == "complete"
+    found: dict[str, set[str]] = {link: set() for link in summary["links"]}
+    for one in events:
+        if one["event"] == "connected":
+            found[one["link"]].add(one["protocol"])
+    return found
+
+
+GET = (
+    "multilink get {{url}} {} --ca-file {{ca}} --link wifi=wlan0 --link lte=rmnet0 "
+    "--checksum sha-256=$LINKLAB_SHA256 -o file --json --run-dir . && cat client.jsonl"
+)
+H2, H3 = "TLS 1.3 h2", "TLS 1.3 h3"
+
+
 def test_multilink_by_http3_is_the_same_each_time(
     linklab: Linklab, scenario: ScenarioFile, http3: Path
 ) -> None:
@@ -54,42 +84,10 @@ def test_multilink_by_http3_is_the_same_each_time(
         "lte": "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms",
     }
     file = scenario("by-http3", size="4 MB", more=outage, **rates)
-    modules = (http3 / "modules").read_text().strip()
-    serve = f"{http3}/example -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}} -www {{directory}}"
-    get = (
-        "multilink get {url} --http3-only --ca-file {ca} --link wifi=wlan0 --link lte=rmnet0 "
-        "--checksum sha-256=$LINKLAB_SHA256 -o file --json --run-dir . && cat client.jsonl"
-    )
-    said = set()
-    for _ in range(REPEATS):
-        run_dir = succeeded(
-            linklab,
-            *("exec", file, "--share", modules, "--server", serve),
-            *("--", "sh", "-c", get),
-        ).run_dir
-        said.add((run_dir / "client.out").read_text())
-    (words,) = said
-    summary, *events = map(json.loads, words.splitlines())
-    assert summary["outcome"] == "complete"
+    words = each_time(linklab, file, "--http3-only", served_by_quic(http3))
+    summary = json.loads(words.splitlines()[0])
     assert all(one["bytes"] > 500_000 for one in summary["links"].values())
-    assert {one["protocol"] for one in events if one["event"] == "connected"} == {"TLS 1.3 h3"}
-
-
-def protocols(words: str) -> dict[str, set[str]]:
-    """Returns the protocols of each link, of a whole file that `get --json` and its events tell."""
-    summary, *events = map(json.loads, words.splitlines())
-    assert summary["outcome"] == "complete"
-    found: dict[str, set[str]] = {link: set() for link in summary["links"]}
-    for one in events:
-        if one["event"] == "connected":
-            found[one["link"]].add(one["protocol"].removeprefix("TLS 1.3 "))
-    return found
-
-
-GET_HTTP3 = (
-    "multilink get {url} --http3 --ca-file {ca} --link wifi=wlan0 --link lte=rmnet0 "
-    "--checksum sha-256=$LINKLAB_SHA256 -o file --json --run-dir . && cat client.jsonl"
-)
+    assert protocols(words) == {"wifi": {H3}, "lte": {H3}}
 
 
 @pytest.mark.parametrize("blocked", [False, True])
@@ -106,21 +104,8 @@ def test_multilink_speaks_http3_where_it_is_offered(
         rates["lte"] += ", impair_up: {mtu: 1000 B}"
     outage = "events: [{at: 500 ms, link: lte, outage: true, for: 1 s}]"
     file = scenario("offered", size="12 MB", more=outage, **rates)
-    modules = (http3 / "modules").read_text().strip()
-    serve = (
-        f"{http3}/example -tcp -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}}"
-        " -www {directory}"
-    )
-    said = set()
-    for _ in range(REPEATS):
-        run_dir = succeeded(
-            linklab,
-            *("exec", file, "--share", modules, "--server", serve),
-            *("--", "sh", "-c", GET_HTTP3),
-        ).run_dir
-        said.add((run_dir / "client.out").read_text())
-    (words,) = said
-    assert protocols(words)["lte"] == ({"h2"} if blocked else {"h2", "h3"})
+    words = each_time(linklab, file, "--http3", served_by_quic(http3, "-tcp"))
+    assert protocols(words)["lte"] == ({H2} if blocked else {H2, H3})
 
 
 def test_multilink_goes_on_where_http3_is_offered_and_not_served(
@@ -139,9 +124,9 @@ def test_multilink_goes_on_where_http3_is_offered_and_not_served(
         lte="down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms",
     )
     run_dir = succeeded(
-        linklab, "exec", file, "--server", nginx, "--", "sh", "-c", GET_HTTP3
+        linklab, "exec", file, "--server", nginx, "--", "sh", "-c", GET.format("--http3")
     ).run_dir
-    assert protocols((run_dir / "client.out").read_text()) == {"wifi": {"h2"}, "lte": {"h2"}}
+    assert protocols((run_dir / "client.out").read_text()) == {"wifi": {H2}, "lte": {H2}}
 
 
 def test_iperf3_measures_the_link(linklab: Linklab, scenario: ScenarioFile) -> None:
