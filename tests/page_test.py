@@ -145,10 +145,11 @@ class Download(threading.Thread):
         await asyncio.sleep(seconds)  # The rate is measured over this time.
         return (self.bytes - before) * 8 / (time.monotonic() - begun_s)
 
-    async def carries(self, least_bps: float) -> None:
-        """Waits until it has a rate. TCP waits for its timer after a short queue has dropped a window."""
+    async def carries(self, least_bps: float, most_bps: float) -> None:
+        """Waits until its rate is between two rates. TCP waits for its timer after a short queue has
+        dropped a window."""
         deadline = time.monotonic() + PATIENCE_S
-        while await self.rate_bps(3) < least_bps:
+        while not least_bps < await self.rate_bps(3) < most_bps:
             assert time.monotonic() < deadline
 
     async def stands_still(self, seconds: float) -> None:
@@ -251,7 +252,7 @@ def test_a_download_through_the_proxy_feels_the_controls(lab: ProxiedLab, tmp_pa
         await typed(tab, "lte-down", "1 Mbit/s")
         await asyncio.sleep(SOON_S)  # So soon it has to be felt.
         found["slow"] = await download.rate_bps(3)
-        await download.carries(500_000)
+        await download.carries(0.5e6, 1.3e6)
         await clicked(tab, "Down", "[aria-labelledby=link-lte]")
         await asyncio.sleep(SOON_S)  # So soon it has to be felt.
         found["down"] = await download.rate_bps(1)
