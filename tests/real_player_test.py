@@ -1,4 +1,4 @@
-"""Tests GStreamer as a client: the example of the handbook plays a film of five bitrates over HLS."""
+"""Tests GStreamer as a client: the example of the handbook plays a film of four bitrates over HLS."""
 
 import json
 import shutil

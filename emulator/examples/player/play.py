@@ -1,12 +1,11 @@
 #!/usr/bin/python3
-"""Plays a DASH or HLS film with GStreamer's playbin3, without a screen, and prints what a viewer had.
+"""Plays a film of HLS with GStreamer's playbin3, without a screen, and prints what a viewer had.
 
 usage: play.py URL
 
 It prints one JSON object: seconds until the film began, each stall with its start and length in
-seconds, each change of the bitrate with the time of its first segment, and the bytes of all
-segments. GStreamer's own messages tell all of it, in the clock of the lab: `buffering` and
-`adaptive-streaming-statistics`. With `http_proxy` set the player uses that proxy.
+seconds, and each bitrate from the time on at which the player chooses it. All times are in the
+clock of the lab. With `http_proxy` set the player uses that proxy.
 """
 
 import json
@@ -93,4 +92,6 @@ def main(url: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if len(sys.argv) != 2:
+        sys.exit("usage: play.py URL")
+    sys.exit(main(sys.argv[1]))
