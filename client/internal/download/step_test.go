@@ -138,6 +138,13 @@ func TestStepsAskForTheseActions(t *testing.T) {
 func TestWhatStepsLeaveBehind(t *testing.T) {
 	const now = 1050 * time.Millisecond
 	broken := errors.New("broken")
+	// notAdded is how many connections less a link wants after an attempt.
+	notAdded := func(d *download, c *connection, err error) int {
+		c.link.Growth.Begin()
+		before := c.link.Growth.Count(now, schedule.Flow{})
+		d.notAdded(c.link.newConnection(), err)
+		return before - c.link.Growth.Count(now, schedule.Flow{})
+	}
 	for what, test := range map[string]struct {
 		do   func(d *download, c *connection) any
 		want any
@@ -155,16 +162,10 @@ func TestWhatStepsLeaveBehind(t *testing.T) {
 			return c.link.Meter.Rate(now + 10*time.Millisecond)
 		}, quantity.Rate(0)},
 		"a link has one connection less whose attempt failed": {func(d *download, c *connection) any {
-			c.link.Growth.Begin()
-			before := c.link.Growth.Count(now, schedule.Flow{})
-			d.notAdded(c.link.newConnection(), broken)
-			return before - c.link.Growth.Count(now, schedule.Flow{})
+			return notAdded(d, c, broken)
 		}, 1},
 		"a link has as many connections after an attempt that is not needed": {func(d *download, c *connection) any {
-			c.link.Growth.Begin()
-			before := c.link.Growth.Count(now, schedule.Flow{})
-			d.notAdded(c.link.newConnection(), nil)
-			return before - c.link.Growth.Count(now, schedule.Flow{})
+			return notAdded(d, c, nil)
 		}, 0},
 		"answers without a range are few": {func(d *download, _ *connection) any {
 			d.unranged = 2*mostWhole - 2

@@ -379,9 +379,14 @@ func energyModel() string {
 	return path
 }
 
+// path names the file of a client's call.
+func (c client) path(n int) string {
+	return fmt.Sprintf("%s-%d", strings.NewReplacer(" ", "-", ",", "").Replace(c.name), n)
+}
+
 // get downloads a file with "multilink get".
 func (s *soak) get(c client, n int, algorithm string) {
-	path := fmt.Sprintf("%s-%d", strings.NewReplacer(" ", "-", ",", "").Replace(c.name), n)
+	path := c.path(n)
 	needed := []string{"--playback-rate", "100Mbit/s", "--energy-model", energyModel()}
 	name := filepath.Join(s.directory, path)
 	s.server.expect(c.name, "/"+path)
@@ -402,7 +407,7 @@ func (s *soak) get(c client, n int, algorithm string) {
 
 // put uploads a file with "multilink put".
 func (s *soak) put(c client, n int, algorithm string) {
-	path := fmt.Sprintf("%s-%d", strings.NewReplacer(" ", "-", ",", "").Replace(c.name), n)
+	path := c.path(n)
 	name := filepath.Join(s.directory, path)
 	content, m := s.server.file("/" + path)
 	if err := os.WriteFile(name, content, 0o600); err != nil {
