@@ -77,8 +77,7 @@ func (d *download) hedgeUnanswered(c *connection, now time.Duration) order {
 	var oldest victim
 	for _, other := range d.connections {
 		for _, r := range other.active {
-			again := r.duplicate
-			isTried := r.isDuplicate || again != nil && (d.holder(again) == nil || !again.isHedgeable() || now-again.issued < again.issued-r.issued)
+			isTried := r.isDuplicate || r.duplicate != nil && !d.isLate(r.duplicate, r, now)
 			if r.isHedgeable() && !isTried && (oldest.r == nil || r.issued < oldest.r.issued) {
 				oldest = victim{other, r}
 			}
@@ -91,6 +90,13 @@ func (d *download) hedgeUnanswered(c *connection, now time.Duration) order {
 		d.endDuplicate(oldest.r.duplicate, now)
 	}
 	return repeat(oldest.of, oldest.r, true)
+}
+
+// isLate reports whether the duplicate of a request has no answer either for as long as the request had none before it,
+// and for its connection's patience: two links may begin both at once, and would take turns without end.
+func (d *download) isLate(duplicate, r *request, now time.Duration) bool {
+	by := d.holder(duplicate)
+	return by != nil && duplicate.isHedgeable() && now-duplicate.issued >= max(duplicate.issued-r.issued, by.patience())
 }
 
 // owed describes a request of c for the rules of idle connections. link is the work of c's link.

@@ -186,6 +186,11 @@ func TestWhatStepsLeaveBehind(t *testing.T) {
 			_, _, bytes := d.victims.Choose(1, works)
 			return bytes
 		}, quantity.Bytes(0)},
+		"a duplicate that begins with its request is not late at once": {func(d *download, c *connection) any {
+			r, by := c.active[0], d.connections[1].active[0]
+			r.issued, by.issued, by.received, by.session.wait.there = now, now, 0, now
+			return fmt.Sprint(d.isLate(by, r, now+time.Millisecond), d.isLate(by, r, now+time.Minute))
+		}, "false true"},
 		"a link's rate is averaged over its round trip": {func(d *download, c *connection) any {
 			c.rtt.Last = 2 * time.Second
 			rate := func() quantity.Rate {

@@ -107,9 +107,13 @@ func (b *Balance) CanPay(more, open quantity.Bytes) bool {
 // open is as in CanPay.
 func (b *Balance) Grant(open quantity.Bytes) { b.granted, b.failures = b.received+open, 0 }
 
-// IsDear reports whether half of what may arrive has arrived: it is time to ask in another way. open is
-// as in CanPay.
-func (b *Balance) IsDear(open quantity.Bytes) bool { return b.received+open > b.most()/2 }
+// IsDear reports whether half of what may arrive has arrived, and the rest of the file would at the
+// price so far cost more than may still arrive: it is time to ask in another way. open is as in CanPay.
+func (b *Balance) IsDear(open quantity.Bytes) bool {
+	moved, have := b.received+open, b.have.Bytes()
+	missing, left := b.whole()-have, b.most()-moved
+	return left < b.most()/2 && float64(missing)*float64(moved) > float64(left)*float64(have)
+}
 
 // IsOver reports whether too many bytes have moved, how many these are, and how many were new. open
 // is as in CanPay.

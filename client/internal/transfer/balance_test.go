@@ -61,6 +61,29 @@ func TestWhatATransferMayCost(t *testing.T) {
 	}
 }
 
+// Ranges are dear once half of what may arrive has arrived, unless the rest costs less than what is left. A whole
+// answer that comes before the client can drop it is paid once.
+func TestWhenRangesAreDear(t *testing.T) {
+	for _, test := range []struct {
+		size, moved, have quantity.Bytes
+		isDear            bool
+	}{
+		{4_317_170, 6_741_059, 2_456_652, false}, // A whole answer, and then what was asked for.
+		{4_317_170, 6_741_059, 1_000_000, true},
+		{4_317_170, 6_000_000, 1_000_000, false}, // Not yet half.
+		{4_317_170, 7_000_000, 0, true},
+		{4_317_170, 12_000_000, 4_317_169, false},
+	} {
+		var b Balance
+		b.Expect(test.size)
+		b.Arrived(ranges.Range{Length: test.have}, 0, 0)
+		b.Closed(test.moved - 1000)
+		if isDear := b.IsDear(1000); isDear != test.isDear {
+			t.Errorf("%+v: dear: %v", test, isDear)
+		}
+	}
+}
+
 // Asked in another way, a server may send the file once more, and must fail again.
 func TestAnotherWayIsGranted(t *testing.T) {
 	var b Balance
