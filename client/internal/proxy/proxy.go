@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/credentials"
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/printable"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/socks"
@@ -259,6 +262,10 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusLoopDetected
 	case errors.As(err, new(*unboundError)):
 		status = http.StatusForbidden
+	case link.Wait(err) > 0:
+		// The client should not ask again at once: the server fails, and gets few connections.
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(link.Wait(err).Seconds()))))
 	}
 	endEarly(w.Header(), r)
 	http.Error(w, "multilink: "+printable.Lines(err.Error()), status)

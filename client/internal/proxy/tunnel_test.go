@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -72,6 +74,31 @@ func TestUnusedTunnelsDoNotDelayOthers(t *testing.T) {
 			conn.Close()
 		}
 	}
+}
+
+// A server that ends every connection soon gets few of them. The client learns when to ask again.
+func TestClientsLearnWhenToAskAgain(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer server.Close()
+	pacer := link.NewPacer()
+	address, _ := start(t, nil, func(o *Options) {
+		for i, l := range o.Engine.Links {
+			o.Engine.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
+		}
+	})
+	client := through(t, address)
+	for range 50 {
+		response, err := client.Post(server.URL, "", nil)
+		testkit.OK(t, err)
+		response.Body.Close()
+		if response.StatusCode == http.StatusServiceUnavailable {
+			seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+			testkit.Holds(t, err == nil && seconds > 0 && seconds <= 8, "Retry-After", response.Header.Get("Retry-After"))
+			return
+		}
+		testkit.Same(t, response.StatusCode, http.StatusBadGateway, "status")
+	}
+	t.Error("50 failures, and no 503")
 }
 
 // A client that has ended its side still gets the answer.
