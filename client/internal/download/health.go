@@ -34,9 +34,6 @@ const (
 	// mostWhole is how often a server that served ranges may answer with the whole file before
 	// the client requests no more ranges.
 	mostWhole = 4
-
-	// A connection counts as slow when it was slow for schedule.FewTrips round trips and for leastSlow.
-	leastSlow = 500 * time.Millisecond
 )
 
 // Reasons of failovers.
@@ -87,11 +84,11 @@ func (c *connection) silence(s *session) time.Duration {
 func (c *connection) onTrial() bool { return c.link.failovers > 0 && c.pace.Total() == 0 }
 
 // patience is how long other connections leave a new request to this one.
-func (c *connection) patience() time.Duration { return max(leastSlow, 2*c.delay()) }
+func (c *connection) patience() time.Duration { return max(transfer.PaceWindow, 2*c.delay()) }
 
 // isSlow reports whether the connection is slow for too long to be chance.
 func (c *connection) isSlow(now time.Duration) bool {
-	return c.slowSince > 0 && now-c.slowSince >= max(leastSlow, schedule.FewTrips*c.rtt.Min)
+	return c.slowSince > 0 && now-c.slowSince >= max(transfer.PaceWindow, schedule.FewTrips*c.rtt.Min)
 }
 
 // wait is the wait for a server that answers late, since it makes the page or fetches the file from another server.

@@ -218,7 +218,7 @@ func (v *division) recover(l *publishedLink, now time.Duration) (from string) {
 func (v *division) isAwaited(l *publishedLink, now time.Duration) bool {
 	var patience time.Duration
 	for _, one := range v.p.links {
-		patience = max(patience, leastSlow, 2*one.delay())
+		patience = max(patience, transfer.PaceWindow, 2*one.delay())
 	}
 	return slices.ContainsFunc(l.active, func(r *request) bool {
 		return r.received == 0 && now-r.issued < patience

@@ -27,6 +27,9 @@ const FirstOrder = 4 * MinimumRequest
 // long round trip the bytes in flight are more than this work.
 const OrderTime = 250 * time.Millisecond
 
+// Ahead is how many times what a connection transfers in its delay it has to do at least.
+const Ahead = 1.25
+
 // FewTrips is how many round trips TCP needs to show what has changed: that slow start is
 // over, that further connections help, that the server has stopped sending, or that a link is
 // slow. What a server sends within them is on its way.
@@ -136,9 +139,9 @@ const (
 	// worth is the factor by which twice the connections must make a link faster. A link that
 	// gains more in one round still becomes faster.
 	worth = 1.1
-	// queued is the part of the least round trip that a queue adds at least. An
-	// addition below leastQueue may be chance.
-	queued     = 0.25
+	// queued is the part of the least round trip that a queue adds at least: as much stands in it by what
+	// is ordered ahead. An addition below leastQueue may be chance.
+	queued     = Ahead - 1
 	leastQueue = 5 * time.Millisecond
 )
 

@@ -47,10 +47,6 @@ func GuessRates(works []schedule.Work, of func(x int) (isFresh bool, bandwidth, 
 }
 
 const (
-	// ahead is how many times what a connection transfers in its delay it has to do at
-	// least.
-	ahead = 1.25
-
 	// What is ordered ahead fills the link's queue. The queue makes the delay longer, for
 	// which more would be ordered ahead, until packets are lost. So a delay counts for at
 	// most a multiple of what it is without a queue.
@@ -66,5 +62,5 @@ const (
 // Ahead returns how many bytes a connection should have to transfer so that it is never
 // idle in its delay and the pause that follows.
 func Ahead(rate quantity.Rate, delay, pause time.Duration) quantity.Bytes {
-	return quantity.Bytes((ahead * rate).Over(delay) + rate.Over(pause))
+	return quantity.Bytes((schedule.Ahead * rate).Over(delay) + rate.Over(pause))
 }
