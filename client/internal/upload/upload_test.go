@@ -369,7 +369,9 @@ func TestFailures(t *testing.T) {
 	for name, test := range tests {
 		s := keeping()
 		o := serve(t, s, true)
-		o.Rescue, o.GiveUp = test.rescue, time.Second
+		if o.Rescue = test.rescue; o.Rescue {
+			o.GiveUp = time.Second
+		}
 		test.harm(s, &o)
 		summary, err := Run(context.Background(), o)
 		if err == nil || !strings.Contains(err.Error(), test.want) || summary.Outcome != rundir.Failed || summary.Error == "" {
