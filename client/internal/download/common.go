@@ -61,7 +61,7 @@ func newCommonLink(index int, of transfer.Link, window time.Duration) commonLink
 
 // newConnection returns what is known of a connection at first.
 func newConnection(u *url.URL) commonConnection {
-	return commonConnection{url: u, pace: throughput.NewPace(transfer.PaceWindow)}
+	return commonConnection{url: u, pace: throughput.NewPace(schedule.PaceWindow)}
 }
 
 // summary is that of a link, of which so many bytes count.

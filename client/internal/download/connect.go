@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -106,7 +107,7 @@ func (d *download) install(c *connection, s *session, now time.Duration) {
 		if c.link.hasOnly(c) {
 			c.link.Meter.Restart(now)
 		}
-		c.pace = throughput.NewPace(transfer.PaceWindow)
+		c.pace = throughput.NewPace(schedule.PaceWindow)
 	}
 	c.session = s
 	d.sessions = append(d.sessions, s)

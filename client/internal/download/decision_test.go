@@ -26,7 +26,7 @@ func deciding(free quantity.Bytes) (*download, *connection) {
 	for x := range 2 {
 		l := someLink(x)
 		l.Growth = &schedule.Growth{Most: 16}
-		l.Together = throughput.NewPace(transfer.PaceWindow)
+		l.Together = throughput.NewPace(schedule.PaceWindow)
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
 	for x := range 30 {
@@ -74,7 +74,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	l := several()
 	c := l.first()
-	l.Together, c.rtt.Min = throughput.NewPace(transfer.PaceWindow), 100*time.Millisecond
+	l.Together, c.rtt.Min = throughput.NewPace(schedule.PaceWindow), 100*time.Millisecond
 	l.Together.Begin(0, 0)
 	l.Together.Add(100*time.Millisecond, 100_000)
 	c.pace.Begin(0, 0)
@@ -140,7 +140,7 @@ func TestALinkIsNoFasterThanItsConnectionsTogether(t *testing.T) {
 	}
 	got := d.merged(d.measured(now), now)[0].Rate
 	testkit.Holds(t, got == l.Together.Rate(now) && got < all, "one of sixteen has work: its rate, of the link, and of all", got, l.Together.Rate(now), all)
-	l.Together = throughput.NewPace(transfer.PaceWindow)
+	l.Together = throughput.NewPace(schedule.PaceWindow)
 	testkit.Same(t, d.merged(d.measured(now), now)[0].Rate, 0, "nothing comes on the link")
 }
 
@@ -195,7 +195,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 	l := d.links[0]
 	c := l.first()
 	l.shortQueue, c.idleDelay, c.leastDelay, c.delays = true, 20*time.Millisecond, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
-	l.Growth, l.Together, c.pace = nil, nil, throughput.NewPace(transfer.PaceWindow)
+	l.Growth, l.Together, c.pace = nil, nil, throughput.NewPace(schedule.PaceWindow)
 	r := &request{session: c.session}
 	c.active = []*request{r}
 	c.begun(0, 0)
@@ -255,7 +255,7 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		}
 		late.active, late.newest, late.expected = []*request{r}, r, test.left
 		late.session.Conn.Socket = closedSocket{}
-		late.pace = throughput.NewPace(transfer.PaceWindow)
+		late.pace = throughput.NewPace(schedule.PaceWindow)
 		late.pace.Begin(0, 0)
 		late.pace.Add(time.Second, 1e5) // 4e5 of the others.
 		each := d.measured(now)
@@ -315,7 +315,7 @@ func TestFirstBytesInNoTimeOrderLittle(t *testing.T) {
 	alone(d)
 	c := d.connections[0]
 	c.link.Growth = nil
-	c.pace = throughput.NewPace(transfer.PaceWindow)
+	c.pace = throughput.NewPace(schedule.PaceWindow)
 	c.pace.Begin(0, now)
 	c.pace.Add(now+256, 16384)
 	within(t, "bytes of an order after 16384 in 256 ns", float64(d.choose(c, now+256).Length), 1, float64(schedule.MostOrder(16384)))

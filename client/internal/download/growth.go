@@ -14,7 +14,7 @@ import (
 func (d *download) startGrowth() {
 	for _, l := range d.links {
 		l.Growth = &schedule.Growth{Most: d.Connections.Most}
-		l.Together = throughput.NewPace(transfer.PaceWindow)
+		l.Together = throughput.NewPace(schedule.PaceWindow)
 		l.shortQueue = d.window != nil
 		for range l.Growth.Begin() - 1 {
 			d.add(l)

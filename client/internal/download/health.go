@@ -17,7 +17,6 @@ const (
 	// A connection is silent when nothing arrived for schedule.FewTrips round trips, and not for
 	// transfer.LeastSilence, or for firstSilence if no present request has an answer yet.
 	firstSilence = time.Second
-	mostSilence  = 10 * time.Second
 
 	// An attempt to connect may take transfer.AttemptTrips round trips and at least
 	// leastAttempt, or firstAttempt while no round trip is known. Each next one may take longer.
@@ -77,18 +76,18 @@ func (c *connection) silence(s *session) time.Duration {
 			least = transfer.LeastSilence
 		}
 	}
-	return transfer.Doubled(transfer.Silence(least, c.rtt.Last), c.failures, transfer.Silence(mostSilence, c.rtt.Last))
+	return transfer.Doubled(transfer.Silence(least, c.rtt.Last), c.failures, transfer.Silence(transfer.MostBackoff, c.rtt.Last))
 }
 
 // onTrial reports whether the link failed and brought nothing since.
 func (c *connection) onTrial() bool { return c.link.failovers > 0 && c.pace.Total() == 0 }
 
 // patience is how long other connections leave a new request to this one.
-func (c *connection) patience() time.Duration { return max(transfer.PaceWindow, 2*c.delay()) }
+func (c *connection) patience() time.Duration { return max(schedule.PaceWindow, 2*c.delay()) }
 
 // isSlow reports whether the connection is slow for too long to be chance.
 func (c *connection) isSlow(now time.Duration) bool {
-	return c.slowSince > 0 && now-c.slowSince >= max(transfer.PaceWindow, schedule.FewTrips*c.rtt.Min)
+	return c.slowSince > 0 && now-c.slowSince >= max(schedule.PaceWindow, schedule.FewTrips*c.rtt.Min)
 }
 
 // wait is the wait for a server that answers late, since it makes the page or fetches the file from another server.
@@ -132,7 +131,7 @@ func (d *download) isDead(c *connection, s *session, now time.Duration) bool {
 	}
 	w := &s.wait
 	if w.since > 0 {
-		limit = max(limit, min(mostSilence, time.Duration(askedLess*float64(now-w.since))))
+		limit = max(limit, min(transfer.MostBackoff, time.Duration(askedLess*float64(now-w.since))))
 	}
 	early := s.present() + time.Duration(askedEarly*float64(limit))
 	if now <= early {

@@ -206,7 +206,7 @@ func TestALinkIsAwaitedUntilItAnswersOrIsLate(t *testing.T) {
 			v.p.links = append(v.p.links, l)
 		}
 		slowest := slices.MaxFunc(v.p.links, func(a, b *publishedLink) int { return int(a.delay() - b.delay()) })
-		patience := max(transfer.PaceWindow, 2*slowest.delay())
+		patience := max(schedule.PaceWindow, 2*slowest.delay())
 		l, now := v.p.links[0], time.Minute
 		isYoung, brings := random.IntN(2) == 0, random.IntN(2) == 0
 		for range random.IntN(4) {

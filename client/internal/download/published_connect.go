@@ -12,8 +12,8 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
+	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/throughput"
-	"github.com/linklab/linklab/client/internal/transfer"
 	"github.com/linklab/linklab/client/internal/transport"
 )
 
@@ -97,7 +97,7 @@ func (p *published) connected(l *publishedLink, u *url.URL, conn *transport.Conn
 	l.newest = nil
 	if l.Requests > 0 {
 		l.Meter.Restart(now)
-		l.pace = throughput.NewPace(transfer.PaceWindow)
+		l.pace = throughput.NewPace(schedule.PaceWindow)
 	}
 	l.session = newSession(conn, u)
 	l.measure()

@@ -8,7 +8,6 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // division lets a plan choose the links that are used. A plan that divides segments also chooses what
@@ -218,7 +217,7 @@ func (v *division) recover(l *publishedLink, now time.Duration) (from string) {
 func (v *division) isAwaited(l *publishedLink, now time.Duration) bool {
 	var patience time.Duration
 	for _, one := range v.p.links {
-		patience = max(patience, transfer.PaceWindow, 2*one.delay())
+		patience = max(patience, schedule.PaceWindow, 2*one.delay())
 	}
 	return slices.ContainsFunc(l.active, func(r *request) bool {
 		return r.received == 0 && now-r.issued < patience
@@ -254,7 +253,7 @@ type goodput struct {
 
 // leastMeasured is how long a subsegment must arrive at least until its rate is meaningful; so are two round trips,
 // queue included. Behind a lost packet nothing arrives for a round trip, and then all at once.
-const leastMeasured = transfer.LeastSilence
+const leastMeasured = 300 * time.Millisecond
 
 // rate is the mean over the present subsegment, or over the last one while the present one is
 // young. total is how many bytes the link has received.

@@ -72,7 +72,7 @@ func (d *download) takeOver(c *connection, x int, works []schedule.Work, now tim
 		bytes = min(bytes, schedule.FirstOrder)
 	}
 	other, r := chosen.of, chosen.r
-	if c.link.isSlowToAnswer && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < transfer.PaceWindow) {
+	if c.link.isSlowToAnswer && works[y].Usable && (len(c.active) > 0 || r.received > 0 && now-r.first < schedule.PaceWindow) {
 		// The other connection would take the bytes back before they arrive, or its rate is not known yet.
 		return order{}
 	}

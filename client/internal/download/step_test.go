@@ -200,7 +200,7 @@ func TestWhatStepsLeaveBehind(t *testing.T) {
 				return c.link.Together.Rate(now)
 			}
 			short := rate()
-			c.link.Together = throughput.NewPace(transfer.PaceWindow)
+			c.link.Together = throughput.NewPace(schedule.PaceWindow)
 			d.maintainLink(c.link, now)
 			return rate() > short
 		}, true},

@@ -30,6 +30,9 @@ const OrderTime = 250 * time.Millisecond
 // Ahead is how many times what a connection transfers in its delay it has to do at least.
 const Ahead = 1.25
 
+// PaceWindow is the time over which a connection's throughput is averaged: a few round trips.
+const PaceWindow = 500 * time.Millisecond
+
 // FewTrips is how many round trips TCP needs to show what has changed: that slow start is
 // over, that further connections help, that the server has stopped sending, or that a link is
 // slow. What a server sends within them is on its way.

@@ -15,10 +15,6 @@ type Shown struct {
 	bytes      quantity.Bytes
 }
 
-// longestGap is the longest time between two connections that started together: at
-// 100 kbit/s a certificate takes half a second.
-const longestGap = 500 * time.Millisecond
-
 // asymmetry is the largest usual ratio of downlink to uplink rate. A client's part of
 // a TLS handshake is as long as the server's, so the train mostly measures the uplink.
 // Half the value works as well, a quarter and twice the value work worse
@@ -30,8 +26,8 @@ func (h *Shown) Add(now time.Duration, bytes quantity.Bytes) {
 	switch {
 	case h.from == 0:
 		h.from = now
-	case now-h.last > longestGap:
-		return // This connection did not start with the others.
+	case now-h.last > PaceWindow:
+		return // This connection did not start with the others: at 100 kbit/s a certificate takes half a second.
 	default:
 		h.bytes += bytes
 	}

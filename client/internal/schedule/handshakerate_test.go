@@ -14,7 +14,7 @@ func TestHandshakeRate(t *testing.T) {
 	testkit.Same(t, s.Rate(), 0)
 	s.Add(22*ms, 1500)
 	s.Add(23*ms, 1500)
-	s.Add(24*ms+longestGap, 1500) // of another time
+	s.Add(24*ms+PaceWindow, 1500) // of another time
 	if got := s.Rate(); got != 8e6 {
 		t.Errorf("3000 bytes in 3 ms show %v bit/s", float64(got))
 	}
@@ -28,7 +28,7 @@ func TestHandshakeRateOfALateLink(t *testing.T) {
 	const start = 10 * time.Second
 	var s Shown
 	s.Add(start, 1500)
-	s.Add(start+longestGap, 62_500)
+	s.Add(start+PaceWindow, 62_500)
 	if got := s.Rate(); got != 1e6 {
 		t.Errorf("62500 bytes in half a second show %v bit/s", float64(got))
 	}

@@ -7,13 +7,9 @@ import (
 	"github.com/linklab/linklab/client/internal/schedule"
 )
 
-// PaceWindow is the time over which a connection's throughput is averaged: a few round
-// trips.
-const PaceWindow = 500 * time.Millisecond
-
 // Averaged returns the time over which throughput is averaged for decisions about the
 // number of connections: what is behind a lost packet comes a round trip late.
-func Averaged(rtt time.Duration) time.Duration { return max(PaceWindow, 2*rtt) }
+func Averaged(rtt time.Duration) time.Duration { return max(schedule.PaceWindow, 2*rtt) }
 
 // GuessRates gives usable work without a measured rate an estimate: the bandwidth if it is
 // known, else the rate that the link has shown, else half of the others' mean, because

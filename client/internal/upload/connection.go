@@ -181,7 +181,7 @@ func (c *connection) install(conn httpConn, opened *sockets) {
 	c.close(errSilent)
 	now := c.link.upload.now()
 	c.conn, c.sockets, c.tries = conn, opened, 0
-	c.pace = throughput.NewPace(transfer.PaceWindow)
+	c.pace = throughput.NewPace(schedule.PaceWindow)
 	opened.look() // The bytes of the TLS handshake do not count.
 	c.heard = now
 	c.measure(now)

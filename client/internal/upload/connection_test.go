@@ -53,7 +53,7 @@ func scene(size quantity.Bytes, connections ...int) *upload {
 		for range l.Growth.Begin() {
 			l.connections = append(l.connections, &connection{
 				link: l, conn: still{}, sockets: &sockets{},
-				pace: throughput.NewPace(transfer.PaceWindow), rtt: 20 * time.Millisecond, leastRTT: 20 * time.Millisecond,
+				pace: throughput.NewPace(schedule.PaceWindow), rtt: 20 * time.Millisecond, leastRTT: 20 * time.Millisecond,
 			})
 		}
 		u.links = append(u.links, l)
@@ -214,7 +214,7 @@ func TestWhatIsLateIsSentAgain(t *testing.T) {
 		"of the idle one nothing is known but that the other is stalled": {func(owing, idle *connection) {
 			owing.brings(8e6, now)
 			owing.heard = now - 200*time.Millisecond
-			idle.pace = throughput.NewPace(transfer.PaceWindow)
+			idle.pace = throughput.NewPace(schedule.PaceWindow)
 		}, true},
 		"the idle one has something to do": {func(owing, idle *connection) {
 			owing.brings(1e6, now)

@@ -45,7 +45,7 @@ func (u *upload) newLink(index int, of transfer.Link) *linkState {
 	}
 	return &linkState{
 		Link: of.Within(2 * most), upload: u, index: index, // Each silent connection gets another one.
-		Account: transfer.NewAccount(u.Window), Growing: transfer.Growing{Together: throughput.NewPace(transfer.PaceWindow)},
+		Account: transfer.NewAccount(u.Window), Growing: transfer.Growing{Together: throughput.NewPace(schedule.PaceWindow)},
 	}
 }
 
@@ -64,7 +64,7 @@ func (l *linkState) start() {
 
 // add gives the link another connection.
 func (l *linkState) add() {
-	one := &connection{link: l, pace: throughput.NewPace(transfer.PaceWindow)}
+	one := &connection{link: l, pace: throughput.NewPace(schedule.PaceWindow)}
 	l.connections = append(l.connections, one)
 	one.connect()
 }
