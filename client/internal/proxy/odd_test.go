@@ -171,7 +171,7 @@ func TestAnInterruptedWholeAnswerIsResumed(t *testing.T) {
 // The proxy waits about once for a server that needs long for each answer.
 func TestASlowServerIsAskedAhead(t *testing.T) {
 	t.Parallel()
-	const wait = 2 * time.Second
+	const wait = 4 * time.Second
 	for _, size := range []int{firstRange + 1, len(file)} {
 		o := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 			select {
