@@ -92,7 +92,7 @@ var constants = []chosen{
 	{of: thesis, what: "smallest request", name: "MinimumRequest", unit: "B", from: "one frame of HTTP/2"},
 	{of: "alg1-limited", what: "smallest share of a link", name: "leastPart", from: notSaid},
 	{of: "alg2-limited", what: "largest D, relative to the payload", name: "mostPart", from: notSaid},
-	{of: "alg3-static", what: "rate below which a link is slow", name: "slowRate", unit: "bit/s", from: "thesis 8.2.4"},
+	{of: "alg3-static, rescue", what: "rate below which a link is slow", name: "slowRate", unit: "bit/s", from: "thesis 8.2.4"},
 	{of: "alg3-dynamic, rescue", what: "the same, relative to the mean of all links", name: "slowPart", from: "thesis 8.2.4"},
 	{of: "alg3-static, alg3-dynamic", what: "check interval", name: "slowLinkPeriod", unit: "s"},
 

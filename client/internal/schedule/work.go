@@ -217,13 +217,14 @@ func Steal(x int, works []Work, largest []quantity.Bytes) (victim int, bytes qua
 	return victim, bytes
 }
 
-// A link is slow below 100 kB/s (static check), or below 0.2 of the links' mean throughput (dynamic check; thesis
-// 8.2.4).
+// A link is slow below 100 kB/s, or below 0.2 of the links' mean throughput
+// (thesis 8.2.4).
 const slowRate quantity.Rate = 800e3
 
 const slowPart = 0.2
 
-// Slow reports whether link x is slow by the dynamic check. A single link is never slow.
+// Slow reports whether link x is slow by the static or the dynamic check. A single
+// link is never slow.
 func Slow(x int, works []Work) bool {
 	var sum quantity.Rate
 	var n int
@@ -234,5 +235,5 @@ func Slow(x int, works []Work) bool {
 		}
 	}
 	rate := works[x].Rate
-	return n > 1 && rate < slowPart*sum/quantity.Rate(n)
+	return n > 1 && (rate < slowRate || rate < slowPart*sum/quantity.Rate(n))
 }

@@ -187,7 +187,8 @@ func TestSlow(t *testing.T) {
 		works []Work
 		want  bool
 	}{
-		{[]Work{work(99, 1, 0), work(110, 1, 0)}, false},
+		{[]Work{work(99, 1, 0), work(110, 1, 0)}, true},
+		{[]Work{work(101, 1, 0), work(110, 1, 0)}, false},
 		{[]Work{work(890, 1, 0), work(8333, 1, 0)}, true},  // ls: 0.2 · 4612 = 922
 		{[]Work{work(930, 1, 0), work(8333, 1, 0)}, false}, // 0.2 · 4632 = 926
 		{[]Work{work(1, 1, 0)}, false},
