@@ -8,6 +8,7 @@ import (
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/schedule"
+	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 // division lets a plan choose the links that are used. A plan that divides segments also chooses what
@@ -253,7 +254,7 @@ type goodput struct {
 
 // leastMeasured is how long a subsegment must arrive at least until its rate is meaningful; so are two round trips,
 // queue included. Behind a lost packet nothing arrives for a round trip, and then all at once.
-const leastMeasured = 300 * time.Millisecond
+const leastMeasured = transfer.LeastSilence
 
 // rate is the mean over the present subsegment, or over the last one while the present one is
 // young. total is how many bytes the link has received.

@@ -158,9 +158,9 @@ var constants = []chosen{
 	{of: "dynsub", what: "playback time of a segment", name: "dynSubSegment", unit: "s", from: "services take 2 to 10 s"},
 
 	{of: rescued, what: "check interval", name: "transfer.CheckInterval", unit: "s"},
-	{of: rescued, what: "a link (in uploads a connection) is not silent before", name: "transfer.LeastSilence", unit: "s", from: "work per request"},
+	{of: rescued, what: "a link (in uploads a connection) is not silent before", name: "transfer.LeastSilence", unit: "s"},
 	{of: rescued, what: "nor, before its first byte, before", name: "download.firstSilence", unit: "s"},
-	{of: rescued, what: "backoff of a failed link", name: "transfer.LeastBackoff", unit: "s", from: "as long as nothing arrived"},
+	{of: rescued, what: "backoff of a failed link", name: "transfer.LeastBackoff", unit: "s", from: "work per request"},
 	{of: rescued, what: "all three double with each failure, up to", name: "transfer.MostBackoff", unit: "s"},
 	{of: rescued, what: "work moves to another link if the end comes earlier by", name: "leastGain", unit: "s"},
 	{of: rescued, what: "smallest range that moves", name: "leastSteal", unit: "B", from: "the smallest request"},

@@ -11,12 +11,12 @@ const (
 	// CheckInterval is the time between two looks at all links.
 	CheckInterval = 50 * time.Millisecond
 
-	// Nothing may arrive on a connection for as long as a request lasts (LeastSilence), nor for schedule.FewTrips
-	// round trips, before it counts as silent.
-	LeastSilence = schedule.OrderTime
+	// Nothing may arrive on a connection for LeastSilence, nor for schedule.FewTrips round trips, before it counts
+	// as silent.
+	LeastSilence = 300 * time.Millisecond
 
 	// A link that failed is not used for LeastBackoff, then for twice as long each time.
-	LeastBackoff = LeastSilence
+	LeastBackoff = schedule.OrderTime
 	MostBackoff  = 8 * time.Second
 )
 
