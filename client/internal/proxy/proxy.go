@@ -256,16 +256,16 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return // The client is gone.
 	}
 	p.Log.Warn("a request fails", "method", r.Method, "host", r.URL.Host, "error", err)
-	status := http.StatusBadGateway
+	status, wait := http.StatusBadGateway, link.Wait(err)
 	switch {
 	case errors.Is(err, errLoop):
 		status = http.StatusLoopDetected
 	case errors.As(err, new(*unboundError)):
 		status = http.StatusForbidden
-	case link.Wait(err) > 0:
+	case wait > 0:
 		// The client should not ask again at once: the server fails, and gets few connections.
 		status = http.StatusServiceUnavailable
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(link.Wait(err).Seconds()))))
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	}
 	endEarly(w.Header(), r)
 	http.Error(w, "multilink: "+printable.Lines(err.Error()), status)

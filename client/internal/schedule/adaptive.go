@@ -142,8 +142,8 @@ const (
 	// worth is the factor by which twice the connections must make a link faster. A link that
 	// gains more in one round still becomes faster.
 	worth = 1.1
-	// queued is the part of the least round trip that a queue adds at least: as much stands in it by what
-	// is ordered ahead. An addition below leastQueue may be chance.
+	// queued is the part of the least round trip that a queue adds at least: what is ordered ahead adds as
+	// much by itself. An addition below leastQueue may be chance.
 	queued     = Ahead - 1
 	leastQueue = 5 * time.Millisecond
 )
