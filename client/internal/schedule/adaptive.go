@@ -143,9 +143,9 @@ const (
 	// gains more in one round still becomes faster.
 	worth = 1.1
 	// queued is the part of the least round trip that a queue adds at least: what is ordered ahead adds as
-	// much by itself. An addition below leastQueue may be chance.
+	// much by itself. An addition below leastQueue may be chance (MIN_RTT_THRESH of RFC 9406 4.2).
 	queued     = Ahead - 1
-	leastQueue = 5 * time.Millisecond
+	leastQueue = 4 * time.Millisecond
 )
 
 // startConnections is the number of connections at the start. Browsers open as many to a
