@@ -20,6 +20,7 @@ from linklab.scenario import Scenario
 from rich.table import Table
 
 from bench.common import Bench, Result, percent, table, target
+from bench.drive_scenarios import DRIVES, drive
 from bench.random_scenarios import draw
 
 OURS = "adaptive"
@@ -31,6 +32,8 @@ SEEDS = 5
 RANDOM_SEED, RANDOM_COUNT = 1, 40
 RANDOM = "random"
 """The word for the random scenarios, such as `random-1-07`."""
+ALL_DRIVES = "drives"
+"""The word for all `DRIVES`."""
 NOT_FOR_TIME = ("live",)
 FILMS = (
     "greenbag-mobile+greenbag-120s",
@@ -149,20 +152,24 @@ def _built_in() -> list[str]:
 
 
 def _chosen(bench: Bench, names: Iterable[str]) -> Iterable[tuple[Scenario, str]]:
-    """Yields scenarios by name, with the campaign's words for them. Random ones are files written
-    here."""
+    """Yields scenarios by name, with the campaign's words for them. Random ones and drives are
+    files written here."""
     for name in names:
         if name == RANDOM:
             for number in range(RANDOM_COUNT):
-                yield _random(bench, RANDOM_SEED, number)
+                yield _written(bench, *draw(RANDOM_SEED, number))
+        elif name == ALL_DRIVES:
+            for one in DRIVES:
+                yield _written(bench, one, drive(one))
+        elif name in DRIVES:
+            yield _written(bench, name, drive(name))
         elif name.startswith(f"{RANDOM}-"):
-            yield _random(bench, *map(int, name.split("-")[1:]))
+            yield _written(bench, *draw(*map(int, name.split("-")[1:])))
         else:
             yield scenarios.find(name), name
 
 
-def _random(bench: Bench, seed: int, number: int) -> tuple[Scenario, str]:
-    name, text = draw(seed, number)
+def _written(bench: Bench, name: str, text: str) -> tuple[Scenario, str]:
     path = bench.work / f"{name}.yaml"
     path.write_text(text)
     return scenarios.load(path), f"./{path.name}"
