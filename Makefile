@@ -79,7 +79,7 @@ peers-quic: ## compile the peer noq, multipath QUIC (needs cargo; 3 minutes of a
 	@$(SETUP)/peers-quic build/peers
 
 .PHONY: browser
-browser: packages-test # the tests' browser (115 MB)
+browser: packages-test # the tests' browser (124 MB)
 	@"$$($(SETUP)/python --find)" $(SETUP)/browser.py build/browser
 
 .PHONY: lint

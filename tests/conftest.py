@@ -278,8 +278,9 @@ def scenario(tmp_path: Path) -> Callable[..., Path]:
 
 
 def program(name: str) -> str:
-    """Returns a program of the system, or skips the test without it."""
-    path = shutil.which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin")
+    """Returns a program of the system or of `make browser`, or skips the test without it."""
+    own = REPOSITORY / "build" / "browser" / "usr" / "bin"
+    path = shutil.which(name, path=f"/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin:{own}")
     if path is None:
         pytest.skip(f"{name} is not installed")
     return path

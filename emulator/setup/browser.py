@@ -1,8 +1,8 @@
-"""Puts Debian's Chromium into DIRECTORY, and there a program `chromium` that starts it. For tests.
+"""Puts Debian's Chromium and Caddy into DIRECTORY, and there a program `chromium` that starts it. For tests.
 
 Needs Python alone and no rights: the packages of browser.lock are unpacked, and their scripts are not
 run. They have all libraries but the C library, which has to be that of Debian 12 or a newer one.
-Fonts are those of the packages, so that pages have the same widths on every machine. 115 MB are
+Fonts are those of the packages, so that pages have the same widths on every machine. 124 MB are
 fetched.
 usage: browser.py DIRECTORY
 """
