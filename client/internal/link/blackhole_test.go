@@ -117,7 +117,7 @@ func goAround(t *testing.T, towards bool) {
 		t.Error("there is no hole")
 	}
 	look("an address, again", d, "["+testkit.Far6+"]:443", IPv6, leastSilence)
-	if d.Memory.Moved(); d.Memory.way(netip.MustParseAddr(testkit.Far6), "443").small {
+	if d.Memory.Moved(); d.Memory.way(netip.MustParseAddr(testkit.Far6), 443).small {
 		t.Error("the hole is remembered in another network")
 	}
 }

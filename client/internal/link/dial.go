@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -50,40 +52,40 @@ func (d Dialer) Dial(ctx context.Context, address string) (Socket, error) {
 	if d.Memory == nil {
 		d.Memory = new(Memory)
 	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
-	}
-	if literal, err := netip.ParseAddr(host); err == nil {
-		if err := d.checkFamily(literal); err != nil {
-			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
-		}
-		by := d.Memory.way(literal, port)
-		tcp, err := d.connect(ctx, by)
-		if err != nil {
-			return nil, err
-		}
-		conn, err := d.socket(ctx, tcp, by)
-		if err != nil {
-			return nil, err // A nil *Conn in an interface would not be nil.
-		}
-		return conn, nil
-	}
-	found, err := d.names().lookup(ctx, host)
+	ways, isName, err := d.ways(ctx, address)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
 	}
 	started := time.Now()
-	tcp, by, rest, err := d.race(ctx, d.Memory.ways(found, port))
+	tcp, by, rest, err := race(ctx, d.Memory, ways, d.connect)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := d.socket(ctx, tcp, by)
 	if err != nil {
-		return nil, err
+		return nil, err // A nil *Conn in an interface would not be nil.
 	}
-	conn.wires.open(d, by, rest, time.Since(started))
+	if isName {
+		conn.wires.open(d, by, rest, time.Since(started))
+	}
 	return conn, nil
+}
+
+// ways returns the ways to HOST:PORT, the best first, and whether the host is a name.
+func (d Dialer) ways(ctx context.Context, address string) (ways []way, isName bool, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, false, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, false, err
+	}
+	if literal, err := netip.ParseAddr(host); err == nil {
+		return []way{d.Memory.way(literal, uint16(port))}, false, d.checkFamily(literal)
+	}
+	found, err := d.names().lookup(ctx, host)
+	return d.Memory.ways(found, uint16(port)), true, err
 }
 
 // socket makes a Conn of a connection. On failure it closes the connection.
@@ -119,9 +121,6 @@ func (d Dialer) Plain() *net.Dialer {
 }
 
 func (d Dialer) names() *names {
-	if d.Memory == nil {
-		return newNames(d)
-	}
 	d.Memory.mu.Lock()
 	defer d.Memory.mu.Unlock()
 	if d.Memory.names == nil {
@@ -139,10 +138,12 @@ func (d Dialer) bound() *net.Dialer {
 // way is an address of a server, and how to reach it.
 type way struct {
 	address netip.Addr
-	port    string
+	port    uint16
 	// small is true if both ends must send small segments.
 	small bool
 }
+
+func (w way) endpoint() netip.AddrPort { return netip.AddrPortFrom(w.address, w.port) }
 
 // smallSegment is the payload of an IPv6 packet of 1280 bytes, which every link carries
 // (RFC 8200 5).
@@ -160,7 +161,7 @@ func (d Dialer) connect(ctx context.Context, by way) (*net.TCPConn, error) {
 			return errors.Join(err, failed, d.bind(network, address, c))
 		}
 	}
-	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(by.address.String(), by.port))
+	conn, err := dialer.DialContext(ctx, "tcp", by.endpoint().String())
 	if err != nil {
 		return nil, err
 	}
@@ -169,15 +170,15 @@ func (d Dialer) connect(ctx context.Context, by way) (*net.TCPConn, error) {
 
 // race connects by the first way that answers. It tries the next way in parallel after
 // attemptDelay. rest holds the other ways that did not fail.
-func (d Dialer) race(ctx context.Context, ways []way) (tcp *net.TCPConn, by way, rest []way, err error) {
+func race[C io.Closer](ctx context.Context, m *Memory, ways []way, connect func(context.Context, way) (C, error)) (conn C, by way, rest []way, err error) {
 	if len(ways) == 1 {
-		tcp, err = d.connect(ctx, ways[0])
-		return tcp, ways[0], nil, err
+		conn, err = connect(ctx, ways[0])
+		return conn, ways[0], nil, err
 	}
 	type answer struct {
-		tcp *net.TCPConn
-		err error
-		way int
+		conn C
+		err  error
+		way  int
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	answers, dialing, next := make(chan answer), 0, 0
@@ -185,7 +186,7 @@ func (d Dialer) race(ctx context.Context, ways []way) (tcp *net.TCPConn, by way,
 		cancel()
 		for range dialing {
 			if late := <-answers; late.err == nil {
-				late.tcp.Close()
+				late.conn.Close()
 			}
 		}
 	}()
@@ -202,8 +203,8 @@ func (d Dialer) race(ctx context.Context, ways []way) (tcp *net.TCPConn, by way,
 			next++
 			dialing++
 			go func() {
-				tcp, err := d.connect(ctx, ways[this])
-				answers <- answer{tcp, err, this}
+				conn, err := connect(ctx, ways[this])
+				answers <- answer{conn, err, this}
 			}()
 			timer.Reset(attemptDelay)
 		case one := <-answers:
@@ -218,16 +219,16 @@ func (d Dialer) race(ctx context.Context, ways []way) (tcp *net.TCPConn, by way,
 				switch {
 				case i == one.way || failed[i]:
 				case i < one.way:
-					d.Memory.noteLate(other.address)
+					m.noteLate(other.address)
 					rest = append(rest, other)
 				default:
 					rest = append(rest, other)
 				}
 			}
-			return one.tcp, ways[one.way], rest, nil
+			return one.conn, ways[one.way], rest, nil
 		}
 	}
-	return nil, way{}, nil, err
+	return conn, way{}, nil, err
 }
 
 // bind binds a socket to the device.

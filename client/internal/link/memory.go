@@ -43,7 +43,7 @@ func (m *Memory) Moved() {
 
 // ways returns the ways to the addresses. Families alternate. Addresses that did not work well
 // come last.
-func (m *Memory) ways(addresses []netip.Addr, port string) (ways []way) {
+func (m *Memory) ways(addresses []netip.Addr, port uint16) (ways []way) {
 	var well, badly []way
 	for _, address := range alternating(addresses) {
 		by := m.way(address, port)
@@ -77,7 +77,7 @@ func alternating(addresses []netip.Addr) (mixed []netip.Addr) {
 }
 
 // way returns the way to one address, after a check of its present connections.
-func (m *Memory) way(address netip.Addr, port string) way {
+func (m *Memory) way(address netip.Addr, port uint16) way {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for ws := range m.young {

@@ -82,7 +82,9 @@ func (packetSocket) Send(context.Context, []byte, string) error { return errors.
 func (packetSocket) Receive([]byte) (int, netip.AddrPort, error) {
 	return 0, netip.AddrPort{}, errors.ErrUnsupported
 }
-func (packetSocket) Resolve(context.Context, string) (netip.AddrPort, error) { return quicServer, nil }
+func (packetSocket) Connect(ctx context.Context, _ string, by func(context.Context, netip.AddrPort) (io.Closer, error)) (io.Closer, error) {
+	return by(ctx, quicServer)
+}
 
 // packets opens a client's socket, which counts as a connection.
 func (n *network) packets(context.Context) (link.PacketSocket, error) {

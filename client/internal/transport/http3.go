@@ -53,38 +53,50 @@ func dialQUIC(ctx context.Context, packets packetDial, u *url.URL, address strin
 type quicSocket struct {
 	link.PacketSocket
 	by    *quic.Transport
-	conn  *quic.Conn
+	conn  quicConn
 	since time.Time
-	// server is the server's address with the port of its URL.
-	server net.Addr
 	// used is where another port is used, as HOST:PORT. failed tells that HTTP/3 fails there.
 	used   string
 	failed func()
 }
 
-func (q *quicSocket) dial(ctx context.Context, u *url.URL, address string, port uint16, config *tls.Config) error {
-	to, err := q.Resolve(ctx, address)
-	if err != nil {
-		return &net.OpError{Op: "dial", Net: "udp", Err: err}
-	}
-	q.server = net.UDPAddrFromAddrPort(to)
-	if port != 0 {
-		to = netip.AddrPortFrom(to.Addr(), port)
-		q.used = net.JoinHostPort(u.Hostname(), strconv.Itoa(int(port)))
-	}
-	config.ServerName = serverName(u.Hostname())
-	q.conn, err = q.by.Dial(ctx, net.UDPAddrFromAddrPort(to), config, quicConfig)
-	return err
+// quicConn is a connection of QUIC. server is the server's address with the port of its URL.
+type quicConn struct {
+	*quic.Conn
+	server net.Addr
 }
 
-func (q *quicSocket) RemoteAddr() net.Addr      { return q.server }
+func (c quicConn) Close() error {
+	return c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+}
+
+func (q *quicSocket) dial(ctx context.Context, u *url.URL, address string, port uint16, config *tls.Config) error {
+	config.ServerName = serverName(u.Hostname())
+	conn, err := q.Connect(ctx, address, func(ctx context.Context, server netip.AddrPort) (io.Closer, error) {
+		to := server
+		if port != 0 {
+			to = netip.AddrPortFrom(to.Addr(), port)
+		}
+		conn, err := q.by.Dial(ctx, net.UDPAddrFromAddrPort(to), config, quicConfig)
+		return quicConn{conn, net.UDPAddrFromAddrPort(server)}, err
+	})
+	if err != nil {
+		return err
+	}
+	if q.conn = conn.(quicConn); port != 0 {
+		q.used = net.JoinHostPort(u.Hostname(), strconv.Itoa(int(port)))
+	}
+	return nil
+}
+
+func (q *quicSocket) RemoteAddr() net.Addr      { return q.conn.server }
 func (*quicSocket) Read([]byte) (int, error)    { return 0, errors.ErrUnsupported }
 func (*quicSocket) Write(p []byte) (int, error) { return 0, errors.ErrUnsupported }
 
 // Close closes the connection with its socket.
 func (q *quicSocket) Close() error {
-	if q.conn != nil {
-		_ = q.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	if q.conn.Conn != nil {
+		_ = q.conn.Close()
 	}
 	return errors.Join(q.by.Close(), q.PacketSocket.Close())
 }
@@ -155,7 +167,7 @@ type http3Session struct {
 
 func openHTTP3(q *quicSocket, socket link.Socket, hellos *Hellos) *Conn {
 	by := &http3.Transport{DisableCompression: true, MaxResponseHeaderBytes: mostHeader}
-	s := &http3Session{ClientConn: by.NewClientConn(q.conn), socket: socket, below: q}
+	s := &http3Session{ClientConn: by.NewClientConn(q.conn.Conn), socket: socket, below: q}
 	return &Conn{http: s, usable: s.usable, received: q, ask: q.Ask, hellos: hellos, Protocol: "TLS 1.3 " + http3.NextProtoH3, Socket: socket}
 }
 

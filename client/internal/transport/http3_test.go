@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
@@ -95,6 +96,59 @@ func TestHTTP3BringsARangeAndTellsTheRoundTrip(t *testing.T) {
 		testkit.OK(t, conn.Ask())
 		testkit.Eventually(t, "the answer", func() bool { return conn.Received() > heard })
 		testkit.Holds(t, conn.Usable())
+	}
+}
+
+// The first of two addresses is silent, closed or refuses. The second one answers.
+func TestHTTP3TriesTheNextAddress(t *testing.T) {
+	const silent, closed, refuses = "silent", "closed", "refuses"
+	for _, first := range []string{silent, closed, refuses} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			address, roots := http3Server(t, "host.example", func(http.ResponseWriter, *http.Request, *quic.Conn) {})
+			_, port, _ := net.SplitHostPort(address)
+			var bad net.PacketConn
+			if first != closed {
+				var err error
+				bad, err = net.ListenPacket("udp", "127.0.0.9:"+port)
+				testkit.OK(t, err)
+				defer bad.Close()
+			}
+			if first == refuses {
+				other, _ := testkit.Certificate("other.example")
+				listener, err := quic.Listen(bad, http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{other}}), nil)
+				testkit.OK(t, err)
+				defer listener.Close()
+			}
+			server := netip.MustParseAddrPort(testkit.Names(t, "127.0.0.9", "127.0.0.1"))
+			lo := link.Dialer{Device: "lo", Family: link.IPv4, NameServers: []netip.AddrPort{server}, Memory: new(link.Memory)}
+			u := &url.URL{Scheme: "https", Host: "host.example:" + port, Path: "/"}
+			visit := func() {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(To(t.Context(), u), 10*time.Second)
+				defer cancel()
+				socket, err := alone(lo, roots)(ctx, u.Host)
+				testkit.OK(t, err)
+				defer socket.Close()
+				testkit.Same(t, socket.RemoteAddr().String(), address)
+			}
+			visit()
+			if first != silent {
+				return
+			}
+			// The link remembers which address was late.
+			left := func() (packets int) {
+				for ; ; packets++ {
+					bad.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+					if _, _, err := bad.ReadFrom(make([]byte, 2000)); err != nil {
+						return packets
+					}
+				}
+			}
+			testkit.Holds(t, left() > 0)
+			visit()
+			testkit.Same(t, left(), 0)
+		})
 	}
 }
 
