@@ -404,6 +404,7 @@ func TestWrongUseIsExitCode2(t *testing.T) {
 		{"get https://h/f --link lo -4 -6", "--ipv4: it and --ipv6 exclude each other"},
 		{"get https://h/f --link lo --http3-only --algorithm alg3", "--algorithm alg3: it is as published, over HTTP/2"},
 		{"proxy --link lo --http3 --algorithm alg1", "--algorithm alg1: it is as published, over HTTP/2"},
+		{"get https://h/f --link lo --http3=yes", "--http3 yes: allowed are true, dns and false"},
 		{"get http://h/f --link lo --http3-only --checksum " + noChecksum, "--http3-only true: the URL is of http, allowed is https"},
 		{"get https://h/f --link lo --checksum md5=00", "--checksum md5=00: allowed is sha-256= and 64 hexadecimal digits"},
 		{"get https://h/f --link lo --ca-file missing.pem", "--ca-file missing.pem: open missing.pem"},

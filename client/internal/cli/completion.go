@@ -24,6 +24,7 @@ func flagValues() map[string]cobra.CompletionFunc {
 		"algorithm":       cobra.FixedCompletions(algorithmNames(), cobra.ShellCompDirectiveNoFileComp),
 		"objective":       oneOf(objectiveTime, objectiveEnergy),
 		"min-tls-version": oneOf("1.2", "1.3"),
+		"http3":           oneOf(http3Offered, http3DNS, http3No),
 		"log-level":       oneOf("debug", "info", "warn", "error"),
 		"log-format":      oneOf("text", "json"),
 		"run-dir":         directories,

@@ -29,6 +29,13 @@ const (
 	energySaving    = "adaptive-energy"
 )
 
+// The values of --http3.
+const (
+	http3No      = "false"
+	http3Offered = "true"
+	http3DNS     = "dns"
+)
+
 // mostSlowdown limits --slowdown: a download that takes longer never ends.
 const mostSlowdown = 1000
 
@@ -61,8 +68,9 @@ type engineFlags struct {
 	wireless    string
 	dns         []string
 	ipv4, ipv6  bool
-	// http3 is true if links speak HTTP/3 where a server offers it, and onlyHTTP3 if they speak nothing else.
-	http3, onlyHTTP3 bool
+	// http3 tells where links speak HTTP/3. onlyHTTP3 is true if they speak nothing else.
+	http3     string
+	onlyHTTP3 bool
 
 	// usual is the default algorithm; defaultAlgorithm if empty.
 	usual string
@@ -106,7 +114,8 @@ func (f *engineFlags) register(flags *pflag.FlagSet) {
 
 // registerHTTP3 adds the flag for HTTP/3 where it is offered.
 func (f *engineFlags) registerHTTP3(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.http3, "http3", false, "speak HTTP/3, over QUIC, on further connections to a server that offers it (not for algorithms as published)")
+	flags.StringVar(&f.http3, "http3", http3No, "speak HTTP/3, over QUIC: "+http3Offered+", on further connections to a server that offers it; "+http3DNS+", also on the first where the HTTPS record of the name server offers it; or "+http3No+" (not for algorithms as published)")
+	flags.Lookup("http3").NoOptDefVal = http3Offered
 }
 
 // registerOnlyHTTP3 adds the flag for HTTP/3 alone.
@@ -223,7 +232,10 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 	default:
 		return o, invalid("min-tls-version", f.minTLS, "allowed are 1.2 and 1.3")
 	}
-	if f.http3 || f.onlyHTTP3 {
+	if !slices.Contains([]string{"", http3No, http3Offered, http3DNS}, f.http3) {
+		return o, invalid("http3", f.http3, "allowed are %s, %s and %s", http3Offered, http3DNS, http3No)
+	}
+	if f.http3 == http3Offered || f.http3 == http3DNS || f.onlyHTTP3 {
 		if !algorithm.Rescue && !f.rescues {
 			return o, invalid("algorithm", f.algorithm, "it is as published, over HTTP/2: --http3 and --http3-only are for others")
 		}
@@ -233,7 +245,10 @@ func (f *engineFlags) options(flags *pflag.FlagSet) (o download.Options, err err
 	for i, l := range o.Links {
 		dial := l.Dial
 		if o.Hellos.HTTP3 != nil {
-			dial = o.Hellos.HTTP3.Dialer(l.Name, l.Packets, dial, o.TLS)
+			if f.http3 != http3DNS {
+				l.Service = nil
+			}
+			dial = o.Hellos.HTTP3.Dialer(l.Name, l.Packets, l.Service, dial, o.TLS)
 		}
 		o.Links[i].Dial = pacer.Dialer(l.Name, dial)
 	}

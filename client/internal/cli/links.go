@@ -51,7 +51,7 @@ func (f *engineFlags) parseLinks(watches bool) (links []transfer.Link, err error
 		by := link.Dialer{
 			Device: l.Device, Siblings: devices, NameServers: servers, Family: family, Memory: memory, FewAcks: f.algorithm == energySaving,
 		}
-		links[i].Dial, links[i].Packets = by.Dial, by.Packets
+		links[i].Dial, links[i].Packets, links[i].Service = by.Dial, by.Packets, by.Service
 		if !watches {
 			continue
 		}

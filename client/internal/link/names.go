@@ -50,9 +50,10 @@ type names struct {
 }
 
 // answer is the outcome of a lookup: addresses, the best first, or an error. It arrived at
-// learned, and is used until then.
+// learned, and is used until then. service is the answer of an HTTPS record.
 type answer struct {
 	addresses      []netip.Addr
+	service        string
 	err            error
 	learned, until time.Time
 }

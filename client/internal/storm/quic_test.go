@@ -272,6 +272,6 @@ func (n *network) overHTTP3(o *download.Options, only bool) {
 	h := &transport.HTTP3{Only: only}
 	o.Hellos = &transport.Hellos{HTTP3: h}
 	for i, l := range o.Links {
-		o.Links[i].Dial = n.pacer.Dialer(l.Name, h.Dialer(l.Name, n.packets, n.dial, o.TLS))
+		o.Links[i].Dial = n.pacer.Dialer(l.Name, h.Dialer(l.Name, n.packets, nil, n.dial, o.TLS))
 	}
 }

@@ -22,6 +22,8 @@ type Link struct {
 	Dial func(ctx context.Context, address string) (link.Socket, error)
 	// Packets, if set, opens a socket for UDP datagrams over the link.
 	Packets func(ctx context.Context) (link.PacketSocket, error)
+	// Service, if set, tells where a server offers a protocol by its HTTPS record (see link.Dialer).
+	Service func(ctx context.Context, host string, port uint16, protocol string) (at string)
 	// Watch, if set, reports changes of the link until ctx ends.
 	Watch func(ctx context.Context, report func(link.Change))
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -34,15 +33,15 @@ var quicConfig = &quic.Config{
 
 const connectionWindowQUIC = streamWindow + streamWindow/2
 
-// dialQUIC makes a connection for HTTP/3 with the server of a URL, by QUIC (RFC 9000) over a link: to another port of
-// the same host, if there is one. The server must have a certificate for the URL's host.
-func dialQUIC(ctx context.Context, packets packetDial, u *url.URL, address string, port uint16, config *tls.Config) (*quicSocket, error) {
+// dialQUIC makes a connection for HTTP/3 with the server of a URL, by QUIC (RFC 9000) over a link, at HOST:PORT. The
+// server must have a certificate for the URL's host.
+func dialQUIC(ctx context.Context, packets packetDial, u *url.URL, at string, config *tls.Config) (*quicSocket, error) {
 	socket, err := packets(ctx)
 	if err != nil {
 		return nil, err
 	}
 	q := &quicSocket{PacketSocket: socket, by: &quic.Transport{Conn: socket}, since: time.Now()}
-	if err := q.dial(ctx, u, address, port, config.Clone()); err != nil {
+	if err := q.dial(ctx, u, at, config.Clone()); err != nil {
 		q.Close()
 		return nil, quicError(err)
 	}
@@ -55,37 +54,31 @@ type quicSocket struct {
 	by    *quic.Transport
 	conn  quicConn
 	since time.Time
-	// used is where another port is used, as HOST:PORT. failed tells that HTTP/3 fails there.
+	// used is the HOST:PORT of Alt-Svc that is used. failed, where HTTP/3 was offered, tells that it fails.
 	used   string
 	failed func()
 }
 
-// quicConn is a connection of QUIC. server is the server's address with the port of its URL.
+// quicConn is a connection of QUIC. server is the server's address with the port of the URL.
 type quicConn struct {
 	*quic.Conn
-	server net.Addr
+	server *net.UDPAddr
 }
 
 func (c quicConn) Close() error {
 	return c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
 }
 
-func (q *quicSocket) dial(ctx context.Context, u *url.URL, address string, port uint16, config *tls.Config) error {
+func (q *quicSocket) dial(ctx context.Context, u *url.URL, at string, config *tls.Config) error {
 	config.ServerName = serverName(u.Hostname())
-	conn, err := q.Connect(ctx, address, func(ctx context.Context, server netip.AddrPort) (io.Closer, error) {
-		to := server
-		if port != 0 {
-			to = netip.AddrPortFrom(to.Addr(), port)
-		}
+	conn, err := q.Connect(ctx, at, func(ctx context.Context, to netip.AddrPort) (io.Closer, error) {
 		conn, err := q.by.Dial(ctx, net.UDPAddrFromAddrPort(to), config, quicConfig)
-		return quicConn{conn, net.UDPAddrFromAddrPort(server)}, err
+		return quicConn{conn, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.Addr(), portOf(u)))}, err
 	})
 	if err != nil {
 		return err
 	}
-	if q.conn = conn.(quicConn); port != 0 {
-		q.used = net.JoinHostPort(u.Hostname(), strconv.Itoa(int(port)))
-	}
+	q.conn = conn.(quicConn)
 	return nil
 }
 
@@ -175,7 +168,7 @@ func (s *http3Session) usable() bool { return s.Context().Err() == nil && !s.goi
 
 func (s *http3Session) Close() error { return s.socket.Close() }
 
-// errMisdirected says that the server of another port does not answer for the host (RFC 7838 6).
+// errMisdirected says that the server of an offer does not answer for the host (RFC 7838 6).
 var errMisdirected = errors.New("the server's port for HTTP/3 does not serve the host: 421")
 
 // RoundTrip sends a request.
@@ -185,7 +178,7 @@ func (s *http3Session) RoundTrip(request *http.Request) (*http.Response, error) 
 		request.Header.Set("Alt-Used", s.below.used)
 	}
 	response, err := s.ClientConn.RoundTrip(request)
-	if err == nil && response.StatusCode == http.StatusMisdirectedRequest && s.below.used != "" {
+	if err == nil && response.StatusCode == http.StatusMisdirectedRequest && s.below.failed != nil {
 		response.Body.Close()
 		err = errMisdirected
 	}

@@ -55,7 +55,7 @@ func serveHTTP3(t *testing.T, certificate tls.Certificate, handle func(w http.Re
 
 // alone dials over the loopback device by HTTP/3 alone.
 func alone(lo link.Dialer, roots *x509.CertPool) dialFunc {
-	return link.NewPacer().Dialer("lo", (&HTTP3{Only: true}).Dialer("lo", lo.Packets, nil, &tls.Config{RootCAs: roots}))
+	return link.NewPacer().Dialer("lo", (&HTTP3{Only: true}).Dialer("lo", lo.Packets, nil, nil, &tls.Config{RootCAs: roots}))
 }
 
 // opened is a session with the server of a URL.

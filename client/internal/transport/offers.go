@@ -49,7 +49,9 @@ type offer struct {
 type (
 	dialFunc   = func(ctx context.Context, address string) (link.Socket, error)
 	packetDial = func(context.Context) (link.PacketSocket, error)
-	originKey  struct{}
+	// recordsFunc is Dialer.Service of package link.
+	recordsFunc = func(ctx context.Context, host string, port uint16, protocol string) (at string)
+	originKey   struct{}
 )
 
 // To returns a context whose connections may speak HTTP/3, for requests for a URL.
@@ -59,7 +61,8 @@ func To(ctx context.Context, u *url.URL) context.Context {
 
 // Dialer returns a dial over a link that makes connections by QUIC where HTTP/3 is spoken, else by TCP. A link over
 // which QUIC fails uses TCP (RFC 7838 2.4). The server must have a certificate for the URL's host in either case.
-func (h *HTTP3) Dialer(name string, packets packetDial, tcp dialFunc, config *tls.Config) dialFunc {
+// records, if set, also finds servers that offer HTTP/3 by an HTTPS record. Alt-Svc comes first.
+func (h *HTTP3) Dialer(name string, packets packetDial, records recordsFunc, tcp dialFunc, config *tls.Config) dialFunc {
 	config = config.Clone()
 	config.NextProtos = []string{http3.NextProtoH3}
 	_ = os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true") // The kernel's usual buffer will do.
@@ -69,26 +72,33 @@ func (h *HTTP3) Dialer(name string, packets packetDial, tcp dialFunc, config *tl
 		case !ok:
 			return tcp(ctx, address)
 		case h.Only:
-			q, err := dialQUIC(ctx, packets, u, address, 0, config)
+			q, err := dialQUIC(ctx, packets, u, address, config)
 			if err != nil {
 				return nil, err // A nil *quicSocket in an interface would not be nil.
 			}
 			return q, nil
 		}
 		key := [2]string{name, Address(u)}
-		port := h.port(key)
-		if port == 0 {
-			return tcp(ctx, address)
-		}
 		patience := quicPatience
 		if until, ok := ctx.Deadline(); ok {
 			patience = min(patience, time.Until(until)/2) // The other half is for TCP.
 		}
 		limited, end := context.WithTimeout(ctx, patience)
 		defer end()
-		q, err := dialQUIC(limited, packets, u, address, port, config)
+		var at, used string
+		if port := h.port(key); port != 0 {
+			host, _, _ := net.SplitHostPort(address)
+			text := strconv.Itoa(int(port))
+			at, used = net.JoinHostPort(host, text), net.JoinHostPort(u.Hostname(), text)
+		} else if records != nil && u.Scheme == "https" && !h.isBroken(key) {
+			at = records(limited, u.Hostname(), portOf(u), http3.NextProtoH3)
+		}
+		if at == "" {
+			return tcp(ctx, address)
+		}
+		q, err := dialQUIC(limited, packets, u, at, config)
 		if err == nil {
-			q.failed = func() { h.fails(key) }
+			q.used, q.failed = used, func() { h.fails(key) }
 			return q, nil
 		}
 		if ctx.Err() != nil {
@@ -105,12 +115,18 @@ func (h *HTTP3) Dialer(name string, packets packetDial, tcp dialFunc, config *tl
 // port returns the port at which a link speaks HTTP/3 with a server, 0 if it does not.
 func (h *HTTP3) port(key [2]string) uint16 {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := time.Now()
-	if one := h.offers[key[1]]; now.Before(one.until) && now.After(h.broken[key]) {
-		return one.port
+	one := h.offers[key[1]]
+	h.mu.Unlock()
+	if h.isBroken(key) || !time.Now().Before(one.until) {
+		return 0
 	}
-	return 0
+	return one.port
+}
+
+func (h *HTTP3) isBroken(key [2]string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !time.Now().After(h.broken[key])
 }
 
 // fails records that HTTP/3 with a server fails over a link.

@@ -88,14 +88,20 @@ type visits struct {
 	u      *url.URL
 	roots  *x509.CertPool
 	hellos *Hellos
+	lo     link.Dialer
+	// asks is true if HTTPS records are asked for.
+	asks bool
 }
 
 // by returns the protocol of the answer, and its error.
 func (v visits) by(name string) (protocol string, err error) {
-	lo := link.Dialer{Device: "lo"}
+	var records recordsFunc
+	if v.asks {
+		records = v.lo.Service
+	}
 	at := net.JoinHostPort("127.0.0.1", v.u.Port())
 	config := &tls.Config{RootCAs: v.roots}
-	by := v.hellos.HTTP3.Dialer(name, lo.Packets, lo.Dial, config)
+	by := v.hellos.HTTP3.Dialer(name, v.lo.Packets, records, v.lo.Dial, config)
 	dial := func(ctx context.Context, _ string) (link.Socket, error) { return by(ctx, at) }
 	conn := opened(v.t, link.NewPacer().Dialer(name, dial), v.roots, v.hellos, v.u)
 	testkit.Same(v.t, conn.Socket.RemoteAddr().String(), at)
@@ -121,7 +127,7 @@ func TestHTTP3IsSpokenWhereItIsOffered(t *testing.T) {
 		w.Header().Set("Alt-Svc", "clear")
 	})
 	_, port, _ := net.SplitHostPort(alternative)
-	v := visits{t, u, roots, &Hellos{HTTP3: &HTTP3{}}}
+	v := visits{t, u, roots, &Hellos{HTTP3: &HTTP3{}}, link.Dialer{Device: "lo"}, false}
 	v.want("wifi", overTCP)
 	offered := `h3=":` + port + `"`
 	offer.Store(offered)
@@ -165,7 +171,7 @@ func TestALinkOverWhichHTTP3FailsUsesTCP(t *testing.T) {
 			u, own, roots := offerer(t, &offer)
 			_, port, _ := net.SplitHostPort(at(own))
 			offer.Store(`h3=":` + port + `"`)
-			v := visits{t, u, roots, &Hellos{HTTP3: &HTTP3{}}}
+			v := visits{t, u, roots, &Hellos{HTTP3: &HTTP3{}}, link.Dialer{Device: "lo"}, false}
 			v.want("wifi", overTCP)
 			key := [2]string{"wifi", Address(u)}
 			testkit.Same(t, fmt.Sprint(v.hellos.HTTP3.port(key)), port)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -72,6 +73,12 @@ func Address(u *url.URL) string {
 		port = "443"
 	}
 	return net.JoinHostPort(u.Hostname(), port)
+}
+
+func portOf(u *url.URL) uint16 {
+	_, text, _ := net.SplitHostPort(Address(u))
+	port, _ := strconv.ParseUint(text, 10, 16)
+	return uint16(port)
 }
 
 // IsSameOrigin reports whether two http or https URLs have one origin (RFC 6454 4): scheme, host and port.
