@@ -2,15 +2,20 @@ package cli
 
 import (
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/linklab/linklab/client/internal/energy"
 	"github.com/linklab/linklab/client/internal/transfer"
+	"github.com/linklab/linklab/client/internal/transport"
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
@@ -23,6 +28,26 @@ func TestLinksAreWatchedForRescue(t *testing.T) {
 		o, err := f.options(flags)
 		testkit.OK(t, err)
 		testkit.Same(t, o.Links[0].Watch != nil, want, arguments)
+	}
+}
+
+// Only --http3=dns has links ask for HTTPS records.
+func TestHTTPSRecordsAreAskedForOnRequest(t *testing.T) {
+	for argument, want := range map[string]bool{"": false, "--http3": false, "--http3=dns": true, "--http3=false": false, "--http3-only": false} {
+		var asked atomic.Bool
+		server := testkit.Answers(t, func(q dnsmessage.Question) (none []dnsmessage.Resource) {
+			asked.Store(asked.Load() || q.Type == dnsmessage.TypeHTTPS)
+			return none
+		})
+		f, flags := engineFlags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.register(flags)
+		f.registerHTTP3(flags)
+		f.registerOnlyHTTP3(flags)
+		testkit.OK(t, flags.Parse(slices.DeleteFunc([]string{"--link", "lo", "--dns", server, argument}, func(word string) bool { return word == "" })))
+		o, err := f.options(flags)
+		testkit.OK(t, err)
+		_, err = o.Links[0].Dial(transport.To(t.Context(), &url.URL{Scheme: "https", Host: "host.example"}), "host.example:443")
+		testkit.Holds(t, err != nil && asked.Load() == want, argument, err, asked.Load())
 	}
 }
 
@@ -53,9 +78,9 @@ func TestAlgorithmsRefuseLinksOfOtherKinds(t *testing.T) {
 }
 
 func TestKeysAreLoggedWhereTheEnvironmentWantsThem(t *testing.T) {
-	url, flags := serve(t, http.HandlerFunc(content))
+	address, flags := serve(t, http.HandlerFunc(content))
 	keys := filepath.Join(t.TempDir(), "keys")
-	get := append(flags, "get", url, "--link", "lo", "--quiet", "-o", filepath.Join(t.TempDir(), "copy"))
+	get := append(flags, "get", address, "--link", "lo", "--quiet", "-o", filepath.Join(t.TempDir(), "copy"))
 	t.Setenv("SSLKEYLOGFILE", keys)
 	if code, _, stderr := run(get...); code != 0 {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
