@@ -75,7 +75,7 @@ guest: packages
 	@PYTHONPATH=emulator "$$($(SETUP)/python --find)" -m linklab.places.guest
 
 .PHONY: peers-quic
-peers-quic: ## compile the peer noq, multipath QUIC (needs cargo; 3 minutes of a core)
+peers-quic: ## compile the peers of multipath QUIC (needs cargo and cmake; 12 minutes of a core)
 	@$(SETUP)/peers-quic build/peers
 
 .PHONY: browser

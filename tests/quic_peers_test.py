@@ -21,7 +21,9 @@ def compiled(name: str) -> object:
     return pytest.param(name, marks=lacks)
 
 
-@pytest.mark.parametrize("name", [compiled("noq"), compiled("noq-bbr3")])
+@pytest.mark.parametrize(
+    "name", [compiled(one) for one in ("noq", "noq-bbr3", "tquic", "tquic-bbr")]
+)
 def test_a_download_takes_both_links_and_is_the_same_each_time(
     name: str, linklab: Linklab, scenario: ScenarioFile
 ) -> None:

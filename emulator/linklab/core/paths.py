@@ -52,7 +52,7 @@ GUEST_MULTILINK = (
 )
 """The multilink for guests, which have x86-64 processors on every machine."""
 
-PEERS = REPOSITORY / "build" / "peers"
+PEERS = REPOSITORY / "build" / "peers" / "bin"
 """The directory of the peers that `make peers-quic` compiles in a checkout."""
 
 GUEST_EXIT_FILE = "guest-exit"

@@ -1,7 +1,8 @@
-"""Defines multipath QUIC as a client with its own server.
+"""Defines multipath QUIC as clients with their own servers.
 
 `noq` is a program of ours around the library of that name (client/peers/noq), which speaks
-draft-ietf-quic-multipath-21. `make peers-quic` compiles it. It has a path from the address that each
+draft-ietf-quic-multipath-21. `tquic` is the client and the server that TQUIC brings, which speak
+HTTP/3 over draft 05. `make peers-quic` compiles them. They have a path from the address that each
 link has at its start.
 """
 
@@ -17,8 +18,20 @@ from linklab.runs.clients.task import Task
 from linklab.scenario.workload import WHOLE_FILE
 
 NOQ: Final = PeerProgram("noq-peer")
+TQUIC: Final = PeerProgram("tquic_client")
 
 _SERVER: Final = f"{SERVER_ADDRESS}:{HTTPS_PORT}"
+
+_UNTIL_WHOLE: Final = (
+    'pipe=$1; shift; mkfifo "$pipe"; '
+    '{ trap "kill \\$!" TERM; "$@" & wait $!; test -p "$pipe" && : >"$pipe"; } & '
+    'cat "$pipe" >"$0"; rm "$pipe"; kill $!'
+)
+"""A shell script. It ends TQUIC's client with the file, whose name that client chooses itself. It would
+wait up to seconds longer, until its closed connection is drained. If it fails, the file is not whole."""
+
+_MULTIPATH: Final = ("--enable-multipath", "--active-cid-limit", "16")
+"""By default TQUIC has identifiers for two paths only."""
 
 
 def local_addresses(task: Task) -> list[str]:
@@ -43,5 +56,30 @@ def _noq(name: str, congestion_control: str) -> ClientUnderTest:
     )
 
 
-FAMILY: Final = ClientFamily((_noq("noq", "cubic"), _noq("noq-bbr3", "bbr3")))
-"""With CUBIC, as all of the lab's TCP has by default, and with noq's BBR."""
+def _tquic(name: str, congestion_control: str) -> ClientUnderTest:
+    def download(task: Task) -> list[str]:
+        directory = str(Path(task.output).parent)
+        return [
+            *("sh", "-c", _UNTIL_WHOLE, task.output, f"{directory}/{Path(task.url).name}"),
+            *(f"{task.peers}/{TQUIC.executable}", *_MULTIPATH),
+            *("--local-addresses", ",".join(local_addresses(task))),
+            *("--dump-dir", directory, task.url),
+        ]
+
+    server = (
+        *("{peers}/tquic_server", *_MULTIPATH, "--congestion-control-algor", congestion_control),
+        *("--listen", "{address}:{port}", "--root", "{directory}"),
+        *("--cert", "{certificate}", "--key", "{key}"),
+    )
+    return ClientUnderTest(
+        name, {WHOLE_FILE: download}, program=TQUIC, only_by_name=True, server=server
+    )
+
+
+FAMILY: Final = ClientFamily(
+    (
+        *(_noq("noq", "cubic"), _noq("noq-bbr3", "bbr3")),
+        *(_tquic("tquic", "CUBIC"), _tquic("tquic-bbr", "BBR")),
+    )
+)
+"""With CUBIC, as all of the lab's TCP has by default, and with each library's BBR."""

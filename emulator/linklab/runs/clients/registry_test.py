@@ -25,7 +25,7 @@ from linklab.scenario.workload import MediaPlayer, Upload, Workload
 LINKS = ("wifi", "lte")
 URL = "https://10.0.0.1/payload.bin"
 CHANGES_TCP = ("offloading-ack", "aggregating-ack", "freeze", "loss-fetching", "super-aggregation")
-QUIC = ("noq", "noq-bbr3")
+QUIC = ("noq", "noq-bbr3", "tquic", "tquic-bbr")
 CURL = [*split("curl --silent --show-error --fail --cacert /ca.pem")]
 
 
@@ -75,6 +75,22 @@ def test_curl_in_pieces_asks_for_each_byte_once(
     assert {tuple(line[:-2]) for line in asked} == {(*CURL[1:], "--interface", "rmnet0", URL)}
     words[words.index("echo")] = "false"
     assert subprocess.run(words, check=False).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("echo whole >payload.bin; while test -e payload.bin; do sleep 0.1; done", "whole\n"),
+        ("exit 1", ""),
+    ],
+)
+def test_tquic_ends_with_the_file(task: Task, tmp_path: Path, script: str, output: str) -> None:
+    """The script runs as TQUIC's client, which lives longer than the file takes, or fails."""
+    file = tmp_path / "its file"
+    words = client_of("tquic").command(replace(task, output=str(file)))
+    words = [*words[: words.index("/peers/tquic_client")], "sh", "-c", script]
+    subprocess.run(words, check=output != "", timeout=60, cwd=tmp_path)
+    assert file.read_text() == output
 
 
 COMMANDS = Path(__file__).with_name("testdata") / "commands.txt"
@@ -137,6 +153,7 @@ def test_commands_of_three_links(task: Task, small: Scenario) -> None:
     assert "lte2=1000000bit/s" in words
     assert "wifi=wlan0" not in client_of("single-lte2").command(task)
     assert client_of("noq").command(task)[-3:] == ["10.1.0.2", "10.2.0.2", "10.3.0.2"]
+    assert "10.1.0.2,10.2.0.2,10.3.0.2" in client_of("tquic").command(task)
 
 
 def test_every_link_has_clients_of_its_own() -> None:
@@ -237,18 +254,23 @@ def test_servers_of_quic_peers_have_the_congestion_control_of_their_name() -> No
     of = {name: " ".join(client_of(name).server) for name in QUIC}
     assert "serve cubic {address}:{port}" in of["noq"]
     assert "serve bbr3 {address}:{port}" in of["noq-bbr3"]
+    assert "--congestion-control-algor CUBIC" in of["tquic"]
+    assert "--congestion-control-algor BBR " in of["tquic-bbr"]
 
 
 def test_a_peer_that_is_not_compiled_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "PEERS", tmp_path)
-    said = "noq, noq-bbr3: not compiled; `make peers-quic` in a checkout of linklab compiles such peers"
+    said = (
+        "noq, tquic: not compiled; `make peers-quic` in a checkout of linklab compiles such peers"
+    )
     for place in ("guest", "host"):
-        assert clients.obstacle(["noq", "aria2-8", "noq-bbr3"], place) == said
-    (tmp_path / "noq-peer").touch()
-    assert clients.obstacle(["noq", "noq-bbr3"], "guest") is None
-    assert clients.obstacle(["noq", "noq-bbr3"], "host") is None
+        assert clients.obstacle(["noq", "aria2-8", "tquic"], place) == said
+    for program in ("noq-peer", "tquic_client"):
+        (tmp_path / program).touch()
+    for place in ("guest", "host"):
+        assert clients.obstacle(QUIC, place) is None
 
 
 def test_peers_of_quic_are_no_part_of_a_group_and_need_ipv4(small: Scenario) -> None:
