@@ -12,6 +12,7 @@ from typing import Any
 
 from linklab.core.version import own_version
 from linklab.places.guest import kernel
+from linklab.runs import clients
 from linklab.scenario import parse
 
 from bench.algorithms import MOST_BEHIND
@@ -24,6 +25,7 @@ CURL = "curl, best link"
 CLIENTS = (
     *("adaptive", "adaptive-fair", "alg1", "alg2", "alg3"),
     *("aria2-2", "aria2-8", "aria2-16", CURL, "mptcp"),
+    *(name for name in ("noq", "tquic") if clients.is_compiled_here(name)),
 )
 RUN = (*(name for name in CLIENTS if name != CURL), "curl-wifi", "curl-lte")
 WORST = 5

@@ -65,7 +65,7 @@ def test_a_share_is_the_client_s() -> None:
 
 def test_the_table_has_all_kinds_and_clients() -> None:
     clients = {"adaptive": 0.9, "alg1": 0.895, "alg2": 0, "alg3": 0.5, CURL: 0.5, "mptcp": 0.5}
-    one = clients | dict.fromkeys(("adaptive-fair", "aria2-2", "aria2-8", "aria2-16"), 0.4)
+    one = dict.fromkeys(CLIENTS, 0.4) | clients
     found = {"x": one, "y": one | {"adaptive": 0.7}, "z": one}
     kinds = {"x": "static", "y": "static", "z": "swing"}
     heads, made = rows(found, kinds, {"x": 4.0, "y": 6.0, "z": 5.5}, {"adaptive": 0.46})
