@@ -41,3 +41,13 @@ def test_a_download_takes_both_links_and_is_the_same_each_time(
     assert received["wifi"] > SIZE_BYTES / 2 > received["lte"] > SIZE_BYTES / 5
     least_s, least_of_wifi_s = SIZE_BYTES * 8 / 30e6, SIZE_BYTES * 8 / 20e6
     assert least_s < first["elapsed_ns"] / 1e9 < least_of_wifi_s
+
+
+@pytest.mark.parametrize("name", [compiled("tquic-wifi")])
+def test_on_one_link_the_other_carries_nothing(
+    name: str, linklab: Linklab, scenario: ScenarioFile
+) -> None:
+    run = succeeded(linklab, "run", scenario("one", size=f"{SIZE_BYTES} B"), "-a", name)
+    received = json.loads((run.run_dir / "outcome.json").read_text())["received_bytes"]
+    assert received["wifi"] > SIZE_BYTES
+    assert received["lte"] == 0

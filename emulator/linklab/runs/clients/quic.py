@@ -34,9 +34,10 @@ _MULTIPATH: Final = ("--enable-multipath", "--active-cid-limit", "16")
 """By default TQUIC has identifiers for two paths only."""
 
 
-def local_addresses(task: Task) -> list[str]:
-    """Returns the client's address on each link at the start of a run."""
-    return [path.client.address for path in link_paths(task.scenario.links).values()]
+def local_addresses(task: Task, only: str | None = None) -> list[str]:
+    """Returns the client's address on each link, or on only one, at the start of a run."""
+    paths = link_paths(task.scenario.links)
+    return [path.client.address for link, path in paths.items() if only in (None, link)]
 
 
 def _noq(name: str, congestion_control: str) -> ClientUnderTest:
@@ -56,18 +57,20 @@ def _noq(name: str, congestion_control: str) -> ClientUnderTest:
     )
 
 
-def _tquic(name: str, congestion_control: str) -> ClientUnderTest:
+def _tquic(name: str, congestion_control: str, only: str | None = None) -> ClientUnderTest:
+    paths = _MULTIPATH if only is None else ()
+
     def download(task: Task) -> list[str]:
         directory = str(Path(task.output).parent)
         return [
             *("sh", "-c", _UNTIL_WHOLE, task.output, f"{directory}/{Path(task.url).name}"),
-            *(f"{task.peers}/{TQUIC.executable}", *_MULTIPATH),
-            *("--local-addresses", ",".join(local_addresses(task))),
+            *(f"{task.peers}/{TQUIC.executable}", *paths),
+            *("--local-addresses", ",".join(local_addresses(task, only))),
             *("--dump-dir", directory, task.url),
         ]
 
     server = (
-        *("{peers}/tquic_server", *_MULTIPATH, "--congestion-control-algor", congestion_control),
+        *("{peers}/tquic_server", *paths, "--congestion-control-algor", congestion_control),
         *("--listen", "{address}:{port}", "--root", "{directory}"),
         *("--cert", "{certificate}", "--key", "{key}"),
     )
@@ -76,10 +79,16 @@ def _tquic(name: str, congestion_control: str) -> ClientUnderTest:
     )
 
 
+def _alone(link: str) -> ClientUnderTest:
+    return _tquic(f"tquic-{link}", "CUBIC", only=link)
+
+
 FAMILY: Final = ClientFamily(
     (
         *(_noq("noq", "cubic"), _noq("noq-bbr3", "bbr3")),
         *(_tquic("tquic", "CUBIC"), _tquic("tquic-bbr", "BBR")),
-    )
+    ),
+    on_one={"tquic": _alone},
 )
-"""With CUBIC, as all of the lab's TCP has by default, and with each library's BBR."""
+"""With CUBIC, as all of the lab's TCP has by default, and with each library's BBR. On one link it is
+HTTP/3 as others speak it."""

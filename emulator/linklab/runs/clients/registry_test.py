@@ -25,7 +25,7 @@ from linklab.scenario.workload import MediaPlayer, Upload, Workload
 LINKS = ("wifi", "lte")
 URL = "https://10.0.0.1/payload.bin"
 CHANGES_TCP = ("offloading-ack", "aggregating-ack", "freeze", "loss-fetching", "super-aggregation")
-QUIC = ("noq", "noq-bbr3", "tquic", "tquic-bbr")
+QUIC = ("noq", "noq-bbr3", "tquic", "tquic-bbr", "tquic-wifi", "tquic-lte")
 CURL = [*split("curl --silent --show-error --fail --cacert /ca.pem")]
 
 
@@ -154,12 +154,13 @@ def test_commands_of_three_links(task: Task, small: Scenario) -> None:
     assert "wifi=wlan0" not in client_of("single-lte2").command(task)
     assert client_of("noq").command(task)[-3:] == ["10.1.0.2", "10.2.0.2", "10.3.0.2"]
     assert "10.1.0.2,10.2.0.2,10.3.0.2" in client_of("tquic").command(task)
+    assert "10.3.0.2" in client_of("tquic-lte2").command(task)
 
 
 def test_every_link_has_clients_of_its_own() -> None:
     assert set(names(THREE)) - set(names(THREE[:2])) == {
         *("direct-lte2", "single-lte2", "curl-lte2", "curl-pieces-lte2"),
-        *("mptcp-lte2", "mptcp-2016-lte2"),
+        *("mptcp-lte2", "mptcp-2016-lte2", "tquic-lte2"),
     }
     over_mptcp = {name for name in names(THREE) if client_of(name).multipath}
     assert over_mptcp == {"mptcp", *clients.multipath(THREE)}
