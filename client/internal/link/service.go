@@ -197,7 +197,7 @@ func (s nameServer) records(ctx context.Context, name string) (owner string, rec
 		questions, wrong := p.AllQuestions()
 		if err != nil || wrong != nil || header.ID != query.ID || !header.Response || len(questions) != 1 ||
 			questions[0].Type != question.Type || !strings.EqualFold(questions[0].Name.String(), name) {
-			continue // Somebody else sent this.
+			continue // It answers another question.
 		}
 		answers, err := p.AllAnswers()
 		if err != nil || header.Truncated || header.RCode != dnsmessage.RCodeSuccess {

@@ -13,8 +13,8 @@ from linklab.report.plotting import Panel, Plot, envelope
 PANEL_ROWS = 12
 MAX_MARKS = 12
 
-_OTHERS = "*+#o%x~="
-"""Characters of dashed series whose link's capital letter is taken."""
+_OTHERS = "*+#%~=@&$!?^"
+"""Characters of dashed series whose link's capital letter is taken. No link has one as its letter."""
 
 
 def text(plot: Plot, columns: int) -> str:
@@ -41,7 +41,7 @@ def text(plot: Plot, columns: int) -> str:
 def _markers(panel: Panel, plot: Plot) -> list[str]:
     """Returns each series' character: the letter of its link, or another one if it is dashed."""
     letters = [style.letter for style in plot.styles.values()]
-    free = iter(one for one in _OTHERS if one not in letters)
+    free = iter(_OTHERS)
     markers: list[str] = []
     for series in panel.series:
         marker = plot.styles[series.link].letter

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from linklab import scenario
@@ -184,6 +184,7 @@ def test_three_links_are_told_apart(tmp_path: Path) -> None:
         st.from_regex(r"[a-zA-Z][a-z]{0,3}", fullmatch=True), min_size=1, max_size=8, unique=True
     )
 )
+@example(names=[*"ABCDEFXx"])
 def test_without_colour_each_series_has_a_character_and_the_legend_says_which(
     names: list[str],
 ) -> None:
