@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -92,6 +93,23 @@ def test_a_load_in_virtual_time(
     by_link = json.loads(outcome.read_text())["received_bytes"]
     assert sum(by_link.values()) > size
     assert {link for link, bytes_there in by_link.items() if bytes_there > 100_000} == links
+
+
+def test_an_interrupted_load_leaves_no_profile(tmp_path: Path) -> None:
+    """A program in the browser's place is interrupted with it, as by Ctrl-C."""
+    browser, profiles = tmp_path / "chromium", tmp_path / "profiles"
+    profiles.mkdir()
+    browser.write_text("#!/bin/sh\nexec sleep 60\n")
+    browser.chmod(0o755)
+    env = {**environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}", "TMPDIR": str(profiles)}
+    load = subprocess.Popen(["./load", "http://x/"], cwd=EXAMPLE, env=env, start_new_session=True)
+    deadline = time.monotonic() + PATIENCE_S
+    while not list(profiles.glob("*/log")):  # The browser starts next.
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(load.pid, signal.SIGINT)
+    assert load.wait(PATIENCE_S) == 130
+    assert list(profiles.iterdir()) == []
 
 
 @pytest.mark.one_at_a_time
