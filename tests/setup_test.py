@@ -260,44 +260,6 @@ def test_a_set_up_that_is_ended_leaves_no_part_running(tmp_path: Path, number: i
     assert not Path(f"/proc/{part}").exists()
 
 
-def watched(tmp_path: Path, script: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    """What watched.py says of a program that prints what the script does."""
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    return ran([sys.executable, SETUP / "watched.py", *words, program, "./cmd/multilink"])
-
-
-def test_set_up_counts_packages_of_python(tmp_path: Path) -> None:
-    (tmp_path / "base.txt").write_text("one==1 \\\n  --hash=x\ntwo==2 \\\n  --hash=x\n")
-    words = ("Python", tmp_path, tmp_path / "base.txt")
-    script = (
-        "echo Ignoring two: markers; echo Collecting one==1; echo '  Downloading one.whl (2.5 MB)'\n"
-        "echo Installing collected packages: one; mkdir one-1.dist-info; sleep 1.2\n"
-        "echo WARNING: a word of warning"
-    )
-    done = watched(tmp_path, f"cd {shlex.quote(str(tmp_path))}\n{script}", *words)
-    assert done.returncode == 0
-    assert done.stderr.splitlines() == [
-        "linklab: Python: fetching package 1 of 2, 0 MB",
-        "linklab: Python: finished, 1 s",
-        "WARNING: a word of warning",
-    ]
-    failed = watched(tmp_path, "echo ERROR: no such package; exit 3", *words)
-    assert (failed.returncode, failed.stderr) == (3, "ERROR: no such package\n")
-
-
-def test_set_up_counts_packages_of_go(tmp_path: Path) -> None:
-    script = 'if [ "$1" = list ]; then echo go: downloading a v1; echo a; echo b; else echo a; fi'
-    done = watched(tmp_path, script, "Go")
-    assert done.returncode == 0
-    assert done.stderr.splitlines() == [
-        "linklab: Go: looking for modules",
-        "linklab: Go: finished",
-    ]
-    assert watched(tmp_path, "echo no such module; exit 1", "Go").returncode == 1
-
-
 def test_the_demo_shows_tables_while_it_fetches_extras(tmp_path: Path) -> None:
     (tmp_path / "linklab").write_text('#!/bin/sh\ntest -e fetching && echo "$*"\n')
     (tmp_path / "extras").write_text(
