@@ -1,36 +1,7 @@
 """Reads a regression suite: which downloads are compared, and how much figures may change.
 
-The file (keys marked * are needed, the others show their defaults):
-
-    name*: default                     # the file's name without .yaml
-    baseline: default.baseline.yaml    # beside this file; NAME.baseline.yaml
-    scenarios*:
-      - {scenario*: static-80-50, size: 30 MB, algorithms: [alg3], seeds: [1]}
-                                       # a name, or a path relative to this file; defaults: the
-                                       # scenario's own size, the suite's algorithms and seeds.
-                                       # A scenario has one size in the whole suite.
-    algorithms: [alg1, mine]           # names of `linklab compare`, and of `exec` below
-    seeds: [1]
-    server: {command*: "{suite}/serve {directory}", port: 443}
-                                       # your own server program instead of H2O
-    exec:                              # your own client programs, as for `linklab exec`
-      - {name*: mine, command*: "{suite}/mine {url} {output}"}
-                                       # optionally with its own `server`; {suite} is this
-                                       # file's directory
-    verify: 3                          # number of downloads, evenly chosen, that run twice
-    bounds:                            # '1 % or 20 ms' is the larger of the two
-      {download: 1 % or 20 ms, efficiency: 0.02, link_delta: 200 ms, wasted: 300 kB,
-       stalls: 600 ms}
-    exceptions:                        # other bounds for some downloads; a later one wins
-      - {scenario: hs-*, algorithm: alg2, seed: 1, download: 3 %}
-    cost:                              # on the real clock, with --real-clock (cost.py)
-      size: 200 MB
-      rounds: 5
-      programs:
-        - {name*: mine, command*: "{suite}/mine {url} {output}", cpu: 3, memory: 4}
-                                       # the largest ratios to curl's cost
-
-A wrong file raises one ScenarioError with file, line and what is allowed.
+The handbook has its keys (reference/suite-and-campaign-files.md). A wrong file raises one
+ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations

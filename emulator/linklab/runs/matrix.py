@@ -1,24 +1,7 @@
 """Reads a campaign's file: the runs to be made. Pure, except for the scenario files it names.
 
-The file (keys marked * are needed, the others show their defaults):
-
-    name*: thesis                 # the file's name without .yaml
-    title: ''                     # one line
-    server: {command*: "{campaign}/serve {directory}", port: 443}
-                                  # a program of your own that serves all in place of H2O
-    exec:                         # programs of your own, as `linklab exec` runs them
-      - {name*: mine, command*: "{campaign}/mine {url} {output}"}
-                                  # with a `server` of its own if need be; {campaign} is this
-                                  # file's directory: on every worker
-    matrices*:                    # each is all its scenarios with all its algorithms and seeds
-      - scenarios*: [hs-s7, ./my.yaml]      # names, or paths beside this file
-        algorithms*: [alg1, alg3, mine]     # of `linklab compare`, and of `exec` above
-        runs: 1                   # with seeds 1 to so many; or seeds: [1, 7, 12]
-        variants:                 # each scenario once for each, called SCENARIO-NAME
-          - {name*: lossy, set*: {links.wifi.loss: 1 %, payload.size: 30 MB}}
-                                  # keys of a scenario's file, and their values
-
-Any mistake in the file raises one ScenarioError with file, line and what is allowed.
+The handbook has its keys (reference/suite-and-campaign-files.md). Any mistake in the file raises one
+ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """Reads what the files of suites and campaigns have in common: clients, scenarios and seeds.
 
-    name*: mine                        # the file's name without .yaml
-    server: {command*: "{suite}/serve {directory}", port: 443, restarts: 2 s}
-                                       # a program of the user's that serves all in place of H2O
-    exec:                              # programs of the user's, as `linklab exec` runs them
-      - {name*: own, command*: "{suite}/own {url} {output}", server: {command*: …, port: 443}}
-
-Any mistake raises one ScenarioError with file, line and what is allowed.
+The handbook has their keys (reference/suite-and-campaign-files.md). Any mistake raises one
+ScenarioError with file, line and what is allowed.
 """
 
 from __future__ import annotations
