@@ -256,46 +256,14 @@ def test_a_name_that_is_no_utf_8_stands_there_with_escapes(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("", "bad:1: the file is empty; needed: a trace"),
-        ("# nothing\n", "bad:1: there are only comments; needed: a trace"),
-        ("hello\n", "bad:1: 'hello' begins no trace; allowed: csv ("),
-        ("t,down_mbit\n0,1\n1,x\n", "bad:3: down_mbit: …allowed: 0 to 10000 Mb"),
-        ("1\n3\n2\n", "bad:3: 2 is less than 3 before it; allowed: 3 or more"),
-        (UCC.replace("4000", "fast"), "bad:3: DL_bitrate: 'fast' is not a number; allowed: 0 to"),
-        (UCC + f'2019.12.16_13.40.07,1,2,D,"{"9" * 140_000}"\n', "bad:5: is no line of CSV"),
-        ("{}", "bad: 'start' is missing; needed: the output of iperf3 -J"),
-        (
-            '{"start":' + "[" * 5000,
-            "bad: not what iperf3 writes: …allowed: the output of iperf3 -J",
-        ),
-    ],
-)
-def test_a_recording_that_is_none_is_named(
-    capsys: pytest.CaptureFixture[str], content: str, said: str
-) -> None:
-    Path("bad").write_text(content)
-    shown = refused(capsys, "bad")
-    assert all(part in shown for part in said.split("…"))
-
-
-@pytest.mark.parametrize(
     ("words", "said"),
     [
         ("none", "none: cannot be read: No such file or directory"),
         (".", ".: several files or a directory make no trace; allowed: one file, or"),
-        ("csv.trace -o . --force", ".: is a directory; allowed: the name of a file"),
-        ("csv.trace -o none/x.csv", "none/x.csv: cannot be written: No such file or directory"),
-        ("csv.trace --bin 0", "csv.trace: …allowed: whole milliseconds, 1 ms to 3600"),
         ("csv.trace --only t", "--only t: allowed is COLUMN=VALUE, such as run_num=3"),
         ("csv.trace --only t=1 --only t=2", "--only t=2: t is given twice; allowed: once"),
         ("csv.trace --only t=1", "csv.trace: …allowed: choosing wi"),
         ("ucc.trace --every 1", "ucc.trace: …allowed: seconds between probes with pi"),
-        ("csv.trace --keep up,down", "csv.trace: …allowed: up, rtt, loss"),
-        ("mahimahi.trace --bin nan", "mahimahi.trace: bins of nan s; allowed: whole milliseconds"),
-        ("mahimahi.trace --uplink .", ".: cannot be read: Is a directory"),
-        ("mahimahi.trace --device client", "mahimahi.trace: …allowed: a device"),
     ],
 )
 def test_what_cannot_be_imported_is_said(

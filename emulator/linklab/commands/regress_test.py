@@ -132,14 +132,6 @@ def test_a_slower_program_is_named_with_how_much(
     assert Path("out/m.md").read_text().startswith("### linklab: regression")
 
 
-def test_a_faster_program_is_told_too(based: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    based.elapsed_s = lambda _: 0.1
-    assert regress() == 0
-    said = capsys.readouterr().out
-    assert "better:" in said
-    assert "small own seed 1: download time 0.200 s -> 0.100 s (-50.0 %," in said
-
-
 def test_a_program_that_fails_now_is_a_regression(
     based: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,13 +55,6 @@ def test_a_page_that_has_not_been_written_back_yet_is_waited_for(tmp_path: Path)
     assert len(tail.read()) == 2
 
 
-def test_what_is_no_record_is_named_by_file_and_line(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    append(path, json.dumps(EVENT) + '\n{"t_s": "soon", "link": "", "kind": ""}\n')
-    with pytest.raises(RecordError, match=r"events\.jsonl:2: .*t_s"):
-        Tail(tmp_path, EventRecord).read()
-
-
 def sampled(
     t_s: float, link: str, sent_bytes: int, direction: Direction = "down", **changed: Any
 ) -> QueueRecord:

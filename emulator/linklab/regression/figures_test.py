@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linklab.regression import figures
-from linklab.regression.figures import FIGURES, Bound, Cell, parse_bound
+from linklab.regression.figures import FIGURES, Bound, parse_bound
 from linklab.runs.run_figures import LinkFigures, RunFigures
 
 BY_BOUND = {one.bound: one for one in FIGURES}
@@ -33,10 +33,6 @@ def test_a_workload_s_figures_are_kept_too() -> None:
     assert parse_bound(BY_BOUND["workload"], "5 % or 100 ms") == Bound(0.05, 0.1)
     assert parse_bound(BY_BOUND["counts"], "1") == Bound(0.0, 1.0)
     assert len({one.key for one in FIGURES}) == len(FIGURES)
-
-
-def test_a_cell_is_called_by_what_it_is() -> None:
-    assert str(Cell("ls", "alg3", 2)) == "ls alg3 seed 2"
 
 
 @pytest.mark.parametrize(

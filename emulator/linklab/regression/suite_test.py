@@ -71,18 +71,6 @@ def test_cells_that_are_run_twice_are_spread_over_the_suite(count: int) -> None:
         assert verified == [read.planned[1].cell, read.planned[3].cell]
 
 
-def test_a_path_is_one_beside_the_suite(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(
-        "name: own\npayload: {size: 1 MB}\nlinks:\n"
-        "  wifi: {down: 8 Mbit/s, up: 8 Mbit/s, rtt: 10 ms}\n"
-        "  lte: {down: 8 Mbit/s, up: 8 Mbit/s, rtt: 10 ms}\n"
-    )
-    (tmp_path / "s.yaml").write_text(
-        "name: s\nalgorithms: [alg3]\nscenarios: [{scenario: own.yaml}]\n"
-    )
-    assert suite.load(tmp_path / "s.yaml").planned[0].cell == Cell("own", "alg3", 1)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -131,11 +119,6 @@ def test_who_downloads_must_be_said() -> None:
         suite.parse("name: mine\nscenarios: [{scenario: ls}]\n", HERE)
     with pytest.raises(ScenarioError, match="nothing to download"):
         suite.parse("name: mine\nscenarios: []\n", HERE)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"no\.yaml: cannot be read: No such file"):
-        suite.load(tmp_path / "no.yaml")
 
 
 def test_the_default_suite_is_as_wide_as_promised_and_has_a_baseline() -> None:

@@ -23,14 +23,6 @@ def test_each_figure_is_read_from_a_run() -> None:
     }
 
 
-def test_a_unit_says_values_as_people_write_them() -> None:
-    said = {one.key: one.unit.format(1_250_000.0) for one in RUN_FIGURES}
-    assert said["wasted_bytes"] == "1.25 MB"
-    assert said["goodput_bps"] == "1.2 Mbit/s"
-    assert said["efficiency"] == "1250000.000"
-    assert said["stalled_s"] == "1250000.000 s"
-
-
 def test_columns_stand_in_the_order_of_their_place() -> None:
     def view(one: RunFigure) -> Column | None:
         places = {"download_s": 1, "efficiency": 0, "stalled_s": 0}

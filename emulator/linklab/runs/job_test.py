@@ -73,8 +73,3 @@ def test_a_command_is_shown_without_users_and_passwords() -> None:
         "http://g",
         "http://g/x@y",
     ]
-
-
-def test_a_directory_without_manifest_is_said(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"run\.json"):
-        job.read(tmp_path)

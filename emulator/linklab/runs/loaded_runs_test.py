@@ -88,15 +88,6 @@ def test_of_an_upload_the_rates_are_those_of_what_went_up(tmp_path: Path, small:
     assert read.rates_bps == pytest.approx({"wifi": 4.8e6})
 
 
-def test_programs_of_the_user_s_are_told_apart(tmp_path: Path, small: Scenario) -> None:
-    who = []
-    for program in ("/usr/bin/curl", "./own"):
-        run_dir = made(tmp_path, Path(program).name, small)
-        job.write(msgspec.structs.replace(JOB, client=None, command=[program]), run_dir)
-        who.append(loaded_runs.Reader().read(run_dir).client_name)
-    assert who == ["curl", "own"]
-
-
 def test_traces_of_one_name_are_the_same_by_their_content(tmp_path: Path, small: Scenario) -> None:
     reader = loaded_runs.Reader()
     read = []

@@ -130,11 +130,6 @@ def test_two_scenarios_of_one_name_are_refused(path: Path) -> None:
         )
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"no\.yaml: cannot be read"):
-        matrix.load(tmp_path / "no.yaml")
-
-
 def test_the_campaign_of_figure_12b_goes_through_the_other_link_s_rates() -> None:
     found = matrix.load(PROFILES / "campaigns" / "super-aggregation.yaml")
     *others, longest = found.scenarios

@@ -1,13 +1,6 @@
-from pathlib import Path
-
-import msgspec
-import pytest
-
-from linklab.core.ip_family import IPV4
 from linklab.lab.network.outside import DNS_ADDRESS
-from linklab.lab.network.services import Origin, Outside, OwnServer
+from linklab.lab.network.services import Origin, Outside
 from linklab.runs import names
-from linklab.runs.job_test import JOB
 
 ORIGIN = Origin("https://mine.example/", "mine.example", "10.0.1.1", 443, ("192.0.2.7", 443))
 WITHOUT_NAME = Origin("http://127.0.0.1:8000/", "", "10.0.1.2", 8000, ("127.0.0.1", 8000))
@@ -44,13 +37,3 @@ def test_other_names_are_asked_for_outside_where_all_is_reached() -> None:
     files = names.files(Outside(resolver=("192.0.2.53", 53)))
     assert files["resolv.conf"] == f"nameserver {DNS_ADDRESS}\n"
     assert files["nsswitch.conf"].endswith("hosts: files dns\n")
-
-
-@pytest.mark.parametrize("command", [None, ["true"]])
-@pytest.mark.parametrize("server", [None, OwnServer(("serve",))])
-def test_names_are_known_where_a_user_s_program_runs(
-    command: list[str] | None, server: OwnServer | None
-) -> None:
-    job = msgspec.structs.replace(JOB, command=command, server=server, outside=None)
-    found = names._roots(job, (IPV4,), Path("/host"))
-    assert found == ({Path("/host")} if command or server else set())

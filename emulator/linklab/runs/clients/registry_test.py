@@ -213,15 +213,6 @@ def test_who_decides_between_kinds_refuses_other_kinds(small: Scenario) -> None:
         assert clients.misfit(name, wired, has_energy=True) is None
 
 
-def test_algorithms_are_told_of_the_player(task: Task) -> None:
-    playing = Workload(player=MediaPlayer(rate_bps=5_000_000, start_bytes=1_000_000))
-    task = replace(task, scenario=replace(task.scenario, workload=playing))
-    words = client_of("gb-e").command(task)
-    assert words[words.index("--playback-rate") + 1] == "5000000bit/s"
-    assert words[words.index("--playback-buffer") + 1] == "1000000B"
-    assert "--playback-rate" not in client_of("alg3").command(task)
-
-
 def test_names_and_aliases(small: Scenario) -> None:
     def named(text: str, *others: str) -> str:
         return clients.named(text, small, others)
