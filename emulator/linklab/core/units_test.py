@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,62 +14,30 @@ PACKAGE = Path(linklab.__file__).parent
 
 
 @pytest.mark.parametrize(
-    ("text", "bps"),
+    ("parse", "text", "value"),
     [
-        ("80 Mbit/s", 80_000_000),
-        ("10 kbit/s", 10_000),
-        ("40 Gbit/s", 40_000_000_000),
-        ("7.5 Mbit/s", 7_500_000),
-        ("80mbit", 80_000_000),
-        ("80 Mbit", 80_000_000),
-        ("  1bit/s ", 1),
-        ("0 bit/s", 0),
-        ("-0 bit/s", 0),
-        (".5 kbit/s", 500),
+        (units.parse_rate, "80 Mbit/s", 80_000_000),
+        (units.parse_rate, "80mbit", 80_000_000),
+        (units.parse_rate, "80 Mbit", 80_000_000),
+        (units.parse_rate, "  1bit/s ", 1),
+        (units.parse_rate, "-0 bit/s", 0),
+        (units.parse_rate, ".5 kbit/s", 500),
+        (units.parse_duration, "100 us", 1e-4),
+        (units.parse_duration, "100 µs", 1e-4),
+        (units.parse_duration, "1.5 min", 90.0),
+        (units.parse_duration, "1 h", 3600.0),
+        (units.parse_duration, "7ns", 7e-9),
+        (units.parse_size, "500 KB", 500_000),
+        (units.parse_size, "1 MiB", 1 << 20),
+        (units.parse_size, "1 KiB", 1024),
+        (units.parse_size, "1.5 kB", 1500),
+        (units.parse_size, "2 GB", 2_000_000_000),
+        (units.parse_ratio, "0.3 %", 0.003),
+        (units.parse_ratio, "100%", 1.0),
     ],
 )
-def test_rates(text: str, bps: int) -> None:
-    assert units.parse_rate(text) == bps
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("10 ms", 0.01),
-        ("2 s", 2.0),
-        ("100 us", 1e-4),
-        ("100 µs", 1e-4),
-        ("1.5 min", 90.0),
-        ("1 h", 3600.0),
-        ("0 s", 0.0),
-        ("7ns", 7e-9),
-    ],
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert units.parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("250 MB", 250_000_000),
-        ("500 kB", 500_000),
-        ("500 KB", 500_000),
-        ("1 MiB", 1 << 20),
-        ("1 KiB", 1024),
-        ("4096 B", 4096),
-        ("1.5 kB", 1500),
-        ("2 GB", 2_000_000_000),
-    ],
-)
-def test_sizes(text: str, size: int) -> None:
-    assert units.parse_size(text) == size
-
-
-def test_ratios() -> None:
-    assert units.parse_ratio("0.3 %") == 0.003
-    assert units.parse_ratio("100%") == 1.0
-    assert units.parse_ratio("0 %") == 0.0
+def test_quantities(parse: Callable[[str], float], text: str, value: float) -> None:
+    assert parse(text) == value
 
 
 @pytest.mark.parametrize(
@@ -110,8 +79,7 @@ def test_a_refused_rate_names_the_problem_and_the_form(text: str, problem: str) 
         (units.parse_ratio, "-1 %"),
     ],
 )
-def test_other_refusals(parse: object, text: str) -> None:
-    assert callable(parse)
+def test_other_refusals(parse: Callable[[str], float], text: str) -> None:
     with pytest.raises(UnitError, match="allowed: a "):
         parse(text)
 
@@ -119,10 +87,8 @@ def test_other_refusals(parse: object, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (units.format_rate(80_000_000), "80 Mbit/s"),
         (units.format_rate(7_500_000), "7.5 Mbit/s"),
         (units.format_rate(0), "0 bit/s"),
-        (units.format_duration(0.01), "10 ms"),
         (units.format_duration(0.0), "0 s"),
         (units.format_duration(90.0), "90 s"),
         (units.format_duration(1e-4), "100 us"),
@@ -131,8 +97,6 @@ def test_other_refusals(parse: object, text: str) -> None:
         (units.format_size(0), "0 B"),
         (units.format_size(1514), "1514 B"),
         (units.format_ratio(0.003), "0.3 %"),
-        (units.format_ratio(0), "0 %"),
-        (units.percent(0.5), "50 %"),
         (units.percent(-0.0004, ".1"), "-0.0 %"),
         (units.percent(1, "+.1"), "+100.0 %"),
     ],

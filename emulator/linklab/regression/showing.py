@@ -94,14 +94,13 @@ def _percent(one: CheckedCell) -> str:
 
 
 def markdown(report: SuiteReport) -> str:
-    """Returns a summary for a pull request: verdict, a chart, deviations, and all figures folded.
+    """Returns a summary for a pull request: verdict, deviations, and all figures folded.
 
     Names are of a-z, 0-9 and '-'. What programs said is untrusted.
     """
     title = {0: "no regression", 1: "regression", 2: "no verdict"}[report.exit_code]
     lines = [f"### linklab: {title}", "", report.in_one_line + ".", ""]
     lines += [f"- {code(problem)}" for problem in report.problems]
-    lines += _chart(report)
     for status, heading in _LISTED.items():
         cells = report.of(status)
         if cells:
@@ -146,32 +145,6 @@ def code(what: object) -> str:
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     space = " " if "`" in text else ""
     return f"{fence}{space}{text}{space}{fence}"
-
-
-_BARS = 12
-"""The most bars of a chart. More labels do not fit beside each other."""
-
-
-def _chart(report: SuiteReport) -> list[str]:
-    """Returns a chart of the downloads that take longer, which GitHub and GitLab draw (Mermaid).
-    Neither shows an image that is no file of theirs."""
-    changes = [(change(one) or 0.0, one.cell) for one in report.of(Status.WORSE)]
-    longest = sorted((one for one in changes if one[0] > 0), key=lambda one: -one[0])[:_BARS]
-    if not longest:
-        return []
-    names = ", ".join(f'"{cell}"' for _, cell in longest)
-    values = ", ".join(f"{100 * ratio:.1f}" for ratio, _ in longest)
-    return [
-        "",
-        "```mermaid",
-        """%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#cf222e"}}}}%%""",
-        "xychart-beta horizontal",
-        '  title "downloads that take longer"',
-        f"  x-axis [{names}]",
-        f'  y-axis "%" 0 --> {100 * longest[0][0]:.1f}',
-        f"  bar [{values}]",
-        "```",
-    ]
 
 
 def _number(figure: RunFigure, values: Values | None) -> str:

@@ -1,6 +1,5 @@
 import io
 import json
-import re
 
 import pytest
 from markdown_it import MarkdownIt
@@ -59,20 +58,6 @@ def test_markdown_for_a_pull_request() -> None:
     assert "| `ao alg3 seed 1` | `\\x1b[31mhung\\x00 <&\"' ]]>` |" in text
     assert "| `ls alg3 seed 2` | 10.000 | 12.000 | +20.0 % | 0.900 | 0.000 |  | 0.000 |" in text
     assert text.count("<details>") == text.count("</details>") == 1
-    assert '  x-axis ["ls alg3 seed 2"]\n  y-axis "%" 0 --> 20.0\n  bar [20.0]\n```\n' in text
-
-
-def test_a_chart_has_the_longest_first_and_none_that_is_not_longer() -> None:
-    checked = tuple(
-        CheckedCell(
-            Cell("ls", "alg3", seed), Status.WORSE, THEN, {**THEN, "download_s": 10.0 + seed}
-        )
-        for seed in range(-5, 15)
-    )
-    text = showing.markdown(SuiteReport("s", "b", checked, 0, 1.0, 1.0))
-    (names,) = re.findall(r"x-axis \[(.*)\]", text)
-    assert names.split(", ") == [f'"ls alg3 seed {seed}"' for seed in range(14, 2, -1)]
-    assert "mermaid" not in showing.markdown(SuiteReport("s", "b", checked[:6], 0, 1.0, 1.0))
 
 
 HOSTILE = [
