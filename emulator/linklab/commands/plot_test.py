@@ -163,22 +163,6 @@ def test_a_run_without_samples_shows_its_capacity(
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "said"),
-    [
-        ("links.jsonl", '{"t_s": 2.0, "link": "wifi"}', ":4: Object missing required field"),
-        ("links.jsonl", "x", ":4: JSON is malformed"),
-        ("queues.jsonl", '{"direction": "down"}', ":4: Object missing required field `t_s`"),
-    ],
-)
-def test_a_line_that_is_none_is_named(
-    run: Path, capsys: pytest.CaptureFixture[str], name: str, line: str, said: str
-) -> None:
-    with (run / name).open("a") as file:
-        file.write(line + "\n")
-    assert refused(run, capsys).startswith(f"{run / name}{said}")
-
-
-@pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"{}", "Object missing required field `download_s`"),

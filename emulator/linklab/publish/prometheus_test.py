@@ -245,14 +245,6 @@ def test_a_run_whose_name_a_ledger_may_not_have_gets_no_slot(tmp_path: Path) -> 
     assert not (tmp_path / LEDGER).exists()
 
 
-def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
-    directory = run_dir(tmp_path / "a")
-    with (directory / "queues.jsonl").open("a") as file:
-        file.write('{"t_s": 3}\n')
-    with pytest.raises(PublishError, match=r"queues.jsonl:2: .*link"):
-        publish([directory], output=tmp_path / "runs.om", now_s=NOW_S)
-
-
 def test_a_run_that_is_too_long_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
     directory = run_dir(tmp_path / "a")
     queues = directory / "queues.jsonl"
