@@ -150,10 +150,7 @@ def test_pairs_tell_more_than_what_they_share() -> None:
         (lambda: statistics.simpson([1, 2], [1, 2, 3]), "2 values at 3 places"),
         (lambda: statistics.median_interval([1, 2, 3, 4]), "4 values; at least 5"),
         (lambda: statistics.median_interval(range(5), 1), "a confidence level of 1"),
-        (
-            lambda: statistics.median_ratio_interval(range(5), range(6), paired=True),
-            "differ in length",
-        ),
+        (lambda: statistics.median_ratio_interval(range(5), range(6), paired=True), "in length"),
     ],
 )
 def test_what_is_undefined_is_refused(ask: Callable[[], object], message: str) -> None:

@@ -62,10 +62,7 @@ def test_several_clients_share_all_links() -> None:
         ("[tested, {rtt: 1 s}]", "[1]: unknown key 'rtt'"),
         ("[tested, {added_rtt: 40}]", "[1].added_rtt: '40' has no unit"),
         ("[tested, {added_rtt: -1 ms}]", "[1].added_rtt: '-1 ms' is negative"),
-        (
-            "[tested, {added_rtt: 11 s}]",
-            "[1].added_rtt: '11 s' is out of range; allowed: 0 s to 10 s",
-        ),
+        ("[tested, {added_rtt: 11 s}]", "[1].added_rtt: '11 s' is out of range"),
         ("[{added_rtt: 1 s}]", "[0].added_rtt: the first client has the links' round trips"),
     ],
 )

@@ -73,10 +73,7 @@ def test_what_is_not_there() -> None:
         ("{player: {}}", ":3: workload.player: needs either rate or length"),
         ("{player: {rate: 1 Mbit/s, length: 3 s}}", "needs either rate or length"),
         ("{player: {rate: 1}}", "workload.player.rate: '1' has no unit"),
-        (
-            "{player: {rate: 1 Mbit/s, start: 30 MB}}",
-            ":3: workload.player.start: 30 MB is more than high; allowed: up to 20 MB",
-        ),
+        ("{player: {rate: 1 Mbit/s, start: 30 MB}}", ":3: workload.player.start: 30 MB is"),
         ("{player: {rate: 1 Mbit/s, high: 1 MB}}", "low: 4 MB is more than high; allowed: up to 1"),
         (
             "{player: {rate: 1 Mbit/s, segment: 1 MB, segment_length: 2 s}}",

@@ -87,10 +87,7 @@ def test_what_is_unset_or_unwanted_is_not_written() -> None:
     [
         ("name: hall", "x.yaml:1: 'number' is missing; needed: number; optional: name, period, "),
         ("number: 10", "x.yaml:1: number: '10' is out of range; allowed: 1 to 9"),
-        (
-            "number: 3\nperiod: 11 s",
-            "x.yaml:2: period: '11 s' is out of range; allowed: 1 s to 10 s",
-        ),
+        ("number: 3\nperiod: 11 s", "x.yaml:2: period: '11 s' is out of range; allowed: 1 s"),
         ("number: 1\ndoors: [{}]", "x.yaml:1: number: is that of its doors"),
         ("number: 2\ndoors:\n- {}\n- {loud: true}", "x.yaml:4: doors[1].loud: is what no door is"),
     ],
