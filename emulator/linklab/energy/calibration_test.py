@@ -14,12 +14,6 @@ def rows_of(name: str) -> list[MeasuredEnergy]:
     return calibration.parse((library.MODELS / f"{name}.csv").read_text(encoding="utf-8"))
 
 
-def test_lines_without_values_are_left_out() -> None:
-    head, *lines = (library.MODELS / "galaxy-s7.csv").read_text(encoding="utf-8").splitlines()
-    empty = ("", "  ", "," * head.count(","))
-    assert calibration.parse("\n".join([head, *empty, *lines, *empty])) == rows_of("galaxy-s7")
-
-
 S7_TERMS = ("both", "wifi.active", "wifi.down", "lte.active", "lte.down", "wifi.tail", "lte.tail")
 
 
@@ -187,12 +181,12 @@ def test_rows_are_read_from_csv() -> None:
     text = (
         "row, download_s,energy_j,tail_j,lte_s,lte_mbit,lte_up_mbit,wifi_s\n"
         "first,2,5,0.5,1.5,20,3,0\n"
-        "\n"
+        "\n  \n,,,,,,,\n"
         " ,4,9,,,,,4\n"
     )
     first, second = calibration.parse(text)
     assert first == MeasuredEnergy("first", 2.0, 5.0, 0.5, {"lte": LinkUse(1.5, 20.0, 3.0)})
-    assert second == MeasuredEnergy("4", 4.0, 9.0, None, {"wifi": LinkUse(4.0)})
+    assert second == MeasuredEnergy("6", 4.0, 9.0, None, {"wifi": LinkUse(4.0)})
     assert calibration.usual_terms([first]) == ("lte.active", "lte.down", "lte.up")
     assert calibration.usual_terms([second]) == ("wifi.active",)
     together = replace(second, links={"wifi": LinkUse(4.0), "lte": LinkUse(0.5)})
