@@ -9,7 +9,7 @@ from typing import Final
 from linklab.core import units
 from linklab.core.bit_exact_math import normal_quantile
 from linklab.core.link_state import LinkState
-from linklab.models.layer import Load
+from linklab.models.layer import Layer, Load
 from linklab.models.model import Around, Model, Stage
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import ratio
@@ -40,24 +40,14 @@ class BetweenRunsSettings:
     relative_sd: float
 
 
-class BetweenRuns:
+class BetweenRuns(Layer):
     """Multiplies both rates by a factor that is normally distributed around 1 over the runs.
 
     `quantile` is the run's position among all runs, 0 for the slowest to 1. The distribution is
-    truncated at `TRUNCATED_AT` deviations and widened to the stated one. Raises ValueError unless
-    `relative_sd` is from 0 to `MAX_RELATIVE_SD`.
+    truncated at `TRUNCATED_AT` deviations and widened to the stated one.
     """
 
-    wants_load = False
-    wants_connections = False
-
     def __init__(self, relative_sd: float, quantile: float) -> None:
-        if not 0 <= relative_sd <= MAX_RELATIVE_SD:
-            raise ValueError(
-                f"a relative standard deviation of {relative_sd}; allowed: 0 to {MAX_RELATIVE_SD}"
-            )
-        if not 0 <= quantile <= 1:
-            raise ValueError(f"a quantile of {quantile}; allowed: 0 to 1")
         deviation = round(normal_quantile(_BEYOND + quantile * (1 - 2 * _BEYOND)), 6)
         self.factor = 1 + relative_sd * deviation / _SD
 

@@ -16,7 +16,7 @@ from linklab.core import units
 from linklab.core.link_kinds import FIVE_G, FIXED, LTE
 from linklab.core.link_state import LinkState
 from linklab.models.keys import RATE
-from linklab.models.layer import STEP_S, Load, Steps
+from linklab.models.layer import STEP_S, Layer, Load, Steps
 from linklab.models.model import Around, Model, Stage
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import size
@@ -69,11 +69,10 @@ class _Bucket:
         return self._now_s + max(1e-3, self._tokens_bytes / beyond_bytes_per_s)
 
 
-class Boost:
+class Boost(Layer):
     """Raises the rate of a direction to its peak while its bucket has tokens."""
 
     wants_load = True
-    wants_connections = False
 
     def __init__(self, settings: BoostSettings, step_s: float = STEP_S) -> None:
         def bucket(peak_bps: int | None) -> _Bucket | None:

@@ -18,7 +18,7 @@ from linklab.core.link_kinds import FIVE_G
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.keys import LENGTH, RATE, ROUND_TRIP
-from linklab.models.layer import Load
+from linklab.models.layer import Layer, Load
 from linklab.models.model import Happening, Model, Stage
 from linklab.schema.quantities import number
 from linklab.schema.rows import Row, Table
@@ -46,11 +46,8 @@ class EndcSettings:
     sigma: float = 1.46
 
 
-class Endc:
+class Endc(Layer):
     """Spells with NR and with LTE alone in turn. A run begins in a spell with NR."""
-
-    wants_load = False
-    wants_connections = False
 
     def __init__(self, settings: EndcSettings, random: Random) -> None:
         self._settings = settings

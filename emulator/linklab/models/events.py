@@ -15,7 +15,7 @@ from linklab.core.limits import MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_state import Direction, LinkState
 from linklab.models import impairments
 from linklab.models.keys import LENGTH, NODE_NAME, RATE, ROUND_TRIP, SHARE, SIZE, TIME
-from linklab.models.layer import STEP_S, Load, Steps
+from linklab.models.layer import STEP_S, Layer, Load, Steps
 from linklab.models.model import Happening
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import BOOLEAN, QUEUE, Quantity, choice, rate
@@ -85,13 +85,11 @@ class Event:
         return next((name for name, value in named.items() if value is not None), "delay")
 
 
-class Events:
+class Events(Layer):
     """Applies a link's events over the layers below. For each key the latest event counts that has it.
 
     `add` adds an event while the link is running (`linklab link`).
     """
-
-    wants_connections = False
 
     def __init__(self, events: Iterable[Event], step_s: float = STEP_S) -> None:
         self._steps = Steps(step_s)

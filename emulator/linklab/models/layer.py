@@ -50,14 +50,16 @@ class Layer(Protocol):
     """A phenomenon over the layers below it.
 
     `wants_load` says that `apply` uses the load, so the caller must read it from the lab.
-    `wants_connections` says the same of the open connections.
+    `wants_connections` says the same of the open connections. Most layers use neither.
     """
 
     @property
-    def wants_load(self) -> bool: ...
+    def wants_load(self) -> bool:
+        return False
 
     @property
-    def wants_connections(self) -> bool: ...
+    def wants_connections(self) -> bool:
+        return False
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
         """Returns the state from `t_s` seconds after the start on. `t_s` must never decrease.
@@ -114,8 +116,6 @@ class Steps:
     """Computes whole multiples of a step, so that times do not drift by repeated addition."""
 
     def __init__(self, step_s: float = STEP_S) -> None:
-        if not step_s > 0:
-            raise ValueError(f"a step of {step_s} s is none; allowed: more than 0 s")
         self._step_s = step_s
 
     def after(self, t_s: float) -> float:

@@ -38,11 +38,9 @@ def max_ratio(burst_packets: float) -> float:
 def gemodel(loss_ratio: float, burst_packets: float) -> Gemodel:
     """Returns netem's parameters for a mean loss ratio and a mean burst length in packets.
 
-    Raises ValueError for a burst below 1 packet, and for a ratio outside 0 to `max_ratio`. A burst
-    of 1 differs from independent losses: two packets in a row are never lost.
+    Raises ValueError for a ratio outside 0 to `max_ratio`. A burst of 1 differs from independent
+    losses: two packets in a row are never lost.
     """
-    if not burst_packets >= 1:
-        raise ValueError(f"a burst of {burst_packets} packets; allowed: 1 or more")
     limit = max_ratio(burst_packets)
     if not 0 <= loss_ratio <= limit * (1 + 1e-9):  # The result of `combined` may be rounded up.
         raise ValueError(
@@ -58,13 +56,6 @@ def bursts_of(loss_ratio: float, burst_packets: float) -> Gemodel | None:
     if 0 < loss_ratio < 1 and burst_packets > 1:
         return gemodel(loss_ratio, burst_packets)
     return None
-
-
-def losses(p: float, r: float) -> Losses:
-    """Inverts `gemodel`. Raises ValueError unless 0 <= p <= 1 and 0 < r <= 1."""
-    if not (0 <= p <= 1 and 0 < r <= 1):
-        raise ValueError(f"p {p} and r {r}; allowed: p from 0 to 1, r above 0 to 1")
-    return Losses(p / (p + r), 1 / r)
 
 
 def combined(first: Losses, second: Losses) -> Losses:

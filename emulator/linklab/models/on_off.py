@@ -11,7 +11,7 @@ from linklab.core.limits import MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.keys import LENGTH
-from linklab.models.layer import Load
+from linklab.models.layer import Layer, Load
 from linklab.models.model import Model, Stage
 from linklab.schema.quantities import rate
 from linklab.schema.rows import Row, Table
@@ -32,14 +32,11 @@ class OnOffSettings:
     off_s: float = 40.0
 
 
-class OnOff:
+class OnOff(Layer):
     """A two-state Markov process that limits a link's rates.
 
     At the start it is on with its long-term probability.
     """
-
-    wants_load = False
-    wants_connections = False
 
     def __init__(self, settings: OnOffSettings, random: Random) -> None:
         self._settings = settings

@@ -21,7 +21,7 @@ from linklab.core.limits import MIN_LENGTH_S
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.keys import LENGTH, NODE_NAME, SHARE
-from linklab.models.layer import Load
+from linklab.models.layer import Layer, Load
 from linklab.models.model import Around, Happening, Model, Stage
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import BOOLEAN, number
@@ -83,15 +83,12 @@ def _mean_s(pause: Pause) -> float:
     return sum(weighted_s) / sum(weights.values())
 
 
-class Pauses:
+class Pauses(Layer):
     """Stops, slows down or loses the packets of a link during its pauses.
 
     The next pause of a kind begins after an exponential time without any pause. So a pause neither
     joins nor covers another one, and number and lengths are those of the settings.
     """
-
-    wants_load = False
-    wants_connections = False
 
     def __init__(self, pauses: Sequence[Pause], randoms: Sequence[Random]) -> None:
         self._kinds = list(zip(pauses, randoms, strict=True))

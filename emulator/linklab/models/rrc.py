@@ -21,7 +21,7 @@ from typing import Final
 from linklab.core import units
 from linklab.core.link_kinds import FIVE_G, LTE
 from linklab.core.link_state import CONNECTED, LinkState
-from linklab.models.layer import STEP_S, Load, Steps
+from linklab.models.layer import STEP_S, Layer, Load, Steps
 from linklab.models.model import Happening, Model, Stage
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import duration
@@ -57,7 +57,7 @@ class RrcSettings:
     resume_s: float = RESUME_S
 
 
-class Rrc:
+class Rrc(Layer):
     """Stops the queues of a radio that is not awake. The run begins in idle.
 
     In idle both directions wait, and a packet in either queue starts the promotion. In DRX the
@@ -66,7 +66,6 @@ class Rrc:
     """
 
     wants_load = True
-    wants_connections = False
 
     def __init__(self, settings: RrcSettings, step_s: float = STEP_S) -> None:
         self._settings = settings

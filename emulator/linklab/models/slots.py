@@ -17,7 +17,7 @@ from linklab.core.link_kinds import SATELLITE
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.keys import SHARE, or_random
-from linklab.models.layer import Load
+from linklab.models.layer import Layer, Load
 from linklab.models.loss import Losses, combined
 from linklab.models.model import Around, Model, Stage
 from linklab.schema.mapping import Mapping
@@ -70,11 +70,8 @@ SLOW_S: Final = 1.0
 """The length of the slower end of a slot."""
 
 
-class Slots:
+class Slots(Layer):
     """Changes rate, delay and loss with every slot. The loss ratio of the state below is kept."""
-
-    wants_load = False
-    wants_connections = False
 
     def __init__(self, settings: SlotSettings, random: Random) -> None:
         self._settings = settings

@@ -19,7 +19,7 @@ from linklab.core.bit_exact_math import exp, log
 from linklab.core.link_state import LinkState
 from linklab.models import draws
 from linklab.models.keys import RATE
-from linklab.models.layer import Load
+from linklab.models.layer import Layer, Load
 from linklab.models.model import Around, Model, Stage
 from linklab.schema.mapping import Mapping
 from linklab.schema.quantities import duration
@@ -58,11 +58,8 @@ class SpreadOfLink:
     up_bps: int
 
 
-class RateSpread:
+class RateSpread(Layer):
     """Multiplies both rates by factors that follow one position, as both depend on the radio."""
-
-    wants_load = False
-    wants_connections = False
 
     def __init__(self, spread: SpreadOfLink, random: Random) -> None:
         settings = spread.settings

@@ -14,7 +14,7 @@ from typing import Final
 from linklab.core.limits import MAX_RATE_BPS, MIN_RATE_BPS
 from linklab.core.link_state import LinkState
 from linklab.models.keys import TIME, or_random
-from linklab.models.layer import Load
+from linklab.models.layer import Layer, Load
 from linklab.models.loss import check_bursts
 from linklab.models.model import Around, Model, Stage
 from linklab.schema.mapping import Mapping
@@ -31,7 +31,6 @@ class TraceSettings:
 
     Attributes:
         down_mean_bps, up_mean_bps: the trace is scaled to these means (1000 to 10^10 bit/s).
-        factor: scales a direction without a mean (above 0; 1 is as recorded).
         start_s: the time of the trace at which the run begins, 0 to its length; None draws it from
             the seed.
         end: one of `ENDS`. After its last sample the trace repeats, keeps that sample, or carries
@@ -40,7 +39,6 @@ class TraceSettings:
 
     down_mean_bps: int | None = None
     up_mean_bps: int | None = None
-    factor: float = 1.0
     start_s: float | None = 0.0
     end: str = "loop"
 
@@ -81,7 +79,7 @@ def from_moment(trace: Trace, t_s: float) -> Trace:
     return replace(trace, settings=replace(trace.settings, start_s=start_s))
 
 
-class TracePlayback:
+class TracePlayback(Layer):
     """Plays a recorded or generated trace: capacity, and delay or loss if it has them. A trace of
     delays has no capacity.
 
@@ -89,17 +87,13 @@ class TracePlayback:
     nothing leaves it, and nothing in it is lost. Times are in whole nanoseconds, so that a repeated
     trace does not drift.
 
-    Raises ValueError for settings or samples that cannot be played.
+    Raises ValueError for a start that is not in the trace, and for means that it cannot have.
     """
-
-    wants_load = False
-    wants_connections = False
 
     def __init__(
         self, samples: Iterable[TraceSample], settings: TraceSettings, randomness: random.Random
     ) -> None:
         trace = tuple(samples)
-        _check(trace, settings)
         scaled = _scaled(trace, settings)
         self._end = settings.end
         self._changes, self._ends_ns = _merged(scaled, [sample.length_ns for sample in trace])
@@ -130,15 +124,6 @@ class TracePlayback:
         return (laps * self._length_ns + self._ends_ns[index] - self._start_ns) / NS_PER_S
 
 
-def _check(trace: tuple[TraceSample, ...], settings: TraceSettings) -> None:
-    if not trace or any(sample.length_ns <= 0 for sample in trace):
-        raise ValueError("a trace has at least one sample, and each lasts for some time")
-    if settings.end not in ENDS:
-        raise ValueError(f"the end {settings.end!r} is unknown; allowed: {', '.join(ENDS)}")
-    if not 0 < settings.factor < math.inf:
-        raise ValueError(f"a factor of {settings.factor} is none; allowed: more than 0")
-
-
 def _start_ns(settings: TraceSettings, length_ns: int, randomness: random.Random) -> int:
     if settings.start_s is None:
         return int(randomness.random() * length_ns)
@@ -152,8 +137,8 @@ def _start_ns(settings: TraceSettings, length_ns: int, randomness: random.Random
 
 
 def _scaled(trace: tuple[TraceSample, ...], settings: TraceSettings) -> list[_Change]:
-    down = _scale(trace, lambda sample: sample.down_bps, settings.down_mean_bps, settings.factor)
-    up = _scale(trace, lambda sample: sample.up_bps, settings.up_mean_bps, settings.factor)
+    down = _factor(trace, lambda sample: sample.down_bps, settings.down_mean_bps)
+    up = _factor(trace, lambda sample: sample.up_bps, settings.up_mean_bps)
     changes = []
     for sample in trace:
         down_bps = None if sample.down_bps is None else round(sample.down_bps * down)
@@ -167,20 +152,19 @@ def _scaled(trace: tuple[TraceSample, ...], settings: TraceSettings) -> list[_Ch
     return changes
 
 
-def _scale(
+def _factor(
     trace: tuple[TraceSample, ...],
     rate_of: Callable[[TraceSample], int | None],
     mean_bps: int | None,
-    factor: float,
 ) -> float:
-    """Returns the factor for a direction's rates: for its mean if given, else `factor`."""
+    """Returns the factor that gives a direction's rates a mean; 1 if the mean is None."""
     if mean_bps is None:
-        return factor
+        return 1.0
     known = [(rate, sample.length_ns) for sample in trace if (rate := rate_of(sample)) is not None]
     bits_ns = sum(rate * length_ns for rate, length_ns in known)
     if known and not bits_ns:
         raise ValueError(f"a trace that carries nothing cannot be scaled to {mean_bps} bit/s")
-    return mean_bps * sum(length_ns for _, length_ns in known) / bits_ns if known else factor
+    return mean_bps * sum(length_ns for _, length_ns in known) / bits_ns if known else 1.0
 
 
 def _merged(changes: list[_Change], lengths_ns: list[int]) -> tuple[list[_Change], list[int]]:

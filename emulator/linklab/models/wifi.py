@@ -16,7 +16,7 @@ from linklab.core.link_kinds import WIFI
 from linklab.core.link_state import LinkState
 from linklab.models import phy, roaming, stations
 from linklab.models.air import ACCESS, ACCESS_BG, Air, AirCost
-from linklab.models.layer import STEP_S, Load
+from linklab.models.layer import STEP_S, Layer, Load
 from linklab.models.loss import Losses, check_bursts, combined
 from linklab.models.model import Around, Happening, Model, Stage
 from linklab.models.roaming import Roaming, RoamingSettings
@@ -57,7 +57,7 @@ class WifiSettings:
     loss_burst_packets: float = 2.0
 
 
-class Wifi:
+class Wifi(Layer):
     """Limits the rates of the layers below to the channel's, and adds losses and handovers.
 
     `forced` has handovers at given times, as for `Roaming`. `force` adds one while the link is
@@ -65,7 +65,6 @@ class Wifi:
     """
 
     wants_load = True
-    wants_connections = False
 
     def __init__(
         self,
