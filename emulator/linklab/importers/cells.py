@@ -110,7 +110,3 @@ class Cells:
         most = int(limit * per / times / frames)
         value = self._table.known(column, self.text(column), 0, most, unit)
         return None if value is None else float(value * times / per) * frames
-
-    def count(self, column: str, most: int) -> int:
-        """Returns a number of things. Raises TraceError."""
-        return int(self._table.decimal(column, self.text(column), 0, most, ""))

@@ -16,18 +16,16 @@ import msgspec
 from linklab.importers import probes
 from linklab.importers.cells import FRAMES_PER_PAYLOAD, Cells
 from linklab.importers.format import Format, Options
-from linklab.importers.intervals import IntervalSamples, MeasuredLine, Spacing
+from linklab.importers.intervals import IntervalSamples, MeasuredLine
 from linklab.importers.probes import Probe
 from linklab.schema import document
 from linklab.schema.document import ScenarioError
 from linklab.traces.lines import Lines
 from linklab.traces.tables import RecordedTable, names_of
 from linklab.traces.times import TimeColumn
-from linklab.traces.trace import NS_PER_S, TraceFile, TraceSample
+from linklab.traces.trace import TraceFile, TraceSample
 
 FILE: Final = Path(__file__).with_name("data_sets.yaml")
-
-_MOST_S: Final = 1_000_000
 
 _What = Literal["down", "up", "rtt", "loss"]
 _SOME: Final = msgspec.Meta(min_length=1)
@@ -64,7 +62,6 @@ class TableLayout(_Row, frozen=True):
     Attributes:
         time: columns with the beginning. The first one that the file has counts.
         values: the columns with values. The first one tells a table from others.
-        counts_seconds: that is a number of seconds below a million; else what `times` reads.
         end: the column with the end, if the file has it.
         leaves_silence_out: more than 10 s without a line are left out; else the line before holds.
         beside: further columns by which the table is recognised.
@@ -75,7 +72,6 @@ class TableLayout(_Row, frozen=True):
 
     time: Annotated[tuple[str, ...], _SOME]
     values: Annotated[dict[_What, ValueColumn], _SOME]
-    counts_seconds: bool = False
     end: str = ""
     leaves_silence_out: bool = False
     beside: tuple[str, ...] = ()
@@ -222,12 +218,11 @@ class _Reading:
 
     def _samples(self) -> Iterator[TraceSample]:
         of = self._of
-        spacing = Spacing(
-            self._time,
-            of.values["down"].column if self._has_rates else None,
-            of.leaves_silence_out,
+        rate = of.values["down"].column if self._has_rates else None
+        intervals = IntervalSamples(
+            self._table, self._time, rate, leaves_silence_out=of.leaves_silence_out
         )
-        yield from IntervalSamples(self._table, spacing).of(self._cells.rows(self._line))
+        yield from intervals.of(self._cells.rows(self._line))
 
     def _probe(self) -> Probe | None:
         cells = self._cells
@@ -244,8 +239,7 @@ class _Reading:
     def _line(self) -> MeasuredLine:
         of, cells = self._of, self._cells
         text = cells.text(self._time)
-        seconds = of.counts_seconds
-        t_ns = cells.count(self._time, _MOST_S) * NS_PER_S if seconds else self._begins.ns(text)
+        t_ns = self._begins.ns(text)
         end_ns = self._ends.ns(cells.text(of.end)) if of.end and cells.has(of.end) else None
         down_bps, up_bps = self._rate_bps("down"), self._rate_bps("up")
         return MeasuredLine(
@@ -261,7 +255,7 @@ class _Reading:
         return None if one is None else self._cells.value(one.column, one.unit, frames)
 
 
-def _begins(one: DataSet, line: str, where: str) -> bool:
+def _begins(one: DataSet, line: str) -> bool:
     names = names_of(line)
     return not one.table_of(names, {}).missing(names)
 

@@ -12,6 +12,17 @@ from linklab.schema.document import ScenarioError
 from linklab.traces import plain
 from linklab.traces.trace import TraceError, TraceSample
 
+UCC = """\
+Timestamp,DL_bitrate,UL_bitrate,PINGAVG
+2019.12.16_13.40.03,-,-,-
+2019.12.16_13.40.04,72,20,-
+2019.12.16_13.40.05,1,0,90.0
+2019.12.16_13.40.05,3434.5,55,-
+2019.12.16_13.40.06,-,-,-
+2019.12.16_13.40.04,9,9,-
+2019.12.16_13.40.07,5,7,50
+2019.12.16_13.41.07,6,8,-
+"""
 # 5Gophers: All-Carriers/01-Throughput, 03-User-Mobility, mmWave-only/03 and 04.
 CARRIERS = """\
 protocol,carrier,num_tcp_conn,server_location,run_num,seq_num,throughput_mbps
@@ -101,6 +112,25 @@ def seconds(trace: tuple[TraceSample, ...]) -> list[float]:
     return [round(one.length_ns / 1e9, 5) for one in trace]
 
 
+def test_ucc(tmp_path: Path) -> None:
+    """A line without a rate, two of one second, one that is late, and a minute without any."""
+    report, trace = imported(tmp_path, UCC)
+    assert (report.format, report.columns) == ("ucc", ("up", "rtt"))
+    assert trace == (
+        TraceSample(10**9, 72_000, 20_000, None),
+        TraceSample(10**9, 3_434_500, 55_000, 0.09),
+        TraceSample(10**9, 3_434_500, 55_000, 0.09),
+        TraceSample(60 * 10**9, 5_000, 7_000, 0.05),
+        TraceSample(10**9, 6_000, 8_000, 0.05),
+    )
+    assert report.notes == (
+        "1 of 8 lines are not after a line above them (line 7 first): they are left out",
+        "2 of 7 lines have no rate: that of the line before holds",
+        "1 of 7 lines have the time of the line above: the last one of a time counts",
+        "1 times the log was silent for more than 10 s (longest 60 s): the line before holds",
+    )
+
+
 def test_5gophers(tmp_path: Path) -> None:
     report, trace = imported(tmp_path, CARRIERS, only={"carrier": "sprint"})
     assert (report.format, report.columns) == ("5gophers", ())
@@ -174,6 +204,20 @@ def test_lens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "options", "message"),
     [
+        ("", "x.csv", {"format": "ucc"}, "x.csv:1: the file is empty; needed: CSV with Timestamp,"),
+        (
+            "Timestamp,DL_bitrate\n",
+            "x.csv",
+            {"format": "ucc"},
+            "x.csv:1: the column 'UL_bitrate' is",
+        ),
+        (UCC.replace("2019.12.16_13.40.07", "2020.12.16_13.40.07"), "x.csv", {}, "x.csv:8: Timest"),
+        (
+            UCC.replace("-,-,-", "-,-,A\rF", 1),
+            "x.csv",
+            {},
+            "x.csv:2: is no line of CSV: new-line c",
+        ),
         (CARRIERS, "x.csv", {}, "x.csv:5: carrier: 'VERIZON', and 'SPRINT' in line 2: several"),
         (CARRIERS, "x.csv", {"only": {"carrier": "ATT"}}, "x.csv:6: no line is of the chosen rec"),
         (CARRIERS, "x.csv", {"only": {"oper": "X"}}, "x.csv:1: has no column 'oper' to choose by"),

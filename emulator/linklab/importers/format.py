@@ -47,8 +47,7 @@ class Format:
     Attributes:
         looks: describes a file of this format for people.
         begins: tells whether a file has this format by its first line that is neither empty nor a
-            comment. It gets the line, and the position for errors. It raises TraceError for a file
-            that can be no trace.
+            comment.
         read: opens a recording. It gets the file, the name for errors, the options, and whether
             only the uplink is needed. It raises TraceError.
         keeps: which of up, rtt and loss are kept by default.
@@ -57,7 +56,7 @@ class Format:
 
     name: str
     looks: str
-    begins: Callable[[str, str], bool]
+    begins: Callable[[str], bool]
     read: Callable[[BinaryIO, str, Options, bool], TraceFile]
     keeps: frozenset[str]
     takes: frozenset[str] = frozenset()

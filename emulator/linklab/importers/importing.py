@@ -9,14 +9,13 @@ import io
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from io import BufferedReader
 from pathlib import Path
 from typing import NoReturn
 
 import linklab
 from linklab.core import whole_file
 from linklab.core.limits import MAX_RTT_S
-from linklab.importers.format import ENDS, Format, Options
+from linklab.importers.format import Format, Options
 from linklab.importers.merging import binned, with_uplink
 from linklab.importers.opening import HEAD_BYTES, opened
 from linklab.importers.registry import FORMATS, format_of, that_take
@@ -82,7 +81,11 @@ class _Opened:
 
     def __init__(self, source: Path, options: Options, open_files: ExitStack) -> None:
         file = opened(source, open_files)
-        self.format = _format(file, options, str(source))
+        self.format = (
+            format_of(file.peek(HEAD_BYTES), str(source))
+            if options.format is None
+            else FORMATS[options.format]
+        )
         _check(options, self.format, str(source))
         self._options = options
         recording = self.format.read(file, str(source), options, False)
@@ -132,15 +135,6 @@ class _Opened:
         ]
 
 
-def _format(file: BufferedReader, options: Options, name: str) -> Format:
-    """Returns the named format, else the detected one."""
-    if options.format is None:
-        return format_of(file.peek(HEAD_BYTES), name)
-    if options.format not in FORMATS:
-        _refuse(name, f"the format {options.format!r} is unknown", ", ".join(FORMATS))
-    return FORMATS[options.format]
-
-
 def _check(options: Options, format: Format, name: str) -> None:
     """Raises TraceError for unknown options, and for options that the format does not take."""
     for option, what, allowed in (
@@ -162,8 +156,6 @@ def _check(options: Options, format: Format, name: str) -> None:
         _refuse(name, f"probes every {options.every_s} s", "0.001 to 3600 s")
     if options.opportunity_bytes is not None and not 1 <= options.opportunity_bytes <= 65535:
         _refuse(name, f"opportunities of {options.opportunity_bytes} bytes", "1 to 65535 bytes")
-    if options.device not in (None, *ENDS):
-        _refuse(name, f"the device {options.device!r} is unknown", ", ".join(ENDS))
     if options.keep is not None:
         for key in options.keep:
             if key not in OPTIONAL:

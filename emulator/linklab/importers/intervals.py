@@ -40,35 +40,27 @@ class MeasuredLine:
     loss_ratio: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Spacing:
-    """How the lines of a format follow each other.
+class IntervalSamples:
+    """One pass over the intervals. The table's notes get what was assumed.
 
-    Attributes:
-        time: name of the column with the time.
-        rate: name of the column with the downlink's rate; None if there is none.
-        leaves_silence_out: a long time without a line is left out of the trace; else the line before
-            holds.
+    `time` and `rate` name the columns with the time and the downlink's rate; `rate` is None if there is
+    none. With `leaves_silence_out` a long time without a line is left out of the trace; else the line
+    before holds.
     """
 
-    time: str
-    rate: str | None
-    leaves_silence_out: bool = False
-
-
-class IntervalSamples:
-    """One pass over the intervals. The table's notes get what was assumed."""
-
-    def __init__(self, table: RecordedTable, spacing: Spacing) -> None:
+    def __init__(
+        self, table: RecordedTable, time: str, rate: str | None, *, leaves_silence_out: bool
+    ) -> None:
         self._lines = table.lines
         self._notes = table.notes
-        self._spacing = spacing
+        self._time, self._rate = time, rate
+        self._leaves_silence_out = leaves_silence_out
         self._rows = self._missing = self._repeated = self._silences = 0
         self._longest_ns = self._total_ns = 0
 
     def of(self, intervals: Iterable[MeasuredLine]) -> Iterator[TraceSample]:
         """Yields the samples. Raises TraceError."""
-        in_time = InTime(self._lines, self._spacing.time, self._notes)
+        in_time = InTime(self._lines, self._time, self._notes)
         current: MeasuredLine | None = None
         for one in intervals:
             is_behind = current is not None and one.t_ns < current.t_ns
@@ -85,17 +77,17 @@ class IntervalSamples:
             current = one
         in_time.end()
         if current is None or not self._is_known(current):
-            what = "rate" if self._spacing.rate else "value"
+            what = "rate" if self._rate else "value"
             self._lines.fail(
                 f"no line has a {what}; needed: at least one with a number",
-                self._spacing.rate or "",
+                self._rate or "",
             )
         yield self._sample(current, None)
         self._tell()
 
     def _is_known(self, one: MeasuredLine) -> bool:
         """Tells whether a sample can be made. A delay may be unknown: then all packets were lost."""
-        return one.down_bps is not None or self._spacing.rate is None
+        return one.down_bps is not None or self._rate is None
 
     def _sample(self, one: MeasuredLine, passed_ns: int | None) -> TraceSample:
         own_ns = _USUAL_NS if one.end_ns is None else one.end_ns - one.t_ns
@@ -103,18 +95,18 @@ class IntervalSamples:
         if passed_ns is not None and one.end_ns is not None and 2 * passed_ns < own_ns:
             self._lines.fail(
                 "begins long before the line above ends; allowed: one measurement after the other",
-                self._spacing.time,
+                self._time,
             )
         if passed_ns is not None and passed_ns > max(_SILENCE_NS, 2 * own_ns):
             self._silences += 1
             self._longest_ns = max(self._longest_ns, passed_ns)
-            if self._spacing.leaves_silence_out:
+            if self._leaves_silence_out:
                 length_ns = own_ns
         self._check(length_ns)
         return TraceSample(length_ns, one.down_bps, one.up_bps, one.rtt_s, one.loss_ratio)
 
     def _check(self, length_ns: int) -> None:
-        column = self._spacing.time
+        column = self._time
         if length_ns > MAX_LENGTH_NS:
             self._lines.fail(
                 f"the log was silent for {length_ns / NS_PER_S:.0f} s before; allowed: up to "
@@ -130,7 +122,7 @@ class IntervalSamples:
             self._lines.fail(f"the log is too long; allowed: up to {MAX_LENGTH_S} s", column)
 
     def _tell(self) -> None:
-        if self._missing and self._spacing.rate:
+        if self._missing and self._rate:
             self._notes.append(
                 f"{self._missing} of {self._rows} lines have no rate: that of the line before holds"
             )
@@ -140,11 +132,7 @@ class IntervalSamples:
                 "one of a time counts"
             )
         if self._silences:
-            does = (
-                "this time is left out"
-                if self._spacing.leaves_silence_out
-                else "the line before holds"
-            )
+            does = "this time is left out" if self._leaves_silence_out else "the line before holds"
             self._notes.append(
                 f"{self._silences} times the log was silent for more than 10 s "
                 f"(longest {self._longest_ns / NS_PER_S:.0f} s): {does}"

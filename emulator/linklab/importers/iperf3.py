@@ -39,7 +39,6 @@ from linklab.core.frames import (
 from linklab.core.limits import MAX_RATE_BPS
 from linklab.importers.cells import FRAMES_PER_PAYLOAD
 from linklab.importers.format import Format
-from linklab.importers.merging import joined
 from linklab.traces.lines import MAX_LINE_BYTES
 from linklab.traces.trace import (
     MAX_LENGTH_NS,
@@ -184,17 +183,14 @@ def read(file: BinaryIO, name: str, device: str = "client", *, only_up: bool = F
     """
     parts = _Reader(file, name)
     reading = _Reading(parts, device, only_up)
-    samples = _joined(reading.samples())
+    samples = reading.samples()
     first = next(samples, None)
     if first is None:
         raise parts.error("no interval was measured; needed: at least one")
-    columns = {
-        "up": first.up_bps is not None,
-        "rtt": first.rtt_s is not None,
-    }
+    values = {"up": first.up_bps, "rtt": first.rtt_s}
     return TraceFile(
         samples=itertools.chain([first], samples),
-        columns=frozenset(key for key, present in columns.items() if present),
+        columns=frozenset(key for key, value in values.items() if value is not None),
         comments=reading.comments,
         notes=reading.notes,
     )
@@ -252,8 +248,10 @@ class _Reading:
             streams = list(map(_in_measured_time, value.streams))
             if not streams or any(stream.omitted for stream in streams):
                 continue
-            sample = self._sample(streams)
             self._check_order(streams[0])
+            if streams[0].seconds * NS_PER_S < MIN_SAMPLE_NS and streams[0].seconds >= 0:
+                continue  # iperf3 may end with an interval that is too short for a sample.
+            sample = self._sample(streams)
             total_ns += sample.length_ns
             if total_ns > MAX_LENGTH_NS:
                 raise self._too_long()
@@ -313,8 +311,7 @@ class _Reading:
         length_ns = round(streams[0].seconds * NS_PER_S)
         down_bps, up_bps = self._rate_bps(down), self._rate_bps(up)
         highest_bps = max(down_bps, up_bps)
-        is_joined = length_ns < MIN_SAMPLE_NS and math.isfinite(highest_bps)
-        if highest_bps > MAX_RATE_BPS and not is_joined:
+        if highest_bps > MAX_RATE_BPS:
             raise self._reader.error(
                 f"an interval of {highest_bps / 1e6:.7g} Mbit/s; "
                 f"allowed: up to {MAX_RATE_BPS // 10**6} Mbit/s"
@@ -363,24 +360,10 @@ def _rtt_s(streams: list[_Stream]) -> float | None:
     return sum(rtts) / len(rtts) / 1e6 if rtts else None
 
 
-def _joined(samples: Iterator[TraceSample]) -> Iterator[TraceSample]:
-    """Joins an interval that is too short for a sample to the one before. iperf3 may end with one."""
-    before: TraceSample | None = None
-    for sample in samples:
-        if before is None or sample.length_ns >= MIN_SAMPLE_NS <= before.length_ns:
-            if before is not None:
-                yield before
-            before = sample
-        else:
-            before = joined(before, sample)
-    if before is not None and before.length_ns >= MIN_SAMPLE_NS:
-        yield before
-
-
 FORMAT: Final = Format(
     name="iperf3",
     looks="the output of iperf3 -J or --json-stream",
-    begins=lambda line, where: line.startswith("{"),
+    begins=lambda line: line.startswith("{"),
     read=lambda file, name, options, only_up: read(
         file, name, options.device or "client", only_up=only_up
     ),

@@ -136,9 +136,6 @@ def test_any_dress_gives_the_same_trace(
     [
         (gzip.compress(b"t,down_mbit\n0,1\n1,2\n")[:-9], "the gzip data is damaged or cut off"),
         (b"\x1f\x8b\x08broken", "the gzip data is damaged or cut off; allowed: a whole file"),
-        (b"PK\x03\x04 and more", "is packed with zip; allowed: "),
-        (b"\xfd7zXZ\0 and more", "is packed with xz; allowed: "),
-        (b"\xff\xfet\x00,", "is UTF-16; allowed: UTF-8"),
     ],
 )
 def test_files_that_cannot_be_unpacked_are_refused(

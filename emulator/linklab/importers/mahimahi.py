@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 
 from linklab.core.frames import FRAME_BYTES
 from linklab.core.limits import MAX_RATE_BPS
-from linklab.importers.format import Format, Options
+from linklab.importers.format import Format
 from linklab.traces.lines import MAX_LINE_BYTES, TRUNCATED, quoted
 from linklab.traces.trace import MAX_LENGTH_NS, TraceError, TraceFile, TraceSample
 
@@ -172,24 +172,16 @@ def _error(name: str, number: int, reason: str, allowed: str) -> TraceError:
     return TraceError(f"{name}:{number}: {reason}; allowed: {allowed}")
 
 
-def read_by(options: Options, opportunity_bytes: int, file: BinaryIO, name: str) -> TraceFile:
-    """Reads the trace with the options' bins; `opportunity_bytes` is the default of that option.
-
-    Raises TraceError.
-    """
-    return read(
-        file,
-        name,
-        bin_ms=BIN_MS if options.bin_s is None else round(options.bin_s * 1000),
-        opportunity_bytes=options.opportunity_bytes or opportunity_bytes,
-    )
-
-
 FORMAT: Final = Format(
     name="mahimahi",
     looks="a millisecond per line",
-    begins=lambda line, where: line.isascii() and line.isdigit(),
-    read=lambda file, name, options, only_up: read_by(options, OPPORTUNITY_BYTES, file, name),
+    begins=lambda line: line.isascii() and line.isdigit(),
+    read=lambda file, name, options, only_up: read(
+        file,
+        name,
+        BIN_MS if options.bin_s is None else round(options.bin_s * 1000),
+        options.opportunity_bytes or OPPORTUNITY_BYTES,
+    ),
     keeps=frozenset({"up", "rtt"}),
     takes=frozenset({"uplink", "bin_s", "opportunity_bytes"}),
 )

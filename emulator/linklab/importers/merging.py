@@ -1,4 +1,4 @@
-"""Merges recordings of one link: its downlink and its uplink; and short samples. Pure."""
+"""Merges recordings of one link: its downlink and its uplink; and samples into bins. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from linklab.core.limits import MAX_RATE_BPS
 from linklab.traces.trace import MAX_LENGTH_NS, MIN_SAMPLE_NS, TraceSample
 
 Series = Callable[[], Iterator[tuple[int, int]]]
@@ -38,21 +37,6 @@ def _endless(series: Series) -> Iterator[tuple[int, int]]:
         yield MAX_LENGTH_NS + 1, lap[0][1]
     while True:
         yield from series()
-
-
-def joined(one: TraceSample, other: TraceSample) -> TraceSample:
-    """Returns both samples as one, with the mean rates. Delay and loss are those of the first."""
-    length_ns = one.length_ns + other.length_ns
-
-    def mean(first_bps: int, second_bps: int) -> int:
-        bits_ns = first_bps * one.length_ns + second_bps * other.length_ns
-        return min(round(bits_ns / length_ns), MAX_RATE_BPS) if length_ns else first_bps
-
-    up = one.up_bps
-    if up is not None and other.up_bps is not None:
-        up = mean(up, other.up_bps)
-    down = mean(one.down_bps or 0, other.down_bps or 0)
-    return TraceSample(length_ns, down, up, one.rtt_s, one.loss_ratio)
 
 
 def binned(samples: Iterable[TraceSample], bin_ns: int) -> Iterator[TraceSample]:

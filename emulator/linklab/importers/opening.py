@@ -2,52 +2,35 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
-import io
 import zlib
-from collections.abc import Callable
 from contextlib import ExitStack
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from linklab.traces.trace import TraceError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 HEAD_BYTES: Final = 1 << 16
 """How much of a file detection sees."""
 
 _GZIP: Final = b"\x1f\x8b"
-_REFUSED: Final = {
-    b"BZh": "packed with bzip2",
-    b"\xfd7zXZ\0": "packed with xz",
-    b"\x28\xb5\x2f\xfd": "packed with zstd",
-    b"PK\x03\x04": "packed with zip",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
 
 
-class _Stream(io.RawIOBase):
-    """Reads what a function returns, block by block."""
+class _Unpacked(gzip.GzipFile):
+    """Reads a packed file. Raises TraceError for damaged data."""
 
-    def __init__(self, read: Callable[[], bytes]) -> None:
-        super().__init__()
-        self._read = read
-        self._rest = b""
+    def __init__(self, file: BufferedReader, path: Path) -> None:
+        super().__init__(fileobj=file)
+        self._path = path
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        view = memoryview(buffer).cast("B")
-        block = self._rest or self._read()
-        count = min(len(view), len(block))
-        view[:count], self._rest = block[:count], block[count:]
-        return count
+    def read(self, size: int | None = -1) -> bytes:
+        try:
+            return super().read(size)
+        except (EOFError, OSError, zlib.error) as error:
+            raise TraceError(
+                f"{self._path}: the gzip data is damaged or cut off; allowed: a whole file"
+            ) from error
 
 
 def opened(path: Path, open_files: ExitStack) -> BufferedReader:
@@ -55,27 +38,10 @@ def opened(path: Path, open_files: ExitStack) -> BufferedReader:
     try:
         file: BufferedReader = BufferedReader(FileIO(path), HEAD_BYTES)
         open_files.enter_context(file)
-        head = file.peek(8)
+        is_packed = file.peek(len(_GZIP)).startswith(_GZIP)
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    if head.startswith(_GZIP):
-        unpacked = open_files.enter_context(gzip.GzipFile(fileobj=file))
-        file = _buffered(lambda: _unpacked(unpacked, path), open_files)
-        head = file.peek(8)
-    for begin, name in _REFUSED.items():
-        if head.startswith(begin):
-            raise TraceError(f"{path}: is {name}; allowed: UTF-8, plain or packed with gzip")
-    return file
-
-
-def _buffered(read: Callable[[], bytes], open_files: ExitStack) -> BufferedReader:
-    return open_files.enter_context(BufferedReader(_Stream(read), HEAD_BYTES))
-
-
-def _unpacked(file: gzip.GzipFile, path: Path) -> bytes:
-    try:
-        return file.read(HEAD_BYTES)
-    except (EOFError, OSError, zlib.error) as error:
-        raise TraceError(
-            f"{path}: the gzip data is damaged or cut off; allowed: a whole file"
-        ) from error
+    if not is_packed:
+        return file
+    unpacked = open_files.enter_context(_Unpacked(file, path))
+    return open_files.enter_context(BufferedReader(unpacked, HEAD_BYTES))

@@ -60,10 +60,6 @@ def _ms(text: str) -> float:
     return float(text.replace(",", "."))
 
 
-def _assumed(notes: list[str], every_s: float) -> None:
-    notes.append(f"the log has no times: a probe every {every_s:g} s is assumed (--every)")
-
-
 def _second(lines: Lines) -> NoReturn:
     lines.fail("a second test begins; allowed: one in a file, so split it before this line")
 
@@ -108,7 +104,9 @@ class _Numbered:
         if self._twice:
             self._notes.append(f"{self._twice} replies came twice, or very late: they are left out")
         if self._has_times is False:
-            _assumed(self._notes, self._every_s)
+            self._notes.append(
+                f"the log has no times: a probe every {self._every_s:g} s is assumed (--every)"
+            )
 
     def _line(self, text: str) -> bool:
         """Takes in a line. Tells whether it is about a probe."""
@@ -217,7 +215,7 @@ class _Numbered:
             )
 
 
-def _begins(line: str, where: str) -> bool:
+def _begins(line: str) -> bool:
     return _HEADER.match(line) is not None or (
         _NUMBERED.search(line) is not None and "," not in line.partition("=")[0]
     )

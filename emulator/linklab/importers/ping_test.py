@@ -1,6 +1,7 @@
 import io
 import random
 import re
+from typing import Final
 
 import pytest
 
@@ -101,7 +102,7 @@ def test_any_language_is_read(header: str, replies: str) -> None:
     first = 0 if ": 56 data" in header else 1
     log = "\n".join([header, *(replies.format(first + one) for one in range(3)), "", "x"])
     assert rtts_ms(list(recording(log).samples)) == [12.5] * 3
-    assert ping.FORMAT.begins(header, "x")
+    assert ping.FORMAT.begins(header)
 
 
 def test_times_and_numbers_beyond_16_bits_place_the_probes() -> None:
@@ -161,6 +162,10 @@ def test_a_silence_is_noted() -> None:
         ),
         (STAMPED.replace("[1700182800.421290]", "[1700182700.421290]"), "x.log:5: a probe is 100 "),
         (
+            STAMPED.replace("[1700182800.465254]", "[1701182801.1]"),
+            "x.log:5: is too long; allowed:",
+        ),
+        (
             "PING 1.1.1.1 (1.1.1.1): 56 data bytes\nRequest timeout for icmp_seq 0\n",
             "x.log:2: all probes were lost; needed: at least one round trip",
         ),
@@ -176,3 +181,60 @@ def test_errors_say_line_reason_and_what_is_allowed(content: str, message: str) 
 def test_the_distance_of_probes_may_be_given() -> None:
     opened = recording(LINUX.replace("time 4005ms", "time 801ms"), every_s=0.2)
     assert sum(one.length_ns for one in opened.samples) == 10**9
+
+
+HEADS: Final = {
+    "Linux": (
+        "PING h (192.0.2.1) 56(84) bytes of data.",
+        1,
+        "{} packets transmitted, {} received, ",
+    ),
+    "Linux, IPv6": (
+        "PING h(2001:db8::1) 56 data bytes",
+        1,
+        "{} packets transmitted, {} received, ",
+    ),
+    "macOS": (
+        "PING h (192.0.2.1): 56 data bytes",
+        0,
+        "{} packets transmitted, {} packets received, ",
+    ),
+}
+
+
+def gaps(draws: random.Random, count: int) -> set[int]:
+    """Returns lost probes: perhaps at both ends, and some between."""
+    missing = {one for one in range(count) if draws.random() < 0.1}
+    if draws.random() < 0.8:
+        missing |= set(range(draws.randint(0, count // 3)))
+    if draws.random() < 0.8:
+        missing |= set(range(count - draws.randint(0, count // 3), count))
+    return missing - {count // 2}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("has_times", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_all_probes_are_counted(head: str, has_times: bool, seed: int) -> None:
+    draws = random.Random(seed)
+    header, first, statistics = HEADS[head]
+    count, every_s = 10 * draws.randint(20, 300), draws.choice((0.01, 0.2, 1.0))
+    missing = gaps(draws, count)
+    lines = [header]
+    for number in range(count):
+        stamp = f"[{1_794_000_000 + number * every_s + 0.04:.6f}] " if has_times else ""
+        if number not in missing:
+            reply = f"64 bytes from 192.0.2.1: icmp_seq={first + number} ttl=53 time=40.0 ms"
+            lines.append(stamp + reply)
+        elif draws.random() < 0.2:
+            lines.append(f"{stamp}no answer yet for icmp_seq={first + number}")
+    share = 100 * len(missing) / count
+    took = f", time {round((count - 1) * every_s * 1000)}ms" if first else ""
+    sums = statistics.format(count, count - len(missing))
+    lines += ["", "--- h ping statistics ---", f"{sums}{share:.4g}% packet loss{took}", ""]
+    read = recording("\n".join(lines), 10 * every_s, None if has_times else every_s)
+    samples = list(read.samples)
+    assert any(note.startswith(f"{len(missing)} of {count} probes") for note in read.notes)
+    assert sum(one.length_ns for one in samples) == pytest.approx(count * every_s * 1e9, rel=1e-3)
+    lost = sum((one.loss_ratio or 0) * one.length_ns for one in samples) / 1e9 / every_s
+    assert lost == pytest.approx(len(missing), rel=1e-3, abs=0.1)

@@ -12,8 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from linklab.importers.bins import Bins
-from linklab.traces.trace import MIN_SAMPLE_NS, NS_PER_S, TraceFile, TraceSample
+from linklab.traces.trace import (
+    MAX_LENGTH_NS,
+    MAX_LENGTH_S,
+    MIN_SAMPLE_NS,
+    NS_PER_S,
+    TraceFile,
+    TraceSample,
+)
 
 SAMPLE_S: Final = 1.0
 """The usual length of a sample."""
@@ -22,6 +28,10 @@ _ENOUGH: Final = 10
 """Fewer probes tell no share."""
 
 _SILENCE_NS: Final = 10 * NS_PER_S
+
+_SET_BACK_NS: Final = NS_PER_S
+"""How much earlier than the latest probe a probe may be."""
+
 _LOOKED_AT: Final = 32
 
 
@@ -46,7 +56,7 @@ def trace(
     has_loss = bin_ns >= _ENOUGH * every_ns
     reading = _Reading(bin_ns, every_ns, fail, notes, has_loss=has_loss)
     return TraceFile(
-        reading.samples(itertools.chain(head, probes)),
+        reading.samples(head[0].t_ns, itertools.chain(head, probes)),
         frozenset({"rtt", "loss"} if has_loss else {"rtt"}),
         [f"medians over {bin_ns / NS_PER_S:g} s"],
         notes,
@@ -74,16 +84,30 @@ class _Reading:
         self._sent = self._lost = self._bursts = self._silences = 0
         self._rtt_s: float | None = None
 
-    def samples(self, probes: Iterator[Probe]) -> Iterator[TraceSample]:
-        bins = Bins(self._bin_ns, "probe", "probes in order of time", self._fail)
+    def samples(self, first_ns: int, probes: Iterator[Probe]) -> Iterator[TraceSample]:
+        """Yields a sample for each bin, the first one from `first_ns` on. Several bins without a probe
+        are one sample. Raises TraceError."""
+        begin_ns = last_ns = first_ns
         rtts: list[float] = []
         count = 0
         was_lost = False
         for one in probes:
-            self._silences += bins.last_ns is not None and one.t_ns - bins.last_ns > _SILENCE_NS
-            for length_ns in bins.ended(one.t_ns):
-                yield self._sample(length_ns, rtts, count)
+            if one.t_ns < last_ns - _SET_BACK_NS:
+                self._fail(
+                    f"a probe is {(last_ns - one.t_ns) / NS_PER_S:.3g} s earlier than the one "
+                    "before; allowed: probes in order of time"
+                )
+            if one.t_ns - first_ns > MAX_LENGTH_NS:
+                self._fail(f"is too long; allowed: up to {MAX_LENGTH_S} s")
+            self._silences += one.t_ns - last_ns > _SILENCE_NS
+            last_ns = max(last_ns, one.t_ns)
+            passed = (last_ns - begin_ns) // self._bin_ns
+            begin_ns += passed * self._bin_ns
+            if passed:
+                yield self._sample(self._bin_ns, rtts, count)
                 rtts, count = [], 0
+            if passed > 1:
+                yield self._sample((passed - 1) * self._bin_ns, [], 0)
             count += 1
             self._sent += 1
             if one.rtt_s is None:
@@ -92,7 +116,8 @@ class _Reading:
             else:
                 rtts.append(one.rtt_s)
             was_lost = one.rtt_s is None
-        yield self._sample(min(self._bin_ns, bins.rest_ns + self._every_ns), rtts, count)
+        rest_ns = last_ns - begin_ns + self._every_ns
+        yield self._sample(min(self._bin_ns, rest_ns), rtts, count)
         self._tell()
 
     def _sample(self, length_ns: int, rtts: list[float], count: int) -> TraceSample:

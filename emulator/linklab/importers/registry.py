@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 from typing import Final
 
 from linklab.importers import data_sets, iperf3, mahimahi, ping
@@ -16,7 +15,7 @@ from linklab.traces.trace import OPTIONAL, TraceError
 OWN: Final = Format(
     name="csv",
     looks="linklab's own: t,down_mbit,up_mbit,rtt_ms,loss",
-    begins=lambda line, where: any(separator in line for separator in ",;\t"),
+    begins=lambda line: any(separator in line for separator in ",;\t"),
     read=lambda file, name, options, only_up: plain.read(file, name),
     keeps=frozenset(OPTIONAL),
 )
@@ -33,10 +32,6 @@ FORMATS: Final[dict[str, Format]] = {
 }
 """By name, in the order of lists. Detection starts with the last one, because every table looks like
 linklab's own CSV."""
-
-
-_TABLE: Final = re.compile(r"-\d+(?:\s+-?\d+)*")
-"""The first line of a table of delays, which begins with the least one."""
 
 
 def that_take(option: str) -> list[str]:
@@ -57,20 +52,14 @@ def format_of(head: bytes, name: str) -> Format:
             "with --scenario FILE.yaml, which finds out where"
         )
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
-        if line and not line.startswith("#"):
-            return _of_line(line, f"{name}:{number}")
-    raise TraceError(f"{name}:1: there are only comments; needed: a trace")
-
-
-def _of_line(line: str, where: str) -> Format:
-    if _TABLE.fullmatch(line):
-        raise TraceError(
-            f"{where}: this is netem's table of a delay distribution; allowed: in `distributions` of a scenario"
-        )
+    lines = enumerate(map(str.strip, text.splitlines()), 1)
+    number, line = next(
+        ((at, text) for at, text in lines if text and not text.startswith("#")), (1, "")
+    )
+    if not line:
+        raise TraceError(f"{name}:1: there are only comments; needed: a trace")
     for one in reversed(FORMATS.values()):
-        if one.begins(line, where):
+        if one.begins(line):
             return one
     known = "; ".join(f"{one.name} ({one.looks})" for one in FORMATS.values())
-    raise TraceError(f"{where}: {quoted(line)} begins no trace; allowed: {known}")
+    raise TraceError(f"{name}:{number}: {quoted(line)} begins no trace; allowed: {known}")

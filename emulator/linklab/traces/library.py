@@ -19,17 +19,14 @@ _MADE_BY = "made by: python -m linklab.traces, which makes the same bytes again"
 _FILES: Final = NamedFiles("trace", (".csv",), TraceError)
 
 
-def names(directory: Path = TRACES) -> list[str]:
-    """Lists the names of the traces in `directory`, sorted."""
-    return _FILES.names(directory)
+def names() -> list[str]:
+    """Lists the names of the shipped traces, sorted."""
+    return _FILES.names(TRACES)
 
 
-def find(name_or_path: str, base: Path | None = None, directory: Path = TRACES) -> Path:
-    """Returns the file of a trace, by name in `directory` or by path relative to `base`.
-
-    Raises TraceError if there is no such file.
-    """
-    return _FILES.find(name_or_path, directory, base)
+def find(name_or_path: str, base: Path | None = None) -> Path:
+    """Returns the file of a trace, by name or by path relative to `base`. Raises TraceError."""
+    return _FILES.find(name_or_path, TRACES, base)
 
 
 def is_generated(header: Iterable[str]) -> bool:

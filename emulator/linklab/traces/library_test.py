@@ -32,12 +32,6 @@ def test_a_missing_path_is_refused(tmp_path: Path) -> None:
         library.find("none.csv", tmp_path)
 
 
-def test_an_empty_library_has_no_names(tmp_path: Path) -> None:
-    assert library.names(tmp_path) == []
-    with pytest.raises(TraceError, match="allowed: none, or a path"):
-        library.find("lte-driving", directory=tmp_path)
-
-
 @pytest.mark.parametrize("name", library.names())
 def test_a_shipped_trace_has_the_figures_that_it_names(name: str) -> None:
     file = library.find(name)

@@ -106,14 +106,6 @@ def begin(lines: Lines) -> tuple[RecordedTable, list[str]]:
     return table, comments
 
 
-def end_ns(lines: Lines, comment: str) -> int:
-    """Returns the time in the comment that ends a trace. Raises TraceError for any other comment."""
-    end = _END.fullmatch(comment)
-    if end is None:
-        lines.fail(f"{quoted(comment)} is no end; allowed: a last line such as '# end: 10 s'")
-    return _end_ns(lines, end[1])
-
-
 def _samples(table: RecordedTable, at: dict[str, int]) -> Iterator[TraceSample]:
     lines, times = table.lines, TimeColumn(table, "t")
     in_time = InTime(lines, "t", table.notes)

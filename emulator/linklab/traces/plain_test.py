@@ -140,13 +140,15 @@ def test_lines_behind_others_and_a_cut_one_are_left_out_of_an_import_only(tmp_pa
         (late, "1 of 31 lines are not after a line above them (line 12 first): they are left out"),
         (whole + "30", "the last line is cut off: it is left out"),
         (whole + "30,", "the last line is cut off: it is left out"),
+        (whole + "30,\udcc3", "the last line is cut off: it is left out"),
         (whole + "# end: 3", "the last line is cut off: it is left out"),
     ):
-        recording = plain.read(io.BytesIO(text.encode()), "x.csv")
+        content = text.encode(errors="surrogateescape")
+        recording = plain.read(io.BytesIO(content), "x.csv")
         assert list(recording.samples) == read(whole)
         assert recording.notes == [note]
         file = tmp_path / "x.csv"
-        file.write_text(text)
+        file.write_bytes(content)
         with pytest.raises(TraceError, match="; allowed: what `linklab import` makes of it"):
             plain.load(file)
 
