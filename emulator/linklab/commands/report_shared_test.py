@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from linklab.commands.report_test import HOSTILE, change, made, page, words
-from linklab.report.tables_shared_test import CALL
+from linklab.report.tables_test import CALL
 from linklab.runs.shares import ClientFigures, ShareFigures
 from linklab.scenario import Scenario
 

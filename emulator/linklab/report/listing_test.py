@@ -2,6 +2,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,6 @@ from linklab.core.impairments import Impairments
 from linklab.links import oracle
 from linklab.models.trace import Trace
 from linklab.queues.codel import CoDel
-from linklab.queues.drop_tail import DropTail
 from linklab.queues.fq_codel import FqCoDel
 from linklab.report import listing, publication
 from linklab.scenario import Scenario
@@ -53,7 +53,6 @@ def small() -> Scenario:
         ("thesis 5.2.2, tables 5.6 and 5.12", "thesis"),
         ("eMPTCP, 4.3, figure 8", "eMPTCP"),
         ("MPTCP study, table 1", "MPTCP study"),
-        ("super-aggregation, appendix", "super-aggregation"),
         ("Own design: links of ours", "Own design"),
         ("", "Own design"),
         ("802.11", "Own design"),
@@ -191,19 +190,28 @@ def test_oracles_tell_how_far_they_are(small: Scenario) -> None:
 
 
 @pytest.mark.parametrize(
-    ("down", "up", "words"),
+    ("changes", "words"),
     [
-        (DropTail(), DropTail(), "RTT 50 ms, ±5 %"),
-        (CoDel(), CoDel(), "RTT 50 ms, queues codel, ±5 %"),
-        (DropTail(), CoDel(0.02), "RTT 50 ms, queue up codel, ±5 %"),
-        (FqCoDel(), CoDel(), "RTT 50 ms, queue down fq_codel, queue up codel, ±5 %"),
+        ({}, "RTT 50 ms, ±5 % between runs, trace lte-walking, 2 carriers, RRC, its trace is"),
+        ({"discipline_down": CoDel(), "discipline_up": CoDel()}, "RTT 50 ms, queues codel, ±5 %"),
+        ({"discipline_up": CoDel(0.02)}, "RTT 50 ms, queue up codel, ±5 %"),
+        (
+            {"discipline_down": FqCoDel(), "discipline_up": CoDel()},
+            "RTT 50 ms, queue down fq_codel, queue up codel, ±5 %",
+        ),
+        ({"ip": (4,)}, "RTT 50 ms, IPv4, "),
+        ({"families": (4, 6)}, "RTT 50 ms, IPv4 and IPv6, "),
+        (
+            {"impair_up": Impairments(loss_ratio=0.02, loss_burst_packets=3.0, bleach_ecn=True)},
+            "RRC, impaired uplink (loss: 2 %, loss_burst: 3, bleach_ecn: true), its trace",
+        ),
     ],
 )
-def test_a_link_says_its_queue_disciplines(
-    small: Scenario, down: object, up: object, words: str
+def test_a_link_says_what_is_not_usual(
+    small: Scenario, changes: dict[str, Any], words: str
 ) -> None:
-    lte = replace(small.links["lte"], discipline_down=down, discipline_up=up)
-    text = listing.details(replace(small, links={"wifi": small.links["wifi"], "lte": lte}))
+    lte = replace(small.links["lte"], **changes)
+    text = listing.details(replace(small, links={**small.links, "lte": lte}))
     assert words in " ".join(text.split())
 
 
@@ -215,20 +223,3 @@ def test_a_link_of_another_name_says_its_kind(small: Scenario) -> None:
     assert "  home       Wi-Fi, 8 Mbit/s down" in said
     assert "home alone" in said
     assert "  LTE        LTE" not in said
-
-
-def test_a_link_says_its_family_unless_all_is_ipv4(small: Scenario) -> None:
-    lte = replace(small.links["lte"], families=(4, 6))
-    wifi = replace(small.links["wifi"], families=(4,), ip=(4,))
-    said = " ".join(listing.details(replace(small, links={"wifi": wifi, "lte": lte})).split())
-    assert "RTT 0 s, IPv4, " in said
-    assert "RTT 50 ms, IPv4 and IPv6, " in said
-    assert "IPv" not in listing.details(small)
-
-
-def test_a_link_says_its_impairments(small: Scenario) -> None:
-    lossy = Impairments(loss_ratio=0.02, loss_burst_packets=3.0, bleach_ecn=True)
-    wifi = replace(small.links["wifi"], impair_up=lossy)
-    said = listing.details(replace(small, links={**small.links, "wifi": wifi}))
-    assert "impaired uplink (loss: 2 %, loss_burst: 3, bleach_ecn: true)" in " ".join(said.split())
-    assert "impaired" not in listing.details(small)

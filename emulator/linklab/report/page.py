@@ -449,47 +449,30 @@ def _loads(group: Group) -> Chart | None:
 
 def _over(group: Group, client: str, one: OverTime) -> dict[str, Any]:
     scenario = group.scenario
-    made = []
+    made: list[Chart] = []
+
+    def add(name: str, title: str, note: str, spec: Spec) -> None:
+        made.append(Chart(f"{group.title}/{client}/{name}", f"{client}: {title}", note, spec))
+
+    of_seed = f"of seed {one.median_seed}"
     if any(series for links in one.rates.values() for series in links.values()):
-        made.append(
-            Chart(
-                f"{group.title}/{client}/rates",
-                f"{client}: throughput of each link",
-                "every run thin, their median thick; dashed what the links of seed "
-                f"{one.median_seed} could have carried",
-                charts.link_rates(scenario, one.rates, one.capacities, one.step_s),
-            )
+        add(
+            "rates",
+            "throughput of each link",
+            f"every run thin, their median thick; dashed what the links {of_seed} could have carried",
+            charts.link_rates(scenario, one.rates, one.capacities, one.step_s),
         )
     if one.ranges:
-        made.append(
-            Chart(
-                f"{group.title}/{client}/requests",
-                f"{client}: requests of seed {one.median_seed}",
-                _outcomes(one.ranges, group.median_run(client).figures),
-                charts.requests(scenario, one.ranges),
-            )
-        )
+        outcomes = _outcomes(one.ranges, group.median_run(client).figures)
+        add("requests", f"requests {of_seed}", outcomes, charts.requests(scenario, one.ranges))
     if one.power:
-        made.append(
-            Chart(
-                f"{group.title}/{client}/power",
-                f"{client}: power of seed {one.median_seed}",
-                f"by {', '.join(_models(group))}; after the red line it is tail",
-                charts.powers(scenario, one.power, one.end_s),
-            )
-        )
+        note = f"by {', '.join(_models(group))}; after the red line it is tail"
+        add("power", f"power {of_seed}", note, charts.powers(scenario, one.power, one.end_s))
     loads = {name: _times(100, usage.loads) for name, usage in one.processes.items()}
     memory = {name: _times(1e-6, usage.memory_bytes) for name, usage in one.processes.items()}
     for name, unit, found in (("processor", "% of a core", loads), ("memory", "MB", memory)):
         if any(found.values()):
-            made.append(
-                Chart(
-                    f"{group.title}/{client}/{name}",
-                    f"{client}: {name} of seed {one.median_seed}",
-                    "",
-                    charts.processes(found, unit),
-                )
-            )
+            add(name, f"{name} {of_seed}", "", charts.processes(found, unit))
     return {"client": client, "charts": made}
 
 

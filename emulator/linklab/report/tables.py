@@ -70,7 +70,7 @@ class EfficiencyBar:
         yield Segment(" " * (width - len(bar)))
 
 
-def renderable(comparison: Comparison, *, width: int, ascii_only: bool = False) -> RenderableType:
+def _renderable(comparison: Comparison, width: int, ascii_only: bool) -> RenderableType:
     """Returns the comparison for a console of `width` columns."""
     size = f"{comparison.size_bytes / 1e6:g} MB"
     if comparison.workload != WHOLE_FILE:
@@ -100,24 +100,16 @@ def _link_columns(comparison: Comparison) -> list[str]:
     return ["done", "MB"] if comparison.workload == WHOLE_FILE else ["MB"]
 
 
-def render(comparison: Comparison, *, width: int = 80, color: bool = False) -> str:
-    """Returns the comparison as text, without escape sequences unless `color`."""
+def render(comparison: Comparison, *, width: int = 80) -> str:
+    """Returns the comparison as text, without escape sequences."""
     stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        legacy_windows=False,
-    )
-    console.print(renderable(comparison, width=width))
+    show(comparison, Console(file=stream, width=width, force_terminal=False))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
 def show(comparison: Comparison, console: Console) -> None:
     """Prints the comparison on `console`, at its width."""
-    ascii_only = console.options.ascii_only
-    console.print(renderable(comparison, width=console.width, ascii_only=ascii_only))
+    console.print(_renderable(comparison, console.width, console.options.ascii_only))
 
 
 def _table(
