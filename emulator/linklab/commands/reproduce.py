@@ -261,7 +261,7 @@ def _given(options: argparse.Namespace) -> tuple[list[LoadedRun], list[str], str
 
 def _only_these(stated: Publication, found: Iterable[LoadedRun]) -> list[LoadedRun]:
     """Returns the runs of the publication's clients in its scenarios, as they are in this setting."""
-    cells = {(cell.scenario, cell.client) for one in stated.checkable for cell in one.cells}
+    cells = {(cell.scenario, cell.client) for one in stated.statements for cell in one.cells}
     names = {name for name, _ in cells}
     now = {name: fingerprint.of_scenario(stated.scenario(name)) for name in names}
     then = fingerprint.Hashes()
@@ -278,7 +278,7 @@ def _report_left_out(
     stated: Publication, found: Sequence[LoadedRun], used: list[LoadedRun]
 ) -> None:
     """Reports runs that no setting has, and runs made with different programs."""
-    cells = {(cell.scenario, cell.client) for one in stated.checkable for cell in one.cells}
+    cells = {(cell.scenario, cell.client) for one in stated.statements for cell in one.cells}
     kept = set(map(id, used))
     others = [
         one

@@ -19,7 +19,7 @@ STATED = {name: publication.find(name) for name in publication.names()}
 BUILT = [
     (stated, one)
     for stated in STATED.values()
-    for one in stated.checkable
+    for one in stated.statements
     if one.kind == "by construction"
 ]
 
@@ -83,7 +83,7 @@ def test_what_is_said_twice_holds_whenever_the_other_does(stated: Publication) -
 def test_links_of_one_rate_and_a_client_of_one_link_are_no_outcomes() -> None:
     """Whoever compares a client that uses Wi-Fi alone with Wi-Fi alone, compares Wi-Fi with Wi-Fi."""
     for stated in STATED.values():
-        for one in (each for each in stated.checkable if each.expected.text == "the same"):
+        for one in (each for each in stated.statements if each.expected.text == "the same"):
             links = stated.scenario(one.of[0].scenario).links
             used = {registry.link_by_definition(cell.client, links) for cell in one.cells}
             clients = {cell.client for cell in one.cells}
@@ -125,7 +125,7 @@ def test_what_the_phone_of_emptcp_can_move_is_no_outcome() -> None:
     common_mw = s3.phone_mw + s3.shared_mw
     about = [
         one
-        for one in stated.checkable
+        for one in stated.statements
         if one.metric == "energy" and one.follows and not one.of[0].scenario.startswith(SLOW)
     ]
     held: dict[int, set[bool]] = {}
@@ -142,7 +142,7 @@ def test_what_the_phone_of_emptcp_can_move_is_no_outcome() -> None:
 
 def test_no_statement_about_the_energy_of_gb_e_is_an_outcome() -> None:
     """When it gives up LTE was chosen here, so that its own figure may lie anywhere."""
-    for one in STATED["greenbag"].checkable:
+    for one in STATED["greenbag"].statements:
         about = {cell.client for cell in one.of} | (
             {one.to[0].client} if len(one.to) == 1 else set()
         )

@@ -283,12 +283,6 @@ MEASURES: Final[dict[str, Measure]] = {
     "memory": _processor(
         "memory", measure("kB", 0, 1e9), "kB", lambda one: _scaled(one.memory_bytes, 1e-3)
     ),
-    "memory-integral": _processor(
-        "memory over time",
-        measure("kB s", 0, 1e12),
-        "kB s",
-        lambda one: _scaled(one.memory_integral_byte_s, 1e-3),
-    ),
     "playback": _of_workload("playback_s"),
     "interruptions": _of_workload("interruptions"),
     "page-load": _of_workload("page_load_s"),
@@ -298,7 +292,5 @@ MEASURES: Final[dict[str, Measure]] = {
         _time,
         lambda run, _: _from_first_byte(run),
     ),
-    "latency": _of_workload("latency_s"),
     "round-trip": _of_workload(ROUND_TRIP),
-    "lateness": _of_workload("lateness_max_s"),
 }

@@ -8,7 +8,6 @@ The file (keys marked * are needed, the others show their defaults):
     runs: 10                           # how many its figures are of
     campaign: sweep                    # of profiles/campaigns: its scenarios may be named, too
     same: 10 %                         # the dead band of signs: 0.9 to 1.1 are neither less nor more
-    not_there: {gb-p: GreenBag …}      # clients and other needs that linklab lacks, in words
     one_algorithm: {emptcp: [emptcp-http, emptcp-kernel-2016]}   # clients that run the same one
     unknowns:                          # what the publication leaves open; each with one at least of
                                        # fitted_to, moves, and values
@@ -29,7 +28,6 @@ The file (keys marked * are needed, the others show their defaults):
         kind: does not follow          # from the publication's own figures, which needs
         why: …                         # why runs come out otherwise than stated
         computed: yes                  # by linklab, and not published
-        needs: [music]                 # of not_there
         workload: video                # over the scenarios' links, in place of their own; or
                                        # several, a statement for each
         first: 250 s                   # of the runs' first so many seconds alone, without a tail
@@ -66,7 +64,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from linklab.core import units
@@ -102,7 +99,6 @@ class Publication:
     title: str
     source: str
     runs: int
-    not_there: dict[str, str]
     swept: dict[str, Scenario]
     statements: tuple[Statement, ...]
     unknowns: tuple[Unknown, ...] = ()
@@ -119,21 +115,16 @@ class Publication:
         return replace(self, values=tuple(values))
 
     @property
-    def checkable(self) -> tuple[Statement, ...]:
-        """The statements that linklab can check."""
-        return tuple(one for one in self.statements if not one.missing)
-
-    @property
     def cells(self) -> list[RunGroup]:
         """The cells to run in virtual time, each once and to its end, in the order of statements."""
-        stated = [one for one in self.checkable if not one.real_clock]
+        stated = [one for one in self.statements if not one.real_clock]
         cells = (replace(cell, first_s=0.0) for one in stated for cell in one.cells)
         return list(dict.fromkeys(cells))
 
     @property
     def first_seconds_cells(self) -> list[RunGroup]:
         """The cells that need figures of the runs' first seconds."""
-        cells = (cell for one in self.checkable for cell in one.cells)
+        cells = (cell for one in self.statements for cell in one.cells)
         return list(dict.fromkeys(cell for cell in cells if cell.first_s))
 
 
@@ -141,29 +132,22 @@ _SAME: Final = within(units.parse_ratio, 0.0, 0.5, "0 to 50 %")
 
 _ROOT = Keys(
     ("name", "title", "source", "statements"),
-    (
-        "runs",
-        "campaign",
-        "not_there",
-        "one_algorithm",
-        "same",
-        "unknowns",
-    ),
+    ("runs", "campaign", "one_algorithm", "same", "unknowns"),
 )
 _ANY = Keys((), named=str)
 _UNKNOWN = Keys(("what",), ("fitted_to", "range", "moves", "why", "values"))
 _VALUE = Keys(("name", "set"), ("only",))
 
 
-def names(directory: Path = DIRECTORY) -> list[str]:
-    """Lists the names of the publications whose files are in a directory, sorted."""
-    return NamedFiles("publication", (".yaml",), ScenarioError).names(directory)
+def names() -> list[str]:
+    """Lists the names of the publications, sorted."""
+    return NamedFiles("publication", (".yaml",), ScenarioError).names(DIRECTORY)
 
 
 @functools.cache
-def find(name: str, directory: Path = DIRECTORY) -> Publication:
+def find(name: str) -> Publication:
     """Returns the publication of a name, read once per process. Raises ScenarioError."""
-    path = directory / f"{name}.yaml"
+    path = DIRECTORY / f"{name}.yaml"
     return parse(document.read(path, path.name), path.name, energy_models(name))
 
 
@@ -227,24 +211,15 @@ def parse(text: str, shown: str, fits: Iterable[Unknown] = ()) -> Publication:
     root = Mapping(shown, document.compose(text, shown, ", ".join(_ROOT.needed)), "", _ROOT)
     stem = shown.rpartition("/")[2].removesuffix(".yaml")
     name = root.get("name", one_of(stem))
-    lacking: dict[str, str] = {}
-    if root.has("not_there"):
-        words = root.sub("not_there", _ANY)
-        lacking = {one: words.get(one, WORDS.parse) for one in words.values}
     swept = _swept(root.get("campaign", TEXT.parse)) if root.has("campaign") else {}
-    reader = StatementReader(lacking, swept, root.get_or("same", _SAME, None))
+    reader = StatementReader(swept, root.get_or("same", _SAME, None))
     statements = tuple(
         statement
         for item in root.items("statements", STATEMENT)
         for statement in reader.statements(item)
     )
-    if not statements:
-        root.fail("statements", "there is none")
-    for one in lacking:
-        if one not in reader.used:
-            words.fail(one, "no statement needs it")
     cells = {cell.scenario for one in statements for cell in one.cells}
-    unknowns = [_unknown(item, reader, cells) for item in root.items("unknowns", _UNKNOWN)]
+    unknowns = [_unknown(item, cells) for item in root.items("unknowns", _UNKNOWN)]
     for fit in unknowns:
         _refuse_unstated(root, fit, statements)
     _refuse_twice(root, unknowns)
@@ -259,7 +234,6 @@ def parse(text: str, shown: str, fits: Iterable[Unknown] = ()) -> Publication:
         title=root.get("title", WORDS.parse),
         source=root.get("source", WORDS.parse),
         runs=runs,
-        not_there=lacking,
         swept=swept,
         statements=by_construction.marked(
             statement_kinds.classified(limited, known, _one_algorithm(root)),
@@ -282,39 +256,21 @@ def _swept(campaign: str) -> dict[str, Scenario]:
     return {one.name: one for one in found.scenarios}
 
 
-def _unknown(item: Mapping, reader: StatementReader, stated: Iterable[str]) -> Unknown:
+def _unknown(item: Mapping, stated: Iterable[str]) -> Unknown:
     """Reads what is left open. `stated` names the statements' scenarios. Raises ScenarioError."""
-    figures = {
-        key: tuple(map(reader.figures, item.items(key, FIGURES.keys))) if item.has(key) else ()
-        for key in ("fitted_to", "moves")
-    }
-    values = tuple(_value(one, stated) for one in item.items("values", _VALUE))
-    for key, found in (*figures.items(), ("values", values)):
-        if item.has(key) and not found:
-            item.fail(key, "there is none")
-    if not any(figures.values()) and not values:
-        item.fail(None, "needs one of 'fitted_to', 'moves' and 'values'")
-    if item.has("range") != (item.has("moves") or item.has("values")):
-        item.fail(None, "'range' goes with 'moves' or 'values', and they need it")
-    if item.has("values") and not item.has("why"):
-        item.fail(None, "'why' is missing: 'values' need it")
     return Unknown(
         item.get("what", WORDS.parse),
-        figures["fitted_to"],
+        tuple(map(FIGURES.of, item.items("fitted_to", FIGURES.keys))),
         item.get_or("range", WORDS.parse, ""),
-        figures["moves"],
+        tuple(map(FIGURES.of, item.items("moves", FIGURES.keys))),
         item.get_or("why", WORDS.parse, ""),
-        values,
+        tuple(_value(one, stated) for one in item.items("values", _VALUE)),
     )
 
 
 def _value(item: Mapping, stated: Iterable[str]) -> Value:
     """Reads a value to try. Raises ScenarioError."""
     changes = item.sub("set", Keys((), named=str))
-    if not changes.values:
-        item.fail("set", "must be a mapping such as {payload.size: 30 MB}")
-    if "name" in changes.values:
-        changes.fail("name", "stays; allowed: the scenario's other keys")
     only = item.each("only", one_of(*stated)) if item.has("only") else []
     line = changes.node.start_mark.line + 1
     place = f"{item.shown}:{line}: {item.path('set')}"

@@ -22,7 +22,7 @@ from linklab.report.statement import RunGroup, Statement
 from linklab.runs.loaded_runs import LoadedRun
 from linklab.runs.one_window import in_one_window
 
-Verdict = Literal["holds", "fails", "no runs", "not applicable", "not there yet"]
+Verdict = Literal["holds", "fails", "no runs", "not applicable"]
 
 LEVEL: Final = 0.95
 """Level of the confidence intervals."""
@@ -153,19 +153,8 @@ def _errors(checked: Iterable[CheckedStatement], *, relative: bool) -> list[floa
     ]
 
 
-def missing(checked: Iterable[CheckedStatement]) -> dict[str, int]:
-    """Returns what linklab lacks and how many statements need it, most first."""
-    found: dict[str, int] = {}
-    for one in checked:
-        for reason in one.statement.missing:
-            found[reason] = found.get(reason, 0) + 1
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
-
-
 def check_one(statement: Statement, runs: Runs) -> CheckedStatement:
     """Checks a statement."""
-    if statement.missing:
-        return CheckedStatement(statement, "not there yet")
     table = _table(statement, runs)
     if not table.is_complete:
         return CheckedStatement(statement, "not applicable" if statement.real_clock else "no runs")

@@ -175,11 +175,6 @@ def summary(checked: Sequence[CheckedStatement], skill: Skill | None) -> Iterato
             f"not applicable in virtual time: {virtual}, of processor and memory; runs on the real "
             "clock tell (--from)"
         )
-    waiting = sum(one.verdict == "not there yet" for one in checked)
-    if waiting:
-        yield f"not there yet: {waiting} of {len(checked)} statements, which need"
-        for reason, count in reproduction.missing(checked).items():
-            yield f"  {count:4} {reason}"
     if any(verdict(one).endswith("?") for one in checked):
         yield (
             f"a question mark: fewer than {LEAST_VALUES} runs, or the interval reaches over the "
@@ -255,9 +250,8 @@ def to_json(
       and of them values: holds, fails, median_error, median_error_ratio, rms_error, rms_error_ratio
     skill (null without outcomes): of, lab, constant, arithmetic (hits of the outcomes), skill (the lab's beyond
       the better rule), interval [low, high], only_lab, only_rule, constants[]: form, answer, hits, of
-    not_there_yet{reason}: statements that need it
     statements[]: line, metric, link, form, with, of[], to[] (scenario/client), sums (of to[]), source, kind,
-      fitted_by[], constructed, also_accepts[], why, published, low, high (limits, null where there is none), missing[], verdict, clear,
+      fitted_by[], constructed, also_accepts[], why, published, low, high (limits, null where there is none), verdict, clear,
       measured, interval [low, high] (null where there are too few runs), runs, error_ratio
     """
     return {
@@ -266,7 +260,6 @@ def to_json(
             kind: _counts([one for one in checked if one.statement.kind == kind]) for kind in KINDS
         },
         "skill": None if skill is None else _skill(skill),
-        "not_there_yet": reproduction.missing(checked),
         "statements": [_statement(one) for one in checked],
     }
 
@@ -327,7 +320,6 @@ def _statement(one: CheckedStatement) -> dict[str, Any]:
         "published": said.expected.text,
         "low": _finite(said.expected.low),
         "high": _finite(said.expected.high),
-        "missing": list(said.missing),
         "verdict": one.verdict,
         "clear": one.clear,
         "measured": one.measured,

@@ -59,7 +59,7 @@ class Statement:
     `of` per scenario, and in `to` the cells of the same scenario, or of one other for all. The best of them counts, or their
     sum if `sums`. A *correlation* relates `metric` and `other` over all of `of`. A *count* is of the
     `cases` in which one of a case's signs holds. `why` explains a
-    known disagreement, or is "". `missing` lists what linklab lacks to check the statement.
+    known disagreement, or is "".
 
     `follows` is False if the statement cannot follow from the publication's own figures.
     `fitted_by` names the models and constants that were fitted to its figures, or that can change its
@@ -81,7 +81,6 @@ class Statement:
     sums: bool = False
     other: str = ""
     why: str = ""
-    missing: tuple[str, ...] = ()
     fitted_by: tuple[str, ...] = ()
     computed: bool = False
     constructed: str = ""

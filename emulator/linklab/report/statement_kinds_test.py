@@ -85,26 +85,16 @@ def test_a_fit_may_be_of_a_workload() -> None:
 @pytest.mark.parametrize(
     ("constant", "message"),
     [
-        ("fitted_to: [{metrics: [downlod], cells: {ts: [alg1]}}]", "unknown value 'downlod'"),
-        ("fitted_to: [{metrics: [download], cells: {tz: [alg1]}}]", "unknown value 'tz'"),
-        ("fitted_to: [{metrics: [download], cells: {ts+videos: [alg1]}}]", "value 'videos'"),
-        ("fitted_to: [{metrics: [download], cells: {ts: [algo]}}]", "unknown value 'algo'"),
         ("fitted_to: [{metrics: [download], cells: {ts: [alg1], tm: [alg1]}}]", "about tm alg1"),
         (
             "fitted_to: [{metrics: [download, memory], cells: {ts: [alg1]}}]",
             "no statement is about memory",
         ),
-        ("", "needs one of 'fitted_to', 'moves' and 'values'"),
-        ("moves: [{metrics: [download], cells: {ts: [alg1]}}]", "'range' goes with 'moves'"),
-        ("range: r, values: [{name: a, set: {payload.size: 9 MB}}]", "'why' is missing"),
         (
             "range: r, why: w, values: [{name: ours, set: {seed: 9}}]",
             "two values are called 'ours'",
         ),
-        ("range: r, why: w, values: [{name: a, set: {name: b}}]", "set.name: stays"),
-        ("range: r, why: w, values: [{name: a, set: {}}]", "set: must be a mapping such as"),
         ("range: r, why: w, values: [{name: a, set: {a: 1}, only: [ao]}]", "unknown value 'ao'"),
-        ("fitted_to: []", "fitted_to: there is none"),
     ],
 )
 def test_a_fit_to_nothing_is_refused(constant: str, message: str) -> None:

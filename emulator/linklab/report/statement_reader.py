@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from yaml.nodes import MappingNode
 
 from linklab.core import units
-from linklab.energy.fitted_to import FIGURES, FittedTo
 from linklab.models.keys import LENGTH
 from linklab.report.measures import MEASURES
 from linklab.report.statement import Expected, Form, RunGroup, Statement
@@ -21,52 +19,28 @@ from linklab.schema.mapping import Keys, Mapping, integer, one_of, within
 from linklab.schema.quantities import TEXT, WORDS
 
 _COMMON = (
-    *("link", "kind", "why", "needs", "within", "workload", "first"),
+    *("link", "kind", "why", "within", "workload", "first"),
     *("standard_errors", "computed"),
 )
-_FORMS: dict[str, tuple[str, ...]] = {
-    "values": ("values",),
-    "comparison": ("each", "over", "beside", "of", "to", "to_sum", "ratio", "difference", "is"),
-    "correlation": ("correlation", "with", "cells"),
-    "count": ("better_in", "cases"),
-}
-STATEMENT: Final = Keys(
-    ("metric", "source"), (*_COMMON, *(k for keys in _FORMS.values() for k in keys))
+_OF_FORMS = (
+    *("values", "correlation", "with", "cells", "better_in", "cases"),
+    *("each", "over", "beside", "of", "to", "to_sum", "ratio", "difference", "is"),
 )
+STATEMENT: Final = Keys(("metric", "source"), (*_COMMON, *_OF_FORMS))
 
 
 _CASES: Final = Keys(("each", "of", "to"), ("metric", "workload"))
 
 
 class StatementReader:
-    """Reads statements. `used` collects the entries of `not_there` that they name. `same` is the
-    dead band of signs: ratios of 1 - same to 1 + same are the same, neither less nor more."""
+    """Reads statements. `same` is the dead band of signs: ratios of 1 - same to 1 + same are the
+    same, neither less nor more."""
 
-    def __init__(
-        self, lacking: dict[str, str], swept: Iterable[str], same: float | None = None
-    ) -> None:
-        self._lacking, self._same = lacking, same
+    def __init__(self, swept: Iterable[str], same: float | None = None) -> None:
+        self._same = same
         self._name = one_of(*names_in(), *swept)
         self._workload = ""
         self._first_s = 0.0
-        self.used: set[str] = set()
-
-    def figures(self, item: Mapping) -> FittedTo:
-        """Reads which figures a constant was fitted to. Raises ScenarioError."""
-        item.each("metrics", one_of(*MEASURES))
-        rows = item.sub("cells", Keys((), named=self._with_own_workload))
-        for scenario in rows.values:
-            rows.each(scenario, self._client)
-        return FIGURES.of(item)
-
-    def _with_own_workload(self, text: str) -> str:
-        """Checks the name of a scenario, and of a workload if one is joined to it. Raises
-        ValueError."""
-        name, joined, workload = text.partition(JOINED)
-        self._name(name)
-        if joined:
-            one_of(*workload_names())(workload)
-        return text
 
     def _scenario(self, text: str) -> str:
         """Returns the name of a scenario with the item's workload. Raises ValueError."""
@@ -83,33 +57,16 @@ class StatementReader:
             )
         if item.has("link") != measure.per_link:
             item.fail("link", f"{metric} is {'' if measure.per_link else 'not '}of one link")
-        if item.has("kind"):
-            item.get("kind", one_of(_CONTRADICTION))
-        if item.has("kind") and not item.has("why"):
-            item.fail(None, "'why' is missing: 'kind: does not follow' needs it")
-        if item.has("standard_errors") and not (metric == "download" and item.has("values")):
-            item.fail("standard_errors", "limits tolerances of the values of downloads alone")
-        forms = [name for name, keys in _FORMS.items() if any(map(item.has, keys))]
-        if len(forms) != 1:
-            item.fail(
-                None,
-                "needs either 'values', or 'of' and 'to' or 'to_sum', or 'correlation', or 'cases'",
-            )
-        needs = self._needs(item)
-        read = {
+        forms = {
             "values": self._values,
-            "comparison": self._comparison,
             "correlation": self._correlation,
-            "count": self._count,
-        }[forms[0]]
+            "better_in": self._count,
+        }
+        read = next((one for key, one in forms.items() if item.has(key)), self._comparison)
         for workload in self._workloads(item):
             self._workload = workload
             for line, form, of, to, expected, *cases in read(item, metric):
-                missing = list(needs)
                 other = item.get("with", one_of(*MEASURES)) if form == "correlation" else ""
-                for cell in (*of, *to):
-                    if not _is_known(cell.client):
-                        missing.append(self._lacking[cell.client])
                 yield Statement(
                     line=line,
                     metric=metric,
@@ -121,10 +78,9 @@ class StatementReader:
                     other=other,
                     expected=expected,
                     source=item.get("source", WORDS.parse),
-                    follows=not item.has("kind"),
+                    follows=item.get_or("kind", one_of("does not follow"), "") == "",
                     why=item.get_or("why", WORDS.parse, ""),
-                    missing=tuple(dict.fromkeys(missing)),
-                    standard_errors=item.get_or("standard_errors", _STANDARD_ERRORS, 0.0),
+                    standard_errors=item.get_or("standard_errors", units.parse_number, 0.0),
                     cases=tuple(cases),
                     computed=item.get_or("computed", one_of("yes"), "") == "yes",
                 )
@@ -134,31 +90,13 @@ class StatementReader:
         if not item.has("workload"):
             return [""]
         names = item.one_or_each("workload", one_of(*workload_names()))
-        if not names:
-            item.fail("workload", "names none")
         return [f"{JOINED}{name}" for name in names]
-
-    def _needs(self, item: Mapping) -> list[str]:
-        if not item.has("needs"):
-            return []
-        names = item.each("needs", one_of(*self._lacking))
-        self.used.update(names)
-        return [self._lacking[name] for name in names]
-
-    def _client(self, text: str) -> str:
-        """Checks that a client is known or listed in `not_there`."""
-        if text in self._lacking:
-            self.used.add(text)
-            return text
-        if not _is_known(text):
-            one_of(*clients.names(clients.USUAL_LINKS), *self._lacking)(text)
-        return text
 
     def _values(self, item: Mapping, metric: str) -> Iterator[_Read]:
         scenarios = item.sub("values", Keys((), named=self._scenario))
         quantity = MEASURES[metric].quantity
         for scenario in scenarios.values:
-            row = scenarios.sub(scenario, Keys((), named=self._client))
+            row = scenarios.sub(scenario, Keys((), named=_client))
             for client, node in row.values.items():
                 low, high = row.get(client, _range(quantity.parse))
                 said = row.get(client, TEXT.parse)
@@ -171,28 +109,16 @@ class StatementReader:
                 )
 
     def _comparison(self, item: Mapping, metric: str) -> Iterator[_Read]:
-        if item.has("to") and item.has("to_sum"):
-            item.fail("to_sum", "goes without 'to'")
         to_key = "to_sum" if item.has("to_sum") else "to"
-        for key in ("of", to_key):
-            if not item.has(key):
-                item.fail(None, f"{key!r} is missing; needed: of, and to or to_sum")
-        if item.has("each") == item.has("over"):
-            item.fail(None, "needs 'each' or 'over', a list of scenarios")
-        scenarios = item.each("each" if item.has("each") else "over", self._scenario)
-        of_clients = item.one_or_each("of", self._client)
-        to = item.each(to_key, self._client)
-        if not scenarios or not to:
-            item.fail(to_key if scenarios else None, "names nobody" if scenarios else "no scenario")
-        if to_key == "to_sum" and len(set(to)) < 2:
-            item.fail("to_sum", "a sum is of several clients; allowed: two or more different ones")
-        if not of_clients:
-            item.fail("of", "names nobody")
+        where = "over" if item.has("over") else "each"
+        _need(item, "of", to_key, where)
+        scenarios = item.each(where, self._scenario)
+        to = item.each(to_key, _client)
         beside = item.get("beside", self._scenario) if item.has("beside") else ""
         line = item.node.start_mark.line + 1
-        for of in of_clients:
+        for of in item.one_or_each("of", _client):
             form, expected = self._comparison_expected(item, metric, of)
-            for together in [[one] for one in scenarios] if item.has("each") else [scenarios]:
+            for together in [[one] for one in scenarios] if where == "each" else [scenarios]:
                 yield (
                     line,
                     form,
@@ -206,21 +132,17 @@ class StatementReader:
                 )
 
     def _comparison_expected(self, item: Mapping, metric: str, of: str) -> tuple[Form, Expected]:
-        asked = [key for key in ("ratio", "difference", "is") if item.has(key)]
-        if len(asked) != 1:
-            item.fail(None, "needs one of 'ratio', 'difference' and 'is'")
         if item.has("is"):
             word = item.get("is", one_of("less", "more", "same"))
             if word != "same":
-                if item.has("within"):
-                    item.fail("within", f"goes without 'is: {word}'")
                 return "ratio", self._sign(word)
             if self._same is not None and not item.has("within"):
                 reach = self._same
             else:
                 reach = self._reach(item, of, units.parse_ratio, points=True)(1.0)
             return "ratio", Expected(1 - reach, 1 + reach, "the same", 1.0)
-        form: Form = "ratio" if item.has("ratio") else "difference"
+        form: Form = "difference" if item.has("difference") else "ratio"
+        _need(item, form)
         parse_one = units.parse_ratio if form == "ratio" else MEASURES[metric].quantity.parse
         low, high = item.get(form, _range(parse_one))
         said = item.get(form, TEXT.parse)
@@ -235,16 +157,14 @@ class StatementReader:
 
     def _count(self, item: Mapping, metric: str) -> Iterator[_Read]:
         """Reads in how many cases, one for each scenario, one of the clients is better."""
-        for key in ("better_in", "cases", "within"):
-            if not item.has(key):
-                item.fail(None, f"{key!r} is missing; needed: better_in, cases, within")
+        _need(item, "better_in", "cases", "within")
         cases = []
         for each in item.items("cases", _CASES):
             of_metric = each.get_or("metric", one_of(*MEASURES), metric)
             better = "more" if MEASURES[of_metric].more_is_better else "less"
             for workload in self._workloads(each):
                 self._workload = workload
-                of, to = each.one_or_each("of", self._client), each.each("to", self._client)
+                of, to = each.one_or_each("of", _client), each.each("to", _client)
                 for scenario in each.each("each", self._scenario):
                     cases.append(
                         tuple(
@@ -261,8 +181,6 @@ class StatementReader:
                             for client in of
                         )
                     )
-        if not cases:
-            item.fail("cases", "there is none")
         count = item.get("better_in", within(integer, 0, len(cases), f"0 to {len(cases)}"))
         reach = item.get("within", within(integer, 0, len(cases), f"0 to {len(cases)}"))
         signs = [one for case in cases for one in case]
@@ -288,29 +206,24 @@ class StatementReader:
     ) -> Expected:
         """Returns the limits from `low` to `high`, widened by `within`. A single value needs
         `within`."""
-        if low < high and not item.has("within"):
-            published = None if low == -math.inf else (low, high)
-            return Expected(low, high, said, published=published)
         if low == -math.inf:
-            item.fail("within", f"goes without '{said}'")
+            return Expected(low, high, said)
+        if low < high and not item.has("within"):
+            return Expected(low, high, said, published=(low, high))
         reach = self._reach(item, client, parse_one, points=points)(max(abs(low), abs(high)))
         single = low if low == high else None
         return Expected(low - reach, high + reach, said, single, (low, high))
 
     def _correlation(self, item: Mapping, metric: str) -> Iterator[_Read]:
-        for key in ("correlation", "with", "cells", "within"):
-            if not item.has(key):
-                item.fail(None, f"{key!r} is missing; needed: correlation, with, cells, within")
-        value = item.get("correlation", _signed)
+        _need(item, "correlation", "with", "cells", "within")
+        value = item.get("correlation", float)
         reach = item.get("within", within(units.parse_number, 0.0, 2.0, "0 to 2"))
         rows = item.sub("cells", Keys((), named=self._scenario))
         cells = tuple(
             RunGroup(scenario, client, self._first_s)
             for scenario in rows.values
-            for client in rows.each(scenario, self._client)
+            for client in rows.each(scenario, _client)
         )
-        if len(cells) < 3:
-            item.fail("cells", "fewer than three cells say nothing of a correlation")
         said = item.get("correlation", TEXT.parse)
         yield (
             item.node.start_mark.line + 1,
@@ -324,19 +237,13 @@ class StatementReader:
         self, item: Mapping, client: str, parse_one: Callable[[str], float], *, points: bool = False
     ) -> Callable[[float], float]:
         """Returns the function that gives the tolerance at a value, from `within`."""
-        if not item.has("within"):
-            item.fail(None, "'within' is missing: how far may what is measured lie?")
+        _need(item, "within")
         if isinstance(item.values["within"], MappingNode):
-            each = item.sub("within", Keys((), named=self._client))
-            if client not in each.values:
-                each.fail(None, f"{client!r} is missing")
+            each = item.sub("within", Keys((), named=_client))
+            _need(each, client)
             return each.get(client, _tolerance(parse_one, points))
         return item.get("within", _tolerance(parse_one, points))
 
-
-_CONTRADICTION: Final = "does not follow"
-
-_STANDARD_ERRORS: Final = within(units.parse_number, 0.1, 10.0, "0.1 to 10")
 
 _OF_BEGINNINGS: Final = ("goodput", "link-share", "link-bytes", "energy-main", "energy-per-byte")
 
@@ -350,17 +257,16 @@ _Read = tuple[
 ]
 
 
-def _is_known(client: str) -> bool:
-    return clients.is_taken(client)
+def _client(text: str) -> str:
+    """Checks that a client is known. Raises ValueError."""
+    return text if clients.is_taken(text) else one_of(*clients.names(clients.USUAL_LINKS))(text)
 
 
-def _signed(text: str) -> float:
-    found = re.fullmatch(r"([+-]?)(.*)", text)
-    assert found is not None
-    value = units.parse_number(found[2])
-    if not 0 <= value <= 1:
-        raise ValueError(f"{text!r} is out of range; allowed: -1 to 1")
-    return -value if found[1] == "-" else value
+def _need(item: Mapping, *keys: str) -> None:
+    """Raises ScenarioError unless an item has these keys."""
+    for key in keys:
+        if not item.has(key):
+            item.fail(None, f"{key!r} is missing; needed: {', '.join(keys)}")
 
 
 def _range(parse_one: Callable[[str], float]) -> Callable[[str], tuple[float, float]]:
@@ -370,10 +276,7 @@ def _range(parse_one: Callable[[str], float]) -> Callable[[str], tuple[float, fl
         if text.startswith("below "):
             return -math.inf, math.nextafter(parse_one(text.removeprefix("below ")), -math.inf)
         low, _, high = text.partition(" to ")
-        found = parse_one(low), parse_one(high or low)
-        if found[0] > found[1]:
-            raise ValueError(f"{text!r} is upside down; allowed: the lesser one first")
-        return found
+        return parse_one(low), parse_one(high or low)
 
     return convert
 
