@@ -127,11 +127,6 @@ def test_tcp_alone_gets_65_to_70_percent(standard: Standard, width: int, streams
         assert 0.65 <= goodput / phy_bps <= 0.70
 
 
-def test_tcp_beside_another_station_gets_33_to_50_percent() -> None:
-    goodput = goodput_bps(download(ACCESS_AGGREGATED, 390e6, available=0.5))
-    assert 0.33 <= goodput / 390e6 <= 0.50
-
-
 def test_it_settles_at_the_first_look() -> None:
     """But for whole packets: 20 in a step of the slower cell."""
     for access in (ACCESS_G, ACCESS_BG):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from linklab.core.link_state import LinkState
 from linklab.models.carriers import Carriers, CarrierSettings
-from linklab.models.layer import NO_LOAD, STEP_S, Load
+from linklab.models.layer import STEP_S, Load
 
 PLATEAU_BPS = 60_000_000
 BASE = LinkState(True, PLATEAU_BPS, 10_000_000, 0.025, 0.0, 0.0)
@@ -121,13 +121,6 @@ def test_with_all_carriers_it_looks_eight_times_in_the_idle_time() -> None:
     assert layer.next_s() == pytest.approx(199 * STEP_S + 1.28 / 8)
 
 
-def test_one_step_for_two_carriers() -> None:
-    history = drive(made(replace(STEADY, count=2)), 5, saturating)
-    ((up_s, carriers),) = came_up(history)
-    assert carriers == 2
-    assert up_s == pytest.approx(STEP_S + 2.55, abs=STEP_S)
-
-
 @given(st.floats(0, 0.39), st.integers(), KEYS)
 def test_a_paced_flow_below_one_carrier_never_triggers(share: float, seed: int, key: Key) -> None:
     history = drive(
@@ -214,10 +207,6 @@ def test_what_it_wants_to_know() -> None:
         assert not idle.wants_load
         assert not idle.wants_connections
         assert idle.next_s() == math.inf
-
-
-def test_one_carrier_is_all_there_is() -> None:
-    assert made(ONE).apply(0.0, NO_LOAD, BASE) == BASE
 
 
 def test_runs_that_never_aggregate() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from linklab.core.impairments import Impairments
 from linklab.core.limits import MIN_RATE_BPS
 from linklab.core.link_state import LinkState
-from linklab.models.events import Event, Events, in_force, noted, round_trip, transitions
+from linklab.models.events import Event, Events, in_force, noted, round_trip
 from linklab.models.layer import NO_LOAD, Load
 from linklab.models.model import Happening
 
@@ -201,15 +201,6 @@ def test_events_that_still_change_the_link_of_a_later_one() -> None:
     some = [lasting, ended, lasts_longer, elsewhere, for_a_while, to_the_end]
     assert in_force(some, later) == [lasting, lasts_longer, to_the_end]
     assert in_force(some, Event("w", after_bytes=1, cap_bps=1)) == [lasting, to_the_end]
-
-
-def test_what_states_show_of_a_carrier_and_an_outage() -> None:
-    down, lost = replace(STATE, up=False), replace(STATE, blackout=True)
-    assert transitions(STATE, STATE) == []
-    assert transitions(STATE, down) == [Happening("carrier-down")]
-    assert transitions(down, STATE) == [Happening("carrier-up")]
-    assert transitions(STATE, lost) == [Happening("outage")]
-    assert transitions(lost, STATE) == [Happening("outage-end")]
 
 
 def test_the_last_change_of_a_round_trip_counts() -> None:

@@ -25,16 +25,12 @@ def test_ratio_and_burst_are_those_of_the_chain(wanted: Losses) -> None:
     assert (p / (p + r), 1 / r) == pytest.approx(wanted, rel=1e-9)
 
 
-def test_the_wifi_of_facts_4() -> None:
-    assert gemodel(0.01, 2) == pytest.approx((0.01 * 0.5 / 0.99, 0.5))
-    assert gemodel(0, 2) == (0, 0.5)
-
-
 def test_netem_needs_its_model_where_some_packets_are_lost_in_bursts() -> None:
     for ratio, burst in ((0.01, 1.5), (0.5, 2), (1e-6, 1000)):
         assert bursts_of(ratio, burst) == gemodel(ratio, burst)
     for ratio, burst in ((0, 2), (1, 2), (0.01, 1)):
         assert bursts_of(ratio, burst) is None
+    assert gemodel(0, 2) == (0, 0.5)
 
 
 @pytest.mark.parametrize(("ratio", "burst"), [(0.001, 2), (0.01, 2), (0.05, 10), (0.5, 1)])
