@@ -9,7 +9,7 @@ from linklab.field.making import Made, MakingError
 from linklab.field.simulated_for_test import SimulatedLink
 from linklab.models.between_runs import BetweenRunsSettings
 from linklab.models.trace import Trace
-from linklab.traces.statistics import of_downlink
+from linklab.traces.statistics_test import of_downlink
 
 MBIT = 1e6
 LTE_LINK = SimulatedLink("lte", "rmnet0", rate_bps=lambda _: 50 * MBIT, rtt_s=0.05)

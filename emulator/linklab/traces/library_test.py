@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from linklab.traces import library, plain
-from linklab.traces.statistics import of_downlink
+from linklab.traces.statistics_test import of_downlink
 from linklab.traces.trace import TraceError
 
 

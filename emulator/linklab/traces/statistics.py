@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -163,11 +162,3 @@ def _moments(values: array[float]) -> tuple[float, float]:
         return (values[0] if values else 0.0), 0.0
     mean = math.fsum(values) / len(values)
     return mean, math.fsum((value - mean) ** 2 for value in values)
-
-
-def of_downlink(samples: Iterable[TraceSample], bin_s: float = BIN_S) -> Statistics:
-    """Returns the downlink's statistics. Raises ValueError if there are no samples."""
-    counting = Counting(bin_s)
-    for sample in samples:
-        counting.add(sample.length_ns, sample.down_bps or 0)
-    return counting.result()

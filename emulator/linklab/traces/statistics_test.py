@@ -1,13 +1,21 @@
 import math
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.traces.statistics import Counting, Statistics, of_downlink
+from linklab.traces.statistics import BIN_S, Counting, Statistics
 from linklab.traces.trace import TraceSample
 
 SECOND = 10**9
+
+
+def of_downlink(samples: Iterable[TraceSample], bin_s: float = BIN_S) -> Statistics:
+    counting = Counting(bin_s)
+    for sample in samples:
+        counting.add(sample.length_ns, sample.down_bps or 0)
+    return counting.result()
 
 
 def of(*rates: int, length_ns: int = SECOND, bin_s: float = 1.0) -> Statistics:
