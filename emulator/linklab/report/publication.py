@@ -224,10 +224,7 @@ def parse(text: str, shown: str, fits: Iterable[Unknown] = ()) -> Publication:
         _refuse_unstated(root, fit, statements)
     _refuse_twice(root, unknowns)
     runs = root.get_or("runs", within(integer, 1, 1000, "1 to 1000"), 10)
-    try:
-        limited = spread.limited(statements, runs)
-    except spread.NoSpread as error:
-        root.fail("statements", str(error))
+    limited = spread.limited(statements, runs)
     known = [*fits, *unknowns]
     return Publication(
         name=name,

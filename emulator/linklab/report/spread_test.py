@@ -7,7 +7,6 @@ import pytest
 
 from linklab.report import publication, spread
 from linklab.report.statement import RunGroup, Statement
-from linklab.schema.document import ScenarioError
 
 TEXT = """\
 name: x
@@ -67,27 +66,6 @@ def test_the_error_is_that_of_the_difference_of_two_medians() -> None:
     apart = [one_median(runs) - one_median(runs) for _ in range(2000)]
     computed = spread.standard_error(RunGroup("ts", "alg3"), stated, runs)
     assert np.std(apart) / 20 == pytest.approx(computed, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "link-deviation, link: lte",
-            "link-rate, link: lte",
-            "ts alg3: standard_errors needs link-rate and",
-        ),
-        (
-            "alg3: 4 Mbit/s",
-            "alg3: 4 Mbit/s to 5 Mbit/s",
-            "ts alg3: standard_errors needs link-rate and",
-        ),
-        ("alg3: 20 s", "alg3: 20 s to 21 s", "line 6: standard_errors needs single values"),
-    ],
-)
-def test_without_deviations_there_is_no_spread(old: str, new: str, message: str) -> None:
-    with pytest.raises(ScenarioError, match=message):
-        publication.parse(TEXT.replace("WITHIN", "90 %").replace(old, new), "x.yaml")
 
 
 def test_statements_without_it_stay() -> None:
