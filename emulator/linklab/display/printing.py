@@ -28,7 +28,6 @@ class _Escaped:
         self.own = own
 
     def write(self, text: str) -> int:
-        """Writes the text, escaped."""
         self.own.write(printable(text, keep=_KEPT))
         return len(text)
 

@@ -38,8 +38,6 @@ class FittedTo:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Reads and writes a list of names."""
-
     allowed: str
 
     def read(self, mapping: Mapping, key: str) -> tuple[str, ...]:
@@ -51,8 +49,6 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Reads and writes the clients by scenario."""
-
     allowed: str = "lists of clients by scenario"
 
     def read(self, mapping: Mapping, key: str) -> dict[str, tuple[str, ...]]:

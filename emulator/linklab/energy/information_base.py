@@ -60,7 +60,6 @@ def thresholds(model: EnergyModel, lte_bps: float) -> Thresholds:
 
 
 def table(model: EnergyModel, lte_bps: Sequence[float]) -> list[Thresholds]:
-    """Returns the rows for several LTE rates."""
     return [thresholds(model, rate) for rate in lte_bps]
 
 

@@ -35,7 +35,6 @@ def measured() -> list[str]:
 
 
 def rows_of(name: str) -> Path:
-    """Returns the file of a model's measured rows."""
     return MODELS / f"{name}.csv"
 
 

@@ -47,7 +47,6 @@ class HoltWinters:
     samples: int = 0
 
     def add(self, sample_bps: float) -> None:
-        """Adds the next sample."""
         before = self.level_bps
         if self.samples == 0:
             self.level_bps = sample_bps

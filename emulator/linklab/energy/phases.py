@@ -18,8 +18,6 @@ _MBIT_PER_BYTE = 8e-6
 
 
 class Phase(enum.Enum):
-    """The phase of a radio."""
-
     ACTIVE = "active"
     PROMOTION = "promotion"
     TAIL = "tail"

@@ -51,8 +51,6 @@ class MakingError(LinklabError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RecordedLink:
-    """A link in one recording."""
-
     recording: Recording
     history: LinkHistory
     capacity: Capacity

@@ -60,7 +60,6 @@ class Cells:
         return self._table.names.index(name)
 
     def has(self, column: str) -> bool:
-        """Tells whether the table has an optional column."""
         return column in self._at
 
     def rows(self, convert: Callable[[], T | None]) -> Iterator[T]:
@@ -99,7 +98,6 @@ class Cells:
         return True
 
     def text(self, column: str) -> str:
-        """Returns a cell."""
         return self._fields[self._at[column]].strip()
 
     def value(self, column: str, unit: str, frames: float = 1.0) -> float | None:

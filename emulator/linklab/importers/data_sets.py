@@ -201,7 +201,6 @@ class _Reading:
         self._frames = FRAMES_PER_PAYLOAD if of.of_payload else 1.0
 
     def trace(self, bin_s: float | None) -> TraceFile:
-        """Returns the trace."""
         of, table = self._of, self._table
         if of.of_probes:
             found = self._cells.rows(self._probe)

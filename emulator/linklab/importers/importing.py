@@ -185,8 +185,6 @@ def _with_rtts_in_limits(samples: Iterator[TraceSample], name: str) -> Iterator[
 
 
 class _Counting:
-    """Counts the samples that pass."""
-
     def __init__(self) -> None:
         self.samples = 0
         self.down = Counting()

@@ -152,5 +152,4 @@ class Air:
         return FRAME_BYTES * 8 * down_share / down_s, FRAME_BYTES * 8 * up_share / up_s
 
     def next_s(self) -> float:
-        """Returns the end of the step."""
         return self._due_s

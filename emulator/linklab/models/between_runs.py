@@ -52,7 +52,6 @@ class BetweenRuns(Layer):
         self.factor = 1 + relative_sd * deviation / _SD
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with this run's rates."""
         return replace(
             state,
             down_rate_bps=max(1, round(state.down_rate_bps * self.factor)),
@@ -60,7 +59,6 @@ class BetweenRuns(Layer):
         )
 
     def next_s(self) -> float:
-        """Returns infinity, because a run has one factor."""
         return math.inf
 
 

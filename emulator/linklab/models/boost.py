@@ -84,7 +84,6 @@ class Boost(Layer):
         self._now_s = 0.0
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with the rates that the buckets allow."""
         self._now_s = t_s
         down_bps, up_bps = state.down_rate_bps, state.up_rate_bps
         if self._down is not None:

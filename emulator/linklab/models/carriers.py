@@ -113,7 +113,6 @@ class Carriers:
         return self.wants_load and self._settings.key == "connection"
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with the downlink's rate by its carriers."""
         if self.wants_load:
             self._follow(t_s, load)
         carriers = self._carriers()

@@ -73,7 +73,6 @@ NAMES: Final = tuple(_QUANTILE_OF)
 
 @functools.cache
 def of_name(name: str) -> DelayTable:
-    """Returns the table of one of `NAMES`."""
     quantile, widening = _QUANTILE_OF[name]
     shares = ((number + 0.5) / _QUANTILES for number in range(_QUANTILES))
     return DelayTable(tuple(round(quantile(share) / widening * UNIT) for share in shares), widening)

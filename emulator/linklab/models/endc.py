@@ -60,7 +60,6 @@ class Endc(Layer):
         return max(1e-3, draws.lognormal(self._random, median_s, self._settings.sigma))
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state, with LTE's rates and delay while NR is lost."""
         while self._changes_s <= t_s:
             self._has_nr = not self._has_nr
             self._changes_s += self._lasts_s()
@@ -78,7 +77,6 @@ class Endc(Layer):
         )
 
     def next_s(self) -> float:
-        """Returns the exact time of the next change."""
         return self._changes_s
 
 

@@ -116,7 +116,6 @@ class Events(Layer):
             self._timed.sort(key=lambda one: one[0])
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with all events that are active at `t_s`."""
         self._now_s = t_s
         for event in [e for e in self._awaited if (e.after_bytes or 0) <= load.received_bytes]:
             self._awaited.remove(event)

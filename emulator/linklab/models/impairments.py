@@ -232,12 +232,10 @@ class Impairing(Protocol):
 
 
 def of(impairing: Impairing, direction: Direction) -> Impairments | UnsetType:
-    """Returns the impairments of a direction."""
     return impairing.impair_down if direction == "down" else impairing.impair_up
 
 
 def impairs(impairing: Impairing) -> bool:
-    """Tells whether there is any impairment."""
     return any(of(impairing, direction) is not UNSET for direction in DIRECTIONS)
 
 
@@ -327,5 +325,4 @@ def in_words(found: Impairments) -> list[tuple[str, str]]:
 
 
 def text(value: Any) -> str:
-    """Returns a written value as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)

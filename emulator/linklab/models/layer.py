@@ -92,12 +92,10 @@ class LinkModel:
 
     @property
     def wants_load(self) -> bool:
-        """Whether any layer uses the load now."""
         return any(layer.wants_load for layer in self._layers)
 
     @property
     def wants_connections(self) -> bool:
-        """Whether any layer uses the open connections."""
         return any(layer.wants_connections for layer in self._layers)
 
     def at(self, t_s: float, load: Load = NO_LOAD) -> LinkState:

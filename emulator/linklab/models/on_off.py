@@ -49,7 +49,6 @@ class OnOff(Layer):
         return draws.exponential(self._random, mean_s)
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state, limited while off."""
         while self._changes_s <= t_s:
             self._on = not self._on
             self._changes_s += self._lasts_s()
@@ -63,7 +62,6 @@ class OnOff(Layer):
         )
 
     def next_s(self) -> float:
-        """Returns the exact time of the next change."""
         return self._changes_s
 
 

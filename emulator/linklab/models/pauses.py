@@ -65,8 +65,6 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class PausesSettings:
-    """All kinds of pauses of a link."""
-
     pauses: tuple[Pause, ...]
 
 

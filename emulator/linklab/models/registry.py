@@ -45,7 +45,6 @@ _OF_SETTINGS: Final = {model.settings: model for model in MODELS}
 
 
 def of_kind(kind: LinkKind) -> tuple[AnyModel, ...]:
-    """Returns the models that a link of this kind may have."""
     return tuple(model for model in MODELS if kind in (OTHER, *model.kinds))
 
 

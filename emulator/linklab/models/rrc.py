@@ -79,7 +79,6 @@ class Rrc(Layer):
         self._carried = (0, 0)
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with the radio's stopped queues."""
         carried = (load.down_packets, load.up_packets)
         sent = load.up_packets != self._carried[1] or load.up_backlog_bytes > 0
         moved = carried != self._carried

@@ -24,7 +24,6 @@ def seed_for(run_seed: int, *names: str) -> int:
 
 
 def random_for(run_seed: int, *names: str) -> random.Random:
-    """Returns a random generator with the seed of `seed_for`."""
     return random.Random(seed_for(run_seed, *names))
 
 

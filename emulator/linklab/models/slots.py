@@ -87,7 +87,6 @@ class Slots(Layer):
         self._draw()
 
     def _draw(self) -> None:
-        """Draws the values of a slot."""
         settings = self._settings
         self._rate = 1 + settings.rate_sd * self._deviation()
         self._rtt_s = settings.rtt_sd_s * self._deviation()
@@ -103,7 +102,6 @@ class Slots(Layer):
         return self._offset_s + number * self._settings.length_s
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with what the slot changes."""
         self._now_s = t_s
         while t_s >= self._begins_s(self._number + 1):
             self._number += 1

@@ -73,7 +73,6 @@ class RateSpread(Layer):
         self._position = random.random()
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with the rates of this step."""
         number = math.floor(t_s / self._step_s + 1e-6)
         while self._number < number:
             self._number += 1
@@ -82,7 +81,6 @@ class RateSpread(Layer):
         return state.scaled(self._down(self._position), self._up(self._position))
 
     def next_s(self) -> float:
-        """Returns when the next step begins."""
         return (self._number + 1) * self._step_s
 
 

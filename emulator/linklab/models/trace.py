@@ -102,7 +102,6 @@ class TracePlayback(Layer):
         self._next_s = 0.0
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with the sample of that time."""
         laps, position_ns = divmod(self._start_ns + round(t_s * NS_PER_S), self._length_ns)
         if laps and self._end != "loop":
             self._next_s = math.inf

@@ -84,11 +84,9 @@ class Wifi(Layer):
         self._phy_bps = 0.0
 
     def force(self, t_s: float, target: str | None = None) -> None:
-        """Starts a handover as `Roaming.force` does."""
         self._roaming.force(t_s, target)
 
     def apply(self, t_s: float, load: Load, state: LinkState) -> LinkState:
-        """Returns the state with the Wi-Fi's rates, losses and handovers."""
         attached = self._roaming.at(t_s)
         busy = self._stations.busy(t_s)
         self._air.observe(t_s, load, self._phy_bps)

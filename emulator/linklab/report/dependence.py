@@ -25,7 +25,6 @@ class Dependence:
 
     @property
     def text(self) -> str:
-        """Writes the word, and what the statement depends on."""
         if self.word != "depends":
             return self.word
         return f"depends on {', '.join(self.on) or 'several together'}"

@@ -97,7 +97,6 @@ def by_cell(runs: Iterable[LoadedRun]) -> dict[RunGroup, list[LoadedRun]]:
 
 
 def check(publication: Publication, runs: Runs) -> list[CheckedStatement]:
-    """Checks every statement of a publication, in its order."""
     return [check_one(one, runs) for one in publication.statements]
 
 
@@ -154,7 +153,6 @@ def _errors(checked: Iterable[CheckedStatement], *, relative: bool) -> list[floa
 
 
 def check_one(statement: Statement, runs: Runs) -> CheckedStatement:
-    """Checks a statement."""
     table = _table(statement, runs)
     if not table.is_complete:
         return CheckedStatement(statement, "not applicable" if statement.real_clock else "no runs")
@@ -189,7 +187,6 @@ class _Cases:
         return self.is_complete and self._expected.accepts(*[self.value()] * 2)
 
     def value(self) -> float:
-        """Returns the number of cases."""
         return float(sum(any(one.holds for one in case) for case in self._cases))
 
     def interval(self) -> Interval | None:

@@ -150,7 +150,6 @@ def verdict(one: CheckedStatement) -> str:
 
 
 def summary(checked: Sequence[CheckedStatement], skill: Skill | None) -> Iterator[str]:
-    """Yields the lines of the summary."""
     for kind in KINDS:
         of_kind = [one for one in checked if one.statement.kind == kind]
         counted = reproduction.count(of_kind)

@@ -108,7 +108,6 @@ def render(comparison: Comparison, *, width: int = 80) -> str:
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """Prints the comparison on `console`, at its width."""
     console.print(_renderable(comparison, console.width, console.options.ascii_only))
 
 

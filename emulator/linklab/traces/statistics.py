@@ -64,7 +64,6 @@ class DelayCounting:
         self._known_ns = 0
 
     def add(self, sample: TraceSample) -> None:
-        """Adds the next sample."""
         self._duration_ns += sample.length_ns
         if sample.rtt_s is not None:
             self._rtts_s.append(sample.rtt_s)
@@ -103,7 +102,6 @@ class Counting:
         self._longest_ns = 0
 
     def add(self, length_ns: int, rate_bps: int) -> None:
-        """Adds the next sample."""
         self._bits_ns += rate_bps * length_ns
         self._fill_bins(length_ns, rate_bps)
         if rate_bps < DARK_BPS:

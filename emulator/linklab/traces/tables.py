@@ -74,7 +74,6 @@ class RecordedTable:
         return cls(lines, header, notes)
 
     def fields(self, line: str) -> list[str]:
-        """Returns the fields of a line."""
         if '"' not in line and "\r" not in line:
             return line.split(self._separator)
         try:
