@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from linklab.core.link_kinds import WIFI
+from linklab.core.link_kinds import LTE, WIFI
 from linklab.energy import library
 from linklab.energy.path_schedule import RateChain, Use, by_the_second, level, schedule
 
@@ -46,6 +46,20 @@ def test_where_lte_draws_less_it_is_lte_once_it_pays_to_wake_it() -> None:
     hungry = replace(S3, links={**S3.links, "wifi": wifi})
     found = schedule(hungry, RateChain([12e6]), RateChain([1e6]))
     assert set(found.values()) == {Use.LTE}
+
+
+def test_an_lte_that_costs_much_to_wake_is_used_only_while_it_is_awake() -> None:
+    wifi = replace(S3.link(WIFI), active_mw=2000.0)
+    lte = S3.link(LTE)
+    assert lte.promotion is not None
+    dear = replace(lte, promotion=replace(lte.promotion, power_mw=1e9))
+    found = schedule(
+        replace(S3, links={**S3.links, "wifi": wifi, "lte": dear}),
+        RateChain([12e6]),
+        RateChain([1e6]),
+    )
+    assert {use for (*_, awake), use in found.items() if not awake} == {Use.WIFI}
+    assert {use for (*_, awake), use in found.items() if awake} == {Use.LTE}
 
 
 def test_an_lte_that_is_awake_is_kept_for_a_short_while() -> None:

@@ -38,7 +38,7 @@ def test_the_wait_for_the_first_byte_is_none() -> None:
 def test_what_comes_after_the_download_is_none() -> None:
     records = [*both(0.5, 9000, 0), *both(1.0, 9000, 0), *both(1.5, 9000, 0)]
     assert stalled_s(records, 9.0) == pytest.approx(1.0)
-    assert stalled_s(records, 1.2) == pytest.approx(0.5)
+    assert stalled_s(records, 1.0) == pytest.approx(0.5)  # The sample of the last moment counts.
 
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3000)), max_size=40))
