@@ -12,7 +12,6 @@ from typing import Final
 
 from linklab.core.errors import LinklabError
 from linklab.core.paths import PYTHON_PATH
-from linklab.lab.shaping import probe
 from linklab.places import host_programs
 from linklab.places.emulated import qemu
 from linklab.places.guest import system_calls
@@ -48,12 +47,10 @@ def host_obstacle() -> str | None:
     """Returns why the host cannot run a lab, or None.
 
     It tries: a throw-away network namespace gets the qdiscs that a lab uses. Then it looks for the
-    programs that labs on the host call. Without rights it reads the kernel's configuration.
+    programs that labs on the host call.
     """
     if os.geteuid() != 0:
-        lacking = probe.left_out()
-        kernel = f"; this kernel lacks {', '.join(lacking)}" if lacking else ""
-        return f"not root (in Compose, emulator/compose.host.yaml gives the rights){kernel}"
+        return "not root (in Compose, emulator/compose.host.yaml gives the rights)"
     try:
         done = subprocess.run(
             ["unshare", "--net", sys.executable, "-m", "linklab.lab.shaping.probe"],

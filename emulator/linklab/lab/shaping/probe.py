@@ -7,14 +7,9 @@ network namespace where it runs. It names all that the kernel lacks.
 from __future__ import annotations
 
 import errno
-import gzip
 import os
-import re
 import sys
-import zlib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
 
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import network_of, write_sysctls
@@ -28,31 +23,6 @@ from linklab.queues import registry
 _LOOPBACK, _ROOT = 1, 0x10000
 _LACKING = (errno.ENOENT, errno.EOPNOTSUPP)
 """What the kernel answers for a kind of qdisc or of interface that it does not know."""
-
-OPTIONS: Final = {
-    "sch_hfsc": "NET_SCH_HFSC",
-    "sch_fifo": "NET_SCH_FIFO",
-    "sch_plug": "NET_SCH_PLUG",
-    "sch_netem": "NET_SCH_NETEM",
-    "veth": "VETH",
-    "bridge": "BRIDGE",
-}
-"""The kernel's option for each module that a lab needs."""
-
-_CONFIGURATION: Final = Path("/proc/config.gz")
-
-
-def left_out(configuration: Path = _CONFIGURATION) -> list[str]:
-    """Returns the modules that this kernel was built without, as far as its configuration says so.
-
-    It needs no rights. Most kernels of distributions do not show their configuration.
-    """
-    try:
-        text = gzip.decompress(configuration.read_bytes()).decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
-        return []
-    has = set(re.findall(r"(?m)^CONFIG_(\w+)=[ym]$", text))
-    return [module for module, option in OPTIONS.items() if option not in has]
 
 
 def _wanted() -> Iterator[tuple[str, bytes]]:
