@@ -37,6 +37,10 @@ IS_UP = 6
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _DELADDR, _NEWROUTE, _NEWNEIGH, _NEWRULE, _DELRULE = 20, 21, 24, 28, 32, 33
 
+PORT_STATE, PORT_LEARNS, PORT_IS_FLOODED = 1, 8, 9
+"""Settings of a bridge's port: its state (linux/if_bridge.h), whether the bridge learns addresses from
+it, and whether it gets the packets for addresses that the bridge does not know."""
+
 _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
 _ROUTE = struct.Struct("=BBBBBBBBI")
@@ -49,7 +53,6 @@ _IFLA_TXQLEN, _IFLA_GRO_MAX_SIZE = 13, 58
 _IFLA_OPERSTATE, _IFLA_LINKINFO, _IFLA_STATS64, _IFLA_NET_NS_FD = 16, 18, 23, 28
 _INFO_KIND, _INFO_DATA, _INFO_SLAVE_KIND, _INFO_SLAVE_DATA = 1, 2, 4, 5
 _VETH_PEER, _BR_FORWARD_DELAY, _BR_STP_STATE = 1, 1, 5
-_IFLA_BRPORT_STATE, _IFLA_BRPORT_LEARNING, _IFLA_BRPORT_UNICAST_FLOOD = 1, 8, 9
 _STATISTICS = struct.Struct("=16xQQ24xQ")  # struct rtnl_link_stats64
 _OTHER_HOST_AT = 24 * 8
 
@@ -112,7 +115,6 @@ def add_pair(name: str, other: str) -> bytes:
 
 
 def add_bridge(name: str) -> bytes:
-    """Makes a bridge without a spanning tree. Without a delay, it never opens a port by itself."""
     info = _info("bridge", number(_BR_FORWARD_DELAY, 0) + number(_BR_STP_STATE, 0))
     return message(_NEWLINK, _NEW, _link() + text(_IFLA_IFNAME, name) + info)
 
@@ -123,7 +125,6 @@ def delete(index: int) -> bytes:
 
 
 def set_up(index: int, *, up: bool) -> bytes:
-    """Sets an interface up or down."""
     return message(_NEWLINK, ACK, _link(index, _IFF_UP if up else 0, _IFF_UP))
 
 
@@ -145,29 +146,14 @@ def set_receive_size(index: int, size_bytes: int) -> bytes:
 
 
 def set_master(index: int, bridge: int) -> bytes:
-    """Makes an interface a port of a bridge."""
     return message(_NEWLINK, ACK, _link(index) + number(_IFLA_MASTER, bridge))
 
 
-def _port(index: int, kind: int, value: int) -> bytes:
-    data = attribute(kind, struct.pack("=B", value))
+def set_port(index: int, setting: int, value: int) -> bytes:
+    """Sets one of the settings PORT_… of a bridge's port."""
+    data = attribute(setting, struct.pack("=B", value))
     info = text(_INFO_SLAVE_KIND, "bridge") + attribute(_INFO_SLAVE_DATA, data)
     return message(_NEWLINK, ACK, _link(index) + attribute(_IFLA_LINKINFO, info))
-
-
-def set_port_state(index: int, state: int) -> bytes:
-    """Sets a bridge port's state (linux/if_bridge.h)."""
-    return _port(index, _IFLA_BRPORT_STATE, state)
-
-
-def set_port_learning(index: int, *, learns: bool) -> bytes:
-    """Sets whether a bridge learns addresses from a port."""
-    return _port(index, _IFLA_BRPORT_LEARNING, int(learns))
-
-
-def set_port_flooding(index: int, *, floods: bool) -> bytes:
-    """Sets whether a bridge sends packets to a port whose address it does not know."""
-    return _port(index, _IFLA_BRPORT_UNICAST_FLOOD, int(floods))
 
 
 def set_bridged(index: int, mac: str) -> bytes:
@@ -177,17 +163,14 @@ def set_bridged(index: int, mac: str) -> bytes:
 
 
 def get_interface(index: int) -> bytes:
-    """Asks for one interface."""
     return message(_GETLINK, ECHO, _link(index))
 
 
 def find_interface(name: str) -> bytes:
-    """Asks for the interface of a name."""
     return message(_GETLINK, ECHO, _link() + text(_IFLA_IFNAME, name))
 
 
 def interface(answer: bytes) -> Interface:
-    """Parses the answer to `get_interface` or `find_interface`."""
     _, _, index, _, _ = _LINK.unpack_from(answer, HEADER_BYTES)
     found = of_answer(answer, _LINK.size)
     statistics = found[_IFLA_STATS64]
@@ -219,8 +202,14 @@ def add_address(index: int, address: str, prefix_bits: int) -> bytes:
 
 
 def delete_address(index: int, address: str, prefix_bits: int) -> bytes:
-    """Removes an address from an interface."""
     return _address(_DELADDR, ACK, index, address, prefix_bits)
+
+
+def _route(network: str, table: int, scope: int, kind: int, flags: int = 0) -> bytes:
+    destination, _, bits = network.partition("/")
+    family = _family(destination)
+    body = _ROUTE.pack(family, int(bits), 0, 0, table, _STATIC, scope, kind, flags)
+    return body + attribute(_RTA_DST, _packed(destination)) if int(bits) else body
 
 
 def set_route(
@@ -236,12 +225,8 @@ def set_route(
     """Sets the route to `network` (`10.1.0.0/24`, or `0.0.0.0/0` for all) through a gateway,
     replacing an existing one. A socket without an address sends from `source`, by default from the
     device's address. A router tells the senders of packets larger than `mtu_bytes`."""
-    destination, _, bits = network.partition("/")
-    family = _family(destination)
-    flags = _ON_LINK if family == socket.AF_INET6 else 0
-    body = _ROUTE.pack(family, int(bits), 0, 0, table, _STATIC, 0, _UNICAST, flags)
-    if int(bits):
-        body += attribute(_RTA_DST, _packed(destination))
+    flags = _ON_LINK if _family(gateway) == socket.AF_INET6 else 0
+    body = _route(network, table, 0, _UNICAST, flags)
     body += attribute(_RTA_GATEWAY, _packed(gateway)) + number(_RTA_OIF, index)
     if priority is not None:
         body += number(_RTA_PRIORITY, priority)
@@ -255,76 +240,44 @@ def set_route(
 def set_own(network: str, index: int, table: int = MAIN_TABLE) -> bytes:
     """Makes every address of `network` one of this host's own, on its loopback device. With another
     table, for what a rule sends there."""
-    destination, _, bits = network.partition("/")
-    family = _family(destination)
-    body = _ROUTE.pack(family, int(bits), 0, 0, table, _STATIC, _HOST, _LOCAL, 0)
-    if int(bits):
-        body += attribute(_RTA_DST, _packed(destination))
+    body = _route(network, table, _HOST, _LOCAL)
     return message(_NEWROUTE, ACK | CREATE | REPLACE, body + number(_RTA_OIF, index))
 
 
-def _rule(
-    family: int,
+def rule(
     table: int,
     priority: int,
-    selector: bytes,
     *,
-    source_bits: int = 0,
-    destination_bits: int = 0,
+    family: int = IPV4,
+    source: str = "",
+    destination: str = "",
+    sent_by: str = "",
+    arrives_by: str = "",
+    protocol: int | None = None,
+    from_ports: tuple[int, int] | None = None,
+    to_ports: tuple[int, int] | None = None,
+    deletes: bool = False,
 ) -> bytes:
-    bits = (destination_bits, source_bits)
-    body = _ROUTE.pack(family, *bits, 0, table, 0, 0, _TO_TABLE, 0)
-    return body + number(_FRA_PRIORITY, priority) + selector
-
-
-def _rule_by_source(network: str, table: int, priority: int) -> bytes:
-    source, _, bits = network.partition("/")
-    selector = attribute(_FRA_SRC, _packed(source))
-    return _rule(_family(source), table, priority, selector, source_bits=int(bits))
-
-
-def add_rule_by_source(network: str, table: int, priority: int) -> bytes:
-    """Routes packets from `network` by a table of 1 to 255."""
-    return message(_NEWRULE, _NEW, _rule_by_source(network, table, priority))
-
-
-def delete_rule_by_source(network: str, table: int, priority: int) -> bytes:
-    """Removes a rule of `add_rule_by_source`."""
-    return message(_DELRULE, ACK, _rule_by_source(network, table, priority))
-
-
-def add_rule_by_device(device: str, table: int, priority: int, family: int = IPV4) -> bytes:
-    """Routes a family's packets of sockets bound to `device` by a table of 1 to 255."""
-    rule = _rule(SOCKET_FAMILIES[family], table, priority, text(_FRA_OIFNAME, device))
-    return message(_NEWRULE, _NEW, rule)
-
-
-def add_rule_by_udp_ports(
-    network: str, source: tuple[int, int], to: tuple[int, int], table: int, priority: int
-) -> bytes:
-    """Routes UDP packets to `network`, with ports in these ranges, by a table of 1 to 255."""
-    destination, _, bits = network.partition("/")
-    selector = attribute(_FRA_DST, _packed(destination))
-    selector += attribute(_FRA_IP_PROTO, bytes([socket.IPPROTO_UDP]))
-    selector += attribute(_FRA_SPORT_RANGE, _PORTS.pack(*source))
-    selector += attribute(_FRA_DPORT_RANGE, _PORTS.pack(*to))
-    family = _family(destination)
-    rule = _rule(family, table, priority, selector, destination_bits=int(bits))
-    return message(_NEWRULE, _NEW, rule)
-
-
-def add_rule_by_tcp_port(
-    device: str, port: int, table: int, priority: int, family: int, *, is_source: bool
-) -> bytes:
-    """Routes a family's TCP packets that arrive by `device`, from or to a port, by a table of 1 to
-    255."""
-    selector = text(_FRA_IIFNAME, device)
-    selector += attribute(_FRA_IP_PROTO, bytes([socket.IPPROTO_TCP]))
-    selector += attribute(
-        _FRA_SPORT_RANGE if is_source else _FRA_DPORT_RANGE, _PORTS.pack(port, port)
-    )
-    rule = _rule(SOCKET_FAMILIES[family], table, priority, selector)
-    return message(_NEWRULE, _NEW, rule)
+    """Routes packets of a family by a table of 1 to 255, or no longer if it `deletes` the rule. They
+    have to meet all that is given. Networks tell the family themselves. `sent_by` is the device to
+    which a socket is bound."""
+    numbers: int = SOCKET_FAMILIES[family]
+    selector, bits = b"", []
+    for kind, network in ((_FRA_DST, destination), (_FRA_SRC, source)):
+        address, _, length = network.partition("/")
+        bits.append(int(length or 0))
+        if address:
+            numbers = _family(address)
+            selector += attribute(kind, _packed(address))
+    for kind, device in ((_FRA_OIFNAME, sent_by), (_FRA_IIFNAME, arrives_by)):
+        selector += text(kind, device) if device else b""
+    if protocol is not None:
+        selector += attribute(_FRA_IP_PROTO, bytes([protocol]))
+    for kind, ports in ((_FRA_SPORT_RANGE, from_ports), (_FRA_DPORT_RANGE, to_ports)):
+        selector += b"" if ports is None else attribute(kind, _PORTS.pack(*ports))
+    body = _ROUTE.pack(numbers, *bits, 0, table, 0, 0, _TO_TABLE, 0)
+    body += number(_FRA_PRIORITY, priority) + selector
+    return message(_DELRULE, ACK, body) if deletes else message(_NEWRULE, _NEW, body)
 
 
 def set_neighbour(index: int, address: str, mac: str) -> bytes:

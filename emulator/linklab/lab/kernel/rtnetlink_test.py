@@ -1,6 +1,7 @@
 """Tests prepared messages with pyroute2's decoders, which are independent of ours."""
 
 import errno
+import functools
 import os
 import socket
 import time
@@ -55,9 +56,9 @@ def test_an_interface_goes_up_and_down(up: bool) -> None:
 @pytest.mark.parametrize(
     ("message", "name", "value"),
     [
-        (rtnetlink.set_port_state(3, 2), "IFLA_BRPORT_STATE", 2),
-        (rtnetlink.set_port_learning(3, learns=False), "IFLA_BRPORT_LEARNING", 0),
-        (rtnetlink.set_port_flooding(3, floods=False), "IFLA_BRPORT_UNICAST_FLOOD", 0),
+        (rtnetlink.set_port(3, rtnetlink.PORT_STATE, 2), "IFLA_BRPORT_STATE", 2),
+        (rtnetlink.set_port(3, rtnetlink.PORT_LEARNS, 0), "IFLA_BRPORT_LEARNING", 0),
+        (rtnetlink.set_port(3, rtnetlink.PORT_IS_FLOODED, 0), "IFLA_BRPORT_UNICAST_FLOOD", 0),
     ],
 )
 def test_a_port_s_settings_are_those_of_a_bridge(message: bytes, name: str, value: int) -> None:
@@ -67,80 +68,87 @@ def test_a_port_s_settings_are_those_of_a_bridge(message: bytes, name: str, valu
     assert info.get_attr("IFLA_INFO_SLAVE_DATA").get_attr(name) == value
 
 
-@pytest.mark.parametrize(
-    ("message", "number", "flags"),
-    [
-        (rtnetlink.add_address(3, "10.1.0.2", 24), 20, NEW),
-        (rtnetlink.delete_address(3, "10.1.0.2", 24), 21, CHANGE),
-    ],
-)
-def test_an_address_comes_and_goes(message: bytes, number: int, flags: int) -> None:
-    read = decoded(ifaddrmsg, message, number, flags)
-    assert (read["index"], read["prefixlen"], read["family"]) == (3, 24, socket.AF_INET)
-    assert (read.get_attr("IFA_ADDRESS"), read.get_attr("IFA_LOCAL")) == ("10.1.0.2",) * 2
+IPV4, IPV6 = int(socket.AF_INET), int(socket.AF_INET6)
+NETWORK, GATEWAY = "10.1.0.0/24", "10.1.2.1"
+SIX, SIX_GATEWAY = "2001:db8:1::/64", "2001:db8:1:2::1"
 
 
-def test_a_route_leads_through_a_gateway() -> None:
-    read = decoded(rtmsg, rtnetlink.set_route("10.1.0.0/24", "10.1.2.1", 5), 24, SET)
-    assert (read["dst_len"], read["table"], read["type"]) == (24, 254, 1)
-    assert (read.get_attr("RTA_DST"), read.get_attr("RTA_GATEWAY")) == ("10.1.0.0", "10.1.2.1")
-    assert (read.get_attr("RTA_OIF"), read.get_attr("RTA_PRIORITY")) == (5, None)
+def told(read: Any, prefix: str) -> dict[str, Any]:
+    """Returns the fields of a message that are not 0, and its attributes."""
+    named = ("family", "dst_len", "src_len", "table", "type", "scope", "flags")
+    fields = {name: read[name] for name in named if read.get(name)}
+    return fields | {name.removeprefix(prefix): value for name, value in read["attrs"]}
 
 
-def test_a_route_to_everywhere_has_its_table_and_priority() -> None:
-    message = rtnetlink.set_route("0.0.0.0/0", "10.1.0.1", 5, table=101, priority=77)
-    read = decoded(rtmsg, message, 24, SET)
-    assert (read["dst_len"], read["table"], read.get_attr("RTA_DST")) == (0, 101, None)
-    assert read.get_attr("RTA_PRIORITY") == 77
-    assert read.get_attr("RTA_PREFSRC") is None
-
-
-def test_a_route_says_from_where_is_sent() -> None:
-    read = decoded(
-        rtmsg, rtnetlink.set_route("10.1.0.0/24", "10.1.2.1", 5, mtu_bytes=1200), 24, SET
-    )
-    assert read.get_attr("RTA_METRICS").get_attr("RTAX_MTU") == 1200
-    message = rtnetlink.set_route("10.1.0.0/24", "10.1.2.1", 5, source="10.0.0.1")
-    assert decoded(rtmsg, message, 24, SET).get_attr("RTA_PREFSRC") == "10.0.0.1"
+def test_routes() -> None:
+    through = {"type": 1, "RTA_GATEWAY": GATEWAY, "RTA_OIF": 5}
+    there = {**through, "family": IPV4, "dst_len": 24, "table": 254, "RTA_DST": "10.1.0.0"}
+    for message, wanted in (
+        (rtnetlink.set_route(NETWORK, GATEWAY, 5), there),
+        (
+            rtnetlink.set_route("0.0.0.0/0", GATEWAY, 5, table=101, priority=77),
+            {**through, "family": IPV4, "table": 101, "RTA_PRIORITY": 77},
+        ),
+        (
+            rtnetlink.set_route(NETWORK, GATEWAY, 5, source="10.0.0.1"),
+            {**there, "RTA_PREFSRC": "10.0.0.1"},
+        ),
+        (
+            rtnetlink.set_route(SIX, SIX_GATEWAY, 5),
+            {**there, "family": IPV6, "dst_len": 64, "flags": 0x4, "RTA_DST": "2001:db8:1::"}
+            | {"RTA_GATEWAY": SIX_GATEWAY},
+        ),
+        (
+            rtnetlink.set_own(NETWORK, 1, 102),
+            {"family": IPV4, "dst_len": 24, "table": 102, "type": 2, "scope": 254}
+            | {"RTA_DST": "10.1.0.0", "RTA_OIF": 1},
+        ),
+    ):
+        read = decoded(rtmsg, message, 24, SET)
+        assert {**told(read, ""), "proto": read["proto"]} == {**wanted, "proto": 4}
+    limited = decoded(rtmsg, rtnetlink.set_route(NETWORK, GATEWAY, 5, mtu_bytes=1200), 24, SET)
+    assert limited.get_attr("RTA_METRICS").get_attr("RTAX_MTU") == 1200
 
 
 def test_rules_choose_a_table() -> None:
-    read = decoded(fibmsg, rtnetlink.add_rule_by_source("10.1.0.0/24", 101, 101), 32, NEW)
-    assert (read["src_len"], read["table"], read["action"]) == (24, 101, 1)
-    assert (read.get_attr("FRA_SRC"), read.get_attr("FRA_PRIORITY")) == ("10.1.0.0", 101)
-    gone = decoded(fibmsg, rtnetlink.delete_rule_by_source("10.1.0.2/32", 102, 50), 33, CHANGE)
-    assert (gone["src_len"], gone["table"]) == (32, 102)
-    assert (gone.get_attr("FRA_SRC"), gone.get_attr("FRA_PRIORITY")) == ("10.1.0.2", 50)
-    read = decoded(fibmsg, rtnetlink.add_rule_by_device("wlan0", 101, 201), 32, NEW)
-    assert (read["src_len"], read["table"], read["action"]) == (0, 101, 1)
-    assert (read.get_attr("FRA_OIFNAME"), read.get_attr("FRA_PRIORITY")) == ("wlan0", 201)
-    message = rtnetlink.add_rule_by_udp_ports("10.1.0.0/24", (1000, 2000), (1, 99), 101, 102)
-    read = decoded(fibmsg, message, 32, NEW)
-    assert (read["dst_len"], read["src_len"], read["table"], read["action"]) == (24, 0, 101, 1)
-    assert (read.get_attr("FRA_DST"), read.get_attr("FRA_PRIORITY")) == ("10.1.0.0", 102)
-    assert read.get_attr("FRA_IP_PROTO") == socket.IPPROTO_UDP
-    ports = (read.get_attr("FRA_SPORT_RANGE"), read.get_attr("FRA_DPORT_RANGE"))
-    assert ports == ("1000:2000", "1:99")
+    rule = functools.partial(rtnetlink.rule, from_ports=(1000, 2000), to_ports=(1, 99))
+    for message, wanted in (
+        (rtnetlink.rule(101, 102, source=NETWORK), {"src_len": 24, "SRC": "10.1.0.0"}),
+        (rtnetlink.rule(101, 102, sent_by="w0", family=6), {"family": IPV6, "OIFNAME": "w0"}),
+        (
+            rule(101, 102, destination=SIX, protocol=17),
+            {"family": IPV6, "dst_len": 64, "DST": "2001:db8:1::", "IP_PROTO": 17}
+            | {"SPORT_RANGE": "1000:2000", "DPORT_RANGE": "1:99"},
+        ),
+        (rtnetlink.rule(101, 102, arrives_by="nat"), {"IIFNAME": "nat"}),
+    ):
+        read = decoded(fibmsg, message, 32, NEW)
+        assert read["action"] == 1
+        assert told(read, "FRA_") == {"family": IPV4, "table": 101, "PRIORITY": 102, **wanted}
 
 
-def test_a_neighbour_stays() -> None:
-    read = decoded(ndmsg, rtnetlink.set_neighbour(3, "10.1.0.1", MACS[0]), 28, SET)
-    assert (read["ifindex"], read["state"], read["family"]) == (3, 0x80, socket.AF_INET)
-    assert (read.get_attr("NDA_DST"), read.get_attr("NDA_LLADDR")) == ("10.1.0.1", MACS[0])
+def test_a_rule_is_deleted_by_what_it_was_made_of() -> None:
+    made, gone = (rtnetlink.rule(102, 50, source=NETWORK, deletes=one) for one in (False, True))
+    decoded(fibmsg, gone, 33, CHANGE)
+    assert gone[16:] == made[16:]
 
 
-def test_addresses_of_ipv6_have_its_family() -> None:
-    read = decoded(ifaddrmsg, rtnetlink.add_address(3, "2001:db8:1::2", 64), 20, NEW)
-    assert (read["family"], read["prefixlen"], read["flags"]) == (socket.AF_INET6, 64, 0x02)
-    assert read.get_attr("IFA_LOCAL") == "2001:db8:1::2"
-    message = rtnetlink.set_route("2001:db8:1::/64", "2001:db8:1:2::1", 5)
-    read = decoded(rtmsg, message, 24, SET)
-    assert (read["family"], read["dst_len"], read["flags"]) == (socket.AF_INET6, 64, 0x4)
-    assert read.get_attr("RTA_GATEWAY") == "2001:db8:1:2::1"
-    read = decoded(fibmsg, rtnetlink.add_rule_by_device("wlan0", 101, 201, 6), 32, NEW)
-    assert read["family"] == socket.AF_INET6
-    read = decoded(ndmsg, rtnetlink.set_neighbour(3, "2001:db8:1::1", MACS[0]), 28, SET)
-    assert (read["family"], read.get_attr("NDA_DST")) == (socket.AF_INET6, "2001:db8:1::1")
+@pytest.mark.parametrize(
+    ("address", "bits", "family", "flags"),
+    [("10.1.0.2", 24, IPV4, 0), ("2001:db8:1::2", 64, IPV6, 0x02)],
+)
+def test_addresses_and_neighbours(address: str, bits: int, family: int, flags: int) -> None:
+    for message, number, kind in (
+        (rtnetlink.add_address(3, address, bits), 20, NEW),
+        (rtnetlink.delete_address(3, address, bits), 21, CHANGE),
+    ):
+        read = decoded(ifaddrmsg, message, number, kind)
+        fields = (read["index"], read["prefixlen"], read["family"], read["flags"])
+        assert fields == (3, bits, family, flags)
+        assert (read.get_attr("IFA_ADDRESS"), read.get_attr("IFA_LOCAL")) == (address,) * 2
+    read = decoded(ndmsg, rtnetlink.set_neighbour(3, address, MACS[0]), 28, SET)
+    assert (read["ifindex"], read["state"], read["family"]) == (3, 0x80, family)
+    assert (read.get_attr("NDA_DST"), read.get_attr("NDA_LLADDR")) == (address, MACS[0])
 
 
 def test_a_bridge_knows_a_host_for_ever() -> None:
@@ -190,9 +198,8 @@ def test_the_kernel_does_all_of_it(pair: tuple[Channel, Channel], namespace: int
         rtnetlink.set_route("0.0.0.0/0", "10.1.0.1", own, table=101),
         rtnetlink.set_route("0.0.0.0/0", "10.1.0.1", own, priority=101),
         rtnetlink.set_route("10.2.0.0/24", "10.1.0.1", own, source="10.1.0.2"),
-        rtnetlink.add_rule_by_source("10.1.0.0/24", 101, 101),
-        rtnetlink.add_rule_by_device("here", 101, 201),
-        rtnetlink.add_rule_by_udp_ports("10.2.0.0/24", (32768, 60999), (1, 32767), 101, 101),
+        rtnetlink.rule(101, 101, source="10.1.0.0/24"),
+        rtnetlink.rule(101, 201, sent_by="here"),
         rtnetlink.delete_address(own, "10.1.0.2", 24),
     ):
         here.request(message)

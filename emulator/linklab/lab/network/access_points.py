@@ -24,7 +24,7 @@ def set_attached(hosts: dict[str, Host], access: Access, *, attached: bool) -> N
     bridge = hosts[port.node]
     state = _BRIDGE_FORWARDING if attached else _BRIDGE_LISTENING
     index = bridge.indices[port.interface]
-    bridge.channel.request(rtnetlink.set_port_state(index, state))
+    bridge.channel.request(rtnetlink.set_port(index, rtnetlink.PORT_STATE, state))
 
 
 def _wait_until_up(host: Host, index: int) -> None:
@@ -53,14 +53,14 @@ def join(hosts: dict[str, Host], path: LinkPath) -> None:
         assert access.air is not None
         index = air.indices[access.air.interface]
         air.channel.request(rtnetlink.set_master(index, bridge))
-        air.channel.request(rtnetlink.set_port_learning(index, learns=False))
+        air.channel.request(rtnetlink.set_port(index, rtnetlink.PORT_LEARNS, 0))
         _wait_until_up(air, index)
     gateway = path.accesses[0].down
     for port, carrier in zip(path.hosts, path.carriers, strict=True):
         index = air.indices[carrier.interface]
         air.channel.request(rtnetlink.set_master(index, bridge))
         air.channel.request(rtnetlink.set_bridged(index, mac(port)))
-        air.channel.request(rtnetlink.set_port_flooding(index, floods=False))
+        air.channel.request(rtnetlink.set_port(index, rtnetlink.PORT_IS_FLOODED, 0))
         add_neighbour(hosts[port.node], port, gateway)
         for access in path.accesses:
             add_neighbour(hosts[access.node], access.down, port)

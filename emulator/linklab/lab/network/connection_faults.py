@@ -56,16 +56,21 @@ class ConnectionFaults:
             server.run(["ss", "--kill", "--tcp", "dst", clients])
             host.channel.request(rtnetlink.set_own(in_family(EVERYWHERE, family), LOOPBACK, _TABLE))
             for port in ports:
-                for device, priority, is_source in (
-                    (nat.DEVICE, _BEFORE_NAT, False),
-                    (path.middlebox.up.interface, _BEFORE_NAT, True),
-                    (path.middlebox.down.interface, _AFTER_NAT, False),
+                for device, priority, from_ports, to_ports in (
+                    (nat.DEVICE, _BEFORE_NAT, None, (port, port)),
+                    (path.middlebox.up.interface, _BEFORE_NAT, (port, port), None),
+                    (path.middlebox.down.interface, _AFTER_NAT, None, (port, port)),
                 ):
-                    host.channel.request(
-                        rtnetlink.add_rule_by_tcp_port(
-                            device, port, _TABLE, priority, family, is_source=is_source
-                        )
+                    rule = rtnetlink.rule(
+                        _TABLE,
+                        priority,
+                        family=family,
+                        arrives_by=device,
+                        protocol=socket.IPPROTO_TCP,
+                        from_ports=from_ports,
+                        to_ports=to_ports,
                     )
+                    host.channel.request(rule)
 
     def apply(self, state: LinkState) -> None:
         """Changes the faults, also of the connections that there are."""
@@ -84,7 +89,6 @@ class ConnectionFaults:
             raise LabError("the relay of connection faults has ended")
 
     def close(self) -> None:
-        """Ends the relay."""
         with self._process:
             self._process.kill()
 

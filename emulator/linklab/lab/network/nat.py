@@ -55,7 +55,7 @@ class Nat:
             rtnetlink.set_queue_length(index, _QUEUE_PACKETS),
             rtnetlink.set_up(index, up=True),
             rtnetlink.set_route(EVERYWHERE, peer, index, table=TABLE),
-            rtnetlink.add_rule_by_source(path.client_network, TABLE, TABLE),
+            rtnetlink.rule(TABLE, TABLE, source=path.client_network),
             rtnetlink.set_route(f"{address_of(path)}/32", peer, index),
         ):
             host.channel.request(message)
@@ -75,11 +75,9 @@ class Nat:
         os.write(self._times, _TIMES.pack(udp_s, tcp_s))
 
     def lost_packets(self, direction: Direction) -> int:
-        """Returns how many packets the NAT has dropped."""
         return self._lost[direction][0]
 
     def close(self) -> None:
-        """Ends the process."""
         os.write(self._times, _END)
         os.waitpid(self._process, 0)
         os.close(self._times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Final
 
 from linklab.core.ip_family import Families, in_family
@@ -64,8 +65,13 @@ def _route_server(server: Host, path: LinkPath) -> None:
         for message in (
             rtnetlink.set_route(network, gateway, index, source=source),
             rtnetlink.set_route(network, gateway, index, table=path.table),
-            rtnetlink.add_rule_by_udp_ports(
-                network, _ASKING_PORTS, _SERVICE_PORTS, path.table, path.table
+            rtnetlink.rule(
+                path.table,
+                path.table,
+                destination=network,
+                protocol=socket.IPPROTO_UDP,
+                from_ports=_ASKING_PORTS,
+                to_ports=_SERVICE_PORTS,
             ),
         ):
             server.channel.request(message)
@@ -95,8 +101,8 @@ def route(hosts: dict[str, Host], path: LinkPath) -> None:
         for family in path.families:
             network = in_family(path.client_network, family)
             for rule in (
-                rtnetlink.add_rule_by_source(network, path.table, path.table),
-                rtnetlink.add_rule_by_device(path.device, path.table, path.table + 100, family),
+                rtnetlink.rule(path.table, path.table, source=network),
+                rtnetlink.rule(path.table, path.table + 100, sent_by=path.device, family=family),
             ):
                 host.channel.request(rule)
     for access in path.accesses:

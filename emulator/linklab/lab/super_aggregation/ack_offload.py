@@ -29,10 +29,9 @@ class AckOffload:
     """Sends the acknowledgements of the link `of` over the link `over`, while that is up."""
 
     def __init__(self, lab: Lab, player: Player, *, of: str, over: str) -> None:
-        """Takes links by name."""
         self._lab, self._player, self._over = lab, player, over
         self._address = lab.links[of].path.client.address
-        self._rule = (f"{self._address}/32", lab.links[over].path.table, _PRIORITY)
+        self._table = lab.links[over].path.table
         self._is_led = False
         with inside(lab.client.node.namespace):
             self._sockets = Channel(SOCK_DIAG)
@@ -43,13 +42,14 @@ class AckOffload:
             sock_diag.downloads(self._sockets.dump(sock_diag.all_connections()), self._address)
         )
         if leads != self._is_led:
-            change = rtnetlink.add_rule_by_source if leads else rtnetlink.delete_rule_by_source
-            self._lab.client.channel.request(change(*self._rule))
+            rule = rtnetlink.rule(
+                self._table, _PRIORITY, source=f"{self._address}/32", deletes=not leads
+            )
+            self._lab.client.channel.request(rule)
             self._is_led = leads
             what = "led over it" if leads else "no longer led over it"
             self._player.write_event(due_s, self._over, Happening("acknowledgements", what))
         return due_s + PERIOD_S
 
     def close(self) -> None:
-        """Closes its socket."""
         self._sockets.close()
