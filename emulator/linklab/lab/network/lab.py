@@ -25,7 +25,7 @@ from linklab.lab.network.nodes import EndHost, Router
 from linklab.lab.network.routes import route
 from linklab.lab.network.shaped_link import ShapedLink
 from linklab.lab.network.topology import SERVER_ADDRESS, Station
-from linklab.lab.shaping.delay import Delay, Transit
+from linklab.lab.shaping.delay import Netem, transit
 from linklab.scenario import Scenario
 
 
@@ -58,14 +58,12 @@ class Lab:
         return self.hosts[self.client_name]
 
     def abort_connections(self) -> None:
-        """Ends all TCP connections of the end hosts at once."""
         for host in self.hosts.values():
             if isinstance(host.node, EndHost):
                 host.abort_connections()
 
     @property
     def server(self) -> Host:
-        """Returns the end host that serves the payload."""
         return self.hosts[topology.SERVER]
 
 
@@ -146,4 +144,4 @@ def _delay(hosts: dict[str, Host], station: Station, added_rtt_s: float, seed: i
         return
     for port in (station.host, station.air):
         host = hosts[port.node]
-        Delay(host.channel, host.indices[port.interface], Transit(added_rtt_s / 2, 0.0), seed)
+        Netem(host.channel, host.indices[port.interface], transit(added_rtt_s / 2), seed)

@@ -22,10 +22,10 @@ from linklab.lab.network.middlebox import Impairer
 from linklab.lab.network.routes import add_route, route_host
 from linklab.lab.network.topology import FORMER, LEASES, Access, LinkPath, Port
 from linklab.lab.shaping import filters, tc
-from linklab.lab.shaping.delay import Delay, Transit
-from linklab.lab.shaping.leaf_queue import ROOT
+from linklab.lab.shaping.delay import Netem, transit
+from linklab.lab.shaping.netem import Settings
 from linklab.lab.shaping.rate_queue import LinkQueue, RateQueue, rate_queue
-from linklab.lab.shaping.tc import NO_COUNTERS, Counters
+from linklab.lab.shaping.tc import NO_COUNTERS, ROOT, Counters
 from linklab.models.delay_tables import DelayTable
 from linklab.models.seeds import seed_for
 from linklab.queues.registry import Queue
@@ -60,7 +60,7 @@ class _Leg:
             "up": built(access.up, state.up_rate_bps, settings.queue_up),
         }
         core = hosts[access.core.node]
-        self.delay = Delay(
+        self.delay = Netem(
             core.channel, core.indices[access.core.interface], _transit(state, "down"), seed
         )
 
@@ -115,11 +115,11 @@ class _Leg:
         return lost_packets
 
 
-def _transit(state: LinkState, direction: str) -> Transit:
+def _transit(state: LinkState, direction: str) -> Settings:
     """Returns delay, jitter and loss of a direction. Only the downlink loses at random."""
     if direction == "up":
-        return Transit(state.delay_s, state.jitter_s)
-    return Transit(state.delay_s, state.jitter_s, state.loss_ratio, state.loss_burst_packets)
+        return transit(state.delay_s, state.jitter_s)
+    return transit(state.delay_s, state.jitter_s, state.loss_ratio, state.loss_burst_packets)
 
 
 class ShapedLink:
@@ -153,7 +153,6 @@ class ShapedLink:
         self._begin(state)
 
     def _build(self, state: LinkState) -> None:
-        """Adds the qdiscs of the link's cables."""
         path, seed = self.path, self._seed
         self._legs = {}
         for number, access in enumerate(path.accesses):
@@ -168,7 +167,7 @@ class ShapedLink:
             )
         self._leg = next(iter(self._legs.values()))
         core = self._hosts[path.core]
-        self._up_delay = Delay(
+        self._up_delay = Netem(
             core.channel,
             core.indices[path.core_up.interface],
             _transit(state, "up"),
@@ -269,7 +268,6 @@ class ShapedLink:
             self._impairer.serve(self.state, breaks=breaks)
 
     def close(self) -> None:
-        """Ends the processes of the link."""
         if self._impairer is not None:
             self._impairer.close()
 

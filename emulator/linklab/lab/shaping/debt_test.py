@@ -60,32 +60,6 @@ def test_a_backlog_sends_the_integral_of_its_rates(
         allowed_bytes += rate_bps / 8e9 * length_ns
 
 
-def test_a_debt_is_paid_at_the_rate_of_the_moment() -> None:
-    debt = Debt()
-    debt.go_on(1_000_000)
-    debt.pay(4_000_000, FRAME, is_backlogged=True)
-    assert debt.bytes == FRAME - 500
-    debt.go_on(2_000_000)
-    debt.pay(5_000_000, FRAME, is_backlogged=True)
-    assert debt.bytes == FRAME - 750
-    debt.go_on(0)
-    debt.pay(5_000_000_000, FRAME, is_backlogged=True)
-    assert debt.bytes == FRAME - 750
-
-
-@pytest.mark.parametrize(
-    ("slack_s", "is_backlogged", "left"),
-    [(0.0, True, 0.0), (0.005, True, -625.0), (0.005, False, 0.0), (1.0, True, -125_000 + FRAME)],
-)
-def test_a_lag_is_kept_within_the_slack_and_only_with_a_backlog(
-    slack_s: float, is_backlogged: bool, left: float
-) -> None:
-    debt = Debt(slack_s)
-    debt.go_on(1_000_000)
-    debt.pay(10**9, FRAME, is_backlogged=is_backlogged)
-    assert debt.bytes == left
-
-
 @given(st.lists(st.integers(0, 10**9), min_size=2), st.integers(1000, 10**9))
 def test_looking_more_often_changes_nothing(times_ns: list[int], rate_bps: int) -> None:
     often, once = Debt(), Debt()

@@ -42,17 +42,14 @@ traffic class (RFC 3168, 5)."""
 
 
 def add_clsact(index: int) -> bytes:
-    """Adds the qdisc that holds filters."""
     return tc.about(tc.NEWQDISC, tc.ADD, index, HANDLE, _CLSACT_PARENT, "clsact", b"")
 
 
 def delete_clsact(index: int) -> bytes:
-    """Removes that qdisc with its filters."""
     return tc.delete(index, HANDLE, _CLSACT_PARENT)
 
 
 def remove(index: int, priority: int) -> bytes:
-    """Removes the filters of a priority."""
     return tc.about(_DELTFILTER, tc.CHANGE, index, 0, _OUT, "", b"", priority << 16)
 
 
@@ -75,13 +72,11 @@ def drop_larger(index: int, priority: int, frame_bytes: int) -> bytes:
 
 
 def drop_arriving(index: int) -> bytes:
-    """Drops all frames that arrive at an interface."""
     limits = _POLICE.pack(0, _DROP, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     return _matchall(index, 1, _ALL, _policing(limits), parent=_IN)
 
 
 def pass_arriving(index: int) -> bytes:
-    """Ends `drop_arriving`."""
     return tc.about(_DELTFILTER, tc.CHANGE, index, 0, _IN, "", b"", 1 << 16)
 
 

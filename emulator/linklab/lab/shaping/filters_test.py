@@ -3,7 +3,7 @@ import struct
 
 import pytest
 
-from linklab.core.ip_family import IPV6
+from linklab.core.ip_family import IPV4, IPV6
 from linklab.lab.kernel.namespace import inside
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import filters, tc
@@ -26,19 +26,18 @@ def test_a_burst_is_as_long_as_the_kernel_can_count() -> None:
     assert filters.MAX_BURST_S > 270
 
 
-def test_ecn_is_cleared_in_ipv4_alone() -> None:
-    read, _ = decoded(filters.bleach_ecn(INDEX, 3))
-    assert read["info"] & 0xFFFF == 0x0008  # Network order
-    assert bytes((0xFF, 0xFC, 0xFF, 0xFF)) + bytes(20) in filters.bleach_ecn(INDEX, 3)
-
-
-def test_ipv6_has_its_ecn_field_elsewhere_and_no_checksum() -> None:
-    message = filters.bleach_ecn(INDEX, 4, IPV6)
+@pytest.mark.parametrize(
+    ("family", "protocol", "mask", "checked"),
+    [(IPV4, 0x0008, 0xFC, True), (IPV6, 0xDD86, 0xCF, False)],
+)
+def test_ecn_is_cleared_where_its_family_has_it(
+    family: int, protocol: int, mask: int, checked: bool
+) -> None:
+    message = filters.bleach_ecn(INDEX, 3, family)
     read, _ = decoded(message)
-    assert read["info"] & 0xFFFF == 0xDD86  # Network order
-    assert bytes((0xFF, 0xCF, 0xFF, 0xFF)) + bytes(20) in message
-    assert b"csum" not in message
-    assert b"csum" in filters.bleach_ecn(INDEX, 3)
+    assert read["info"] & 0xFFFF == protocol  # Network order
+    assert bytes((0xFF, mask, 0xFF, 0xFF)) + bytes(20) in message
+    assert (b"csum" in message) == checked
 
 
 def test_the_kernel_takes_and_removes_every_filter(namespace: int) -> None:

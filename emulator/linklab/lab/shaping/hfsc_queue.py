@@ -28,11 +28,11 @@ from dataclasses import replace
 from typing import Final
 
 from linklab.lab.kernel.netlink import Channel
-from linklab.lab.shaping import hfsc, plug, tc
+from linklab.lab.shaping import hfsc, tc
 from linklab.lab.shaping.debt import Debt
 from linklab.lab.shaping.hfsc import Curve
-from linklab.lab.shaping.leaf_queue import CLASS, FIRST_LEAF, ROOT, LeafQueue
-from linklab.lab.shaping.tc import Counters
+from linklab.lab.shaping.leaf_queue import CLASS, FIRST_LEAF, LeafQueue
+from linklab.lab.shaping.tc import ROOT, Counters
 
 TIMER_SLACK_S = 0.005
 """The lateness of timers on a real clock that costs no rate when the rate changes. Without changes
@@ -72,7 +72,7 @@ class HfscQueue:
         channel.request(hfsc.add(index, ROOT, CLASS & 0xFFFF))
         for one in (CLASS, _IDLE_CLASS):
             channel.request(hfsc.put_class(index, one, ROOT, self._steady, new=True))
-        channel.request(tc.put_qdisc(index, _WAKER, _IDLE_CLASS, plug.NAME, plug.without_room()))
+        channel.request(tc.put_qdisc(index, _WAKER, _IDLE_CLASS, hfsc.PLUG, hfsc.WITHOUT_ROOM))
         leaf.put(next(self._leaves))
         self._debt.pay(time.monotonic_ns(), 0, is_backlogged=False)
         self._debt.go_on(rate_bps)
@@ -82,7 +82,6 @@ class HfscQueue:
         return Curve(0, 0, self.rate_bps // 8)
 
     def resize(self, queue_bytes: int | None) -> None:
-        """Changes the queue's size, as RateQueue.resize."""
         self._leaf.resize(queue_bytes, is_there=not self.is_shut)
 
     def set(self, rate_bps: int, *, is_held: bool, is_shut: bool = False) -> None:
@@ -103,13 +102,13 @@ class HfscQueue:
         self._begin(_HELD if is_held else self._curve())
         if is_backlogged:
             # The interface checks its queue at once.
-            self._channel.request(plug.wake(self._index, _WAKER, _IDLE_CLASS))
+            self._channel.request(hfsc.wake(self._index, _WAKER, _IDLE_CLASS))
 
     def _shut(self) -> None:
         self._dropped_packets = self._counters().dropped_packets
         self._own_counters.update(self._leaf.own_counters())
         self.is_shut = True
-        full = tc.put_qdisc(self._index, next(self._leaves), CLASS, plug.NAME, plug.without_room())
+        full = tc.put_qdisc(self._index, next(self._leaves), CLASS, hfsc.PLUG, hfsc.WITHOUT_ROOM)
         self._channel.request(full)
 
     def _open(self) -> None:

@@ -3,13 +3,6 @@ from linklab.lab.shaping.conftest import ADD, CHANGE, CLASS, INDEX, ROOT, decode
 from linklab.lab.shaping.hfsc import Curve
 
 
-def test_an_hfsc_leads_to_its_default_class() -> None:
-    read, options = decoded(hfsc.add(INDEX, ROOT, 1))
-    assert (read["handle"], read["parent"], read["header"]["flags"]) == (ROOT, 0xFFFFFFFF, ADD)
-    assert read.get_attr("TCA_KIND") == "hfsc"
-    assert options["defcls"] == 1
-
-
 def test_a_class_is_limited_by_its_curve() -> None:
     curve = Curve(1_000, 20_000, 10_000_000)
     read, options = decoded(hfsc.put_class(INDEX, CLASS, ROOT, curve, new=True))

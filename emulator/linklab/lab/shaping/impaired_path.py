@@ -14,14 +14,12 @@ from linklab.core.frames import ETHERNET_BYTES
 from linklab.core.impairments import NORMAL, Impairments
 from linklab.core.ip_family import IPV4, IPV6
 from linklab.lab.kernel.netlink import Channel, NetlinkError
-from linklab.lab.shaping import filters, netem, tc
-from linklab.lab.shaping.delay import IN_ORDER_RATE_BYTES_PER_S, NETEM_LIMIT_PACKETS
+from linklab.lab.shaping import filters, tc
+from linklab.lab.shaping.delay import Netem
+from linklab.lab.shaping.netem import Settings
 from linklab.lab.shaping.tc import ShapingError
 from linklab.models import delay_tables
 from linklab.models.delay_tables import DelayTable
-from linklab.models.loss import bursts_of
-
-_ROOT: Final = 0x10000
 
 
 class ImpairedPath:
@@ -41,19 +39,15 @@ class ImpairedPath:
         self._channel = channel
         self._index = index
         self._tables = tables
-        self._seed = seed
-        self._get = tc.get_qdisc(index, _ROOT)
-        self._had_jitter = False
         self._impairments = impairments
-        self._send(new=True)
-        netem.check_seed(channel.request(self._get), seed)
+        self._netem = Netem(channel, index, self._settings, seed)
         self._has_filters = False
         self._filters: dict[int, bytes] = {}
         self._filter()
 
     def remove(self) -> None:
         """Removes the qdiscs with their filters. What they hold is lost."""
-        self._channel.request(tc.delete(self._index, _ROOT))
+        self._netem.remove()
         if self._has_filters:
             self._channel.request(filters.delete_clsact(self._index))
 
@@ -62,8 +56,7 @@ class ImpairedPath:
         if impairments == self._impairments:
             return
         self._impairments = impairments
-        self._seed = netem.next_seed(self._seed)
-        self._send()
+        self._netem.put(self._settings)
         self._filter()
 
     def _filter(self) -> None:
@@ -94,34 +87,18 @@ class ImpairedPath:
                 "places/guest/kernel.config"
             ) from error
 
-    def _send(self, *, new: bool = False) -> None:
+    @property
+    def _settings(self) -> Settings:
         now = self._impairments
-        loss_ratio = now.loss_ratio or 0.0
-        self._channel.request(
-            netem.put(
-                self._index,
-                _ROOT,
-                limit_packets=NETEM_LIMIT_PACKETS,
-                delay_s=now.delay_s or 0.0,
-                slot_s=None,
-                loss_ratio=loss_ratio,
-                bursts=bursts_of(loss_ratio, now.loss_burst_packets or 1.0),
-                rate_bytes_per_s=None if now.in_order is False else IN_ORDER_RATE_BYTES_PER_S,
-                strays=self._strays(),
-                seed=self._seed,
-                new=new,
-            )
-        )
-
-    def _strays(self) -> netem.Strays:
-        now = self._impairments
-        jitter_s = now.jitter_s or 0.0
-        table = None
-        if jitter_s or self._had_jitter:
-            self._had_jitter = True
+        jitter_s, table = now.jitter_s or 0.0, None
+        if jitter_s:
             name = now.distribution or NORMAL
             table = self._tables.get(name) or delay_tables.of_name(name)
-        return netem.Strays(
+        return Settings(
+            delay_s=now.delay_s or 0.0,
+            loss_ratio=now.loss_ratio or 0.0,
+            loss_burst_packets=now.loss_burst_packets or 1.0,
+            in_order=now.in_order is not False,
             jitter_s=0.0 if table is None else jitter_s * table.widening,
             table=() if table is None else table.entries,
             reorder_ratio=now.reorder_ratio or 0.0,
@@ -131,7 +108,7 @@ class ImpairedPath:
 
     def lost_packets(self) -> int:
         """Returns how many packets netem and the filters have dropped."""
-        lost_packets = tc.counters(self._channel.request(self._get)).dropped_packets
+        lost_packets = self._netem.counters().dropped_packets
         if self._has_filters:
             get = tc.get_qdisc(self._index, filters.HANDLE)
             lost_packets += tc.counters(self._channel.request(get)).dropped_packets

@@ -31,7 +31,8 @@ def test_a_path_without_impairments_only_keeps_packets_in_order(netlink: Recorde
     path(netlink)
     fixed, options = sent(netlink)
     assert (fixed["loss"], fixed["duplicate"], fixed["gap"]) == (0, 0, 0)
-    assert set(options) == {RATE, LATENCY, 14}
+    assert set(options) == {RATE, LATENCY, JITTER, 12, 14}
+    assert bytes(options[JITTER]) == bytes(8)
 
 
 def test_every_impairment_has_its_option(netlink: Recorder) -> None:
@@ -60,16 +61,11 @@ def test_every_impairment_has_its_option(netlink: Recorder) -> None:
     assert bytes(options[RATE]) == bytes(16)
 
 
-def test_bursts_take_the_place_of_single_losses(netlink: Recorder) -> None:
-    path(netlink, Impairments(loss_ratio=0.2, loss_burst_packets=4.0))
+def test_the_kernel_gets_bursts_and_the_jitter_in_units_of_the_table(netlink: Recorder) -> None:
+    bursts = Impairments(loss_ratio=0.2, loss_burst_packets=4.0, delay_s=0.03, jitter_s=0.002)
+    path(netlink, bursts.changed(Impairments(distribution="pareto")))
     fixed, options = sent(netlink)
-    assert fixed["loss"] == 0
-    assert LOSS in options
-
-
-def test_the_kernel_gets_the_jitter_in_units_of_the_table(netlink: Recorder) -> None:
-    path(netlink, Impairments(delay_s=0.03, jitter_s=0.002, distribution="pareto"))
-    _, options = sent(netlink)
+    assert (fixed["loss"], LOSS in options) == (0, True)
     assert bytes(options[JITTER]) == struct.pack("=q", 16_000_000)
     assert len(options[DELAY_DIST]) == 2 * 4096
 

@@ -11,7 +11,6 @@ from linklab.lab.shaping import tc
 from linklab.lab.shaping.tc import ShapingError
 from linklab.queues import registry
 
-ROOT: Final = 0x10000
 CLASS: Final = 0x10001
 FIRST_LEAF: Final = 0x100000
 

@@ -6,17 +6,24 @@ from __future__ import annotations
 import functools
 import struct
 from dataclasses import dataclass
-from typing import Final
 
 from linklab.core.bit_exact_math import log
 from linklab.core.netlink_messages import attribute, attributes
 from linklab.lab.shaping import tc
 from linklab.lab.shaping.tc import ShapingError
+from linklab.models.loss import bursts_of
 
 _NETEM_DELAY_DIST, _NETEM_REORDER, _NETEM_CORRUPT, _NETEM_LOSS, _NETEM_RATE = 2, 3, 4, 5, 6
 _NETEM_LATENCY64, _NETEM_JITTER64 = 10, 11
 _NETEM_SLOT, _NETEM_SLOT_DIST, _NETEM_SEED = 12, 13, 14
 _NETEM_LOSS_GE = 2
+
+_LIMIT_PACKETS = 1_000_000
+"""The most delayed packets that netem holds. It is large, because the leaf limits the queue."""
+
+_IN_ORDER_RATE_BYTES_PER_S = 2**32 - 1
+"""netem keeps packets in order if a rate is set (sch_netem, netem_enqueue), as Wi-Fi and LTE do.
+This rate is too high to shape."""
 
 _SLOT = struct.Struct("=qqiiqq")
 _SLOTS = 4096
@@ -46,79 +53,56 @@ def _share(ratio: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Strays:
-    """What netem does to single packets: the delay's distribution around its mean, and shares.
+class Settings:
+    """What netem does to packets.
 
-    `jitter_s` counts in the units of `table`: netem adds it times an entry / 8192. Packets of
-    `reorder_ratio` have no delay.
+    After `delay_s` packets wait for the next of random moments. Their distances are exponentially
+    distributed with the mean `slot_s`. Losses have a mean ratio, and come in bursts of a mean length
+    in packets. A length of 1 means independent losses. `jitter_s` counts in the units of `table`:
+    netem adds it times an entry / 8192. Packets of `reorder_ratio` have no delay.
     """
 
+    delay_s: float = 0.0
+    slot_s: float = 0.0
+    loss_ratio: float = 0.0
+    loss_burst_packets: float = 1.0
+    in_order: bool = True
     jitter_s: float = 0.0
     table: tuple[int, ...] = ()
     reorder_ratio: float = 0.0
     duplicate_ratio: float = 0.0
     corrupt_ratio: float = 0.0
 
-    @property
-    def fields(self) -> tuple[int, int, int]:
-        """The last fields of the fixed options: gap, duplicates, and the jitter of old kernels. With
-        a gap of 1 any packet may be reordered."""
-        return (1 if self.reorder_ratio else 0, _share(self.duplicate_ratio), 0)
 
-    @property
-    def attributes(self) -> bytes:
-        """The attributes of what there is. netem ends what is left out, except the jitter."""
-        made = b""
-        if self.table:
-            table = struct.pack(f"={len(self.table)}h", *self.table)
-            made += attribute(_NETEM_DELAY_DIST, table)
-            made += attribute(_NETEM_JITTER64, struct.pack("=q", round(self.jitter_s * 1e9)))
-        for kind, ratio in (
-            (_NETEM_REORDER, self.reorder_ratio),
-            (_NETEM_CORRUPT, self.corrupt_ratio),
-        ):
-            if ratio:
-                made += attribute(kind, struct.pack("=II", _share(ratio), 0))
-        return made
+def put(index: int, settings: Settings, seed: int, *, new: bool = False) -> bytes:
+    """Sets netem as an interface's root. A seed restarts its random numbers (kernel 6.6 or later).
 
-
-_STEADY: Final = Strays()
-
-
-def put(
-    index: int,
-    handle: int,
-    *,
-    limit_packets: int,
-    delay_s: float,
-    slot_s: float | None,
-    loss_ratio: float,
-    bursts: tuple[float, float] | None,
-    rate_bytes_per_s: int | None,
-    seed: int,
-    strays: Strays = _STEADY,
-    new: bool = False,
-) -> bytes:
-    """Sets netem as an interface's root, with all options, because a change drops what it omits.
-
-    With `slot_s` packets wait after their delay for the next of random moments. Their distances are
-    exponentially distributed with this mean. None keeps the setting, 0 ends it. Losses are
-    independent with `loss_ratio`, or come in bursts: p and r of the gemodel of tc-netem(8), with h
-    and 1-k of 0. With a rate packets stay in order. A seed restarts netem's random numbers (kernel 6.6 or later).
+    netem keeps the slots and the jitter of a message without them, and ends all else that is omitted.
     """
-    loss = 0 if bursts else _share(loss_ratio)
-    options = struct.pack("=IIIIII", 0, limit_packets, loss, *strays.fields)
-    if bursts is not None:
+    bursts = bursts_of(settings.loss_ratio, settings.loss_burst_packets)
+    loss = 0 if bursts else _share(settings.loss_ratio)
+    gap = 1 if settings.reorder_ratio else 0  # With 1 any packet may be reordered.
+    duplicates, old_jitter = _share(settings.duplicate_ratio), 0
+    options = struct.pack("=IIIIII", 0, _LIMIT_PACKETS, loss, gap, duplicates, old_jitter)
+    if bursts is not None:  # p and r of the gemodel of tc-netem(8), with h and 1-k of 0.
         model = struct.pack("=IIII", *map(_share, bursts), 0, 0)
         options += attribute(_NETEM_LOSS, attribute(_NETEM_LOSS_GE, model))
-    options += attribute(_NETEM_RATE, struct.pack("=IiIi", rate_bytes_per_s or 0, 0, 0, 0))
-    options += attribute(_NETEM_LATENCY64, struct.pack("=q", round(delay_s * 1e9)))
-    if slot_s is not None:
-        options += _slots(slot_s)
-    options += strays.attributes
+    rate = _IN_ORDER_RATE_BYTES_PER_S if settings.in_order else 0
+    options += attribute(_NETEM_RATE, struct.pack("=IiIi", rate, 0, 0, 0))
+    options += attribute(_NETEM_LATENCY64, struct.pack("=q", round(settings.delay_s * 1e9)))
+    options += _slots(settings.slot_s)
+    if settings.table:
+        table = struct.pack(f"={len(settings.table)}h", *settings.table)
+        options += attribute(_NETEM_DELAY_DIST, table)
+    options += attribute(_NETEM_JITTER64, struct.pack("=q", round(settings.jitter_s * 1e9)))
+    for kind, ratio in (
+        (_NETEM_REORDER, settings.reorder_ratio),
+        (_NETEM_CORRUPT, settings.corrupt_ratio),
+    ):
+        options += attribute(kind, struct.pack("=II", _share(ratio), 0)) if ratio else b""
     options += attribute(_NETEM_SEED, struct.pack("=Q", seed))
     flags = tc.ADD if new else tc.CHANGE
-    return tc.about(tc.NEWQDISC, flags, index, handle, tc.ROOT_PARENT, "netem", options)
+    return tc.about(tc.NEWQDISC, flags, index, tc.ROOT, tc.ROOT_PARENT, "netem", options)
 
 
 def next_seed(seed: int) -> int:

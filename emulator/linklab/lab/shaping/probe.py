@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from linklab.lab.kernel import rtnetlink
 from linklab.lab.kernel.namespace import network_of, write_sysctls
 from linklab.lab.kernel.netlink import Channel, NetlinkError
-from linklab.lab.shaping import plug, tc
-from linklab.lab.shaping.delay import Delay, Transit
+from linklab.lab.shaping import hfsc, tc
+from linklab.lab.shaping.delay import Netem, transit
 from linklab.lab.shaping.rate_queue import rate_queue
 from linklab.lab.shaping.tc import ShapingError
 from linklab.queues import registry
 
-_LOOPBACK, _ROOT = 1, 0x10000
+_LOOPBACK = 1
 _LACKING = (errno.ENOENT, errno.EOPNOTSUPP)
 """What the kernel answers for a kind of qdisc or of interface that it does not know."""
 
@@ -32,7 +32,7 @@ def _wanted() -> Iterator[tuple[str, bytes]]:
     qdiscs = (
         ("sch_hfsc", "hfsc", bytes(2)),
         ("sch_fifo", fifo.kind, fifo.options(queue, 100_000)),
-        ("sch_plug", plug.NAME, plug.without_room()),
+        ("sch_plug", hfsc.PLUG, hfsc.WITHOUT_ROOM),
         ("sch_netem", "netem", bytes(24)),
     )
     for number, (module, kind, options) in enumerate(qdiscs, 1):
@@ -67,8 +67,8 @@ def probe() -> None:
     queue = rate_queue(channel, _LOOPBACK, 10_000_000, 100_000)
     queue.set(10_000_000, is_held=False, is_shut=True)
     queue.set(10_000_000, is_held=False)
-    channel.request(tc.delete(_LOOPBACK, _ROOT))
-    Delay(channel, _LOOPBACK, Transit(0.01, 0.001, 0.01), 1)
+    channel.request(tc.delete(_LOOPBACK, tc.ROOT))
+    Netem(channel, _LOOPBACK, transit(0.01, 0.001, 0.01), 1)
     channel.close()
     # In a container /proc/sys may be read-only.
     write_sysctls(network_of(os.getpid()), {"net.ipv4.ip_forward": "1"})

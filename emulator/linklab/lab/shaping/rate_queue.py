@@ -20,8 +20,8 @@ from typing import Any, Protocol
 from linklab.lab.kernel.netlink import Channel, NetlinkError
 from linklab.lab.shaping import link_qdisc, tc
 from linklab.lab.shaping.hfsc_queue import HfscQueue
-from linklab.lab.shaping.leaf_queue import CLASS, ROOT, LeafQueue
-from linklab.lab.shaping.tc import Counters
+from linklab.lab.shaping.leaf_queue import CLASS, LeafQueue
+from linklab.lab.shaping.tc import ROOT, Counters
 from linklab.queues import registry
 
 
@@ -99,7 +99,6 @@ class LinkQueue:
         self.resize, self.own_counters = leaf.resize, leaf.own_counters
 
     def set(self, rate_bps: int, *, is_held: bool, is_shut: bool = False) -> None:
-        """Changes the rate at once, as RateQueue.set."""
         if (rate_bps, is_held, is_shut) == (self.rate_bps, self.is_held, self.is_shut):
             return
         options = link_qdisc.rate(0 if is_held else rate_bps)
@@ -120,10 +119,8 @@ class LinkQueue:
         )
 
     def counters(self) -> Counters:
-        """Returns the queue's counters."""
         answer = self._channel.request(self._get)
         return replace(tc.counters(answer), lost_packets=link_qdisc.lost_packets(answer))
 
     def sojourns(self) -> list[list[int]]:
-        """Returns how many packets waited how long, as `link_qdisc.sojourns`."""
         return link_qdisc.sojourns(self._channel.request(tc.get_class(self._index, CLASS)))

@@ -1,6 +1,6 @@
 """Builds messages to the kernel's traffic control (tc), by the layout of linux/rtnetlink.h. Pure.
 
-`hfsc.py`, `netem.py` and `plug.py` build those of one queueing discipline each.
+`hfsc.py` and `netem.py` build those of one queueing discipline each.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from linklab.queues.discipline import Leaf
 
 ROOT_PARENT: Final = 0xFFFFFFFF
 """The parent of an interface's root qdisc (TC_H_ROOT)."""
+
+ROOT: Final = 0x10000
+"""The handle of root qdiscs."""
 
 NEWQDISC, NEWCLASS = 36, 40
 _DELQDISC, _GETQDISC, _GETCLASS = 37, 38, 42
@@ -95,12 +98,10 @@ def delete(index: int, handle: int, parent: int = ROOT_PARENT) -> bytes:
 
 
 def get_qdisc(index: int, handle: int) -> bytes:
-    """Asks for one qdisc with its options and counters."""
     return about(_GETQDISC, ECHO, index, handle, 0, "", b"")
 
 
 def get_class(index: int, handle: int) -> bytes:
-    """Asks for one class with its options."""
     return about(_GETCLASS, ECHO, index, handle, 0, "", b"")
 
 
