@@ -1,10 +1,11 @@
-"""Finds the sockets that listen in a network namespace."""
+"""Reads the sockets of a network namespace (proc_pid_net(5)), and finds those that listen."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,15 +37,21 @@ class Listening:
         return (IPV6,) if self.address == in_family(SERVER_ADDRESS, IPV6) else ()
 
 
-def listening(text: str, protocol: str) -> list[Listening]:
-    """Returns the listening sockets in a table of proc_pid_net(5), such as `net/tcp6`."""
-    found = []
+def sockets(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yields the sockets in a table such as `net/tcp6`: state, local address and port."""
     for line in text.splitlines()[1:]:
         _, local, _, state, *_ = line.split()
-        if state == _LISTENS[protocol]:
-            address, _, port = local.partition(":")
-            found.append(Listening(protocol, _address(address), int(port, 16)))
-    return found
+        address, _, port = local.partition(":")
+        yield state, _address(address), int(port, 16)
+
+
+def listening(text: str, protocol: str) -> list[Listening]:
+    """Returns the listening sockets in a table."""
+    return [
+        Listening(protocol, address, port)
+        for state, address, port in sockets(text)
+        if state == _LISTENS[protocol]
+    ]
 
 
 def _address(words: str) -> str:

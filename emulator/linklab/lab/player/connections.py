@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 
 from linklab.core.ip_family import IPV4, IPV6, in_family
+from linklab.lab.network.listening import sockets
 
 _ESTABLISHED = "01"
 _TABLES = {IPV4: "tcp", IPV6: "tcp6"}
@@ -27,11 +28,9 @@ class OpenConnections:
         ports = set()
         for family in families:
             inside = ipaddress.ip_network(in_family(network, family))
-            for line in self._text(self._descriptors[family]).splitlines()[1:]:
-                _, local, _, state, *_ = line.split()
-                words, _, port = local.partition(":")
-                if state == _ESTABLISHED and _address(words) in inside:
-                    ports.add(int(port, 16))
+            for state, address, port in sockets(self._text(self._descriptors[family])):
+                if state == _ESTABLISHED and ipaddress.ip_address(address) in inside:
+                    ports.add(port)
         return frozenset(ports)
 
     def _text(self, descriptor: int) -> str:
@@ -42,14 +41,5 @@ class OpenConnections:
         return b"".join(parts).decode("ascii")
 
     def close(self) -> None:
-        """Closes the files."""
         for descriptor in self._descriptors.values():
             os.close(descriptor)
-
-
-def _address(words: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Parses an address as this kernel prints it: little-endian words of 32 bits."""
-    octets = bytes.fromhex(words)
-    return ipaddress.ip_address(
-        b"".join(octets[at : at + 4][::-1] for at in range(0, len(octets), 4))
-    )
