@@ -121,7 +121,7 @@ class Translator:
         _put_address(changed, about, _SOURCE_AT, address)
         struct.pack_into("!H", changed, inner, client_port)
         struct.pack_into("!H", changed, head + 2, 0)
-        struct.pack_into("!H", changed, head + 2, _checksum(bytes(changed[head:])))
+        struct.pack_into("!H", changed, head + 2, checksum(bytes(changed[head:])))
         return bytes(changed)
 
     def _alive(self, mapping: _Mapping | None, now_ns: int) -> _Mapping | None:
@@ -184,7 +184,7 @@ def _updated(checksum: int, old: bytes, new: bytes) -> int:
     return ~_folded(total) & 0xFFFF
 
 
-def _checksum(content: bytes) -> int:
+def checksum(content: bytes) -> int:
     """Returns the checksum of RFC 1071."""
     return ~_folded(sum(_words(content + bytes(len(content) % 2)))) & 0xFFFF
 

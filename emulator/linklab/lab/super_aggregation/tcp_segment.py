@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from linklab.lab.network.translation import checksum
+
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 
 _ALL_NUMBERS: Final = 1 << 32
@@ -118,7 +120,7 @@ def packed(segment: Segment, source: bytes, target: bytes, options: bytes = b"")
     )
     size = words * 4 + len(segment.payload)
     pseudo = source + target + struct.pack("!BBH", 0, _TCP, size)
-    struct.pack_into("!H", header, 16, _checksum(pseudo + header + options + segment.payload))
+    struct.pack_into("!H", header, 16, checksum(pseudo + header + options + segment.payload))
     return bytes(header) + options + segment.payload
 
 
@@ -126,18 +128,9 @@ def unreachable(segment: Segment, source: bytes, target: bytes) -> bytes:
     """Returns an ICMP message that the segment's host is unreachable (RFC 792). It quotes the IPv4
     header and 8 bytes of the next segment that `segment` acknowledges, between these addresses."""
     address = bytearray(struct.pack("!BBHHHBBH", 0x45, 0, 40, 0, 0, 64, _TCP, 0) + source + target)
-    struct.pack_into("!H", address, 10, _checksum(bytes(address)))
+    struct.pack_into("!H", address, 10, checksum(bytes(address)))
     number = segment.acknowledged % _ALL_NUMBERS
     about = bytes(address) + struct.pack("!HHI", segment.to_port, segment.from_port, number)
     head = bytearray(struct.pack("!BBHI", _UNREACHABLE, _HOST, 0, 0))
-    struct.pack_into("!H", head, 2, _checksum(bytes(head) + about))
+    struct.pack_into("!H", head, 2, checksum(bytes(head) + about))
     return bytes(head) + about
-
-
-def _checksum(content: bytes) -> int:
-    """Computes the checksum of RFC 1071."""
-    content += bytes(len(content) % 2)
-    total: int = sum(struct.unpack(f"!{len(content) // 2}H", content))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
