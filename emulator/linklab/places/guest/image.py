@@ -20,7 +20,6 @@ import stat
 import subprocess
 import sys
 import tarfile
-import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -28,11 +27,10 @@ from pathlib import Path
 from typing import IO, Literal, cast
 
 from linklab.core import units
-from linklab.core.locks import locked
 from linklab.core.paths import DATA, GUEST_HOST_ROOT, in_cache
 from linklab.core.scratch import image_lock, image_prefix
 from linklab.display.parts import Progress
-from linklab.places.guest import deb, download, image_root, release
+from linklab.places.guest import deb, download, image_root, made_once, release
 from linklab.places.guest.image_root import ImageError
 from linklab.places.guest.locked import lock
 
@@ -103,7 +101,6 @@ def _below(root: Path) -> Iterator[Path]:
 
 
 def directory() -> Path:
-    """Returns the directory of the images."""
     return in_cache("image")
 
 
@@ -113,33 +110,23 @@ def path(name: Name) -> Path:
 
 
 def cached(name: Name) -> Path | None:
-    """Returns the image in the cache, or None."""
     return path(name) if path(name).is_dir() else None
 
 
 def ensure(name: Name, progress: Progress = lambda what, fraction: None) -> Path:
-    """Returns the image; makes it if needed. Concurrent callers make it once.
-
-    Raises ImageError if it cannot be made. Then no part of it is left.
-    """
-    found = cached(name)
-    if found is not None:
-        return found
-    try:
-        directory().mkdir(parents=True, exist_ok=True)
-        with locked(image_lock(path(name)), lambda: progress("waiting for another linklab", 0.0)):
-            # This process has the lock, so the process that made these was killed.
-            for stale in directory().glob(f"new-{name}-*"):
-                shutil.rmtree(stale, ignore_errors=True)
-            return cached(name) or _made_and_checked(name, progress)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise ImageError(f"the {name} image cannot be made: {error}") from error
-        needed = needed_bytes(name)
-        raise ImageError(
-            f"no room for the {name} image: {directory()} needs {needed / 1e6:.0f} MB; "
-            "LINKLAB_CACHE names another place"
-        ) from error
+    """Returns the image; makes it if needed. Raises ImageError if it cannot be made."""
+    part = made_once.Part(
+        called=f"the {name} image",
+        directory=directory(),
+        lock=image_lock(path(name)),
+        prefix=image_prefix(name),
+        left=f"new-{name}-*",
+        needed_bytes=needed_bytes(name),
+        error=ImageError,
+    )
+    return made_once.ensure(
+        part, lambda: cached(name), lambda work: _made_and_checked(name, work, progress), progress
+    )
 
 
 def needed_bytes(name: Name) -> int:
@@ -147,30 +134,25 @@ def needed_bytes(name: Name) -> int:
     return round(_UNPACKED_TIMES * sum(one.size_bytes for one in lock().packages[name]))
 
 
-def _made_and_checked(name: Name, progress: Progress) -> Path:
+def _made_and_checked(name: Name, work: Path, progress: Progress) -> Path:
     if shutil.disk_usage(directory()).free < needed_bytes(name):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    work = Path(tempfile.mkdtemp(prefix=image_prefix(name), dir=directory()))
-    try:
-        root = work / "root"
-        if not _came_packed(name, root, work, progress):
-            make(name, root, work, progress)
-            progress("checking its hash", 0.99)
-            came, expected = tree_hash(root), lock().trees.get(name)
-            if came != expected:
-                raise ImageError(
-                    f"the {name} image came out otherwise than image.lock says ({came[:16]}, not "
-                    f"{(expected or 'none')[:16]}): please report it with the output of "
-                    "`linklab doctor`"
-                )
-        root.rename(path(name))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    root = work / "root"
+    if not _came_packed(name, root, work, progress):
+        make(name, root, work, progress)
+        progress("checking its hash", 0.99)
+        came, expected = tree_hash(root), lock().trees.get(name)
+        if came != expected:
+            raise ImageError(
+                f"the {name} image came out otherwise than image.lock says ({came[:16]}, not "
+                f"{(expected or 'none')[:16]}): please report it with the output of "
+                "`linklab doctor`"
+            )
+    root.rename(path(name))
     return path(name)
 
 
 def archive_name(name: Name) -> str:
-    """Returns the name of the image's file in a release."""
     return f"{path(name).name}.tar.xz"
 
 
@@ -202,7 +184,6 @@ class _Bounded:
         self._left, self._most = most_bytes, most_bytes
 
     def read(self, size: int) -> bytes:
-        """Returns the next bytes, at most `size`."""
         piece = self._content.read(size)
         self._left -= len(piece)
         if self._left < 0:

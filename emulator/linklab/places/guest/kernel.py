@@ -14,7 +14,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -22,12 +21,11 @@ from typing import IO
 from linklab.core import units
 from linklab.core.error_report import report_error
 from linklab.core.errors import LinklabError
-from linklab.core.locks import locked
 from linklab.core.paths import DATA, INSTALLED, in_cache
 from linklab.core.scratch import build_prefix, remove_image
 from linklab.display.parts import Progress
-from linklab.places.guest import image, image_root, release
-from linklab.places.guest.locked import Built, lock, version
+from linklab.places.guest import image, image_root, made_once, release
+from linklab.places.guest.locked import Built, lock
 
 SOURCE_PACKAGE = "linux-source-7.2"
 SOURCE_ARCHIVE = f"/usr/src/{SOURCE_PACKAGE}.tar.xz"
@@ -120,11 +118,6 @@ class KernelError(LinklabError, RuntimeError):
     """The guest's kernel is not available. The message says what to do."""
 
 
-def source_version() -> str:
-    """Returns the version of the kernel source."""
-    return version(SOURCE_PACKAGE) or "unknown"
-
-
 def key(recipe: KernelRecipe = GUEST) -> str:
     """Returns the cache key of the kernel that the recipe's files and the image make."""
     digest = hashlib.sha256()
@@ -143,7 +136,6 @@ def name(recipe: KernelRecipe = GUEST) -> str:
 
 
 def cached(recipe: KernelRecipe = GUEST) -> Path | None:
-    """Returns the kernel in the cache, or None."""
     path = in_cache("kernel") / name(recipe)
     return path if path.exists() else None
 
@@ -160,37 +152,28 @@ def ensure(progress: Progress = lambda what, fraction: None, recipe: KernelRecip
     Raises KernelError if the image is not available, or the build fails (the message names its
     log).
     """
-    kernel = cached(recipe)
-    if kernel is not None:
-        return kernel
     directory = in_cache("kernel")
+    part = made_once.Part(
+        called=f"the {recipe.called}",
+        directory=directory,
+        lock=directory / "lock",
+        prefix=build_prefix(),
+        left="build-*-*",
+        needed_bytes=recipe.work_bytes,
+        error=KernelError,
+    )
+
+    def make(work: Path) -> Path:
+        return (
+            _from_wheel(directory, work, recipe)
+            or _fetch(directory, work, progress, recipe)
+            or _build(directory, work, progress, recipe)
+        )
+
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with locked(directory / "lock", lambda: progress("waiting for another linklab", 0.0)):
-            # This process has the lock, so the process that made these was killed.
-            for stale in directory.glob("build-*-*"):
-                shutil.rmtree(stale, ignore_errors=True)
-            kernel = cached(recipe)
-            if kernel is not None:
-                return kernel
-            work = Path(tempfile.mkdtemp(prefix=build_prefix(), dir=directory))
-            try:
-                return (
-                    _from_wheel(directory, work, recipe)
-                    or _fetch(directory, work, progress, recipe)
-                    or _build(directory, work, progress, recipe)
-                )
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
+        return made_once.ensure(part, lambda: cached(recipe), make, progress)
     except image_root.ImageError as error:
-        raise KernelError(f"the {recipe.called} cannot be built: {error}") from error
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise KernelError(f"the {recipe.called} cannot be built: {error}") from error
-        raise KernelError(
-            f"no room to build the {recipe.called}: {directory} needs {recipe.work_bytes / 1e6:.0f} MB; "
-            "LINKLAB_CACHE names another place"
-        ) from error
+        raise KernelError(f"the {recipe.called} cannot be made: {error}") from error
 
 
 def _from_wheel(directory: Path, work: Path, recipe: KernelRecipe) -> Path | None:
