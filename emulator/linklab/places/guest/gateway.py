@@ -117,7 +117,7 @@ class Gateway:
             )
             stack.callback(self._end)
             self._log = Path(directory / "log")
-            self._socket = self._joined(guest)
+            self._socket = self._connected(guest, socket.SOCK_SEQPACKET)
             stack.callback(self._socket.close)
             if way.listeners:
                 self._open(way, commands, stack)
@@ -129,16 +129,15 @@ class Gateway:
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Ends slirp4netns."""
         self._resources.close()
 
     def _end(self) -> None:
         self._process.kill()
         self._process.wait()
 
-    def _joined(self, path: Path) -> socket.socket:
+    def _connected(self, path: Path, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """Returns a connection with slirp4netns, as soon as it listens."""
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sock = socket.socket(socket.AF_UNIX, kind)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline and self._process.poll() is None:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
@@ -193,7 +192,7 @@ class Gateway:
         return self._led_in(commands, port)
 
     def _led_in(self, commands: Path, port: int) -> int:
-        sock = self._asking(commands)
+        sock = self._connected(commands)
         own = _unused_port()
         wanted = {
             "execute": "add_hostfwd",
@@ -212,20 +211,6 @@ class Gateway:
         if "error" in answer:
             raise _RefusedError(f"port {own} of 127.0.0.1: {answer['error']['desc']}")
         return own
-
-    def _asking(self, commands: Path) -> socket.socket:
-        """Returns a connection for one command, as soon as slirp4netns accepts any."""
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        while time.monotonic() < deadline:
-            sock = socket.socket(socket.AF_UNIX)
-            try:
-                sock.connect(str(commands))
-            except (FileNotFoundError, ConnectionRefusedError):
-                sock.close()
-                time.sleep(0.01)
-            else:
-                return sock
-        raise GatewayError(f"{PROGRAM} takes no commands")
 
 
 def _unused_port() -> int:
