@@ -71,7 +71,6 @@ class AnsweringHandler(BaseHTTPRequestHandler):
         return self.rfile.read(length)
 
     def refuse(self, error: RefusedError, more: dict[str, str] | None = None) -> None:
-        """Answers with an error in words."""
         self.answer_json(error.status, error.problem, more=more)
 
     def answer_json(
@@ -105,7 +104,6 @@ class AnsweringHandler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def send_headers(self, headers: dict[str, str]) -> None:
-        """Sends headers."""
         for name, value in headers.items():
             self.send_header(name, value)
 

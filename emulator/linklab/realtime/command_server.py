@@ -85,11 +85,9 @@ class LiveServer:
 
     @property
     def url(self) -> str:
-        """The server's URL, without a path."""
         return f"http://{to_text(self.address)}"
 
     def close(self) -> None:
-        """Stops the server."""
         self._server.closing.set()
         self._server.shutdown()
         self._thread.join()
@@ -118,7 +116,6 @@ class _Handler(AnsweringHandler):
     streams: threading.BoundedSemaphore
 
     def _serve(self) -> None:
-        """Answers any request."""
         path = self.path.partition("?")[0]
         of_path, variables = operations.found(path)
         views = self._views()

@@ -84,7 +84,6 @@ class _Life:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the lab is to end."""
         return self._stopping.is_set()
 
     def await_start(self) -> LabStatus:

@@ -28,7 +28,6 @@ class LinkPlan:
         self._count = 0
 
     def extend(self, now_s: float) -> None:
-        """Computes what is missing."""
         while self._count * STEP_S < now_s + AHEAD_S:
             t_s = self._count * STEP_S
             self._rates.append([model.at(t_s).rate_bps("down") for model in self._models.values()])

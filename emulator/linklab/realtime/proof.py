@@ -47,7 +47,6 @@ class Challenges:
         self._given: OrderedDict[str, bool | None] = OrderedDict()
 
     def new(self) -> str:
-        """Returns a new challenge."""
         made = secrets.token_hex(16)
         with self._guard:
             self._given[made] = None

@@ -110,7 +110,6 @@ class LiveLab:
         self._reader, self._waker = socket.socketpair()
 
     def close(self) -> None:
-        """Releases the lab's resources."""
         self._reader.close()
         self._waker.close()
 

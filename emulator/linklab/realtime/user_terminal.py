@@ -56,7 +56,6 @@ def window(descriptor: int) -> Window:
 
 @contextlib.contextmanager
 def _raw(descriptor: int) -> Iterator[None]:
-    """Puts the terminal into raw mode during the block."""
     before = termios.tcgetattr(descriptor)
     tty.setraw(descriptor)
     try:

@@ -118,7 +118,6 @@ class Association:
             self._socket.close()
 
     def _leave(self, data: bytes) -> bytes:
-        """Follows the connection no further."""
         self._is_other = True
         self._asked = self._answered = b""
         return data

@@ -128,7 +128,6 @@ class _Way:
         self._start_bytes = self._passed_bytes
 
     def take(self, data: bytes) -> None:
-        """Passes data on, at once or later."""
         if not self._joint.is_cut:
             self._waiting += data
             self.pass_on()
@@ -287,12 +286,10 @@ class Relay:
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def listen(self, sock: socket.socket) -> None:
-        """Accepts the connections of a socket."""
         loop = asyncio.get_running_loop()
         await loop.create_server(lambda: _End(self._accepted), sock=sock, backlog=1024)
 
     def set(self, faults: dict[Direction, Faults]) -> None:
-        """Changes the faults of both directions."""
         before, self.faults = self.faults, faults
         for direction in faults:
             if faults[direction] != before[direction]:

@@ -136,7 +136,6 @@ def _family(task: EndTask) -> socket.AddressFamily:
 
 
 def _opened(task: EndTask, kind: socket.SocketKind) -> socket.socket:
-    """Returns a socket that uses the flow's link."""
     sock = socket.socket(_family(task), kind)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, task["device"].encode())
     return sock

@@ -74,7 +74,6 @@ class Channel:
                 raise NetlinkError(error.errno, error.strerror) from error
 
     def close(self) -> None:
-        """Closes the socket."""
         self._socket.close()
 
 

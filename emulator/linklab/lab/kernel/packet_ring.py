@@ -71,6 +71,5 @@ class PacketRing:
             yield SeenPacket(seconds * 1_000_000_000 + nanoseconds, leaves, content)
 
     def close(self) -> None:
-        """Frees the ring."""
         self._ring.close()
         self._socket.close()

@@ -144,7 +144,6 @@ class Multipath:
         return self._names.get(address, "")
 
     def subflows(self) -> Iterator[Subflow]:
-        """Yields the client's current subflows."""
         for answer in self._connections():
             found = sock_diag.subflow(answer)
             if found is not None:

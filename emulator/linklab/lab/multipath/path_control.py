@@ -86,7 +86,6 @@ class EnergyControl:
         multipath.use(wifi)
 
     def look(self, due_s: float) -> float:
-        """Decides as `Control.look`."""
         subflows = [
             (self._multipath.link_of(one.tcp.address), one)
             for one in self._multipath.subflows()
@@ -150,7 +149,6 @@ class EnergyControl:
         )
 
     def _switch(self, due_s: float) -> None:
-        """Applies the last decision."""
         if not self._usage.uses_lte:
             what = "suspended"
             self._multipath.set_backup(self._lte, backup=True)
@@ -198,7 +196,6 @@ class ScheduleControl:
         return self._schedule[self._levels[WIFI.name], self._levels[LTE.name], is_awake]
 
     def look(self, due_s: float) -> float:
-        """Decides as `Control.look`."""
         before, self._counts = self._counts, self._received_bytes()
         if due_s > 0:
             for kind in self._used.value:
@@ -256,7 +253,6 @@ class SinglePath:
         multipath.use(first)
 
     def look(self, due_s: float) -> float:
-        """Decides as `Control.look`."""
         if self._left and self._is_established(self._used):
             self._multipath.leave(self._left)
             self._left = ""

@@ -80,7 +80,6 @@ def find_family() -> bytes:
 
 
 def family(answer: bytes) -> Family:
-    """Parses the answer to `find_family`."""
     found = of_answer(answer, _GENERIC.size)
     groups = {
         bytes(group[_GROUP_NAME]).rstrip(b"\0").decode(): struct.unpack("=I", group[_GROUP_ID])[0]

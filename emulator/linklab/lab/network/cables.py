@@ -36,21 +36,18 @@ def add_neighbour(host: Host, own: Port, other: Port, address: str = "") -> None
 
 
 def add_address(host: Host, port: Port, address: str, family: int) -> None:
-    """Gives a port an address of the plan in a family."""
     index = host.indices[port.interface]
     here = in_family(address, family)
     host.channel.request(rtnetlink.add_address(index, here, PREFIX_BITS[family]))
 
 
 def delete_address(host: Host, port: Port, address: str, family: int) -> None:
-    """Takes an address of the plan from a port in a family."""
     index = host.indices[port.interface]
     here = in_family(address, family)
     host.channel.request(rtnetlink.delete_address(index, here, PREFIX_BITS[family]))
 
 
 def index_of(host: Host, interface: str) -> int:
-    """Asks the kernel for the index of an interface."""
     return rtnetlink.interface(host.channel.request(rtnetlink.find_interface(interface))).index
 
 

@@ -33,7 +33,6 @@ class Host:
 
     @property
     def channel(self) -> Channel:
-        """Returns a netlink socket in the host's network namespace."""
         return self.node.channel
 
     @property
@@ -48,13 +47,11 @@ class Host:
         return self.interface(device).received_bytes
 
     def interface(self, device: str) -> rtnetlink.Interface:
-        """Asks the kernel about an interface."""
         return rtnetlink.interface(
             self.channel.request(rtnetlink.get_interface(self.indices[device]))
         )
 
     def is_up(self, device: str) -> bool:
-        """Tells whether an interface has its carrier."""
         answer = self.channel.request(rtnetlink.get_interface(self.indices[device]))
         return rtnetlink.interface(answer).operational_state == rtnetlink.IS_UP
 

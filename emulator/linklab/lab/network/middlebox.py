@@ -62,7 +62,6 @@ class Impairer:
 
     @property
     def has_nat(self) -> bool:
-        """Whether a NAT translates the link's packets."""
         return self._nat is not None
 
     def apply(self, state: LinkState) -> None:

@@ -40,7 +40,6 @@ class Router(Node):  # type: ignore[misc]
             self.channel = Channel()
 
     def terminate(self) -> None:
-        """Releases the namespace."""
         self.channel.close()
         os.close(self.namespace)
 
@@ -71,7 +70,6 @@ class EndHost(Router):
             raise
 
     def terminate(self) -> None:
-        """Ends the process and releases the namespaces."""
         super().terminate()
         self._end()
 
@@ -108,5 +106,4 @@ class Cable(Link):  # type: ignore[misc]
     def makeIntfPair(
         cls, name1: str, name2: str, addr1: str, addr2: str, node1: Router, node2: Router, **_: Any
     ) -> None:
-        """Makes both interfaces directly in their namespaces."""
         node1.channel.request(rtnetlink.add_cable(name1, addr1, name2, addr2, node2.namespace))

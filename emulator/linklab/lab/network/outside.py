@@ -105,7 +105,6 @@ class _Proxy:
         raise LabError(f"the proxy at port {self._port} does not listen after {_LISTENS_S} s")
 
     def close(self) -> None:
-        """Ends it."""
         relays.ended(self._process)
 
 

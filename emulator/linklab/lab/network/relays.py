@@ -71,6 +71,5 @@ def started(
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
-    """Kills a process."""
     process.kill()
     process.wait()

@@ -135,7 +135,6 @@ class LinkPath:
 
     @property
     def hosts(self) -> tuple[Port, ...]:
-        """The ports of the client and the other hosts on the link."""
         return (self.client, *(station.host for station in self.stations))
 
     @property
@@ -160,12 +159,10 @@ class LinkPath:
 
     @property
     def families(self) -> Families:
-        """The families of addresses that the link carries."""
         return self.client.families
 
     @property
     def cables(self) -> tuple[tuple[Port, Port], ...]:
-        """The pairs of connected ports, client side first."""
         pairs = list(zip(self.hosts, self.carriers, strict=True))
         for access in self.accesses:
             if access.air is not None:

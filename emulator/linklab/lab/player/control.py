@@ -79,7 +79,6 @@ class Command(_Change, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         return RESTORED if self.restore else events.in_words(self.event())
 
     def event(self) -> Event:
-        """Returns the command as an event of its link."""
         changed = {row.attribute: getattr(self, row.attribute) for row in events.CHANGES}
         span_s = math.inf if self.duration_s is None else self.duration_s
         return Event(self.link, duration_s=span_s, **changed)

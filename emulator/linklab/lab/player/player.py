@@ -182,7 +182,6 @@ class Player:
             heapq.heappop(self._agenda)[2](due_s)
 
     def play_until(self, t_s: float) -> None:
-        """Plays until the scenario's time is `t_s`."""
         with contextlib.closing(Timer()) as timer:
             timer.set(self._start_ns + round(t_s * 1e9))
             self.play([timer.fileno()])

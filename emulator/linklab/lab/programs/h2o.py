@@ -87,5 +87,4 @@ def _in_ruby(path: Path) -> str:
 
 
 def _quoted(path: Path) -> str:
-    """Returns a path as a YAML string."""
     return json.dumps(str(path), ensure_ascii=False)

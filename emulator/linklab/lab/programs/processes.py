@@ -39,5 +39,4 @@ class ProcessWatch:
             self._file.write(line(record))
 
     def close(self) -> None:
-        """Closes the file."""
         self._file.close()

@@ -38,7 +38,6 @@ class Server:
 
     @property
     def end(self) -> str:
-        """Describes how it ended."""
         return f"{self.name} ended with {self.process.returncode}"
 
     @property
@@ -47,7 +46,6 @@ class Server:
         return _last_line(self.error_log)
 
     def stop(self) -> None:
-        """Ends it and waits for its end."""
         self.process.terminate()
         try:
             self.process.wait(timeout=5)

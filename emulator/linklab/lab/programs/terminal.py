@@ -64,7 +64,6 @@ def taken(count: int) -> bytes:
 
 
 def resized(window: Window) -> bytes:
-    """Returns the frame of a window's new size."""
     return _HEAD.pack(_SIZE, _WINDOW.size) + _WINDOW.pack(window.rows, window.columns)
 
 

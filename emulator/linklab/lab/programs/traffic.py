@@ -35,7 +35,6 @@ class _End:
     log: Path
 
     def tell(self, start_ns: int) -> None:
-        """Tells it the scenario's start."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # `counts` says why.
             self.process.stdin.write(b"%d\n" % start_ns)

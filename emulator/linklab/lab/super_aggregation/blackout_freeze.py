@@ -41,7 +41,6 @@ class BlackoutFreeze:
     for a round trip."""
 
     def __init__(self, lab: Lab, player: Player, *, of: str, over: str) -> None:
-        """Takes links by name."""
         self._lab, self._player, self._of = lab, player, of
         self._path = lab.links[of].path
         self._ends = (socket.inet_aton(SERVER_ADDRESS), socket.inet_aton(self._path.client.address))
@@ -102,7 +101,6 @@ class BlackoutFreeze:
             self._player.write_event(due_s, self._of, Happening("sender", "frozen"))
 
     def close(self) -> None:
-        """Closes its sockets."""
         self._sockets.close()
         self._leaving.close()
         self._other.close()

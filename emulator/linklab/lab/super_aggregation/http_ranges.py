@@ -80,7 +80,6 @@ class RangeAnswers:
         self._is_within = False
 
     def asked(self, begin: int, end: int) -> None:
-        """Records a request for the bytes from `begin` to before `end`."""
         self.missing.append((begin, end))
 
     def read(self, content: bytes) -> Iterator[tuple[int, bytes, bool]]:

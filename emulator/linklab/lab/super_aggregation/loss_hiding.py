@@ -58,11 +58,9 @@ class Pace:
         self._asked.clear()
 
     def asked(self, now_s: float) -> None:
-        """Adds a request."""
         self._asked.append(now_s)
 
     def answered(self, now_s: float) -> None:
-        """Completes the oldest request."""
         self._least_s = min(self._least_s, now_s - self._asked.popleft())
 
     def keeps_up(self, now_s: float) -> bool:
@@ -92,7 +90,6 @@ class Receiver:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything has arrived."""
         ends = self.end is not None and self.acknowledged >= self.end
         return ends and not self._young and not self._fetched
 

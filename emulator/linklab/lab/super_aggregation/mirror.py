@@ -41,12 +41,10 @@ class Mirror:
 
     @property
     def reads(self) -> list[int]:
-        """The descriptors to wait for until they are readable."""
         return [self._socket.fileno()] if self._socket is not None and self._is_open else []
 
     @property
     def writes(self) -> list[int]:
-        """The descriptors to wait for until they are writable."""
         return [self._socket.fileno()] if self._socket is not None and not self._is_open else []
 
     @property
@@ -158,7 +156,6 @@ class Mirror:
         self._is_own = self._has_unanswered and not self._is_own
 
     def close(self) -> None:
-        """Closes the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

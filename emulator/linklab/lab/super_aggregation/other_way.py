@@ -83,6 +83,5 @@ class OtherWay:
             self._messages.send(tcp_segment.unreachable(last, *self._ends))
 
     def close(self) -> None:
-        """Closes its sockets."""
         self._segments.close()
         self._messages.close()

@@ -87,7 +87,6 @@ class EmulatedGuest:
         return self._machine.fileno()
 
     def close(self) -> None:
-        """Ends the guest if it still runs, with its machine."""
         self._resources.close()
 
     def exit_code(self) -> int:

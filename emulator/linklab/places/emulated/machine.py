@@ -105,7 +105,6 @@ class Machine:
             self._resources = stack.pop_all()
 
     def fits(self, root: Path, memory: int, needed: Sequence[Path]) -> bool:
-        """Tells whether a guest can run here."""
         return (
             self._process.poll() is None
             and (self.root, self.needed) == (root, frozenset(needed))
@@ -136,11 +135,9 @@ class Machine:
         return self._stdout.fileno()
 
     def close(self) -> None:
-        """Ends the machine and removes its files."""
         self._resources.close()
 
     def end(self) -> None:
-        """Ends all processes of the machine."""
         if self._process.poll() is None:
             # The whole group, because a bubblewrap that has just started ends without its child.
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -53,7 +53,6 @@ class _Stopped(Exception):
 
 
 def is_made(kernels: Kernels = (kernel.GUEST,)) -> bool:
-    """Tells whether image and kernels are in the cache."""
     return image.cached("guest") is not None and all(map(kernel.cached, kernels))
 
 

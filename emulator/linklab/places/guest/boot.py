@@ -357,7 +357,6 @@ class Guest:
         return self._descriptor
 
     def close(self) -> None:
-        """Ends the guest if it still runs."""
         self._resources.close()
 
     def _settle(self) -> None:

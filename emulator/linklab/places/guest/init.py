@@ -152,7 +152,6 @@ class Bundle:
         """Returns None, for a default module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Runs a module's code."""
         _, _, at, size = self._index[module.__name__]
         exec(marshal.loads(self._codes[at : at + size]), module.__dict__)
         if module.__name__ == "dataclasses":  # It would compile 600 functions.

@@ -14,7 +14,6 @@ from linklab.places.guest.locked import lock
 
 
 def main() -> int:
-    """Prints each image's line of image.lock."""
     for name in ("guest", "kernel"):
         if name not in lock().packages:
             continue

@@ -25,7 +25,6 @@ class Package:
 
     @property
     def file_name(self) -> str:
-        """The name of its file."""
         return self.path.rpartition("/")[2]
 
 
@@ -39,7 +38,6 @@ class Built:
 
     @property
     def line(self) -> str:
-        """Returns its line of image.lock."""
         return f"built {self.name} {self.sha256} {self.size_bytes}"
 
 
@@ -82,7 +80,6 @@ def parse(text: str) -> Lock:
 
 @functools.cache
 def lock() -> Lock:
-    """Returns the lock of this linklab."""
     return parse(_LOCK.read_text())
 
 

@@ -41,7 +41,6 @@ def write(
 
 
 def main(directory: Path) -> int:
-    """Writes all files."""
     try:
         write(directory)
     except kernel.KernelError as error:
