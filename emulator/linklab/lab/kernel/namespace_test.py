@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from linklab.lab.kernel import rtnetlink
-from linklab.lab.kernel.namespace import inside, network_of, new_network, write_sysctls
+from linklab.lab.kernel.namespace import inside, new_network, write_sysctls
 from linklab.lab.kernel.netlink import Channel
 
 OWN = Path("/proc/thread-self/ns/net")
@@ -26,25 +25,6 @@ def test_an_error_in_the_block_leads_out_of_it(namespace: int) -> None:
     assert OWN.readlink() == own
 
 
-def test_a_process_s_namespace_is_told_by_its_number() -> None:
-    descriptor = network_of(os.getpid())
-    assert Path(f"/proc/self/fd/{descriptor}").readlink() == OWN.readlink()
-    os.close(descriptor)
-    with pytest.raises(FileNotFoundError):
-        network_of(1 << 30)
-
-
-def test_a_new_namespace_is_another_and_nobody_is_moved_there(namespace: int) -> None:
-    own = OWN.readlink()
-    made = new_network()
-    names = {Path(f"/proc/self/fd/{one}").readlink() for one in (made, namespace)}
-    assert len(names | {own}) == 3
-    assert OWN.readlink() == own
-    with inside(made):
-        assert [name for _, name in socket.if_nameindex()] == ["lo"]
-    os.close(made)
-
-
 def test_no_descriptor_is_left_open(namespace: int) -> None:
     def descriptors() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
@@ -57,16 +37,6 @@ def test_no_descriptor_is_left_open(namespace: int) -> None:
     with pytest.raises(OSError, match="setns: Bad file descriptor"), inside(1 << 20):
         pass
     assert descriptors() == before
-
-
-def test_netlink_stays_where_it_was_opened(namespace: int) -> None:
-    with inside(namespace):
-        channel = Channel()
-    channel.request(rtnetlink.add_pair("one", "two"))
-    with inside(namespace):
-        assert {name for _, name in socket.if_nameindex()} == {"lo", "one", "two"}
-    assert "one" not in {name for _, name in socket.if_nameindex()}
-    channel.close()
 
 
 def test_sysctls_are_of_the_namespace(namespace: int) -> None:

@@ -31,43 +31,31 @@ def test_a_family_is_asked_for_by_its_name() -> None:
     assert read.get_attr("CTRL_ATTR_FAMILY_NAME") == "mptcp_pm"
 
 
-def test_an_endpoint_is_an_address_of_an_interface_with_a_use() -> None:
-    message = path_manager.add_endpoint(
-        FAMILY, 2, "10.2.0.2", 7, Endpoint.SUBFLOW | Endpoint.BACKUP
-    )
-    address = decoded(mptcp_msg, message, 35, 1).get_attr("MPTCP_PM_ATTR_ADDR")
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_FAMILY") == 2
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_ID") == 2
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_ADDR4") == "10.2.0.2"
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_FLAGS") == 6
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_IF_IDX") == "07:00:00:00"
+FOURTH, SIXTH = "10.2.0.2", "2001:db8:1::2"
+BOTH = Endpoint.SUBFLOW | Endpoint.BACKUP
 
 
 @pytest.mark.parametrize(
-    ("message", "command", "flags"),
+    ("message", "command", "address", "flags", "interface"),
     [
-        (path_manager.delete_endpoint(FAMILY, 1, "10.1.0.2"), 2, 0),
-        (path_manager.set_flags(FAMILY, 1, "10.1.0.2", Endpoint.SUBFLOW), 7, 2),
+        (path_manager.add_endpoint(FAMILY, 2, FOURTH, 7, BOTH), 1, FOURTH, 6, "07:00:00:00"),
+        (path_manager.add_endpoint(FAMILY, 2, SIXTH, None, Endpoint.SIGNAL), 1, SIXTH, 1, None),
+        (path_manager.delete_endpoint(FAMILY, 2, FOURTH), 2, FOURTH, 0, None),
+        (path_manager.set_flags(FAMILY, 2, FOURTH, Endpoint.SUBFLOW), 7, FOURTH, 2, None),
     ],
 )
-def test_an_endpoint_is_known_by_its_number_and_address(
-    message: bytes, command: int, flags: int
+def test_an_endpoint_is_an_address_with_a_number_and_a_use(
+    message: bytes, command: int, address: str, flags: int, interface: str | None
 ) -> None:
-    address = decoded(mptcp_msg, message, 35, command).get_attr("MPTCP_PM_ATTR_ADDR")
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_ID") == 1
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_ADDR4") == "10.1.0.2"
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_FLAGS") == flags
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_IF_IDX") is None
-
-
-def test_an_endpoint_may_be_of_ipv6() -> None:
-    message = path_manager.add_endpoint(FAMILY, 1, "2001:db8:1::2", None, Endpoint.SIGNAL)
-    address = decoded(mptcp_msg, message, 35, 1).get_attr("MPTCP_PM_ATTR_ADDR")
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_FAMILY") == socket.AF_INET6
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_ADDR6") == "2001:db8:1::2"
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_ADDR4") is None
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_FLAGS") == 1
-    assert address.get_attr("MPTCP_PM_ADDR_ATTR_IF_IDX") is None
+    read = decoded(mptcp_msg, message, 35, command).get_attr("MPTCP_PM_ATTR_ADDR")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    assert [
+        read.get_attr(f"MPTCP_PM_ADDR_ATTR_{name}")
+        for name in ("FAMILY", "ID", "ADDR4", "ADDR6", "FLAGS", "IF_IDX")
+    ] == [
+        *(family, 2, address if address == FOURTH else None),
+        *(address if address == SIXTH else None, flags, interface),
+    ]
 
 
 def test_limits() -> None:
@@ -121,9 +109,8 @@ def test_this_kernel_takes_them(namespace: int) -> None:
     commands.request(path_manager.add_endpoint(family, 1, "10.1.0.2", 1, Endpoint.SUBFLOW))
     with pytest.raises(NetlinkError):
         commands.request(path_manager.add_endpoint(family, 1, "10.1.0.2", 1, Endpoint.SUBFLOW))
-    both = Endpoint.SUBFLOW | Endpoint.BACKUP
-    commands.request(path_manager.set_flags(family, 1, "10.1.0.2", both))
+    commands.request(path_manager.set_flags(family, 1, "10.1.0.2", BOTH))
     commands.request(path_manager.delete_endpoint(family, 1, "10.1.0.2"))
     with pytest.raises(NetlinkError):
-        commands.request(path_manager.set_flags(family, 1, "10.1.0.2", both))
+        commands.request(path_manager.set_flags(family, 1, "10.1.0.2", BOTH))
     commands.close()

@@ -86,14 +86,6 @@ def test_a_forgotten_connection_is_dead() -> None:
     assert nat.translated(packet(CLIENT, SERVER, 5000, 443, b"", SYN), 201 * SECOND_NS) is not None
 
 
-def test_a_changed_idle_time_counts_at_once() -> None:
-    nat = translator()
-    out = nat.translated(packet(CLIENT, SERVER, 5000, 443), 0)
-    assert out is not None
-    nat.set_idle({UDP: 1.0, TCP: 1.0}, 0)
-    assert nat.translated(packet(SERVER, NAT, 443, ports(out)[1]), SECOND_NS) is None
-
-
 TIMES_S = st.integers(1, 5)
 
 

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +6,7 @@ from linklab.core.impairments import Impairments
 from linklab.core.records import FILES, EventRecord, line
 from linklab.lab.player import control
 from linklab.lab.player.control import Command, Inbox
-from linklab.models.events import REFUSED, Event
+from linklab.models.events import REFUSED
 
 
 def test_commands_arrive_in_order_and_once(tmp_path: Path) -> None:
@@ -68,38 +67,11 @@ def test_what_is_no_command_is_named_and_the_next_one_counts(tmp_path: Path) -> 
     assert "lnik" in str(refused[0])
 
 
-def test_a_command_is_an_event_for_good_or_for_a_while() -> None:
-    command = Command(link="lte", down_rate_bps=5_000_000, outage=True, handover="ap2")
-    event = Event("lte", down_rate_bps=5_000_000, outage=True, handover="ap2")
-    assert command.event() == event
-    lasting = Command(
-        link="lte", down_rate_bps=5_000_000, outage=True, handover="ap2", duration_s=3
-    )
-    assert lasting.event() == replace(event, duration_s=3)
-    impaired = Command(link="lte", impair_up=Impairments(loss_ratio=0.01))
-    assert impaired.event() == Event("lte", impair_up=Impairments(loss_ratio=0.01))
-
-
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (Command(link="wifi", carrier="down", duration_s=3.0), "carrier down for 3 s"),
-        (Command(link="wifi", outage=True, duration_s=0.05), "outage for 50 ms"),
-        (Command(link="wifi", handover="next"), "handover next"),
-        (Command(link="wifi", handover="ap2"), "handover ap2"),
-        (Command(link="lte", down_rate_bps=10_000_000, rtt_s=0.08), "down 10 Mbit/s, rtt 80 ms"),
-        (Command(link="lte", up_rate_bps=2_000_000, loss_ratio=0.0), "up 2 Mbit/s, loss 0 %"),
-        (
-            Command(
-                link="lte",
-                impair_up=Impairments(loss_ratio=0.01, bleach_ecn=True),
-                impair_down=Impairments(delay_s=0.02),
-                duration_s=3.0,
-            ),
-            "impair_down.delay 20 ms for 3 s, impair_up.loss 1 % for 3 s, "
-            "impair_up.bleach_ecn true for 3 s",
-        ),
-    ],
-)
-def test_a_command_in_words_begins_each_change_with_its_name(command: Command, words: str) -> None:
-    assert command.in_words() == words
+def test_a_command_in_words_begins_each_change_with_its_name() -> None:
+    impaired = Impairments(loss_ratio=0.01, bleach_ecn=True)
+    command = Command(link="wifi", handover="ap2", impair_up=impaired, duration_s=0.05)
+    assert set(command.in_words().split(", ")) == {
+        "handover ap2 for 50 ms",
+        "impair_up.loss 1 % for 50 ms",
+        "impair_up.bleach_ecn true for 50 ms",
+    }

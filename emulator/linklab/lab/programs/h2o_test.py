@@ -79,14 +79,6 @@ def test_a_server_of_both_families_listens_on_each_with_and_without_tls() -> Non
     }
 
 
-def test_who_cannot_use_tls_finds_the_same_files_on_a_port_of_its_own() -> None:
-    read = yaml.safe_load(configured(plain_port=80))
-    assert read["listen"]["port"] == 443
-    assert "ssl" in read["listen"]
-    assert read["hosts"]["default"]["listen"] == {"host": "10.0.0.1", "port": 80}
-    assert read["hosts"]["default"]["paths"]["/"]["file.dir"] == "/tmp"
-
-
 def test_bodies_may_be_as_large_as_what_a_scenario_sends() -> None:
     limits = [
         yaml.safe_load(configured(uploads=uploads)).get("limit-request-body")

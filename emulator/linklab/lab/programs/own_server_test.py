@@ -107,23 +107,6 @@ def test_a_server_that_cannot_be_reached_is_said(
         assert f":{other.getsockname()[1]}" not in str(told.value)
 
 
-def test_a_server_of_ipv4_alone_is_said_where_a_link_has_ipv6_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    port = free_port()
-    serve = [sys.executable, "-c", SERVE, "SOCK_STREAM", "0.0.0.0", str(port)]
-    words = (
-        rf"^the server does not listen on port {port} of 2001:db8::1, for link lte has IPv6 only, "
-        rf"by TCP or UDP, but on .*tcp 0\.0\.0\.0:{port}"
-    )
-    with monkeypatch.context() as impatient, pytest.raises(LabError, match=words):
-        no_longer_than_to_listen(impatient, port)
-        started(serve, port, tmp_path, {"wifi": (4, 6), "lte": (6,)})
-    again = tmp_path / "again"
-    again.mkdir()
-    started(serve, port, again, {"wifi": (4, 6)}).stop()
-
-
 def test_a_server_that_ends_at_once_is_said_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"^the server ended with 3 and never .* port 1: no such"):
         started(["sh", "-c", "echo no such luck >&2; exit 3"], 1, tmp_path)

@@ -106,16 +106,6 @@ def test_a_full_disk_is_said_and_leaves_nothing(
     assert leftovers(tmp_path) == set()
 
 
-def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: IO[bytes], __: Payload) -> str:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(payloads, "_write", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        payloads.ensure(ONE_MB, tmp_path)
-    assert leftovers(tmp_path) == set()
-
-
 def test_no_place_to_write_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(PayloadError, match="cannot be written to"):

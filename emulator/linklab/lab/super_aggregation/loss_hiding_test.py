@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklab.lab.super_aggregation import tcp_segment
 from linklab.lab.super_aggregation.loss_hiding import Pace, Range, Receiver, Spike
 
 EMPTY_S, FULL_S = 0.03, 0.11
@@ -164,20 +163,6 @@ def test_no_byte_is_forgotten(data: st.DataObject) -> None:
     assert receiver.acknowledged == count * 100
     assert receiver.is_whole
     assert all(there)
-
-
-def test_positions_go_on_where_the_numbers_of_segments_begin_anew() -> None:
-    base = (1 << 32) - 350
-    receiver = Receiver()
-    receiver.end = 10_000
-    lost = []
-    for number in (0, 1, 2, 4, 5, 6):
-        on_the_wire = (base + number * 100) % (1 << 32)
-        near = base + receiver.acknowledged
-        begin = tcp_segment.unwrapped(on_the_wire, near) - base
-        lost += receiver.arrived(begin, begin + 100, EMPTY_S, keeps_up=True)[1]
-    assert receiver.acknowledged == 700
-    assert lost == [(300, 400)]
 
 
 def test_the_queue_is_full_from_a_half_until_a_third_of_what_it_was() -> None:
