@@ -12,19 +12,6 @@ PROGRAM = HostProgram("tool", "tools", "every run", "2.33", "`--new`")
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
-    [
-        ("setpriv from util-linux 2.38.1", (2, 38, 1)),
-        ("h2o version 2.2.5\nOpenSSL: 3.0.22", (2, 2, 5)),
-        ("slirp4netns version 1.2.0", (1, 2, 0)),
-        ("", ()),
-    ],
-)
-def test_a_version_is_read_from_what_a_program_says(said: str, version: tuple[int, ...]) -> None:
-    assert host_programs.version_of(said) == version
-
-
-@pytest.mark.parametrize(
     ("says", "obstacle"),
     [
         ("tool from tools 2.33", None),
@@ -46,11 +33,6 @@ def test_an_old_program_will_not_do(
 def test_the_handbook_has_all_programs_with_their_oldest_versions() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\S+) \| (.+?) \| (\S+) \|", PAGE.read_text(), re.MULTILINE)
     assert rows == [(one.name, one.package, one.options, one.least) for one in PROGRAMS]
-
-
-def test_this_system_has_what_every_run_needs() -> None:
-    found = [host_programs.obstacle(one) for one in PROGRAMS if one.use == "every run"]
-    assert found == [None] * len(found)
 
 
 def test_a_missing_program_is_found_without_a_start(

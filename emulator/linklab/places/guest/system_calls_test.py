@@ -12,11 +12,6 @@ from linklab.places.guest import system_calls
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")
 
 
-def allow(monkeypatch: pytest.MonkeyPatch, *, filters: bool, ptrace: bool) -> None:
-    monkeypatch.setattr(system_calls, "allows_filters", lambda: filters)
-    monkeypatch.setattr(system_calls, "allows_ptrace", lambda: ptrace)
-
-
 @pytest.mark.parametrize(
     ("number", "allowed"),
     [(errno.EFAULT, True), (errno.EPERM, False), (errno.ENOSYS, False), (errno.EINVAL, False)],
@@ -37,16 +32,3 @@ def test_looking_changes_nothing() -> None:
     system_calls.allows_filters()
     system_calls.allows_ptrace.__wrapped__()
     assert filters() == before
-
-
-@pytest.mark.parametrize(("filters", "ptrace"), [(True, True), (True, False), (False, True)])
-def test_one_of_the_two_is_enough(
-    monkeypatch: pytest.MonkeyPatch, filters: bool, ptrace: bool
-) -> None:
-    allow(monkeypatch, filters=filters, ptrace=ptrace)
-    assert system_calls.obstacle() is None
-
-
-def test_without_both_there_is_no_guest(monkeypatch: pytest.MonkeyPatch) -> None:
-    allow(monkeypatch, filters=False, ptrace=False)
-    assert str(system_calls.obstacle()).endswith("filters or ptrace, this machine refuses both")
