@@ -75,12 +75,6 @@ def test_a_client_that_starts_later_is_not_measured_by_what_was_before() -> None
     assert oracle.oracle_s(later, 1, 5000.0) == pytest.approx(1 / (3 * G), rel=1e-9)
 
 
-def test_handshakes_wait_for_the_carrier() -> None:
-    events = ("at: 0 s, link: wifi, carrier: down", "at: 5 s, link: wifi, carrier: up")
-    one = make("down: 8 Mbit/s, rtt: 10 ms", SLOW, *events)
-    assert oracle.single_link_s(one, "wifi") == pytest.approx(5.03 + 1 / G, rel=1e-12)
-
-
 def test_handshakes_go_on_after_an_outage_and_with_another_rtt() -> None:
     events = (
         "at: 0.1 s, link: wifi, carrier: down",  # one of three round trips done
@@ -88,11 +82,6 @@ def test_handshakes_go_on_after_an_outage_and_with_another_rtt() -> None:
     )
     one = make("down: 8 Mbit/s, rtt: 100 ms", SLOW, *events)
     assert oracle.single_link_s(one, "wifi") == pytest.approx(1.1 + 1 / G, rel=1e-12)
-
-
-def test_events_at_the_start_replace_the_initial_state() -> None:
-    one = make(SLOW, SLOW, "at: 0 s, link: wifi, down: 16 Mbit/s")
-    assert oracle.single_link_s(one, "wifi") == pytest.approx(0.5 / G, rel=1e-12)
 
 
 def test_never() -> None:

@@ -153,10 +153,8 @@ def test_the_lab_is_set_back(lab: Lab) -> None:
 
 @pytest.mark.parametrize("token", ["", "1", "linklab", TOKEN[:-1], TOKEN + "x", "ä"])
 def test_who_does_not_know_the_token_commands_nothing(lab: Lab, token: str) -> None:
-    for headers in ({"X_Linklab": token}, {"X_Linklab": token, "Host": "localhost:9464"}):
-        status, said = lab.change("/lab", {"next": ""}, **headers)
-        assert status == 403
-        assert "needs the lab's token" in said["error"]
+    status, said = lab.change("/lab", {"next": ""}, X_Linklab=token)
+    assert (status, "needs the lab's token" in said["error"]) == (403, True)
     assert not lab.obeyed
 
 
@@ -176,6 +174,7 @@ def test_on_all_addresses_too() -> None:
         ("172.17.0.1:32768", 200),
         ("[::ffff:192.0.2.2]:9464", 200),
         ("[2001:db8::2]", 200),
+        ("[::1]:9464", 200),
         ("localhost:1", 200),
         ("192.0.2.2.evil.example", 403),
         ("localhost.evil.example", 403),
@@ -239,9 +238,6 @@ def test_a_command_that_cannot_be_carried_out_is_refused_with_the_reason(lab: La
     [
         ({}, 403),
         ({"Origin": "https://evil.example", "Content-Type": "text/plain"}, 403),
-        ({"X_Linklab": TOKEN, "Host": "evil.example"}, 403),
-        ({"X_Linklab": TOKEN, "Host": "127.0.0.1.evil.example:9464"}, 403),
-        ({"X_Linklab": TOKEN, "Host": ""}, 403),
         ({"Referer": f"http://localhost/#token={TOKEN}"}, 403),
         ({"Cookie": f"token={TOKEN}"}, 403),
         ({"X_Linklab": TOKEN, "Origin": "https://evil.example"}, 403),
@@ -251,8 +247,6 @@ def test_a_command_that_cannot_be_carried_out_is_refused_with_the_reason(lab: La
         ({"X_Linklab": TOKEN, "Sec_Fetch_Site": "same-site"}, 403),
         ({"X_Linklab": TOKEN, "Sec_Fetch_Site": "same-origin"}, 200),
         ({"X_Linklab": TOKEN, "Origin": "http://localhost:9464", "Host": "localhost:9464"}, 200),
-        ({"X_Linklab": TOKEN, "Host": "localhost:9464"}, 200),
-        ({"X_Linklab": TOKEN, "Host": "[::1]:9464"}, 200),
         ({"X_Linklab": TOKEN}, 200),
     ],
 )
@@ -289,14 +283,6 @@ def test_the_status_is_json(lab: Lab, path: str) -> None:
     answer, text = lab.ask("GET", path)
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
     assert text.decode() == json.dumps(STATUS, indent=2) + "\n"
-
-
-@pytest.mark.parametrize(
-    "path", ["/", "/status", "/lab", "/scenarios", "/openapi.json", "/challenge", "/nothing"]
-)
-def test_a_rebound_name_reads_nothing(lab: Lab, path: str) -> None:
-    answer, text = lab.ask("GET", path, Host="evil.example")
-    assert (answer.status, json.loads(text)["field"]) == (403, "Host")
 
 
 def test_other_methods_and_paths_are_refused_in_json(lab: Lab) -> None:

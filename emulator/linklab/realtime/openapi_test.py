@@ -5,9 +5,8 @@ from http import HTTPStatus
 import msgspec
 
 from linklab.core.paths import REPOSITORY
-from linklab.models import impairments
 from linklab.realtime import openapi
-from linklab.realtime.messages import ROWS, decoded
+from linklab.realtime.messages import decoded
 from linklab.realtime.operations import OPERATIONS, found
 
 
@@ -30,15 +29,6 @@ def test_every_type_that_is_named_is_there() -> None:
     named = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
     assert named == set(made["components"]["schemas"])
     assert msgspec.json.decode(text) == made
-
-
-def test_a_change_says_what_the_events_table_allows() -> None:
-    fields = openapi.document("1")["components"]["schemas"]["LinkChange"]["properties"]
-    for row in ROWS:
-        if row.value is impairments.TABLE:
-            assert fields[row.key]["description"] == row.about
-        else:
-            assert fields[row.key]["description"] == f"{row.about}; allowed: {row.value.allowed}"
 
 
 def test_paths_are_found_with_their_variables() -> None:

@@ -139,9 +139,14 @@ def test_a_token_in_a_url_changes_nothing(lab: Lab) -> None:
     assert not lab.obeyed
 
 
-@pytest.mark.parametrize("path", ["/", "/page/main.js", "/news", "/scenario?name=x"])
+PAGE = ("/", "/page/main.js", "/news", "/scenario?name=x", "/nothing")
+API = ("/status", "/lab", "/scenarios", "/openapi.json", "/challenge")
+
+
+@pytest.mark.parametrize("path", [*PAGE, *API])
 def test_a_rebound_name_reads_nothing(lab: Lab, path: str) -> None:
-    assert lab.ask("GET", path, Host="rebound.example")[0].status == 403
+    answer, text = lab.ask("GET", path, Host="rebound.example")
+    assert (answer.status, json.loads(text)["field"]) == (403, "Host")
 
 
 @pytest.mark.parametrize("path", ["/news", "/scenario?name=x"])

@@ -433,9 +433,3 @@ def test_the_status_has_the_ways_into_the_lab_and_out_of_it(small: Scenario) -> 
         status = lab.status()
     assert status["origins"] == ["http://10.0.1.1:3000/"]
     assert status["proxies"] == {"": "http://127.0.0.1:8080", "wifi": "http://127.0.0.1:8081"}
-
-
-def test_the_status_of_a_lab_without_outside_names_no_ways(small: Scenario) -> None:
-    with contextlib.closing(LiveLab(requests(small, ["alg3"], 1, None), GUEST)) as lab:
-        status = lab.status()
-    assert (status["origins"], status["proxies"]) == ([], {})

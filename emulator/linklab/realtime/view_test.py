@@ -12,7 +12,6 @@ from linklab.core.link_state import DIRECTIONS
 from linklab.core.records import ClientRecord, EventRecord, LinkRecord, Record
 from linklab.core.records_test import sampled
 from linklab.metrics.manifest import new_metrics
-from linklab.models.events import Event, in_words
 from linklab.realtime.plan import AHEAD_S, LinkPlan
 from linklab.realtime.view import MOST_MARKS, MOST_SAMPLES, Cursor, PageView
 from linklab.runs.job_test import JOB
@@ -178,11 +177,3 @@ def test_the_plan_has_the_events_and_grows_with_time(small: Scenario) -> None:
     plan.extend(3600.0)
     first, rates = plan.since(0)
     assert (len(rates), first + len(rates)) == (400, (3600 + AHEAD_S) * 2)
-
-
-def test_events_in_words() -> None:
-    outage, slow = scenario.parse(TEXT).events
-    assert in_words(outage) == "outage for 2 s"
-    assert in_words(slow) == "down 4 Mbit/s, loss 1 %"
-    impaired = Event("wifi", duration_s=2, impair_up=Impairments(loss_ratio=0.02, in_order=False))
-    assert in_words(impaired) == "impair_up.loss 2 % for 2 s, impair_up.in_order false for 2 s"

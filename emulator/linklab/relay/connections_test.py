@@ -41,7 +41,7 @@ async def asked(
         return answer
 
 
-def test_everything_is_passed_on_both_ways_and_ends_are_told_apart() -> None:
+async def test_everything_is_passed_on_both_ways_and_ends_are_told_apart() -> None:
     """A request of a megabyte to its end, then an answer of two."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,10 +50,10 @@ def test_everything_is_passed_on_both_ways_and_ends_are_told_apart() -> None:
         await writer.drain()
         writer.close()
 
-    assert asyncio.run(asked(serve, b"q" * 1_000_000)) == b"q" * 2_000_000
+    assert await asked(serve, b"q" * 1_000_000) == b"q" * 2_000_000
 
 
-def test_an_answer_that_takes_long_after_the_question_s_end_is_no_garbage() -> None:
+async def test_an_answer_that_takes_long_after_the_question_s_end_is_no_garbage() -> None:
     """Nothing of asyncio's refers to who waits for it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -65,28 +65,7 @@ def test_an_answer_that_takes_long_after_the_question_s_end_is_no_garbage() -> N
         await writer.drain()
         writer.close()
 
-    assert asyncio.run(asked(serve, b"what?")) == b"what?what?"
-
-
-async def test_200_connections_at_a_time() -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await reader.readexactly(10_000))
-        await writer.drain()
-        writer.close()
-
-    async def one(address: tuple[str, int], number: int) -> bool:
-        content = bytes([number % 256]) * 10_000
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(content)
-        answer = await reader.read()
-        writer.close()
-        return answer == content
-
-    server = await asyncio.start_server(serve, sock=listening())
-    async with joined(server) as address:
-        assert (
-            await asyncio.gather(*(one(address, number) for number in range(200))) == [True] * 200
-        )
+    assert await asked(serve, b"what?") == b"what?what?"
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,17 +74,23 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.close()
 
 
-async def echoes(address: tuple[str, int], count: int) -> list[bytes]:
-    """What so many get back at a time who say abc."""
+async def echoes(address: tuple[str, int], count: int) -> bool:
+    """Tells whether so many at a time get back what each says, a number."""
 
-    async def one() -> bytes:
+    async def one(number: int) -> bool:
+        said = b"%03d" % number
         reader, writer = await asyncio.open_connection(*address)
-        writer.write(b"abc")
+        writer.write(said)
         answer = await reader.read()
         writer.close()
-        return answer
+        return answer == said
 
-    return await asyncio.gather(*(one() for _ in range(count)))
+    return all(await asyncio.gather(*map(one, range(count))))
+
+
+async def test_200_connections_at_a_time() -> None:
+    async with joined(await asyncio.start_server(echo, sock=listening())) as address:
+        assert await echoes(address, 200)
 
 
 async def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
@@ -125,7 +110,7 @@ async def test_one_at_a_time_where_there_is_room_for_one_that_waits() -> None:
     lanes = connections.free([server.sockets[0].getsockname()])
     front = await connections.listen(listening(), None, lanes=lanes)
     async with server, front:
-        assert await echoes(front.sockets[0].getsockname(), 50) == [b"abc"] * 50
+        assert await echoes(front.sockets[0].getsockname(), 50)
     assert most == 1
 
 
@@ -158,10 +143,10 @@ async def test_one_relay_greets_another() -> None:
     lanes = connections.free([middle.sockets[0].getsockname()])
     front = await connections.listen(listening(), None, lanes=lanes)
     async with server, middle, front:
-        assert await echoes(front.sockets[0].getsockname(), 50) == [b"abc"] * 50
+        assert await echoes(front.sockets[0].getsockname(), 50)
 
 
-def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_own_time(
+async def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_own_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first of three connections is never greeted; the others wait for as long as it may take,
@@ -191,15 +176,13 @@ def test_who_is_not_greeted_in_time_is_let_go_and_those_behind_him_have_their_ow
         finally:
             writer.close()
 
-    async def ask() -> list[bytes | None]:
-        server = await asyncio.start_server(serve, sock=listening())
-        to = server.sockets[0].getsockname()
-        front = await connections.listen(listening(), None, lanes=connections.free([to]))
-        async with server, front:
-            address = front.sockets[0].getsockname()
-            return await asyncio.gather(*(one(address) for _ in range(3)))
-
-    assert sorted(asyncio.run(ask()), key=str) == [None, b"there", b"there"]
+    server = await asyncio.start_server(serve, sock=listening())
+    lanes = connections.free([server.sockets[0].getsockname()])
+    front = await connections.listen(listening(), None, lanes=lanes)
+    async with server, front:
+        address = front.sockets[0].getsockname()
+        answers = await asyncio.gather(*(one(address) for _ in range(3)))
+    assert sorted(answers, key=str) == [None, b"there", b"there"]
     assert ended == [1], "the connection that led nowhere is closed"
 
 
