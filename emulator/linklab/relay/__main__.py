@@ -25,19 +25,23 @@ from linklab.relay.rule import Rule
 async def serve(rules: list[Rule]) -> None:
     """Serves the rules until the process is ended."""
     flows = Flows()
-    breaking = faults.Relay() if any(rule["breaks"] for rule in rules) else None
+    breaking = faults.Relay() if any(rule.get("breaks") for rule in rules) else None
     for rule in rules:
         sock = socket.socket(fileno=rule["descriptor"])
         sock.setblocking(False)
-        to = rule["to"] and (rule["to"][0], rule["to"][1])
-        if rule["udp"]:
+        named, lanes = rule.get("to"), rule.get("lanes")
+        to = named and (named[0], named[1])
+        if rule.get("udp"):
             flows.take(sock, to)
         elif breaking is not None:
             await breaking.listen(sock)
         else:
-            lanes = free((host, port) for host, port in rule["lanes"]) if rule["lanes"] else None
             await listen(
-                sock, to, greets=rule["greets"], lanes=lanes, associates=rule["associates"]
+                sock,
+                to,
+                greets=rule.get("greets", False),
+                lanes=free((host, port) for host, port in lanes) if lanes else None,
+                associates=rule.get("associates", False),
             )
     if breaking is not None:
         asyncio.get_running_loop().add_reader(sys.stdin, _follow, breaking)

@@ -26,15 +26,7 @@ def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[socket.socket]:
 def questions(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str, int], socket.socket]]:
     """The address at which a relay that is a program takes datagrams, and their target."""
     with bound(getattr(request, "param", "127.0.0.1")) as front, bound() as back:
-        rule = Rule(
-            descriptor=front.fileno(),
-            to=back.getsockname(),
-            udp=True,
-            greets=False,
-            lanes=[],
-            associates=False,
-            breaks=False,
-        )
+        rule = Rule(descriptor=front.fileno(), to=back.getsockname(), udp=True)
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", PROGRAM, json.dumps([rule])], pass_fds=[front.fileno()]
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 PROGRAM: Final = Path(__file__).parent
 """A directory that Python runs by its `__main__.py`."""
@@ -27,9 +27,9 @@ class Rule(TypedDict):
     """
 
     descriptor: int
-    to: tuple[str, int] | None
-    udp: bool
-    greets: bool
-    lanes: list[tuple[str, int]]
-    associates: bool
-    breaks: bool
+    to: NotRequired[tuple[str, int] | None]
+    udp: NotRequired[bool]
+    greets: NotRequired[bool]
+    lanes: NotRequired[list[tuple[str, int]]]
+    associates: NotRequired[bool]
+    breaks: NotRequired[bool]

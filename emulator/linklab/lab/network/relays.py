@@ -54,7 +54,6 @@ def started(
             to=to,
             udp=one.type == socket.SOCK_DGRAM,
             greets=greets,
-            lanes=[],
             associates=associates,
             breaks=breaks,
         )

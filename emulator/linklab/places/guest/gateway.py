@@ -57,10 +57,6 @@ class GatewayError(LinklabError, RuntimeError):
     """The guest cannot reach the network outside. The message says what to do."""
 
 
-class _RefusedError(GatewayError):
-    """slirp4netns does not listen on the requested port."""
-
-
 def obstacle() -> str | None:
     """Returns why guests here cannot reach the network outside, or None."""
     if shutil.which(PROGRAM) is None:
@@ -159,17 +155,8 @@ class Gateway:
         rules = []
         for one in way.listeners:
             port = int(one.getsockname()[1])
-            rules.append(
-                Rule(
-                    descriptor=one.fileno(),
-                    to=None,
-                    udp=False,
-                    greets=False,
-                    lanes=[("127.0.0.1", self._lead_in(commands, port)) for _ in range(_LANES)],
-                    associates=True,
-                    breaks=False,
-                )
-            )
+            lanes = [("127.0.0.1", self._lead_in(commands, port)) for _ in range(_LANES)]
+            rules.append(Rule(descriptor=one.fileno(), lanes=lanes, associates=True))
         front = subprocess.Popen(
             [
                 *("setpriv", "--pdeathsig", "KILL"),
@@ -186,31 +173,17 @@ class Gateway:
 
         If another program takes the free port first, it tries another one.
         """
-        for _ in range(_TRIES - 1):
-            with contextlib.suppress(_RefusedError):
-                return self._led_in(commands, port)
-        return self._led_in(commands, port)
-
-    def _led_in(self, commands: Path, port: int) -> int:
-        sock = self._connected(commands)
-        own = _unused_port()
-        wanted = {
-            "execute": "add_hostfwd",
-            "arguments": {
-                "proto": "tcp",
-                "host_addr": "127.0.0.1",
-                "host_port": own,
-                "guest_addr": GUEST,
-                "guest_port": port,
-            },
-        }
-        with sock:
-            sock.sendall(json.dumps(wanted).encode())
-            sock.shutdown(socket.SHUT_WR)
-            answer = json.loads(sock.makefile("rb").read())
-        if "error" in answer:
-            raise _RefusedError(f"port {own} of 127.0.0.1: {answer['error']['desc']}")
-        return own
+        for _ in range(_TRIES):
+            own = _unused_port()
+            where = {"proto": "tcp", "host_addr": "127.0.0.1", "host_port": own}
+            where |= {"guest_addr": GUEST, "guest_port": port}
+            with self._connected(commands) as sock:
+                sock.sendall(json.dumps({"execute": "add_hostfwd", "arguments": where}).encode())
+                sock.shutdown(socket.SHUT_WR)
+                answer = json.loads(sock.makefile("rb").read())
+            if "error" not in answer:
+                return own
+        raise GatewayError(f"port {own} of 127.0.0.1: {answer['error']['desc']}")
 
 
 def _unused_port() -> int:
