@@ -305,17 +305,12 @@ def lab_of(status: dict[str, Any]) -> LabStatus:
 
 
 def _link(now: dict[str, Any], proxy_port: int | None) -> Link:
-    words = {name: text for name, (_, text) in now["values"].items()}
+    words: dict[str, Any] = {name: text for name, (_, text) in now["values"].items()}
     return Link(
         proxy_port=proxy_port,
         carrier="up" if now["up"] else "down",
         outage=now["out"],
-        down=words["down"],
-        up=words["up"],
-        rtt=words["rtt"],
-        jitter=words["jitter"],
-        loss=words["loss"],
-        queue=words["queue"],
+        **words,
         **now["impaired"],
         access_point=now["access_point"] or None,
         by_hand=now["by_hand"],
