@@ -66,16 +66,15 @@ class Translator:
             return None
         head = (packet[0] & 0xF) * 4
         is_part = int.from_bytes(packet[6:8], "big") & 0x1FFF
-        protocol = packet[9]
-        if packet[TARGET] == self._address:
-            if protocol == _ICMP:
-                return self._error_back(packet, head, now_ns)
-            return self._back(packet, head, protocol, now_ns) if not is_part else None
-        return self._out(packet, head, protocol, now_ns) if not is_part else None
+        protocol, is_answer = packet[9], packet[TARGET] == self._address
+        if protocol == _ICMP and is_answer:
+            return self._error_back(packet, head, now_ns)
+        if is_part or len(packet) < head + _LEAST_BYTES.get(protocol, 1 << 16):
+            return None
+        translate = self._back if is_answer else self._out
+        return translate(packet, head, protocol, now_ns)
 
     def _out(self, packet: bytes, head: int, protocol: int, now_ns: int) -> bytes | None:
-        if len(packet) < head + _LEAST_BYTES.get(protocol, 1 << 16):
-            return None
         source, target = struct.unpack_from("!HH", packet, head)
         flow = Flow(
             protocol,
@@ -92,8 +91,6 @@ class Translator:
         return _changed(packet, head, protocol, _SOURCE_AT, self._address, 0, mapping.port)
 
     def _back(self, packet: bytes, head: int, protocol: int, now_ns: int) -> bytes | None:
-        if len(packet) < head + _LEAST_BYTES.get(protocol, 1 << 16):
-            return None
         source, target = struct.unpack_from("!HH", packet, head)
         mapping = self._alive(self._by_port.get((protocol, target)), now_ns)
         if mapping is None or mapping.flow.far != (packet[_SOURCE_AT:_TARGET_AT], source):
