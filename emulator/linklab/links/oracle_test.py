@@ -182,11 +182,6 @@ def test_pages_take_their_mean_rate() -> None:
     assert oracle.oracle_s(beside) == pytest.approx(1e6 / left, rel=1e-9)
 
 
-def test_an_unknown_link() -> None:
-    with pytest.raises(KeyError):
-        oracle.single_link_s(make(SLOW, SLOW), "nr")
-
-
 MBITS = st.integers(1, 1000)
 
 

@@ -7,8 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,8 +22,6 @@ from linklab.models.events import REFUSED
 from linklab.places import choice
 from linklab.places.choice import Environment, PlaceError
 from linklab.realtime import session as live
-from linklab.realtime import start
-from linklab.realtime.command_server import LiveServer
 from linklab.realtime.recorder import Recorder
 from linklab.realtime.session import KEPT_RUNS, LiveLab, choose_place, requests
 from linklab.runs import job, runner, summary
@@ -400,16 +397,6 @@ def test_it_says_loudly_when_the_machine_cannot_keep_up_and_not_before_a_figure_
     for t_s, busy_ratio in ((10.0, 1.0), (11.0, 1.0), (12.0, 0.5), (13.0, 1.0), (14.0, 1.0)):
         assert happens(machine, MachineRecord(t_s, busy_ratio)) == ""
     assert "THIS MACHINE CANNOT KEEP UP" in happens(machine, MachineRecord(15.0, 1.0))
-
-
-def test_it_says_how_the_first_and_the_last_link_are_changed(
-    small: Scenario, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = cast(LiveServer, SimpleNamespace(url="http://127.0.0.1:1"))
-    start._say(requests(small, ["alg3"], 1, None), server, tmp_path, "kept")
-    assert (
-        "linklab link wifi carrier down | linklab link lte down 10mbit" in capsys.readouterr().err
-    )
 
 
 def test_the_host_comes_first_and_why_not_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from linklab import scenario
 from linklab.core.impairments import Impairments
 from linklab.core.link_state import DIRECTIONS
-from linklab.core.records import ClientRecord, EventRecord, LinkRecord, Record
+from linklab.core.records import EventRecord, LinkRecord, Record
 from linklab.core.records_test import sampled
 from linklab.metrics.manifest import new_metrics
 from linklab.realtime.plan import AHEAD_S, LinkPlan
@@ -137,12 +137,6 @@ def test_how_a_link_is_impaired_now() -> None:
     now = seen.view.now()["links"]["wifi"]
     assert now["impaired"] == {"impair_down": {}, "impair_up": {"loss": "2 %", "in_order": "false"}}
     assert now["by_hand"] == ["impair_up.in_order false", "impair_up.loss 2 %"]
-
-
-def test_progress_is_that_of_the_file() -> None:
-    seen = Seen()
-    seen.take(1.0, ClientRecord(t_ns=10**9, event="progress", link="wifi"))
-    assert seen.view.now()["progress"] is not None
 
 
 def test_memory_is_bounded_and_a_slow_reader_gets_the_newest() -> None:

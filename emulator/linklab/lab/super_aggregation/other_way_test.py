@@ -24,12 +24,6 @@ def way(loopback: ExitStack) -> OtherWay:
     return made
 
 
-def receiving(loopback: ExitStack, protocol: int) -> socket.socket:
-    raw = loopback.enter_context(socket.socket(socket.AF_INET, socket.SOCK_RAW, protocol))
-    raw.settimeout(10)
-    return raw
-
-
 def test_before_the_first_data_no_link_is_silent(way: OtherWay) -> None:
     assert way.due_s is None
     assert not way.is_silent(1e9)
@@ -62,7 +56,10 @@ def test_around_a_silence_acknowledgements_leave_over_both_links(way: OtherWay) 
 def test_the_packet_leaves_and_a_link_that_is_down_takes_none(
     way: OtherWay, loopback: ExitStack
 ) -> None:
-    arrived = receiving(loopback, socket.IPPROTO_TCP)
+    arrived = loopback.enter_context(
+        socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
+    )
+    arrived.settimeout(10)
     packet = tcp_segment.packed(LAST, *(socket.inet_aton(LOOPBACK),) * 2)
     assert way.takes(packet, 5.0)
     assert tcp_segment.parsed(arrived.recv(200)) == LAST
@@ -70,14 +67,3 @@ def test_the_packet_leaves_and_a_link_that_is_down_takes_none(
     channel.request(rtnetlink.set_up(socket.if_nametoindex("lo"), up=False))
     assert not way.takes(packet, 5.0)
     way.tell(LAST)
-
-
-def test_the_sender_hears_that_its_next_segment_did_not_arrive(
-    way: OtherWay, loopback: ExitStack
-) -> None:
-    arrived = receiving(loopback, socket.IPPROTO_ICMP)
-    way.tell(LAST)
-    message = arrived.recv(200)[20:]
-    assert message[:2] == bytes((3, 1)), "host unreachable (RFC 792)"
-    quoted = message[8 + 20 :]
-    assert quoted == (80).to_bytes(2) + (40_000).to_bytes(2) + (1_448_001).to_bytes(4)

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from linklab.core.paths import REPOSITORY
 from linklab.display.parts import Progress
 from linklab.places.guest import image, image_root
 from linklab.places.guest.image_root import ImageError
@@ -338,15 +337,3 @@ def test_that_is_told_before_anything_is_fetched(
         assert image_root.obstacle() is None
         (refusing / name).unlink()
     image_root._refusal.cache_clear()
-
-
-@pytest.mark.skipif(image.cached("guest") is None, reason="the guest image is not made yet")
-def test_the_image_has_what_a_run_starts() -> None:
-    root = image.cached("guest")
-    assert root is not None
-    for name in ("h2o", "curl", "aria2c", "mptcpize", "mnexec", "bash", "sh", "which", "unshare"):
-        assert (root / "usr/bin" / name).exists(), name
-    script = "import linklab.runs.guest_session, linklab.runs.execution"
-    words = ["/usr/bin/env", f"PYTHONPATH={image_root.WORK}/emulator", image.PYTHON, "-c", script]
-    with image_root.inside(root, work=REPOSITORY) as command:
-        subprocess.run(command(words), check=True, env=image_root.ENVIRONMENT)
