@@ -9,7 +9,7 @@ these, because IPv6 is preferred (RFC 6724). Then the server tells its IPv4 addr
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -103,29 +103,23 @@ class Multipath:
         for link in self._lab.links:
             self.use(link, backup=backups_of is not None and link != backups_of)
 
-    def _client(self, message: bytes) -> None:
+    def _client(self, make: Callable[..., bytes], link: str, *more: object) -> None:
+        """Sends a message about the client's endpoint of a link."""
+        message = make(self._family, self._identifiers[link], self._addresses[link], *more)
         self._commands[self._lab.client.name].request(message)
+
+    def _flags(self, *, backup: bool) -> Endpoint:
+        return self._subflow | (Endpoint.BACKUP if backup else Endpoint(0))
 
     def use(self, link: str, *, backup: bool = False) -> None:
         """Makes connections, including open ones, use a further link."""
-        path = self._lab.links[link].path
-        flags = self._subflow | (Endpoint.BACKUP if backup else Endpoint(0))
-        index = self._lab.client.indices[path.device]
-        self._client(
-            path_manager.add_endpoint(
-                self._family, self._identifiers[link], self._addresses[link], index, flags
-            )
-        )
+        index = self._lab.client.indices[self._lab.links[link].path.device]
+        self._client(path_manager.add_endpoint, link, index, self._flags(backup=backup))
 
     def set_backup(self, link: str, *, backup: bool) -> None:
         """Makes the subflows over a link backups, which carry data only while no other subflow can,
         or regular again. Tells both ends at once (MP_PRIO)."""
-        flags = self._subflow | (Endpoint.BACKUP if backup else Endpoint(0))
-        self._client(
-            path_manager.set_flags(
-                self._family, self._identifiers[link], self._addresses[link], flags
-            )
-        )
+        self._client(path_manager.set_flags, link, self._flags(backup=backup))
 
     def leave(self, link: str) -> None:
         """Closes the subflows over a link and opens no more."""
@@ -133,11 +127,7 @@ class Multipath:
         for one in self.subflows():
             if self.link_of(one.tcp.address) == link:
                 self._left[one.tcp.address, one.tcp.port] = one.tcp
-        self._client(
-            path_manager.delete_endpoint(
-                self._family, self._identifiers[link], self._addresses[link]
-            )
-        )
+        self._client(path_manager.delete_endpoint, link)
 
     def link_of(self, address: str) -> str:
         """Returns the link of one of the client's addresses, "" for an address leased later."""

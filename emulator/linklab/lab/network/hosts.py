@@ -52,8 +52,7 @@ class Host:
         )
 
     def is_up(self, device: str) -> bool:
-        answer = self.channel.request(rtnetlink.get_interface(self.indices[device]))
-        return rtnetlink.interface(answer).operational_state == rtnetlink.IS_UP
+        return self.interface(device).operational_state == rtnetlink.IS_UP
 
     def start(
         self,
