@@ -56,11 +56,12 @@ func TestCredentialsInURLs(t *testing.T) {
 	var child *exec.Cmd
 	var seen strings.Builder
 	requests, strangers, fails := 0, 0, false
+	metrics := freeAddress(t)
 	look := func() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child.Process.Pid))
 		testkit.Holds(t, err == nil && bytes.Contains(text, []byte("get\x00https://")), text, err)
 		seen.Write(text)
-		seen.WriteString(scrape(t, "metrics"))
+		seen.WriteString(scrape(t, metrics))
 	}
 	foreign, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -131,7 +132,7 @@ func TestCredentialsInURLs(t *testing.T) {
 				giveUp = "10s" // A busy machine may be slow.
 			}
 			arguments := append([]string{"get", test.url, "--link", "wifi=lo", "--link", "lte=lo", "--run-dir", "run",
-				"--log-level", "debug", "--give-up", giveUp, "--metrics", "unix:metrics"}, append(flags, test.flags...)...)
+				"--log-level", "debug", "--give-up", giveUp, "--metrics", metrics}, append(flags, test.flags...)...)
 			if test.want < 2 {
 				arguments = append(arguments, "-o", "copy")
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,12 +13,7 @@ import (
 
 	"github.com/linklab/linklab/client/internal/metrics"
 	"github.com/linklab/linklab/client/internal/transfer"
-	"github.com/linklab/linklab/client/internal/unixsocket"
 )
-
-// labelsVariable is the environment variable with labels as in --metrics-label, separated by
-// commas.
-const labelsVariable = "MULTILINK_METRICS_LABELS"
 
 // metricsFlags are the flags for Prometheus as the user wrote them.
 type metricsFlags struct {
@@ -28,8 +22,8 @@ type metricsFlags struct {
 }
 
 func (f *metricsFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "metrics", "", "serve Prometheus metrics at /metrics on HOST:PORT or unix:PATH")
-	flags.StringArrayVar(&f.labels, "metrics-label", nil, "label of all metrics, as NAME=VALUE with NAME run, scenario or seed (repeatable; also "+labelsVariable+", separated by commas)")
+	flags.StringVar(&f.address, "metrics", "", "serve Prometheus metrics at /metrics on HOST:PORT")
+	flags.StringArrayVar(&f.labels, "metrics-label", nil, "label of all metrics, as NAME=VALUE with NAME run, scenario or seed (repeatable)")
 }
 
 // start serves metrics until stop is called. Without the flags it returns nil metrics.
@@ -39,14 +33,10 @@ func (f *metricsFlags) start(algorithm string, links []transfer.Link) (m *metric
 		return nil, func() {}, err
 	}
 	labels.Algorithm = algorithm
-	var listener net.Listener
-	if path, ok := strings.CutPrefix(f.address, "unix:"); ok {
-		listener, err = unixsocket.Listen(path)
-	} else if _, _, err = net.SplitHostPort(f.address); err != nil {
-		return nil, nil, usageError{invalid("metrics", f.address, "allowed is HOST:PORT or unix:PATH")}
-	} else {
-		listener, err = net.Listen("tcp", f.address)
+	if _, _, err = net.SplitHostPort(f.address); err != nil {
+		return nil, nil, usageError{invalid("metrics", f.address, "allowed is HOST:PORT")}
 	}
+	listener, err := net.Listen("tcp", f.address)
 	if err != nil {
 		return nil, nil, fmt.Errorf("metrics: %w", err)
 	}
@@ -75,11 +65,7 @@ func (f *metricsFlags) start(algorithm string, links []transfer.Link) (m *metric
 }
 
 func (f *metricsFlags) parseLabels() (l metrics.Labels, err error) {
-	given := f.labels
-	if text := os.Getenv(labelsVariable); text != "" {
-		given = append(strings.Split(text, ","), given...)
-	}
-	for _, text := range given {
+	for _, text := range f.labels {
 		name, value, _ := strings.Cut(text, "=")
 		if !utf8.ValidString(value) {
 			return l, usageError{invalid("metrics-label", text, "allowed are values in UTF-8")}

@@ -61,7 +61,8 @@ func program(t *testing.T, words ...string) []byte {
 func TestProgramsUseTheProxy(t *testing.T) {
 	url, flags := serve(t, http.HandlerFunc(content))
 	t.Chdir(t.TempDir())
-	proxy := startProxy(t, append(flags, "--link", "wifi=lo", "--link", "lte=lo", "--metrics", "unix:metrics", "--buffer", "2MiB")...)
+	metrics := freeAddress(t)
+	proxy := startProxy(t, append(flags, "--link", "wifi=lo", "--link", "lte=lo", "--metrics", metrics, "--buffer", "2MiB")...)
 	gateway := "http://" + proxy + "/" + url
 
 	for name, words := range map[string][]string{
@@ -86,7 +87,7 @@ func TestProgramsUseTheProxy(t *testing.T) {
 			}
 		}
 	})
-	text := scrape(t, "metrics")
+	text := scrape(t, metrics)
 	if !strings.Contains(text, `multilink_request_size_bytes_count{algorithm="adaptive",link="wifi"`) || strings.Contains(text, "127.0.0.1") {
 		t.Errorf("the metrics are\n%s", text)
 	}

@@ -244,7 +244,6 @@ func TestWhatIsNoFileStays(t *testing.T) {
 		"part":             {[]string{"x.part"}, []string{"get", url, "--link", "lo", "-o", "x"}, "x.part is not used, because it is no regular file"},
 		"events":           {[]string{"client.jsonl"}, []string{"get", url, "--link", "lo", "-o", "x", "--run-dir", "."}, "client.jsonl is not used, because it is no regular file"},
 		"summary":          {[]string{"client.json"}, []string{"get", url, "--link", "lo", "-o", "x", "--run-dir", "."}, "client.json is a pipe, which is not replaced"},
-		"metrics":          {nil, []string{"get", url, "--link", "lo", "-o", "x", "--metrics", "unix:it"}, "it exists and is no socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
