@@ -20,7 +20,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -295,41 +294,6 @@ func TestSignalsEndCleanly(t *testing.T) {
 	}
 }
 
-// The bytes of an interrupted call are not requested again.
-func TestInterruptedDownloadIsResumed(t *testing.T) {
-	var interrupt sync.Once
-	var served atomic.Int64
-	url, flags := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		content(&countingWriter{slowWriter{w, time.Millisecond}, func(n int) {
-			if served.Add(int64(n)) > 1_000_000 {
-				interrupt.Do(func() { syscall.Kill(os.Getpid(), syscall.SIGINT) })
-			}
-		}}, r)
-	}))
-	t.Chdir(t.TempDir())
-	results := t.TempDir()
-	arguments := append([]string{"get", url, "--link", "lo", "--json"}, flags...)
-	if code, stdout, stderr := run(arguments...); code != 130 || !strings.Contains(stdout, `"resumed_bytes":0,`) {
-		t.Fatalf("exit code %d, stdout %q, stderr %q, want an interrupted download", code, stdout, stderr)
-	}
-	code, stdout, stderr := run(append(arguments, "--run-dir", results)...)
-	if code != 0 {
-		t.Fatalf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
-	}
-	summary := summaryOf(t, stdout)
-	if got := summary.Links["lo"].Bytes; got == 0 || got >= quantity.Bytes(len(file)) || got+summary.Resumed != quantity.Bytes(len(file)) {
-		t.Errorf("the second call received %d bytes of %d and found %d", got, len(file), summary.Resumed)
-	}
-	want := fmt.Sprintf(`"event":"size","bytes":2000000,"etag":"\"1\"","link":"lo","resumed_bytes":%d}`, summary.Resumed)
-	if events, _ := os.ReadFile(filepath.Join(results, "client.jsonl")); !strings.Contains(string(events), want) {
-		t.Errorf("%s is not in %s", want, events)
-	}
-	if got, err := os.ReadFile("file.bin"); err != nil || !bytes.Equal(got, file) {
-		t.Errorf("the file differs from the server's (%v)", err)
-	}
-	expectAlone(t, ".", "file.bin")
-}
-
 // The rate is that of this call only.
 func TestSummaryOfAResumedDownload(t *testing.T) {
 	for resumed, want := range map[quantity.Bytes]string{
@@ -341,17 +305,6 @@ func TestSummaryOfAResumedDownload(t *testing.T) {
 		printSummary(&printed, "copy", nil, rundir.Summary{Size: 5_000_000, Resumed: resumed, Download: 2e9, SHA256: "00"})
 		testkit.Same(t, printed.String(), want)
 	}
-}
-
-// countingWriter counts the bytes of a body.
-type countingWriter struct {
-	http.ResponseWriter
-	count func(int)
-}
-
-func (w *countingWriter) Write(p []byte) (int, error) {
-	w.count(len(p))
-	return w.ResponseWriter.Write(p)
 }
 
 func TestWrongUseIsExitCode2(t *testing.T) {

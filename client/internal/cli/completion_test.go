@@ -64,23 +64,6 @@ func TestDevicesAreCompleted(t *testing.T) {
 	}
 }
 
-func TestShellsReadTheirScripts(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		code, script, stderr := run("--log-level", "warn", "completion", shell)
-		if code != 0 || stderr != "" || !strings.Contains(script, "multilink") || !strings.Contains(script, "__complete") {
-			t.Errorf("%s: exit code %d, stderr %q, script %q", shell, code, stderr, script)
-		}
-		if _, err := exec.LookPath(shell); err != nil {
-			continue // This shell is not installed.
-		}
-		check := exec.CommandContext(t.Context(), shell, "-n")
-		check.Stdin = strings.NewReader(script)
-		if said, err := check.CombinedOutput(); err != nil {
-			t.Errorf("%s -n: %v\n%s", shell, err, said)
-		}
-	}
-}
-
 // bashCompletion is the file of bash-completion that cobra's script needs.
 const bashCompletion = "/usr/share/bash-completion/bash_completion"
 

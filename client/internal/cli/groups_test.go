@@ -25,11 +25,15 @@ func everyCommand() []*cobra.Command {
 	return slices.DeleteFunc(all, func(c *cobra.Command) bool { return c.Hidden })
 }
 
-func TestHelpFitsATerminal(t *testing.T) {
+// Every command is explained, in lines that fit a terminal.
+func TestHelp(t *testing.T) {
 	for _, command := range everyCommand() {
 		arguments := append(strings.Fields(command.CommandPath())[1:], "--help")
 		code, stdout, stderr := run(arguments...)
-		testkit.Holds(t, code == 0 && stderr == "", arguments, code, stderr)
+		testkit.Holds(t, code == 0 && stderr == "" && strings.Contains(stdout, "Flags:"), arguments, code, stderr, stdout)
+		if command.Parent() == everyCommand()[0] {
+			testkit.Holds(t, strings.Contains(allCommands, command.Name()) && strings.Contains(stdout, "Examples:\n  multilink "+command.Name()), arguments, stdout)
+		}
 		for line := range strings.Lines(stdout) {
 			testkit.Holds(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) <= 80, arguments, line)
 		}
@@ -37,26 +41,8 @@ func TestHelpFitsATerminal(t *testing.T) {
 }
 
 // A flag that fails here needs a place in flagGroups.
-func TestEveryFlagIsInOneGroup(t *testing.T) {
-	there := map[string]bool{}
-	for _, command := range everyCommand() {
-		if command.Flags().Lookup("link") == nil {
-			continue
-		}
-		command.InitDefaultHelpFlag()
-		command.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			there[f.Name] = true
-			testkit.Same(t, len(groupsOf(f.Name)), 1, command.Name(), f.Name)
-		})
-	}
-	for _, group := range flagGroups {
-		for _, name := range strings.Fields(group.flags) {
-			testkit.Holds(t, there[name], group.title, name)
-		}
-	}
-}
-
 func TestHelpShowsEveryFlagOnceInItsGroup(t *testing.T) {
+	there := map[string]bool{}
 	for _, command := range everyCommand() {
 		if command.Flags().Lookup("link") == nil {
 			continue
@@ -73,8 +59,15 @@ func TestHelpShowsEveryFlagOnceInItsGroup(t *testing.T) {
 					shown = append(shown, title)
 				}
 			}
+			there[f.Name] = true
+			testkit.Same(t, len(groupsOf(f.Name)), 1, command.Name(), f.Name)
 			testkit.SameList(t, shown, groupsOf(f.Name), command.Name(), f.Name)
 		})
+	}
+	for _, group := range flagGroups {
+		for _, name := range strings.Fields(group.flags) {
+			testkit.Holds(t, there[name], group.title, name)
+		}
 	}
 }
 

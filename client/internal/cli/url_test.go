@@ -73,11 +73,8 @@ func TestTheNameOfAStrangeURL(t *testing.T) {
 func TestInternationalNames(t *testing.T) {
 	own := ownFile(t)
 	for url, want := range map[string]string{
-		"https://münchen.test/f":    "lookup xn--mnchen-3ya.test on ",
-		"https://mün..chen.test/f":  `the host name "mün..chen.test" is no internationalized domain name`,
-		"https://\u2066ü.test/f":    "is no internationalized domain name",
-		"https://h.test/a\r\nX: y":  "it holds a control character",
-		"https://h.test:port/a b/c": "it is malformed",
+		"https://münchen.test/f":   "lookup xn--mnchen-3ya.test on ",
+		"https://mün..chen.test/f": `the host name "mün..chen.test" is no internationalized domain name`,
 	} {
 		for _, command := range [][]string{{"get", url, "-o", own + ".copy"}, {"put", own, url}, {"probe", "--server", url, "--run-dir", own + ".probe"}} {
 			code, _, stderr := run(append(command, "--link", "lo", "--dns", "127.0.0.1:1", "--give-up", "1s", "--log-level", "error")...)

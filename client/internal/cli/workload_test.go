@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,20 +12,9 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
-// built returns the program, which a workload starts as its proxy.
-func built(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "multilink")
-	if out, err := exec.Command("go", "build", "-o", name, "../../cmd/multilink").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return name
-}
-
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	url, flags := serve(t, http.HandlerFunc(content))
-	program := built(t)
 	for _, kind := range [][]string{
 		{"player", "--rate", "400Mbit/s", "--segment", "1MB"},
 		{"page", "--objects", "400000,1200000,400000"},
@@ -39,7 +27,7 @@ func TestWorkloads(t *testing.T) {
 		} {
 			arguments := append([]string{"workload", kind[0], url, "--size", "2000000", "--checksum", checksum, "--json"}, flags...)
 			arguments = append(append(arguments, kind[1:]...), way...)
-			out, err := exec.Command(program, arguments...).Output()
+			out, err := asProcess(t, arguments...).Output()
 			var result rundir.Workload
 			if err != nil || json.Unmarshal(out, &result) != nil || result.Bytes != 2_000_000 || len(result.Figures) == 0 || result.Version == "" {
 				t.Errorf("%v: %v, %s", arguments, err, out)
@@ -51,9 +39,9 @@ func TestWorkloads(t *testing.T) {
 func TestAWorkloadThatFailsSaysSoOnceAndEndsItsProxy(t *testing.T) {
 	t.Parallel()
 	url, flags := serve(t, http.NotFoundHandler())
-	program, directory := built(t), t.TempDir()
+	directory := t.TempDir()
 	arguments := append([]string{"workload", "paced", url, "--size", "5MB", "--rate", "8Mbit/s", "--run-dir", directory, "--"}, "proxy", "--link", "lo")
-	command := exec.Command(program, append(arguments, flags...)...)
+	command := asProcess(t, append(arguments, flags...)...)
 	out, err := command.CombinedOutput()
 	testkit.Holds(t, err != nil && strings.Count(string(out), "\n") == 1 && strings.Contains(string(out), "404"), err, out)
 	text, err := os.ReadFile(filepath.Join(directory, "workload.json"))

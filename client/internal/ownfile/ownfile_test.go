@@ -18,22 +18,17 @@ var planted = map[string]struct {
 	plant func(t *testing.T, name, victim string)
 	want  string
 }{
-	"symbolic link":          {func(t *testing.T, name, victim string) { must(t, os.Symlink(victim, name)) }, "it is a symbolic link"},
-	"dangling symbolic link": {func(t *testing.T, name, victim string) { must(t, os.Symlink(victim+".none", name)) }, "it is a symbolic link"},
-	"hard link":              {func(t *testing.T, name, victim string) { must(t, os.Link(victim, name)) }, "a hard link"},
-	"FIFO":                   {func(t *testing.T, name, _ string) { must(t, unix.Mkfifo(name, 0o666)) }, "it is no regular file"},
+	"symbolic link":          {func(t *testing.T, name, victim string) { testkit.OK(t, os.Symlink(victim, name)) }, "it is a symbolic link"},
+	"dangling symbolic link": {func(t *testing.T, name, victim string) { testkit.OK(t, os.Symlink(victim+".none", name)) }, "it is a symbolic link"},
+	"hard link":              {func(t *testing.T, name, victim string) { testkit.OK(t, os.Link(victim, name)) }, "a hard link"},
+	"FIFO":                   {func(t *testing.T, name, _ string) { testkit.OK(t, unix.Mkfifo(name, 0o666)) }, "it is no regular file"},
 	"file of another user": {func(t *testing.T, name, _ string) {
 		if os.Geteuid() != 0 {
 			t.Skip("only root can make one")
 		}
-		must(t, os.WriteFile(name, []byte("theirs"), 0o666))
-		must(t, os.Chown(name, 65534, 65534))
+		testkit.OK(t, os.WriteFile(name, []byte("theirs"), 0o666))
+		testkit.OK(t, os.Chown(name, 65534, 65534))
 	}, "it belongs to another user (65534)"},
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	testkit.OK(t, err)
 }
 
 func TestPlantedFilesAreRefused(t *testing.T) {
@@ -45,7 +40,7 @@ func TestPlantedFilesAreRefused(t *testing.T) {
 			t.Run(what+", "+how, func(t *testing.T) {
 				directory := t.TempDir()
 				name, victim := filepath.Join(directory, "file"), filepath.Join(directory, "victim")
-				must(t, os.WriteFile(victim, []byte("precious"), 0o600))
+				testkit.OK(t, os.WriteFile(victim, []byte("precious"), 0o600))
 				p.plant(t, name, victim)
 				opened := make(chan error, 1)
 				go func() {
@@ -74,17 +69,17 @@ func TestCreateReplacesFilesAndLinksThatArePlanted(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			directory := t.TempDir()
 			name, victim := filepath.Join(directory, "file"), filepath.Join(directory, "victim")
-			must(t, os.WriteFile(victim, []byte("precious"), 0o600))
+			testkit.OK(t, os.WriteFile(victim, []byte("precious"), 0o600))
 			p.plant(t, name, victim)
 			file, err := Create(name, 0o600)
 			if what == "FIFO" {
 				testkit.Holds(t, err != nil && strings.Contains(err.Error(), name+" is not used, because "+p.want), err)
 				return
 			}
-			must(t, err)
+			testkit.OK(t, err)
 			_, err = file.WriteString("mine")
-			must(t, err)
-			must(t, file.Close())
+			testkit.OK(t, err)
+			testkit.OK(t, file.Close())
 			if text, _ := os.ReadFile(victim); string(text) != "precious" {
 				t.Errorf("the victim holds %q", text)
 			}
@@ -100,7 +95,7 @@ func TestCreateReplacesFilesAndLinksThatArePlanted(t *testing.T) {
 
 func TestCreateLeavesADirectory(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	must(t, os.Mkdir(name, 0o700))
+	testkit.OK(t, os.Mkdir(name, 0o700))
 	if _, err := Create(name, 0o600); err == nil || !strings.Contains(err.Error(), "replace "+name+": ") {
 		t.Errorf("Create returns %v", err)
 	}
@@ -116,17 +111,17 @@ func TestOpenOrCreateKeepsOnesOwn(t *testing.T) {
 	}
 	for _, want := range []string{"", "text"} {
 		file, err := OpenOrCreate(name, 0o600)
-		must(t, err)
+		testkit.OK(t, err)
 		if text, err := os.ReadFile(name); err != nil || string(text) != want {
 			t.Errorf("the file holds %q (%v), want %q", text, err, want)
 		}
 		_, err = file.WriteString("text")
-		must(t, err)
-		must(t, file.Close())
+		testkit.OK(t, err)
+		testkit.OK(t, file.Close())
 	}
 	file, err := Open(name)
-	must(t, err)
-	must(t, file.Close())
+	testkit.OK(t, err)
+	testkit.OK(t, file.Close())
 }
 
 // If all files get the same owner, who is not this user, the user's own files are accepted.
@@ -136,19 +131,19 @@ func TestAFileSystemMayNameAnotherOwner(t *testing.T) {
 	}
 	const given, other = 65534, 65533
 	directory := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(directory), 0o711))
-	must(t, os.Chmod(directory, 0o777))
+	testkit.OK(t, os.Chmod(filepath.Dir(directory), 0o711))
+	testkit.OK(t, os.Chmod(directory, 0o777))
 	name, foreign := filepath.Join(directory, "file"), filepath.Join(directory, "foreign")
-	must(t, os.WriteFile(foreign, nil, 0o666))
-	must(t, os.Chown(foreign, other, other))
+	testkit.OK(t, os.WriteFile(foreign, nil, 0o666))
+	testkit.OK(t, os.Chown(foreign, other, other))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	must(t, unix.Setfsuid(given))
+	testkit.OK(t, unix.Setfsuid(given))
 	defer unix.Setfsuid(0)
 	for range 2 {
 		file, err := OpenOrCreate(name, 0o600)
-		must(t, err)
-		must(t, file.Close())
+		testkit.OK(t, err)
+		testkit.OK(t, file.Close())
 	}
 	if _, err := Open(foreign); err == nil || !strings.Contains(err.Error(), "it belongs to another user (65533)") {
 		t.Errorf("another user's file: %v", err)

@@ -18,11 +18,6 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	testkit.OK(t, err)
-}
-
 const old, fresh = "old", "new"
 
 // place makes the file of a case of the rule. It returns its name, and what was written into it.
@@ -32,7 +27,7 @@ func place(t *testing.T, is string) (name string, filled func() string) {
 	name = filepath.Join(directory, "it")
 	if to, ok := strings.CutPrefix(is, "link to "); ok {
 		other, filled := place(t, to)
-		must(t, os.Symlink(other, name))
+		testkit.OK(t, os.Symlink(other, name))
 		return name, filled
 	}
 	filled = func() string { return fresh } // A null device keeps nothing.
@@ -44,17 +39,17 @@ func place(t *testing.T, is string) (name string, filled func() string) {
 		if err := unix.Mknod(name, kind|0o600, int(unix.Mkdev(major, minor))); errors.Is(err, unix.EPERM) {
 			t.Skip("only root makes devices")
 		} else {
-			must(t, err)
+			testkit.OK(t, err)
 		}
 	}
 	switch is {
 	case "nothing":
 	case "file":
-		must(t, os.WriteFile(name, []byte(old), 0o600))
+		testkit.OK(t, os.WriteFile(name, []byte(old), 0o600))
 	case "pipe":
-		must(t, unix.Mkfifo(name, 0o600))
+		testkit.OK(t, unix.Mkfifo(name, 0o600))
 		both, err := os.OpenFile(name, os.O_RDWR, 0)
-		must(t, err)
+		testkit.OK(t, err)
 		t.Cleanup(func() { both.Close() })
 		filled = func() string {
 			text := make([]byte, 100)
@@ -67,9 +62,9 @@ func place(t *testing.T, is string) (name string, filled func() string) {
 		node(unix.S_IFBLK, 42, 0)
 	case "open file":
 		file, err := os.Create(name)
-		must(t, err)
+		testkit.OK(t, err)
 		_, err = file.WriteString(old)
-		must(t, err)
+		testkit.OK(t, err)
 		path := name
 		name = own(file)
 		filled = func() string {
@@ -78,7 +73,7 @@ func place(t *testing.T, is string) (name string, filled func() string) {
 		}
 	case "open pipe":
 		reader, writer, err := os.Pipe()
-		must(t, err)
+		testkit.OK(t, err)
 		name = own(writer)
 		filled = func() string {
 			text := make([]byte, 100)
@@ -88,10 +83,10 @@ func place(t *testing.T, is string) (name string, filled func() string) {
 		}
 	case "socket":
 		listener, err := net.Listen("unix", name)
-		must(t, err)
+		testkit.OK(t, err)
 		t.Cleanup(func() { listener.Close() })
 	case "directory":
-		must(t, os.Mkdir(name, 0o700))
+		testkit.OK(t, os.Mkdir(name, 0o700))
 	default:
 		t.Fatalf("the rule knows %q", is)
 	}
@@ -103,8 +98,8 @@ type ruleCase struct{ Name, Written, Read string }
 func rule(t *testing.T) (cases []ruleCase) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/rule.json")
-	must(t, err)
-	must(t, json.Unmarshal(text, &cases))
+	testkit.OK(t, err)
+	testkit.OK(t, json.Unmarshal(text, &cases))
 	return cases
 }
 
@@ -164,13 +159,13 @@ func TestTheRuleForReading(t *testing.T) {
 			name, _ := place(t, c.Name)
 			if c.Name == "open pipe" {
 				reader, writer, err := os.Pipe()
-				must(t, err)
-				must(t, writer.Close())
+				testkit.OK(t, err)
+				testkit.OK(t, writer.Close())
 				defer reader.Close()
 				name = "/proc/self/fd/" + strconv.Itoa(int(reader.Fd()))
 			} else if strings.HasSuffix(c.Name, "pipe") {
 				name = filepath.Join(t.TempDir(), "pipe") // Without a writer this pipe is at its end.
-				must(t, unix.Mkfifo(name, 0o600))
+				testkit.OK(t, unix.Mkfifo(name, 0o600))
 			}
 			began := time.Now()
 			_, err := Read(name, 1000)
@@ -201,7 +196,7 @@ func TestReadingIsBounded(t *testing.T) {
 // Opening a pipe waits for its reader until the context ends.
 func TestAPipeWithoutAReader(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
-	must(t, unix.Mkfifo(name, 0o600))
+	testkit.OK(t, unix.Mkfifo(name, 0o600))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("interrupted")) })
 	if _, err := Into(ctx, name); err == nil || !strings.HasSuffix(err.Error(), "nobody reads from it: interrupted") {
@@ -218,12 +213,12 @@ func TestAPipeWithoutAReader(t *testing.T) {
 	}()
 	time.Sleep(50 * time.Millisecond) // The writer waits by then.
 	reader, err := os.Open(name)
-	must(t, err)
+	testkit.OK(t, err)
 	defer reader.Close()
 	if text, err := io.ReadAll(reader); err != nil || string(text) != fresh {
 		t.Errorf("read is %q (%v)", text, err)
 	}
-	must(t, <-opened)
+	testkit.OK(t, <-opened)
 }
 
 func TestATerminalIsRefused(t *testing.T) {
@@ -232,9 +227,9 @@ func TestATerminalIsRefused(t *testing.T) {
 		t.Skip(err)
 	}
 	defer master.Close()
-	must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	testkit.OK(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	must(t, err)
+	testkit.OK(t, err)
 	name := "/dev/pts/" + strconv.Itoa(number)
 	if _, err := Into(context.Background(), name); err == nil || !strings.Contains(err.Error(), name+" is a terminal: allowed are ") {
 		t.Errorf("Into returns %v", err)

@@ -2,32 +2,12 @@ package oddserver
 
 import (
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/linklab/linklab/client/tests/testkit"
 )
-
-// A plain GET brings the file with every habit: only ranges are odd.
-func TestAPlainGetBringsTheFile(t *testing.T) {
-	content := make([]byte, 500_000)
-	rand.NewChaCha8([32]byte{1}).Read(content)
-	s := New(content)
-	for _, protocol := range []string{HTTP2, HTTP1, Plain} {
-		server, err := s.Start(protocol, "127.0.0.1")
-		testkit.OK(t, err)
-		defer server.Close()
-		for _, h := range Habits {
-			response, err := server.Client().Get(server.URL + "/" + h.Name + "/file")
-			testkit.OK(t, err)
-			got, err := io.ReadAll(response.Body)
-			response.Body.Close()
-			testkit.Holds(t, err == nil && s.Is(h, got) && response.StatusCode/100 == 2, h.Name, response.Status, len(got), err)
-		}
-	}
-}
 
 // Each habit with ranges has an effect.
 func TestHabitsShow(t *testing.T) {
