@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -29,50 +27,6 @@ func (c Change) For(span time.Duration) Change {
 	made := maps.Clone(c)
 	if span != 0 {
 		made["for"] = fmt.Sprintf("%.6f s", span.Seconds())
-	}
-	return made
-}
-
-// Rate sets the downlink's rate.
-//
-// Deprecated: use Change{"down": value}. Rate goes with the next release.
-func Rate(value string) Change { return Change{"down": value} }
-
-// Uplink sets the uplink's rate.
-//
-// Deprecated: use Change{"up": value}. Uplink goes with the next release.
-func Uplink(value string) Change { return Change{"up": value} }
-
-// RTT sets the round trip.
-func RTT(value string) Change { return Change{"rtt": value} }
-
-// Jitter sets the jitter.
-func Jitter(value string) Change { return Change{"jitter": value} }
-
-// Loss sets the ratio of lost packets.
-func Loss(value string) Change { return Change{"loss": value} }
-
-// Queue sets the length of the queues of both directions.
-func Queue(value string) Change { return Change{"queue": value} }
-
-// ImpairDown sets impairments of the downlink, such as "loss: 1 %, delay: 20 ms".
-//
-// Deprecated: use Change{"impair_down": Change{"loss": "1 %"}}. ImpairDown goes with the next release.
-func ImpairDown(value string) Change { return Change{"impair_down": impairments(value)} }
-
-// ImpairUp sets impairments of the uplink, such as "loss: 1 %, delay: 20 ms".
-//
-// Deprecated: use Change{"impair_up": Change{"loss": "1 %"}}. ImpairUp goes with the next release.
-func ImpairUp(value string) Change { return Change{"impair_up": impairments(value)} }
-
-func impairments(text string) Change {
-	made := Change{}
-	for part := range strings.SplitSeq(text, ",") {
-		key, value, _ := strings.Cut(part, ":")
-		made[strings.TrimSpace(key)] = strings.TrimSpace(value)
-		if is, err := strconv.ParseBool(strings.TrimSpace(value)); err == nil {
-			made[strings.TrimSpace(key)] = is
-		}
 	}
 	return made
 }
@@ -106,24 +60,6 @@ func (l *Link) Set(changes ...Change) {
 			l.lab.t.Errorf("linklabtest: %s: %v", l.Name, err)
 		}
 	}
-}
-
-// Down takes the carrier away for a time. Without a time (0) it is away until Up.
-//
-// Deprecated: use Set(Change{"carrier": "down"}). Down goes with the next release.
-func (l *Link) Down(span time.Duration) {
-	l.lab.t.Helper()
-	l.lab.t.Log(`linklabtest: Down is now Set(Change{"carrier": "down"})`)
-	l.Set(Change{"carrier": "down"}.For(span))
-}
-
-// Up gives the carrier back.
-//
-// Deprecated: use Set(Change{"carrier": "up"}). Up goes with the next release.
-func (l *Link) Up() {
-	l.lab.t.Helper()
-	l.lab.t.Log(`linklabtest: Up is now Set(Change{"carrier": "up"})`)
-	l.Set(Change{"carrier": "up"})
 }
 
 // Outage loses every packet for a time, 3 s if that is 0. The carrier stays.

@@ -26,7 +26,7 @@ func TestAChangeArrivesAsItIs(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	control.url = server.URL
-	change := Change{"glow": "50 %", "impair_up": ImpairUp("loss: 1 %, in_order: false")["impair_up"]}
+	change := Change{"glow": "50 %", "impair_up": Change{"loss": "1 %", "in_order": false}}
 	testkit.OK(t, control.change("wi fi", change.For(time.Second)))
 	words, _ := json.Marshal(map[string]any{
 		"for": "1.000000 s", "glow": "50 %", "impair_up": map[string]any{"loss": "1 %", "in_order": false},
