@@ -1,7 +1,7 @@
 package schedule
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -276,21 +276,12 @@ func (a Algorithm) String() string {
 
 // Find returns the algorithm with that name or alias. The error lists all of them.
 func Find(name string) (Algorithm, error) {
-	var known []string
 	for _, a := range Algorithms {
 		if name != "" && (name == a.Name || name == a.Alias) {
 			return a, nil
 		}
-		known = append(known, a.Name)
-		if a.Alias != "" {
-			known = append(known, a.Alias)
-		}
 	}
-	meant := ""
-	if close := closest(name, known); len(close) > 0 {
-		meant = "did you mean " + strings.Join(close, " or ") + "? "
-	}
-	return Algorithm{}, fmt.Errorf("%sallowed are %s", meant, List(Algorithms))
+	return Algorithm{}, errors.New("allowed are " + List(Algorithms))
 }
 
 // List returns the names of algorithms, separated by commas.
@@ -300,42 +291,4 @@ func List(algorithms []Algorithm) string {
 		names[i] = a.String()
 	}
 	return strings.Join(names, ", ")
-}
-
-// closest returns the known names with the fewest differing letters. At most a third of
-// the letters may differ.
-func closest(text string, known []string) (found []string) {
-	least := 1 + len(text)/3
-	for _, name := range known {
-		distance := editDistance(text, name)
-		if distance < least {
-			least, found = distance, nil
-		}
-		if distance == least {
-			found = append(found, name)
-		}
-	}
-	return found
-}
-
-// editDistance counts the letters to insert, delete or replace to make b from a
-// (Levenshtein 1966).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/linklab/linklab/client/tests/testkit"
@@ -46,16 +47,9 @@ func TestNamesAndAliases(t *testing.T) {
 			t.Errorf("%s is %s (%v), want %s", name, got.Name, err, want)
 		}
 	}
-	allowed := "allowed are " + List(Algorithms)
-	for name, want := range map[string]string{
-		"alg4":        "did you mean alg1 or alg2 or alg3? " + allowed,
-		"naiv":        "did you mean naive? " + allowed,
-		"sttic-limit": "did you mean static-limit? " + allowed,
-		"other":       allowed,
-		"":            allowed,
-	} {
-		if got, err := Find(name); err == nil || err.Error() != want {
-			t.Errorf("%q is %v, error %v, want %s", name, got, err, want)
+	for _, name := range []string{"alg4", ""} {
+		if got, err := Find(name); err == nil || !strings.HasPrefix(err.Error(), "allowed are single, naive, alg1 (static-limit), ") {
+			t.Errorf("%q is %v, error %v", name, got, err)
 		}
 	}
 }
