@@ -1,9 +1,7 @@
 package schedule
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/quantity"
@@ -221,19 +219,6 @@ func (g *Growth) Back(left int, anew bool) {
 
 // Lost tells that a connection failed. No new one replaces it.
 func (g *Growth) Lost() { g.count = max(g.count-1, 1) }
-
-// GivenUpFirst sorts a link's further connections, oldest first, into the order in which
-// they are closed: those that are leaving already, then the slowest, of equals the newest.
-func GivenUpFirst[C any](further []C, isLeaving func(C) bool, rate func(C) quantity.Rate) {
-	slices.Reverse(further)
-	rank := func(c C) quantity.Rate {
-		if isLeaving(c) {
-			return -1
-		}
-		return rate(c)
-	}
-	slices.SortStableFunc(further, func(a, b C) int { return cmp.Compare(rank(a), rank(b)) })
-}
 
 func (g *Growth) begin(now time.Duration, f Flow) {
 	g.begun, g.total = now, f.Total

@@ -23,7 +23,6 @@ const (
 // Next returns the size of a segment.
 func (Booster) Next(int, Known) quantity.Bytes { return boosterSegment }
 
-// Plan implements Planner.
 func (b Booster) Plan() Plan { return b }
 
 // Every returns a long interval, because no decision depends on time.

@@ -6,7 +6,9 @@ import (
 	"go/constant"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -183,7 +185,7 @@ var unlisted = map[string]bool{
 	"longestHorizon": true, // more than any download takes
 }
 
-func (c chosen) row(t *testing.T, known goConstants) string {
+func (c chosen) row(t *testing.T, known map[string]constant.Value) string {
 	value, name := c.value, ""
 	switch {
 	case c.expression != "":
@@ -191,8 +193,15 @@ func (c chosen) row(t *testing.T, known goConstants) string {
 			t.Errorf("%s has no %q (%v)", c.file, c.expression, err)
 		}
 	default:
-		value = numberText(known.named(t, "schedule", c.name), c.unit)
-		name = " (`" + c.name[strings.Index(c.name, ".")+1:] + "`)"
+		folder, own, isOther := strings.Cut(c.name, ".")
+		if !isOther {
+			folder, own = "schedule", c.name
+		}
+		found, ok := known[folder+"."+own]
+		if !ok {
+			t.Fatalf("there is no constant %s", c.name)
+		}
+		value, name = numberText(found, c.unit), " (`"+own+"`)"
 	}
 	return fmt.Sprintf("| %s | %s%s | %s | %s |\n", c.of, c.what, name, value, c.from)
 }
@@ -242,75 +251,47 @@ func decimalText(number float64, unit string) string {
 	return fmt.Sprintf("%g %s", number, unit)
 }
 
-// goConstants holds the expressions of constants by package and name.
-type goConstants map[string]ast.Expr
+// imports finds packages by the last part of their paths. Nothing but constants is wanted of others.
+type imports map[string]*types.Package
 
-func readConstants(t *testing.T) goConstants {
-	known := goConstants{}
-	for _, folder := range []string{"schedule", "transfer", "download", "upload", "transport", "energy"} {
-		files, err := filepath.Glob("../" + folder + "/*.go")
+func (i imports) Import(at string) (*types.Package, error) {
+	if found := i[path.Base(at)]; found != nil {
+		return found, nil
+	}
+	return types.NewPackage(at, path.Base(at)), nil
+}
+
+// readConstants returns the values of constants by package and name.
+func readConstants(t *testing.T) map[string]constant.Value {
+	clock := types.NewPackage("time", "time")
+	clock.Scope().Insert(types.NewTypeName(0, clock, "Duration", types.Typ[types.Int64]))
+	for name, unit := range map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute} {
+		clock.Scope().Insert(types.NewConst(0, clock, name, types.Typ[types.Int64], constant.MakeInt64(int64(unit))))
+	}
+	clock.MarkComplete()
+	known, read := map[string]constant.Value{}, imports{"time": clock}
+	config := types.Config{Importer: read, IgnoreFuncBodies: true, Error: func(error) {}}
+	for _, folder := range []string{"quantity", "energy", "schedule", "transport", "transfer", "download", "upload"} {
+		positions := token.NewFileSet()
+		var files []*ast.File
+		names, err := filepath.Glob("../" + folder + "/*.go")
 		testkit.OK(t, err)
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
+		for _, name := range names {
+			if !strings.HasSuffix(name, "_test.go") {
+				file, err := parser.ParseFile(positions, name, nil, 0)
+				testkit.OK(t, err)
+				files = append(files, file)
 			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-			testkit.OK(t, err)
-			for _, declaration := range parsed.Decls {
-				if group, ok := declaration.(*ast.GenDecl); ok && group.Tok == token.CONST {
-					known.add(folder, group)
-				}
+		}
+		read[folder], _ = config.Check(folder, positions, files, nil)
+		scope := read[folder].Scope()
+		for _, name := range scope.Names() {
+			if c, ok := scope.Lookup(name).(*types.Const); ok {
+				known[folder+"."+name] = c.Val()
 			}
 		}
 	}
 	return known
-}
-
-func (k goConstants) add(folder string, group *ast.GenDecl) {
-	for _, spec := range group.Specs {
-		values := spec.(*ast.ValueSpec)
-		for i, name := range values.Names {
-			if i < len(values.Values) {
-				k[folder+"."+name.Name] = values.Values[i]
-			}
-		}
-	}
-}
-
-var times = map[string]time.Duration{"time.Second": time.Second, "time.Millisecond": time.Millisecond}
-
-func (k goConstants) named(t *testing.T, folder, name string) constant.Value {
-	if !strings.Contains(name, ".") {
-		name = folder + "." + name
-	}
-	if unit, ok := times[name]; ok {
-		return constant.MakeInt64(int64(unit))
-	}
-	value, ok := k[name]
-	if !ok {
-		t.Fatalf("there is no constant %s", name)
-	}
-	return k.evaluated(t, name[:strings.Index(name, ".")], value)
-}
-
-func (k goConstants) evaluated(t *testing.T, folder string, e ast.Expr) constant.Value {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		return constant.MakeFromLiteral(e.Value, e.Kind, 0)
-	case *ast.Ident:
-		return k.named(t, folder, e.Name)
-	case *ast.SelectorExpr:
-		return k.named(t, folder, e.X.(*ast.Ident).Name+"."+e.Sel.Name)
-	case *ast.BinaryExpr:
-		x, y := k.evaluated(t, folder, e.X), k.evaluated(t, folder, e.Y)
-		if e.Op == token.SHL {
-			by, _ := constant.Uint64Val(y)
-			return constant.Shift(x, e.Op, uint(by))
-		}
-		return constant.BinaryOp(x, e.Op, y)
-	}
-	t.Fatalf("a constant of %s is %T", folder, e)
-	return nil
 }
 
 func TestTheDocumentIsUpToDate(t *testing.T) {

@@ -20,7 +20,6 @@ const dynSubSegment = 2 * time.Second
 // Next returns 0: links get parts of segments instead.
 func (DynSub) Next(int, Known) quantity.Bytes { return 0 }
 
-// Plan implements Planner.
 func (d DynSub) Plan() Plan { return d }
 
 // Every returns a long interval, because no decision depends on time.

@@ -43,7 +43,6 @@ func (e EMPTCP) Next(x int, known Known) quantity.Bytes {
 	return e.Sizes.Next(at, used)
 }
 
-// Plan implements Planner.
 func (e EMPTCP) Plan() Plan { return &emptcp{EMPTCP: e} }
 
 type emptcp struct {

@@ -78,7 +78,6 @@ func (t EnergySaving) Next(x int, known Known) quantity.Bytes {
 	return max(size, min(quantity.Bytes(l.Pace.Over(aloneTime)), MostOrder(l.Arrived)))
 }
 
-// Plan implements Planner.
 func (t EnergySaving) Plan() Plan {
 	return &energySaving{EnergySaving: t, player: playback{Player: t.Player}}
 }
@@ -115,7 +114,6 @@ type observed struct {
 	left, probed time.Duration
 }
 
-// Opens implements Opener.
 func (*energySaving) Opens() {}
 
 func (*energySaving) Every() time.Duration { return savingPeriod }

@@ -50,7 +50,6 @@ const (
 // Next returns 0: links get parts of segments instead.
 func (GreenBag) Next(int, Known) quantity.Bytes { return 0 }
 
-// Plan implements Planner.
 func (g GreenBag) Plan() Plan {
 	return &greenBag{GreenBag: g, player: playback{Player: g.Player}, alone: all}
 }

@@ -18,7 +18,6 @@ type SlowLinks struct {
 // slowLinkPeriod is the check interval.
 const slowLinkPeriod = 100 * time.Millisecond
 
-// Plan implements Planner.
 func (a SlowLinks) Plan() Plan { return slowLinks{a} }
 
 type slowLinks struct{ SlowLinks }

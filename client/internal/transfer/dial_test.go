@@ -3,14 +3,12 @@ package transfer
 import (
 	"context"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
@@ -35,25 +33,16 @@ func (s *silent) dial(ctx context.Context) (link.Socket, error) {
 	}
 	time.Sleep(60 * time.Millisecond)
 	s.open.Add(1)
-	return fromSilent{s}, nil
+	return fromSilent{of: s}, nil
 }
 
-type fromSilent struct{ of *silent }
+// fromSilent is a connection that can only be closed.
+type fromSilent struct {
+	link.Socket
+	of *silent
+}
 
-func (fromSilent) Await(quantity.Bytes, quantity.Bytes)   {}
-func (fromSilent) Owes(bool)                              {}
-func (fromSilent) Trial() *link.Trial                     { return nil }
-func (fromSilent) Ask() error                             { return nil }
-func (fromSilent) Answered() (time.Duration, bool, error) { return 0, false, errors.ErrUnsupported }
-func (fromSilent) RoundTrip() (link.RoundTrip, error)     { return link.RoundTrip{}, errors.ErrUnsupported }
-func (fromSilent) Read([]byte) (int, error)               { return 0, net.ErrClosed }
-func (fromSilent) Write([]byte) (int, error)              { return 0, net.ErrClosed }
-func (fromSilent) LocalAddr() net.Addr                    { return nil }
-func (fromSilent) RemoteAddr() net.Addr                   { return nil }
-func (fromSilent) SetDeadline(time.Time) error            { return nil }
-func (fromSilent) SetReadDeadline(time.Time) error        { return nil }
-func (fromSilent) SetWriteDeadline(time.Time) error       { return nil }
-func (c fromSilent) Close() error                         { c.of.open.Add(-1); return nil }
+func (c fromSilent) Close() error { c.of.open.Add(-1); return nil }
 
 // It is noticed within a part of an outage, or the first time between attempts, that
 // it has ended, by few attempts, of which few are under way at a time.
@@ -90,7 +79,7 @@ func TestOfSeveralAttemptsOneIsKept(t *testing.T) {
 			server.calls.Add(1)
 			time.Sleep(900 * time.Millisecond)
 			server.open.Add(1)
-			return fromSilent{server}, nil
+			return fromSilent{of: server}, nil
 		}
 		_, err := Dial(t.Context(), slowly, 250*time.Millisecond)
 		if calls, open := server.calls.Load(), server.open.Load(); err != nil || open != 1 || calls != 4 {

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -22,14 +23,21 @@ type Growing struct {
 // HasSeveral reports whether the link may have several connections.
 func (g *Growing) HasSeveral() bool { return g.Growth != nil }
 
-// Surplus returns which of a link's connections are too many for the count: the slowest,
-// and those that leave anyway before all. The first connection stays.
+// Surplus returns which of a link's connections are too many for the count: those that are leaving
+// already, then the slowest, of equals the newest. The first connection stays.
 func Surplus[C any](connections []C, count int, isLeaving func(C) bool, pace func(C) *throughput.Pace, now time.Duration) []C {
 	surplus := len(connections) - count
 	if surplus <= 0 {
 		return nil
 	}
 	further := slices.Clone(connections[1:])
-	schedule.GivenUpFirst(further, isLeaving, func(c C) quantity.Rate { return pace(c).Rate(now) })
+	slices.Reverse(further)
+	rank := func(c C) quantity.Rate {
+		if isLeaving(c) {
+			return -1
+		}
+		return pace(c).Rate(now)
+	}
+	slices.SortStableFunc(further, func(a, b C) int { return cmp.Compare(rank(a), rank(b)) })
 	return further[:surplus]
 }

@@ -63,14 +63,3 @@ func TestWhatIsOrderedAheadLastsForTheDelayAndThePause(t *testing.T) {
 		t.Errorf("%d bytes are ordered ahead with a pause, want 175000", int64(got))
 	}
 }
-
-// What is behind a lost packet comes a round trip late, so an average has two round trips.
-func TestAnAverageHasTwoRoundTripsAndHalfASecond(t *testing.T) {
-	for rtt := time.Duration(0); rtt < 3*time.Second; rtt += 7 * time.Millisecond {
-		want := 500 * time.Millisecond
-		if rtt+rtt > want {
-			want = rtt + rtt
-		}
-		testkit.Same(t, Averaged(rtt), want, rtt)
-	}
-}

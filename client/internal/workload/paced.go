@@ -15,7 +15,6 @@ type Paced struct {
 	Every time.Duration
 }
 
-// Name implements Workload.
 func (Paced) Name() string { return "paced" }
 
 func (Paced) connections() int { return 1 }

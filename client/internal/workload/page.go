@@ -16,7 +16,6 @@ type Page struct {
 	Connections int
 }
 
-// Name implements Workload.
 func (Page) Name() string { return "page" }
 
 func (w Page) connections() int { return w.Connections }

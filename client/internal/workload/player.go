@@ -18,7 +18,6 @@ type Player struct {
 	Segments []ranges.Range
 }
 
-// Name implements Workload.
 func (Player) Name() string { return "player" }
 
 func (Player) connections() int { return 1 }

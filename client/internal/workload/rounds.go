@@ -18,7 +18,6 @@ type Rounds struct {
 	Think time.Duration
 }
 
-// Name implements Workload.
 func (Rounds) Name() string { return "rounds" }
 
 func (Rounds) connections() int { return 1 }
