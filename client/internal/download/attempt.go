@@ -65,7 +65,7 @@ func (a *attempt) run(ctx context.Context) *attempted {
 	}
 	connected := time.Since(d.start)
 	if a.between > 0 {
-		d.caller().call(reached{a, connected - started})
+		d.call(reached{a, connected - started})
 		opening, end := context.WithTimeoutCause(ctx, a.timeout, errNoAnswer)
 		defer end()
 		ctx = opening
@@ -110,7 +110,7 @@ func (p *paused) perform() {
 
 func (p *paused) step(*download) {
 	if p.c.pausing == p {
-		p.c.pausing, p.c.isWoken = nil, true
+		p.c.pausing = nil
 	}
 }
 
@@ -167,6 +167,8 @@ func (e *attempted) step(d *download) {
 		if e.err != nil && pause == 0 && c.needsSession() {
 			pause = d.unreachable(c, e.err)
 		}
-		d.pauseAttempts(c, pause)
+		if pause > 0 {
+			d.pauseAttempts(c, pause)
+		}
 	}
 }

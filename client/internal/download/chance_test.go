@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -53,9 +52,8 @@ type inside struct {
 	*download
 	t        *testing.T
 	sessions map[*session]bool
-	// states and requests are the states at the last look.
-	states   map[*connection]state
-	requests map[*request]requestState
+	// states are those at the last look.
+	states map[*connection]state
 	// wasted is how many wasted bytes the events tell of.
 	wasted quantity.Bytes
 	// at is when the last requests were sent, and asked how many at that moment.
@@ -101,16 +99,6 @@ func (i *inside) follow() {
 		is := c.state(i.now)
 		testkit.Holds(i.t, !known || was.mayBecome(is), "a connection was and is", was, is)
 		i.states[c] = is
-		for _, r := range c.active {
-			if _, known := i.requests[r]; !known {
-				i.requests[r] = requested
-			}
-		}
-	}
-	for r, was := range i.requests {
-		is := r.state()
-		testkit.Holds(i.t, is == was || slices.Contains(requestBecomes[was], is), "a request was and is", was, is)
-		i.requests[r] = is
 	}
 }
 
@@ -170,7 +158,7 @@ func look(t *testing.T, draw func(int) int, handler http.HandlerFunc, change fun
 		handler(&errorTexts{ResponseWriter: w, bytes: &texts}, r)
 	}, func(t *testing.T, n *simNet) {
 		seen := &inside{
-			t: t, sessions: map[*session]bool{}, states: map[*connection]state{}, requests: map[*request]requestState{},
+			t: t, sessions: map[*session]bool{}, states: map[*connection]state{},
 		}
 		o := usual(n, seen)
 		o.Scheduler, o.Rescue, o.GiveUp, o.Connections = rescuers["adaptive"], true, 3*time.Minute, &transfer.Connections{Most: 1 + draw(4)}

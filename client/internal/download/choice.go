@@ -10,14 +10,6 @@ import (
 // This file chooses a connection's next request. While bytes are missing, no link that could help is idle: it gets what
 // the scheduler gives it, else free bytes, else bytes of the request that would end last.
 
-// next is the connection's next request. There is none if a plan does not use its link.
-func (d *download) next(c *connection, now time.Duration) order {
-	if d.plan != nil {
-		return d.plan.next(c, now)
-	}
-	return d.choose(c, now)
-}
-
 // choose chooses what the reader waits for, else what the scheduler gives the connection of the free bytes, at most its
 // share, else bytes of another connection's request.
 func (d *download) choose(c *connection, now time.Duration) order {

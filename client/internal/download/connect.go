@@ -14,13 +14,10 @@ import (
 
 // This file decides when connections connect, and gives them their sessions.
 
-// reconnect connects the links' first connections that may need a session.
+// reconnect connects the links' first connections that need a session.
 func (d *download) reconnect() {
 	for _, c := range d.connections {
-		for c.isWoken {
-			c.isWoken = false
-			d.connect(c)
-		}
+		d.connect(c)
 	}
 }
 
@@ -31,6 +28,7 @@ func (d *download) connect(c *connection) {
 	switch {
 	case d.isOver || !c.isFirst() || c.attempt != nil || c.pausing != nil || !c.needsSession():
 	case c.failures > 1 && backoff > 0:
+		c.skipsPause = false
 		d.pauseAttempts(c, backoff)
 	default:
 		d.dial(c)
@@ -46,11 +44,10 @@ func (d *download) dial(c *connection) {
 	d.do(c.attempt)
 }
 
-// pauseAttempts lets the connection wait until its next attempt.
+// pauseAttempts lets the connection wait until its next attempt, unless skipPause was called.
 func (d *download) pauseAttempts(c *connection, pause time.Duration) {
-	if pause <= 0 || c.skipsPause {
-		c.skipsPause = c.skipsPause && pause <= 0
-		c.isWoken = true
+	if c.skipsPause {
+		c.skipsPause = false
 		return
 	}
 	c.pausing = &paused{d: d, c: c, pause: pause}
@@ -64,7 +61,7 @@ func (d *download) skipPause(c *connection) {
 		return
 	}
 	d.do(endPause{c.pausing})
-	c.pausing, c.isWoken = nil, true
+	c.pausing = nil
 }
 
 func (d *download) abandonAttempt(c *connection) {

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"math/rand/v2"
 	"net/url"
 	"testing"
 	"time"
@@ -41,38 +40,29 @@ func TestWhoAsksAgainSoon(t *testing.T) {
 func TestOnlyHandshakesShowARate(t *testing.T) {
 	keeping(t, func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, _ *cable) {
 		defer conn.Close()
-		random := rand.New(rand.NewPCG(51, 163))
-		for range 200 {
-			l := someLink(0)
-			several := random.IntN(2) == 0
-			if several {
-				l.Growth = &schedule.Growth{Most: 16}
+		for _, test := range []struct {
+			several bool
+			carried quantity.Bytes
+			tcp     int64
+			shows   bool
+		}{{true, 0, 1, true}, {true, 0, 0, false}, {true, 1000, 1, false}, {false, 0, 1, false}} {
+			c := someLink(0).first()
+			if test.several {
+				c.link.Growth = &schedule.Growth{Most: 16}
 			}
+			c.link.Meter.Add(0, test.carried)
+			c.handshake, c.notBefore = 5, time.Hour
 			var shown schedule.Shown
-			var carried quantity.Bytes
-			var handshake time.Duration
-			for range 1 + random.IntN(6) {
-				time.Sleep(time.Duration(random.Int64N(int64(100 * time.Millisecond))))
-				if carried == 0 && random.IntN(4) == 0 {
-					carried = 1000
-					l.Meter.Add(time.Since(d.start), carried)
+			for d.now = time.Millisecond; d.now < 4*time.Millisecond; d.now += time.Millisecond {
+				c.session = nil
+				d.connected(c, u, conn, &rundir.Connected{TCP: test.tcp})
+				if test.shows {
+					shown.Add(d.now, conn.Received())
 				}
-				event := &rundir.Connected{}
-				if random.IntN(2) == 0 {
-					event.TCP = 1 + random.Int64N(1e8)
-					handshake = time.Duration(event.TCP)
-					if several && carried == 0 {
-						shown.Add(time.Since(d.start), conn.Received())
-					}
-				}
-				c := l.first()
-				c.session, c.notBefore = nil, time.Hour
-				d.now = time.Since(d.start)
-				d.connected(c, u, conn, event)
-				d.actions = nil
-				testkit.Same(t, l.Shown, shown, "several connections, bytes carried", several, carried)
-				testkit.Same(t, c.handshake, handshake, "the handshake")
 			}
+			testkit.Same(t, c.link.Shown, shown, test)
+			testkit.Same(t, c.handshake, time.Duration(5-4*test.tcp), test)
 		}
+		d.actions = nil
 	})
 }

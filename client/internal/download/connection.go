@@ -37,8 +37,6 @@ type connection struct {
 	// pausing is the pause before the connection's next attempt. skipsPause says that there is none before it.
 	pausing    *paused
 	skipsPause bool
-	// isWoken says that the connection may need a session: the loop looks after the present step.
-	isWoken bool
 	// out is why the connection is not used any more.
 	out error
 	// suspect says that nothing arrives, though it should.
@@ -82,9 +80,9 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	switch {
 	case c.link.shortQueue:
 		delay = c.idle()
-		if all := c.link.Together; all != nil {
+		if c.link.HasSeveral() {
 			// After a burst, a connection seems faster than its link.
-			rate = min(rate, all.Rate(now))
+			rate = min(rate, c.link.Together.Rate(now))
 		}
 	case c.link.HasSeveral() && schedule.IsStarting(c.pace.Total(), rate, delay):
 		return min(most, c.startRoom())
@@ -107,17 +105,13 @@ func (c *connection) on(s *session) (requests []*request) {
 
 func (c *connection) delivered(bytes quantity.Bytes, now time.Duration) {
 	c.pace.Add(now, bytes)
-	if all := c.link.Together; all != nil {
-		all.Add(now, bytes)
-	}
+	c.link.Together.Add(now, bytes)
 }
 
 // begun notes that the connection has a request in flight, whose first byte comes after the delay.
 func (c *connection) begun(delay, now time.Duration) {
 	c.pace.Begin(now, delay)
-	if all := c.link.Together; all != nil {
-		all.Begin(now, delay)
-	}
+	c.link.Together.Begin(now, delay)
 }
 
 // isSilent reports whether the connection received nothing for longer than usual: another one
@@ -136,6 +130,12 @@ func (c *connection) startRoom() quantity.Bytes {
 		most = max(most, c.link.Meter.Peak())
 	}
 	return schedule.StartRoom(most, c.link.Growth.Connections(), c.delay())
+}
+
+// fails counts a failure. The connection takes no requests for a while, longer with each failure.
+func (c *connection) fails(now time.Duration) {
+	c.failures++
+	c.notBefore = now + transfer.Backoff(c.failures)
 }
 
 // broken notes that the connection failed. A further one of the link is removed then.

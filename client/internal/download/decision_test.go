@@ -26,7 +26,6 @@ func deciding(free quantity.Bytes) (*download, *connection) {
 	for x := range 2 {
 		l := someLink(x)
 		l.Growth = &schedule.Growth{Most: 16}
-		l.Together = throughput.NewPace(schedule.PaceWindow)
 		d.links, d.connections = append(d.links, l), append(d.connections, l.first())
 	}
 	for x := range 30 {
@@ -62,7 +61,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 		d, c := deciding(free)
 		taken := 0
 		allocations := testing.AllocsPerRun(100, func() {
-			if d.next(c, now).Length > 0 {
+			if d.choose(c, now).Length > 0 {
 				taken++
 			}
 		})
@@ -74,7 +73,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 func TestWhatIsReadInOrderIsNotOrderedFarAhead(t *testing.T) {
 	l := several()
 	c := l.first()
-	l.Together, c.rtt.Min = throughput.NewPace(schedule.PaceWindow), 100*time.Millisecond
+	c.rtt.Min = 100 * time.Millisecond
 	l.Together.Begin(0, 0)
 	l.Together.Add(100*time.Millisecond, 100_000)
 	c.pace.Begin(0, 0)
@@ -195,7 +194,7 @@ func TestALinkWithLittleOrderedIsNoFasterThanItIs(t *testing.T) {
 	l := d.links[0]
 	c := l.first()
 	l.shortQueue, c.idleDelay, c.leastDelay, c.delays = true, 20*time.Millisecond, 20*time.Millisecond, []time.Duration{300 * time.Millisecond}
-	l.Growth, l.Together, c.pace = nil, nil, throughput.NewPace(schedule.PaceWindow)
+	l.Growth, c.pace = nil, throughput.NewPace(schedule.PaceWindow)
 	r := &request{session: c.session}
 	c.active = []*request{r}
 	c.begun(0, 0)
@@ -263,17 +262,6 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 		ok := taken.Length > 0
 		testkit.Holds(t, ok == test.takes && (!ok || taken.End() == test.left+test.received && taken.Length >= test.left/2 && taken.Length < test.left), name, taken)
 		testkit.Holds(t, d.stealWithin(d.connections[3], each, now).Length == 0, "another link takes it as one of the same", name)
-	}
-}
-
-func BenchmarkDecision(b *testing.B) {
-	const now = 1050 * time.Millisecond
-	d, c := deciding(5e8)
-	b.ReportAllocs()
-	for b.Loop() {
-		if next := d.next(c, now); next.Length > 0 {
-			d.payload.Release(next.Range)
-		}
 	}
 }
 

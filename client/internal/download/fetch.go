@@ -194,7 +194,8 @@ func (d *download) arrived(c *connection, r *request, bytes quantity.Bytes, now 
 		r.session.heardAt, r.session.wait = now, wait{}
 	}
 	if r.session == c.session {
-		d.heard(c)
+		c.hops, c.link.portal = 0, false
+		d.trust(c)
 	}
 	if fresh > 0 {
 		r.session.delivered, d.unranged = true, 0

@@ -6,7 +6,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/throughput"
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
@@ -14,7 +13,6 @@ import (
 func (d *download) startGrowth() {
 	for _, l := range d.links {
 		l.Growth = &schedule.Growth{Most: d.Connections.Most}
-		l.Together = throughput.NewPace(schedule.PaceWindow)
 		l.shortQueue = d.window != nil
 		for range l.Growth.Begin() - 1 {
 			d.add(l)

@@ -57,11 +57,8 @@ func (c *connection) interrupted(now time.Duration) bool {
 	return c.alive() && c.link.down && !c.link.spared && now-c.link.downSince <= c.silence(c.session)
 }
 
-// wake makes the loop look whether the connection needs a session.
-func (c *connection) wake() { c.isWoken = true }
-
-func (d *download) heard(c *connection) {
-	c.hops, c.link.portal = 0, false
+// trust ends the suspicion against a connection whose present session brings bytes.
+func (d *download) trust(c *connection) {
 	if c.suspect && !c.link.down {
 		c.suspect = false
 		d.abandonAttempt(c)

@@ -47,7 +47,7 @@ type linkState struct {
 
 // newLink returns a link with its first connection, to a URL.
 func newLink(of commonLink, u *url.URL) *linkState {
-	l := &linkState{commonLink: of}
+	l := &linkState{commonLink: of, Growing: transfer.Growing{Together: throughput.NewPace(schedule.PaceWindow)}}
 	l.connections = []*connection{{link: l, commonConnection: newConnection(u)}}
 	return l
 }

@@ -43,18 +43,11 @@ type message struct {
 // post brings an event to the loop. It does not wait for the event's step.
 func (d *download) post(e event) { d.events <- message{event: e} }
 
-// caller brings the events of one goroutine to the loop, one at a time.
-type caller struct {
-	d       *download
-	handled chan struct{}
-}
-
-func (d *download) caller() caller { return caller{d, make(chan struct{}, 1)} }
-
 // call brings an event to the loop, and waits until its actions have been performed.
-func (c caller) call(e event) {
-	c.d.events <- message{e, c.handled}
-	<-c.handled
+func (d *download) call(e event) {
+	handled := make(chan struct{}, 1)
+	d.events <- message{e, handled}
+	<-handled
 }
 
 // transfer handles events until the transfer has ended and no other goroutine of it is left.
@@ -137,20 +130,18 @@ func (d *download) startAll() {
 	}
 	d.do(act(func() {
 		if d.window != nil {
-			d.launch(func() { d.follow(func() { d.post(grown{}) }) })
+			d.launch(func() { d.follow(func() { d.post(does((*download).grown)) }) })
 		}
-		d.every(transfer.CheckInterval, tick{})
+		d.every(transfer.CheckInterval, does((*download).tick))
 		if d.plan != nil {
 			d.every(d.plan.plan.Every(), does(func(d *download) { d.plan.look(d.now) }))
 		}
 	}))
 }
 
-// tick is the time to look at all connections, and every second time to sample the links. The samples come
-// last: they do not decide.
-type tick struct{}
-
-func (tick) step(d *download) {
+// tick is the step in which the engine looks at all connections, and every second time samples the links. The samples
+// come last: they do not decide.
+func (d *download) tick() {
 	d.look(d.now)
 	if at := d.now.Truncate(rundir.SampleInterval); len(d.Recorders) > 0 && at > d.sampledAt {
 		d.sampledAt = at
@@ -158,10 +149,8 @@ func (tick) step(d *download) {
 	}
 }
 
-// grown says that the sink has more room.
-type grown struct{}
-
-func (grown) step(d *download) {
+// grown is the step when the sink has more room.
+func (d *download) grown() {
 	d.assign()
 	d.goOn()
 	if d.race != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/schedule"
-	"github.com/linklab/linklab/client/internal/transfer"
 )
 
 var errGoodbye = errors.New("the server says goodbye before it has answered")
@@ -69,15 +68,13 @@ func (d *download) check(c *connection, now time.Duration) {
 		return
 	}
 	// Without requests, the bytes may be of a cancelled one.
-	if d.listen(c, s, now) && c.suspect && !c.link.down && len(c.on(s)) > 0 {
-		c.suspect = false
-		d.abandonAttempt(c)
+	if d.listen(c, s, now) && len(c.on(s)) > 0 {
+		d.trust(c)
 	}
 	switch {
 	case !s.draining && !s.Usable():
 		if !s.delivered && now-s.since < shortLife && now >= c.notBefore {
-			c.failures++
-			c.notBefore = now + transfer.Backoff(c.failures)
+			c.fails(now)
 			c.problem = errGoodbye
 			if ended := s.Ended(); ended != nil {
 				c.problem = fmt.Errorf("%w: %w", errGoodbye, ended)
@@ -92,7 +89,6 @@ func (d *download) check(c *connection, now time.Duration) {
 		s.wait = wait{}
 		d.note(slog.LevelInfo, "link is silent", "link", c.link.Name)
 		c.asking, c.head = nil, nil
-		c.wake()
 	}
 }
 
@@ -155,15 +151,12 @@ func (e changed) step(d *download) {
 			}
 		}
 		d.skipPause(c)
-		c.wake()
 	case link.Better:
-		if c.needsSession() {
-			c.failures = 0
-			d.skipPause(c)
-			c.wake()
-		} else {
+		if !c.needsSession() {
 			return
 		}
+		c.failures = 0
+		d.skipPause(c)
 	}
 	d.abandonAttempt(c)
 	d.assign()

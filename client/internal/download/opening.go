@@ -173,8 +173,7 @@ func (d *download) unopened(c *connection, o *opening) {
 		d.startAsking(c, o.on)
 	case c.session == o.on:
 		// Another connection asks, or this is not the link's first one.
-		c.failures++
-		c.notBefore = d.now + transfer.Backoff(c.failures)
+		c.fails(d.now)
 	}
 }
 

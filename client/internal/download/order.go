@@ -31,7 +31,12 @@ func (d *download) request(c *connection) {
 		return // A server that sends so many unwanted bytes gets few requests at a time.
 	}
 	now := d.now
-	next := d.next(c, now)
+	var next order
+	if d.plan != nil {
+		next = d.plan.next(c, now)
+	} else {
+		next = d.choose(c, now)
+	}
 	if next.Length == 0 {
 		return
 	}
@@ -186,7 +191,7 @@ func (d *download) issue(c *connection, next order, opened *opening, now time.Du
 		r.issued = opened.sent
 	}
 	d.recordRequest(&c.link.commonLink, r, next.from, now, now)
-	d.do(&receiving{caller: d.caller(), c: c, r: r, opened: opened, target: d.target(c), resource: d.resource})
+	d.do(&receiving{d: d, c: c, r: r, opened: opened, target: d.target(c), resource: d.resource})
 }
 
 // drop gives a request up, and returns the range that it has not brought.
@@ -216,8 +221,8 @@ func (d *download) endRequest(c *connection, r *request, now time.Duration) {
 		return
 	}
 	c.pace.End(now)
-	if all := c.link.Together; all != nil && !c.link.isBusy() {
-		all.End(now)
+	if !c.link.isBusy() {
+		c.link.Together.End(now)
 	}
 	if len(c.active) > 0 {
 		delay := c.delay()

@@ -72,12 +72,8 @@ func (p *planned) choose(now time.Duration) {
 		p.overruledUntil = now + overruling
 	}
 	for x, c := range p.d.connections {
-		spared := now >= p.overruledUntil && !p.use[x]
-		if c.link.spared != spared {
-			c.link.spared = spared
-			c.wake()
-		}
-		p.scene.Links[x].Spared = spared
+		c.link.spared = now >= p.overruledUntil && !p.use[x]
+		p.scene.Links[x].Spared = c.link.spared
 	}
 }
 

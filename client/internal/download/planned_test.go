@@ -27,9 +27,9 @@ func TestASparedLinkIsNotConnected(t *testing.T) {
 	}
 }
 
-// A plan that opens learns the size with the first bytes: slow start waits for nothing. A request for the whole file
+// Some algorithms learn the size with the first bytes: slow start waits for nothing. A request for the whole file
 // brings them, and in the engine of published algorithms that of the scheduler's first size.
-func TestAPlanMayOpen(t *testing.T) {
+func TestTheFirstBytesTellTheSize(t *testing.T) {
 	var heads atomic.Int32
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
@@ -37,7 +37,7 @@ func TestAPlanMayOpen(t *testing.T) {
 		}
 		content(w, r)
 	}
-	for name, expected := range map[string]int32{"adaptive-energy": 0, "emptcp-http": 0, "booster": 1} {
+	for name, expected := range map[string]int32{"adaptive": 0, "adaptive-energy": 0, "emptcp-http": 0, "booster": 1} {
 		heads.Store(0)
 		_, events, _ := counted(t, http.HandlerFunc(handler), func(o *Options, _ *network) { o.Scheduler, o.Rescue = schedulers[name], rescuers[name] != nil })
 		testkit.Same(t, heads.Load(), expected, "HEADs", name)

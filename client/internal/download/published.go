@@ -142,7 +142,7 @@ func (p *published) giveUp(now time.Duration) {
 		isWaiting = isWaiting || len(l.active) > 0
 		received += l.Meter.Total()
 	}
-	if err := p.slowness(isWaiting, received, "", now); err != nil {
+	if err := p.slowness(isWaiting, received, now); err != nil {
 		p.cancel(err)
 	}
 }

@@ -22,10 +22,10 @@ var forbidden = map[string][]string{
 	"time":    {"Duration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"},
 }
 
-// acts are methods that wait, or do what only actions do.
+// acts are methods that only actions call.
 var acts = []string{
-	"Ask", "Await", "Begin", "Close", "Commit", "Dial", "Get", "Head", "Lock", "Log", "Owes", "Peek", "Record", "Resize",
-	"Unlock", "Wait", "WriteAt", "Whole", "call", "cancel", "launch", "perform", "post", "put",
+	"Ask", "Await", "Close", "Commit", "Dial", "Get", "Head", "Lock", "Log", "Owes", "Peek", "Record", "Resize",
+	"Unlock", "WriteAt", "Whole", "call", "cancel", "launch", "perform", "post", "put",
 }
 
 // Steps decide: they read counters of sockets and change the state. All else are actions.
@@ -72,8 +72,7 @@ func TestStepsWaitForNothingAndDoNothing(t *testing.T) {
 					}
 				}
 			case *ast.CallExpr:
-				// A type of that package is no method: schedule.Growth has Begin.
-				if sel, is := n.Fun.(*ast.SelectorExpr); is && slices.Contains(acts, sel.Sel.Name) && !isPure(sel) {
+				if sel, is := n.Fun.(*ast.SelectorExpr); is && slices.Contains(acts, sel.Sel.Name) {
 					wrong = "calls " + sel.Sel.Name
 				}
 			}
@@ -86,14 +85,4 @@ func TestStepsWaitForNothingAndDoNothing(t *testing.T) {
 	if steps < 5 {
 		t.Errorf("%d steps are outside of the loop's files", steps)
 	}
-}
-
-// isPure reports whether a method of such a name only counts: those of a pace, and of growth. link.Wait reads an error.
-func isPure(call *ast.SelectorExpr) bool {
-	of, is := call.X.(*ast.SelectorExpr)
-	pure := []string{"pace", "Growth", "Together"}
-	if name, isName := call.X.(*ast.Ident); isName {
-		return name.Name == "all" || name.Name == "link" && call.Sel.Name == "Wait"
-	}
-	return is && slices.Contains(pure, of.Sel.Name)
 }

@@ -30,9 +30,8 @@ type race struct {
 	dethroned bool
 	// have are the bytes that the sink has.
 	have *ranges.Set
-	// keeps says that the race keeps bytes of earlier ranges. restarts says that the sink must
-	// begin again, and restarted that it did.
-	keeps, restarts, restarted bool
+	// keeps says that the race keeps bytes of earlier ranges. restarts says that the sink must begin again.
+	keeps, restarts bool
 	// full says that the winner waits for room in the sink. grown receives when there is more.
 	full  bool
 	grown chan struct{}
@@ -90,9 +89,6 @@ func (d *download) startRace(why error) {
 	}
 }
 
-// isProven reports whether a validator or a checksum proves that later bytes are of the same file.
-func (d *download) isProven() bool { return d.resource.HasValidator() || d.Verified }
-
 // enter makes a connection take part, if it may.
 func (rc *race) enter(c *connection) {
 	runs := slices.ContainsFunc(c.link.connections, rc.by)
@@ -117,7 +113,7 @@ func (rc *race) begin(c *connection, s *session, opened *opening) {
 	c.link.Meter.Start(now)
 	c.pace.Begin(now, c.rtt.Min)
 	rc.d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
-	rc.d.do(&receiving{caller: rc.d.caller(), c: c, r: r, opened: opened, target: rc.d.target(c), resource: rc.d.resource})
+	rc.d.do(&receiving{d: rc.d, c: c, r: r, opened: opened, target: rc.d.target(c), resource: rc.d.resource})
 }
 
 // canPayFor reports whether the balance allows so many links to receive the beginning. One always may.
@@ -203,8 +199,8 @@ func (rc *race) dethrone(now time.Duration) {
 
 // restart reports once whether the sink must begin again before it takes bytes.
 func (rc *race) restart() bool {
-	restarts := rc.restarts && !rc.restarted
-	rc.restarted = rc.restarted || restarts
+	restarts := rc.restarts
+	rc.restarts = false
 	return restarts
 }
 

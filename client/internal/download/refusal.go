@@ -82,7 +82,6 @@ func (d *download) exclude(c *connection, err error) {
 		d.remove(other, now)
 	}
 	d.disconnect(c, excluded, now)
-	c.wake()
 	if d.hasRanges() {
 		d.note(slog.LevelWarn, "link is not used any more", "link", c.link.Name, "error", err)
 		return
@@ -189,8 +188,7 @@ func (d *download) failed(c *connection, s *session, err error) {
 			return
 		}
 		if !s.delivered || c.failures > 0 {
-			c.failures++
-			c.notBefore = now + transfer.Backoff(c.failures)
+			c.fails(now)
 		}
 		s.delivered = false
 		if !s.Usable() {

@@ -52,6 +52,12 @@ type request struct {
 	proof *transport.Proof
 }
 
+// complete reports whether all wanted bytes have been read. The last ones may still be written.
+func (r *request) complete() bool { return !r.dropped && r.left() == 0 }
+
+// goesOn reports whether wanted bytes are still to arrive.
+func (r *request) goesOn() bool { return !r.dropped && r.left() != 0 }
+
 // isAwaited reports whether the engine waits for bytes of the request.
 func (r *request) isAwaited() bool { return !r.isHeld }
 

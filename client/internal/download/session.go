@@ -123,7 +123,6 @@ func (d *download) lose(c *connection, s *session) {
 		c.session = nil
 		d.close(c, s, false)
 	}
-	c.wake()
 }
 
 // abandon gives up requests. The bytes that they have not brought are free again.

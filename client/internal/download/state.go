@@ -57,38 +57,3 @@ func (c *connection) usable(now time.Duration) bool { return c.state(now) == rea
 func (c *connection) alive() bool {
 	return c.out == nil && c.session != nil && !c.session.draining && !c.suspect
 }
-
-// requestState is how far a request is.
-type requestState int
-
-const (
-	// requested is a request without an answer.
-	requested requestState = iota
-	// arriving is one of which bytes have arrived.
-	arriving
-	// held is one whose last wanted byte the engine does not read yet (request.isHeld).
-	held
-	// complete is one whose wanted bytes have all been read. The last ones may still be written.
-	complete
-	// givenUp is one whose missing bytes are free again, or another request's.
-	givenUp
-)
-
-func (r *request) state() requestState {
-	switch {
-	case r.dropped:
-		return givenUp
-	case r.left() == 0:
-		return complete
-	case r.isHeld:
-		return held
-	case r.received > 0:
-		return arriving
-	}
-	return requested
-}
-
-func (r *request) complete() bool { return r.state() == complete }
-
-// goesOn reports whether wanted bytes are still to arrive.
-func (r *request) goesOn() bool { return r.state() < complete }

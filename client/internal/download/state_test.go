@@ -1,9 +1,7 @@
 package download
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -15,10 +13,6 @@ import (
 var stateNames = [...]string{"gone", "down", "spared", "connecting", "silent", "backing off", "refused", "ready"}
 
 func (s state) String() string { return stateNames[s] }
-
-var requestStateNames = [...]string{"requested", "arriving", "held", "complete", "given up"}
-
-func (s requestState) String() string { return requestStateNames[s] }
 
 // mayBecome reports whether one event can lead from a state to another one. Links, plans and servers change by themselves,
 // so nearly all states can follow each other.
@@ -32,15 +26,6 @@ func (s state) mayBecome(next state) bool {
 		return next != silent // A new session is not silent yet.
 	}
 	return true
-}
-
-// requestBecomes are the states that can follow each state of a request. Bytes that could not be written do not count.
-var requestBecomes = [...][]requestState{
-	requested: {arriving, held, complete, givenUp},
-	arriving:  {held, complete, givenUp, requested},
-	held:      {arriving, complete, givenUp},
-	complete:  {arriving, givenUp, requested},
-	givenUp:   {},
 }
 
 // A connection is in the first state that fits it, whatever else is true of it.
@@ -77,13 +62,5 @@ func TestTheHandbookHasEachState(t *testing.T) {
 	testkit.OK(t, err)
 	for is := gone; is <= ready; is++ {
 		testkit.Holds(t, strings.Contains(string(page), "\n| "+is.String()+" |"), "the page has no state", is)
-	}
-	for is, becomes := range requestBecomes {
-		var names []string
-		for _, next := range becomes {
-			names = append(names, next.String())
-		}
-		row := fmt.Sprintf("\n| %v | %s |", requestState(is), cmp.Or(strings.Join(names, ", "), "nothing"))
-		testkit.Holds(t, strings.Contains(string(page), row), "the page lacks", row)
 	}
 }

@@ -93,7 +93,6 @@ func (d *download) takeOver(c *connection, x int, works []schedule.Work, now tim
 			// The connection has no request left that could show that it works.
 			other.suspect = true
 			other.failures++
-			other.wake()
 		}
 	case other.isSlow(now):
 		d.recordFailover(&other.link.commonLink, c.link.Name, bytes, slow, now)

@@ -161,6 +161,12 @@ func TestWhatStepsLeaveBehind(t *testing.T) {
 			d.install(c, &session{Conn: c.session.Conn}, now)
 			return c.link.Meter.Rate(now + 10*time.Millisecond)
 		}, quantity.Rate(0)},
+		"what came out of order before a connection was kept makes no hole": {func(d *download, c *connection) any {
+			conn, err := transport.Open(t.Context(), &asked{closedSocket: newClosedSocket(), outOfOrder: 1000}, nil, nil, nil, d.URL)
+			testkit.OK(t, err)
+			d.install(c, &session{Conn: conn}, now)
+			return c.session.hole.look(0, c.rtt.OutOfOrder, now, 0)
+		}, quantity.Bytes(0)},
 		"a link has one connection less whose attempt failed": {func(d *download, c *connection) any {
 			return notAdded(d, c, broken)
 		}, 1},

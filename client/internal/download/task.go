@@ -280,10 +280,11 @@ func (t *task) show(s *schedule.Scene, assigned quantity.Bytes) {
 	}
 }
 
+// isProven reports whether a validator or a checksum proves that later bytes are of the same file.
+func (t *task) isProven() bool { return t.resource.HasValidator() || t.Verified }
+
 // isUnproven reports whether nothing proves that a second range is of the same file.
-func (t *task) isUnproven() bool {
-	return t.requests > 0 && !t.resource.HasValidator() && !t.Verified
-}
+func (t *task) isUnproven() bool { return t.requests > 0 && !t.isProven() }
 
 var errUnproven = errors.New("the server gives neither a strong ETag nor Last-Modified, so that nothing proves that several ranges are of one file: give its checksum, or use the algorithm single")
 
@@ -295,15 +296,15 @@ func (t *task) completeIfAllArrived(now time.Duration) {
 }
 
 // slowness is why the transfer ends: no new bytes arrived for too long, or too few. It is nil if
-// neither is so, or if nothing is waited for since the sink has no room. kind is "new " where old ones arrive.
-func (t *task) slowness(isWaiting bool, received quantity.Bytes, kind string, now time.Duration) error {
+// neither is so, or if nothing is waited for since the sink has no room.
+func (t *task) slowness(isWaiting bool, received quantity.Bytes, now time.Duration) error {
 	if !isWaiting {
 		t.balance.Moved = now
 		t.floor.Restart(now, received)
 	}
 	switch {
 	case t.GiveUp > 0 && now-t.balance.Moved >= t.GiveUp:
-		return fmt.Errorf("nothing %sarrived for %v", kind, t.GiveUp)
+		return fmt.Errorf("nothing new arrived for %v", t.GiveUp)
 	case t.floor.IsUnder(now, received):
 		return fmt.Errorf("less than %v bit/s arrived for %v: --lowest-rate says how little is allowed, 0 for anything", float64(t.LowestRate), t.GiveUp)
 	}

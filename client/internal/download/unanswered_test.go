@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
@@ -116,7 +117,7 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 	for http1 := range 2 {
 		dials := 0
 		never := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-		summary, _ := rescued(t, schedule.Adaptive{}, http.HandlerFunc(never), "nothing arrived for 5m0s: link wifi: the server is there, and has not answered", func(o *Options, n *network) {
+		summary, _ := rescued(t, schedule.Adaptive{}, http.HandlerFunc(never), "nothing new arrived for 5m0s: link wifi: the server is there, and has not answered", func(o *Options, n *network) {
 			o.Links = o.Links[:1]
 			over(o, http1)
 			time.AfterFunc(4*time.Minute, func() { dials = n.wifi.dialled() })
@@ -149,21 +150,6 @@ func TestASlowAnswerOfOtherKinds(t *testing.T) {
 			testkit.Holds(t, len(of[*rundir.Ban](events)) == 0, "a link failed", name, 2-http1)
 		}
 	}
-}
-
-// One of several servers behind a name that hangs is found by the other link.
-func TestAnotherLinkHedgesWhatAServerDoesNotAnswer(t *testing.T) {
-	var hung atomic.Bool
-	handler := func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Range") != "bytes=0-32767" && hung.CompareAndSwap(false, true) {
-			<-r.Context().Done()
-			return
-		}
-		content(w, r)
-	}
-	summary, events := rescued(t, schedule.Adaptive{}, http.HandlerFunc(handler), "", nil)
-	within(t, "download time", seconds(summary.Download), 0.4, 4)
-	testkit.Holds(t, len(of[*rundir.Ban](events)) == 0, "a link was left alone")
 }
 
 // Nor does the first question of one without ranges, when nobody answers it, keep the other link from asking.
@@ -258,15 +244,20 @@ func TestABusyServerIsAskedByHead(t *testing.T) {
 	}
 }
 
-// asked is a socket whose other end has acknowledged all, or not, and that counts how often it is asked.
+// asked is a socket whose other end has acknowledged all, or not, and that counts how often it is asked. So many packets
+// have come out of order.
 type asked struct {
 	closedSocket
-	all   bool
-	times int
+	all        bool
+	times      int
+	outOfOrder uint32
 }
 
 func (a *asked) Answered() (time.Duration, bool, error) { return 0, a.all, nil }
 func (a *asked) Ask() error                             { a.times++; return nil }
+func (a *asked) RoundTrip() (link.RoundTrip, error) {
+	return link.RoundTrip{OutOfOrder: a.outOfOrder}, nil
+}
 
 // A session that has answered a request is dead after its silence. One that has answered none is asked at half of it,
 // and is dead after half as long again if only TCP can ask, unless TCP has bytes that nobody acknowledged.

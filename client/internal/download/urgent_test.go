@@ -145,27 +145,14 @@ func TestRandomAnswers(t *testing.T) {
 			t.Parallel()
 			draw := drawing(seed, 5)
 			handler := ranged(func(w http.ResponseWriter, r *http.Request) {
-				switch k := draw(20); {
-				case k < 4:
+				if draw(5) == 0 {
 					r.Header.Del("Range")
-					content(&slowBody{w}, r)
-				case k < 6:
-					w.Header().Set("Connection", "close")
-					content(&lateBody{ResponseWriter: w, late: time.Duration(draw(900)) * time.Millisecond}, r)
-				case k < 8:
-					w.Header().Set("Connection", "close")
-					content(w, r)
-				case k < 10:
-					content(&shortBody{ResponseWriter: w, left: 1 + draw(100_000)}, r)
-					panic(http.ErrAbortHandler)
-				case k < 11:
-					content(&shortBody{ResponseWriter: w, left: 1 + draw(100_000)}, r)
-					<-r.Context().Done()
-				case k < 14:
-					content(&slowBody{w}, r)
-				default:
-					content(w, r)
 				}
+				if draw(5) < 2 {
+					content(w, r)
+					return
+				}
+				misbehave(w, r, draw)
 			})
 			readUnless(t, 2000, handler, func(o *Options, n *simNet) {
 				n.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: []int{1, 2, 3, 10, 100}[seed%5]}

@@ -22,19 +22,9 @@ func (d *download) giveUp(now time.Duration) {
 	for _, c := range d.connections {
 		waiting = waiting || slices.ContainsFunc(c.active, (*request).isAwaited)
 	}
-	if err := d.slowness(waiting, received, d.newKind(), now); err != nil {
+	if err := d.slowness(waiting, received, now); err != nil {
 		d.finishBy(err)
 	}
-}
-
-// newKind says that old bytes arrive, and no new ones.
-func (d *download) newKind() string {
-	for _, l := range d.links {
-		if l.Last > d.balance.Moved {
-			return "new "
-		}
-	}
-	return ""
 }
 
 // pay ends the download if the same bytes arrive again and again. The engine calls it when bytes
@@ -81,27 +71,24 @@ func (d *download) countClosed(s *session) {
 	}
 }
 
-// problems says what is wrong with the links, once if it is the same for all. It is nil if no problem is known.
-func (d *download) problems() error {
-	var first, all error
-	texts := map[string]bool{}
-	for _, c := range d.connections {
+// problems says what is wrong with the links, each problem once. It is nil if no problem is known.
+func (d *download) problems() (all error) {
+	known := map[string]bool{}
+	for _, l := range d.links {
+		c := l.first()
 		err := cmp.Or(c.out, c.problem)
 		if c.out == nil && c.session != nil && c.session.lives() {
 			err = errUnanswered
 		}
-		if err != nil && c.isFirst() {
-			texts[err.Error()] = true
-			err = fmt.Errorf("link %s: %w", c.link.Name, err)
-			if all == nil {
-				first, all = err, err
-			} else {
-				all = fmt.Errorf("%w; %w", all, err)
-			}
+		if err == nil || known[err.Error()] {
+			continue
 		}
-	}
-	if len(texts) == 1 {
-		return first
+		known[err.Error()] = true
+		err = fmt.Errorf("link %s: %w", l.Name, err)
+		if all != nil {
+			err = fmt.Errorf("%w; %w", all, err)
+		}
+		all = err
 	}
 	return all
 }

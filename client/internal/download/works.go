@@ -56,7 +56,7 @@ func (d *download) merged(each []schedule.Work, now time.Duration) []schedule.Wo
 	}
 	for _, c := range d.connections {
 		// The idle connections' share of the bandwidth is already counted for the busy ones.
-		if l := c.link; l.Together != nil && len(c.active) == 0 && c.pace.Total() > 0 && l.isBusy() {
+		if l := c.link; len(c.active) == 0 && c.pace.Total() > 0 && l.isBusy() {
 			works[l.index].Rate = min(works[l.index].Rate, l.Together.Rate(now))
 		}
 	}
