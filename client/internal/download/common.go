@@ -54,12 +54,10 @@ type commonConnection struct {
 // delaySamples is the number of requests by which a connection knows how soon the server answers.
 const delaySamples = 4
 
-// newCommonLink returns what is known of a link at first.
 func newCommonLink(index int, of transfer.Link, window time.Duration) commonLink {
 	return commonLink{Link: of, Account: transfer.NewAccount(window), index: index}
 }
 
-// newConnection returns what is known of a connection at first.
 func newConnection(u *url.URL) commonConnection {
 	return commonConnection{url: u, pace: throughput.NewPace(schedule.PaceWindow)}
 }
@@ -108,7 +106,6 @@ func (c *commonConnection) known(l *commonLink, now time.Duration) schedule.Link
 	}
 }
 
-// sends counts a request that is sent on a session.
 func (c *commonConnection) sends(l *commonLink, r *request) {
 	c.newest = r
 	l.Requests++

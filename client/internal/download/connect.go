@@ -70,7 +70,6 @@ func (d *download) abandonAttempt(c *connection) {
 	}
 }
 
-// connected gives the connection its session, and records it.
 func (d *download) connected(c *connection, u *url.URL, conn *transport.Conn, event *rundir.Connected) {
 	d.install(c, newSession(conn, u), d.now)
 	if event.TCP > 0 && c.link.HasSeveral() && c.link.Meter.Total() == 0 {

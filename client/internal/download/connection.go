@@ -93,7 +93,6 @@ func (c *connection) pipe(now time.Duration) quantity.Bytes {
 	return min(transfer.Ahead(rate, delay, 0), most)
 }
 
-// on returns the connection's requests in flight on a session.
 func (c *connection) on(s *session) (requests []*request) {
 	for _, r := range c.active {
 		if r.session == s {

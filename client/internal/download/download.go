@@ -172,7 +172,6 @@ func (d *download) mostPause() time.Duration {
 	return longestPause
 }
 
-// assign gives idle connections work, if there is any.
 func (d *download) assign() {
 	if d.payload == nil || d.isOver {
 		return

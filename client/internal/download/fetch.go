@@ -43,7 +43,6 @@ func (e received) step(d *download) {
 	}
 }
 
-// rangeEnded decides what follows when a request for a range has ended.
 func (d *download) rangeEnded(e received) {
 	c, r, err, now := e.c, e.r, e.err, d.now
 	if r.complete() {
@@ -76,7 +75,6 @@ func (d *download) rangeEnded(e received) {
 	d.assign()
 }
 
-// trouble decides what follows from the failure of a request on a session.
 func (d *download) trouble(c *connection, s *session, err error) {
 	redirect := new(transport.RedirectError)
 	if !errors.As(err, &redirect) {

@@ -9,7 +9,6 @@ import (
 	"github.com/linklab/linklab/client/internal/transfer"
 )
 
-// startGrowth adds the connections with which a link begins.
 func (d *download) startGrowth() {
 	for _, l := range d.links {
 		l.Growth = &schedule.Growth{Most: d.Connections.Most}
@@ -20,7 +19,6 @@ func (d *download) startGrowth() {
 	}
 }
 
-// maintain makes each link have the right number of connections.
 func (d *download) maintain(now time.Duration) {
 	if d.payload == nil || d.Connections == nil || d.isOver {
 		return

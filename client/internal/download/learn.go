@@ -47,7 +47,6 @@ func isRefused(err error) bool {
 	return errors.As(err, &status) && !status.Temporary()
 }
 
-// perform makes the sink begin.
 func (l *learned) perform() {
 	l.have, l.err = l.d.sink.Begin(l.d.resource, l.d.part)
 	l.d.pending = append(l.d.pending, l)

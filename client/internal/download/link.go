@@ -59,7 +59,6 @@ func (l *linkState) hasOnly(c *connection) bool {
 	return !slices.ContainsFunc(l.connections, func(other *connection) bool { return other != c && other.session != nil })
 }
 
-// isBusy reports whether a connection of the link has requests in flight.
 func (l *linkState) isBusy() bool {
 	return slices.ContainsFunc(l.connections, func(c *connection) bool { return len(c.active) > 0 })
 }
@@ -85,7 +84,6 @@ func (l *linkState) isFresh() bool {
 	return !slices.ContainsFunc(l.connections, func(c *connection) bool { return !c.isFresh() })
 }
 
-// surplus returns the connections beyond the count.
 func (l *linkState) surplus(count int, now time.Duration) []*connection {
 	return transfer.Surplus(l.connections, count,
 		func(c *connection) bool { return c.leaving },

@@ -96,7 +96,6 @@ func (d *download) handle(e event) {
 	}
 }
 
-// perform performs the actions of a step.
 func (d *download) perform() {
 	for _, a := range d.actions {
 		a.perform()
@@ -112,12 +111,10 @@ func (d *download) launch(f func()) {
 	}
 }
 
-// every brings an event at regular times.
 func (d *download) every(period time.Duration, e event) {
 	d.launch(func() { regularly.Do(d.ctx, period, func() { d.post(e) }) })
 }
 
-// startAll connects the links, and starts what brings events.
 func (d *download) startAll() {
 	for _, l := range d.links {
 		d.connect(l.first())

@@ -114,7 +114,6 @@ func (d *download) listen(c *connection, s *session, now time.Duration) (heard b
 	return heard
 }
 
-// findSlow finds out which connections are slow.
 func (d *download) findSlow(now time.Duration) {
 	works := d.merged(d.measured(now), now)
 	for _, c := range d.connections {

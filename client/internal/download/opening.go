@@ -77,7 +77,6 @@ func (d *download) awaitsWhole(s *session) bool {
 	})
 }
 
-// openFor sends an opening for so many bytes.
 func (d *download) openFor(c *connection, bytes quantity.Bytes) {
 	if len(d.openings) == 0 || bytes == ranges.ToEnd {
 		d.opened = 0
@@ -131,7 +130,6 @@ func (o *opening) step(d *download) {
 	}
 }
 
-// dropOpening gives an opening up.
 func (d *download) dropOpening(o *opening) {
 	o.isDropped = true
 	d.do(act(o.drop))

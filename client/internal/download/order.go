@@ -210,7 +210,6 @@ func (d *download) release(r *request, left ranges.Range) {
 	d.payload.Release(left)
 }
 
-// endRequest removes a request from those in flight.
 func (d *download) endRequest(c *connection, r *request, now time.Duration) {
 	othersWait := c.ends(r)
 	c.link.isSpent = false

@@ -55,7 +55,6 @@ func (p *planned) disconnect() {
 	}
 }
 
-// choose asks the plan which links it uses.
 func (p *planned) choose(now time.Duration) {
 	p.observe(&p.d.task, now, func(x int, progress *schedule.Progress) {
 		c := p.d.connections[x]

@@ -33,7 +33,6 @@ type keptConn struct {
 	timer *time.Timer
 }
 
-// NewPool returns an empty pool.
 func NewPool() *Pool { return newPool(keepTime) }
 
 func newPool(keepTime time.Duration) *Pool {

@@ -90,7 +90,6 @@ func (p *published) transfer(ctx context.Context) error {
 	return err
 }
 
-// assign gives idle links work, if there is any.
 func (p *published) assign() {
 	if p.payload == nil || p.ctx.Err() != nil {
 		return
@@ -102,7 +101,6 @@ func (p *published) assign() {
 	}
 }
 
-// request sends the link's next request, if it has no newest one.
 func (p *published) request(l *publishedLink) {
 	if l.newest != nil {
 		return
@@ -123,7 +121,6 @@ func (p *published) request(l *publishedLink) {
 	}
 }
 
-// nextSize asks the scheduler how many bytes a link should request.
 func (p *published) nextSize(l *publishedLink, now time.Duration) quantity.Bytes {
 	known := p.knownPayload(p.known)
 	for _, other := range p.links {

@@ -56,7 +56,6 @@ func (l *publishedLink) needsSession() bool {
 	return !l.spared && (l.session == nil || l.session.draining)
 }
 
-// connect makes a link ready for requests.
 func (p *published) connect(ctx context.Context, l *publishedLink) error {
 	p.mu.Lock()
 	u := l.url
@@ -138,7 +137,6 @@ func (p *published) opens() bool {
 	return p.plan != nil && p.plan.opens && p.Resource == nil && p.Slice == nil && p.earlier == nil && p.window == nil
 }
 
-// ask learns the size.
 func (p *published) ask(l *publishedLink, s *session, target transport.Target, first publishedOpening) {
 	var resource transport.Resource
 	var err error

@@ -153,7 +153,6 @@ func (p *published) due(l *publishedLink, r *request, now time.Duration) bool {
 	return r == l.newest && float64(r.received) >= p.Overlap*float64(r.Length)
 }
 
-// over removes a request from those in flight.
 func (p *published) over(l *publishedLink, r *request, now time.Duration) {
 	if !l.ends(r) {
 		return

@@ -60,7 +60,6 @@ func (v *division) look(now time.Duration) {
 	v.p.assign()
 }
 
-// choose asks the plan which links it uses.
 func (v *division) choose(now time.Duration) {
 	v.observe(&v.p.task, now, func(x int, progress *schedule.Progress) {
 		l := v.p.links[x]
@@ -294,7 +293,6 @@ func (g *goodput) follow(l *publishedLink, r *request, now time.Duration) {
 	}
 }
 
-// measureFrom begins to measure the rate of a request.
 func (g *goodput) measureFrom(l *publishedLink, r *request, now time.Duration) {
 	l.measure()
 	g.current, g.since, g.had, g.least = r, now, l.Meter.Total(), max(leastMeasured, 2*l.rtt.Last)

@@ -37,7 +37,6 @@ type race struct {
 	grown chan struct{}
 }
 
-// by reports whether the connection takes part.
 func (rc *race) by(c *connection) bool {
 	if rc == nil {
 		return false
@@ -46,7 +45,6 @@ func (rc *race) by(c *connection) bool {
 	return runs
 }
 
-// on reports whether the connection takes part on the session.
 func (rc *race) on(c *connection, s *session) bool { return rc.by(c) && rc.runners[c].session == s }
 
 // waits reports whether the connection waits for room in the sink.
@@ -89,7 +87,6 @@ func (d *download) startRace(why error) {
 	}
 }
 
-// enter makes a connection take part, if it may.
 func (rc *race) enter(c *connection) {
 	runs := slices.ContainsFunc(c.link.connections, rc.by)
 	if !rc.d.isOver && c.isFirst() && rc.winner == nil && !runs && !c.session.draining && rc.canPayFor(len(rc.runners)+1) {
@@ -125,7 +122,6 @@ func (rc *race) canPayFor(runners int) bool {
 	return runners == 1 || rc.d.balance.CanPay(quantity.Bytes(runners)*lead, rc.d.openBytes())
 }
 
-// ended decides what follows when a request has ended.
 func (rc *race) ended(e received) {
 	d, c, r := rc.d, e.c, e.r
 	delete(rc.runners, c)

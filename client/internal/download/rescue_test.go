@@ -278,47 +278,38 @@ func fewRequests(t *testing.T, events *log) {
 
 // A link that comes back is used again at once if its device says so, and soon if not.
 func TestLinkComesBack(t *testing.T) {
-	for _, test := range []struct {
-		name     string
-		announce bool
-		reset    bool
-		latest   time.Duration
-	}{
-		{"announced", true, true, 60 * time.Millisecond},
-		{"announced, connections survive", true, false, 60 * time.Millisecond},
-		{"not announced", false, true, 560 * time.Millisecond},
-		{"not announced, connections survive", false, false, 60 * time.Millisecond},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			back := 700 * time.Millisecond
-			_, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "", func(o *Options, n *network) {
-				slow := lte
-				slow.rate, slow.cable = 16e6, n.lte
-				o.Links[1].Dial = n.dial(slow)
-				time.AfterFunc(200*time.Millisecond, func() {
-					n.wifi.set(0)
-					if test.reset {
-						n.wifi.reset()
-					}
-					if test.announce {
-						n.wifiChange <- link.Down
-					}
-				})
-				time.AfterFunc(back, func() {
-					n.wifi.set(1)
-					if test.announce {
-						n.wifiChange <- link.Up
-					}
-				})
-			})
-			first := time.Duration(0)
-			for _, e := range of[*rundir.Request](events) {
-				if at := time.Duration(e.T); e.Link == "wifi" && at > back && first == 0 {
-					first = at - back
+	const back = 700 * time.Millisecond
+	for i := range 4 {
+		isAnnounced, isReset := i&1 > 0, i&2 > 0
+		latest := 60 * time.Millisecond
+		if isReset && !isAnnounced {
+			latest = 560 * time.Millisecond
+		}
+		_, events := rescued(t, schedulers["adaptive"], http.HandlerFunc(content), "", func(o *Options, n *network) {
+			slow := lte
+			slow.rate, slow.cable = 16e6, n.lte
+			o.Links[1].Dial = n.dial(slow)
+			become := func(factor float64, change link.Change) {
+				n.wifi.set(factor)
+				if isAnnounced {
+					n.wifiChange <- change
 				}
 			}
-			testkit.Holds(t, first != 0 && first <= test.latest, "time until wifi is used again, and the latest", first, test.latest)
+			time.AfterFunc(200*time.Millisecond, func() {
+				become(0, link.Down)
+				if isReset {
+					n.wifi.reset()
+				}
+			})
+			time.AfterFunc(back, func() { become(1, link.Up) })
 		})
+		first := time.Duration(0)
+		for _, e := range of[*rundir.Request](events) {
+			if at := time.Duration(e.T); e.Link == "wifi" && at > back && first == 0 {
+				first = at - back
+			}
+		}
+		testkit.Holds(t, first != 0 && first <= latest, "time until wifi is used again, announced, reset", first, isAnnounced, isReset)
 	}
 }
 

@@ -167,6 +167,19 @@ func TestWhatStepsLeaveBehind(t *testing.T) {
 			d.install(c, &session{Conn: conn}, now)
 			return c.session.hole.look(0, c.rtt.OutOfOrder, now, 0)
 		}, quantity.Bytes(0)},
+		"silence begins with a session's first request in flight": {func(d *download, c *connection) any {
+			silent := map[bool]time.Duration{}
+			for _, isFirst := range []bool{true, false} {
+				r := &request{session: c.session}
+				if isFirst {
+					r.session = &session{Conn: c.session.Conn} // An older one.
+				}
+				c.active, c.session.heardAt = []*request{r}, time.Second
+				d.issue(c, order{Range: ranges.Range{Length: 1000}}, nil, now)
+				silent[isFirst] = c.session.heardAt
+			}
+			return fmt.Sprint(silent)
+		}, fmt.Sprint(map[bool]time.Duration{true: now, false: time.Second})},
 		"a link has one connection less whose attempt failed": {func(d *download, c *connection) any {
 			return notAdded(d, c, broken)
 		}, 1},

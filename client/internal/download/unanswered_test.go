@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/linklab/linklab/client/internal/link"
-	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/rundir"
 	"github.com/linklab/linklab/client/internal/schedule"
 	"github.com/linklab/linklab/client/internal/transport"
@@ -185,33 +183,6 @@ func TestAQuestionThatFailsIsAskedAgain(t *testing.T) {
 	}
 	summary, _ := rescued(t, schedule.Adaptive{}, http.HandlerFunc(handler), "", func(o *Options, _ *network) { o.Links = o.Links[:1] })
 	within(t, "download time", seconds(summary.Download), 1.5, 60)
-}
-
-// The silence of a session begins with its first request in flight: neither with a later one, nor with one on
-// an older session.
-func TestSilenceBeginsWithTheFirstRequest(t *testing.T) {
-	keeping(t, func(t *testing.T, d *download, conn *transport.Conn, u *url.URL, _ *cable) {
-		defer conn.Close()
-		d.URL, d.connections[0].url = u, u
-		random := rand.New(rand.NewPCG(51, 191))
-		for range 200 {
-			before := time.Duration(random.Int64N(int64(time.Second)))
-			now := before + time.Duration(random.Int64N(int64(time.Second)))
-			c, old := d.connections[0], &session{Conn: conn}
-			c.session, c.active = &session{Conn: conn, heardAt: before}, nil
-			want := now
-			for range random.IntN(4) {
-				r := &request{session: old, cancel: func() {}}
-				if random.IntN(2) == 0 {
-					r.session, want = c.session, before
-				}
-				c.active = append(c.active, r)
-			}
-			d.issue(c, order{Range: ranges.Range{Length: 1000}}, nil, now)
-			testkit.Same(t, c.session.heardAt, want, "silent since", now, len(c.active)-1)
-			d.actions = nil
-		}
-	})
 }
 
 // A server that is too busy for the first requests of a link, and names no time, is asked by HEAD the third time.

@@ -21,56 +21,19 @@ import (
 	"github.com/linklab/linklab/client/tests/testkit"
 )
 
-// stopper closes enough when there were too many requests.
-type stopper struct {
-	left   int
-	enough chan struct{}
-}
-
-func (s *stopper) Record(_ time.Duration, e rundir.Event) {
-	if _, ok := e.(*rundir.Request); ok {
-		if s.left--; s.left == 0 {
-			close(s.enough)
-		}
-	}
-}
-
-// readUnless reads all, unless there are more than so many requests before.
-func readUnless(t *testing.T, requests int, handler http.HandlerFunc, change func(*Options, *simNet)) {
+// readInOrder has a program read the file. It gets all of it or an error, by few requests.
+func readInOrder(t *testing.T, handler http.HandlerFunc, change func(*Options, *simNet)) {
 	t.Helper()
 	var got bytes.Buffer
-	whole := false
-	var stop *stopper
-	summary, _ := streamed(t, handler, func(r io.Reader) {
-		done := make(chan struct{})
-		go func() {
-			got.ReadFrom(r)
-			close(done)
-		}()
-		select {
-		case <-done:
-			whole = true
-		case <-stop.enough:
-		case <-time.After(20 * time.Minute):
-		}
-	}, func(o *Options, n *simNet) {
-		stop = &stopper{requests, make(chan struct{})}
-		o.Recorders = append(o.Recorders, stop)
-		change(o, n)
-	})
-	switch {
-	case stop.left <= 0:
-		t.Errorf("there were %d requests", requests)
-	case !whole:
-		t.Error("it hangs")
-	case summary.Outcome == rundir.Complete && !bytes.Equal(got.Bytes(), file):
-		t.Errorf("%d bytes that are not the file", got.Len())
-	}
+	summary, events := streamed(t, handler, func(r io.Reader) { _, _ = got.ReadFrom(r) }, change)
+	testkit.Holds(t, len(of[*rundir.Request](events)) < 2000, "requests", len(of[*rundir.Request](events)))
+	testkit.Holds(t, summary.Outcome != rundir.Complete || bytes.Equal(got.Bytes(), file), "bytes that are not the file", got.Len())
+	testkit.Holds(t, summary.Download < int64(20*time.Minute), "seconds", seconds(summary.Download))
 }
 
 // Two slow links do not take what the reader needs from each other for ever.
 func TestBothLinksAreSlow(t *testing.T) {
-	readUnless(t, 2000, content, func(o *Options, n *simNet) {
+	readInOrder(t, content, func(o *Options, n *simNet) {
 		for i := range o.Links {
 			o.Links[i].Dial = n.dial(simLink{rate: 480e3, rtt: 30 * time.Millisecond})
 		}
@@ -154,7 +117,7 @@ func TestRandomAnswers(t *testing.T) {
 				}
 				misbehave(w, r, draw)
 			})
-			readUnless(t, 2000, handler, func(o *Options, n *simNet) {
+			readInOrder(t, handler, func(o *Options, n *simNet) {
 				n.server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: []int{1, 2, 3, 10, 100}[seed%5]}
 			})
 		})

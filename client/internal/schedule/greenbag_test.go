@@ -97,21 +97,11 @@ func TestGreenBagRecovers(t *testing.T) {
 		plan := GreenBag{Player: Player{Rate: rate, Buffer: 4_000_000}}.Plan().(*greenBag)
 		plan.Use(s, make([]bool, 2))
 		testkit.Same(t, plan.Recover(0, 1, test.rest, s), test.want, test.name)
+		plan.alone = 0 // There is no other link to recover with (GreenBag IV.B).
+		testkit.Holds(t, !plan.Recover(0, 1, test.rest, s), test.name)
 		without := GreenBag{NoRecovery: true}.Plan().(*greenBag)
 		without.Use(s, make([]bool, 2))
 		testkit.Holds(t, !without.Recover(0, 1, test.rest, s), test.name)
-	}
-}
-
-// With one link alone in use there is no other link to recover with (GreenBag IV.B).
-func TestGreenBagRecoversNothingOverOneLinkAlone(t *testing.T) {
-	for _, alone := range []int{all, 0, 1} {
-		plan := GreenBag{Player: Player{Rate: 8e6, Buffer: 4_000_000}}.Plan().(*greenBag)
-		s := scene(6e6, 3.6e6)
-		s.InOrder = 2_000_000
-		plan.Use(s, make([]bool, 2))
-		plan.alone = alone
-		testkit.Same(t, plan.Recover(0, 1, 1_000_000, s), (alone == all), alone)
 	}
 }
 
