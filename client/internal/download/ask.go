@@ -135,12 +135,9 @@ func (d *download) isQuestionUnanswered(c *connection, now time.Duration) bool {
 	return isAsking && now-c.askedAt >= leastUnanswered<<(c.questions-1)
 }
 
-// hasAnswer counts the answer to such a question.
+// hasAnswer takes note of an answer to such a question. Others on the session may have none yet.
 func (d *download) hasAnswer(c *connection, s *session) {
-	if c.asking != s {
-		return
-	}
-	if c.questions--; c.questions == 0 {
+	if c.asking == s {
 		c.asking = nil
 	}
 }

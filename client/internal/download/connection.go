@@ -21,8 +21,8 @@ type connection struct {
 	// idleDelay is the time from the last request that was sent alone to its first byte, and
 	// leastDelay the least of those.
 	idleDelay, leastDelay time.Duration
-	// asking is the session on which it asks what the URL stands for, if it does. questions is
-	// how many of these requests have no answer yet, and askedAt is when it sent the last one.
+	// asking is the session on which it asks what the URL stands for, until an answer comes. questions is
+	// how many of these requests it sent there, and askedAt is when it sent the last one.
 	asking    *session
 	questions int
 	askedAt   time.Duration
