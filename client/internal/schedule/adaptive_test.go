@@ -159,6 +159,17 @@ func TestADoublingWithoutEffectLastsOneRound(t *testing.T) {
 	}
 }
 
+// A link with all allowed connections tries no more, and so has nothing to undo and to pause for.
+func TestGrowthTriesNothingAtTheMost(t *testing.T) {
+	s := &simulated{g: &Growth{Most: startConnections}, n: startConnections}
+	s.g.Begin()
+	for range 10 {
+		if s.round(30e6, 0); s.n != startConnections || s.g.without != 0 || s.g.pause != 0 {
+			t.Fatalf("%d connections, %d before a doubling, %d rounds of pause", s.n, s.g.without, s.g.pause)
+		}
+	}
+}
+
 // Connections that survive an outage start again with a small window. Rounds after it show
 // what new ones add.
 func TestALinkGetsNewConnectionsAfterAnOutage(t *testing.T) {

@@ -63,3 +63,10 @@ func TestWhatIsOrderedAheadLastsForTheDelayAndThePause(t *testing.T) {
 		t.Errorf("%d bytes are ordered ahead with a pause, want 175000", int64(got))
 	}
 }
+
+// What is behind a lost packet comes a round trip late, so an average has two round trips.
+func TestAnAverageHasTwoRoundTripsAndHalfASecond(t *testing.T) {
+	for rtt, want := range map[time.Duration]time.Duration{0: 500, 249: 500, 251: 502, 2000: 4000} {
+		testkit.Same(t, Averaged(rtt*time.Millisecond), want*time.Millisecond, rtt)
+	}
+}
