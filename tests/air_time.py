@@ -1,9 +1,4 @@
-"""Compares what Wi-Fi's uplinks carry with two calculations of 802.11g's DCF.
-
-The first is the one that linklab states: stations take turns, and each access has the mean backoff. The
-second is Bianchi's (REFERENCES.md): stations back off at the same time, and collide. It also
-rounds a frame to whole symbols.
-"""
+"""Compares what Wi-Fi's uplinks carry with 802.11g's DCF, whose stations take turns with the mean backoff."""
 
 from __future__ import annotations
 
@@ -20,7 +15,7 @@ from linklab.core.link_state import DIRECTIONS
 SIFS_S, SLOT_S, DIFS_S = 10e-6, 9e-6, 28e-6
 PREAMBLE_S, EXTENSION_S, SYMBOL_S = 20e-6, 6e-6, 4e-6
 SERVICE_AND_TAIL_BITS, ACK_BYTES, ACK_MBPS = 22, 14, 24
-WINDOW, DOUBLINGS = 16, 6
+MEAN_BACKOFF = 7.5
 FRAME_BYTES, AIR_BYTES = 1514, 1514 + 24
 """An Ethernet frame, and the same with 802.11's headers and checksum."""
 
@@ -30,7 +25,7 @@ ICMP_BYTES = 14 + 576
 SIGNALS_DBM = {6: -92, 9: -91, 12: -89, 18: -85, 24: -83, 36: -79, 48: -76, 54: -74}
 """The least signal for each rate in Mbit/s: noise of -94 dBm and assumption 2."""
 
-FROM_S, SECONDS = 1.0, 4
+FROM_S, SECONDS, LOAD = 1.0, 4, 1.1
 
 AIM_FRAMES = 2.0
 """Of up to 6,400. The counters hold whole frames, and the model looks at other packets every 20 ms."""
@@ -51,7 +46,7 @@ def frame_s(size_bytes: int, phy_mbps: float) -> float:
 
 def turn_s(cell: Cell, ethernet_bytes: int) -> float:
     """Returns the air time of one frame's access, if stations take turns."""
-    backoff_s = (WINDOW - 1) / 2 * SLOT_S
+    backoff_s = MEAN_BACKOFF * SLOT_S
     overhead_s = DIFS_S + backoff_s + PREAMBLE_S + EXTENSION_S + SIFS_S
     air_bytes = ethernet_bytes + AIR_BYTES - FRAME_BYTES
     return overhead_s + frame_s(ACK_BYTES, ACK_MBPS) + 8 * air_bytes / (cell.phy_mbps * 1e6)
@@ -60,21 +55,6 @@ def turn_s(cell: Cell, ethernet_bytes: int) -> float:
 def stated_bps(cell: Cell) -> float:
     """Returns a station's rate if stations take turns."""
     return 8 * FRAME_BYTES / turn_s(cell, FRAME_BYTES) / (1 + cell.others)
-
-
-def bianchi_bps(cell: Cell) -> float:
-    """Returns a station's rate of saturated stations that collide (equations 7, 9 and 13)."""
-    stations = 1 + cell.others
-    low, high = 0.0, 1.0
-    for _ in range(100):
-        tau = (low + high) / 2
-        collides = 1 - (1 - tau) ** (stations - 1)
-        doubled = sum((2 * collides) ** one for one in range(DOUBLINGS))
-        sends = 2 / (1 + WINDOW + collides * WINDOW * doubled)
-        low, high = (tau, high) if sends > tau else (low, tau)
-    busy, alone = 1 - (1 - tau) ** stations, stations * tau * (1 - tau) ** (stations - 1)
-    used_s = frame_s(AIR_BYTES, cell.phy_mbps) + SIFS_S + frame_s(ACK_BYTES, ACK_MBPS) + DIFS_S
-    return alone * 8 * FRAME_BYTES / ((1 - busy) * SLOT_S + busy * used_s) / stations
 
 
 def probe(file: Path, cells: Sequence[Cell]) -> tuple[object, ...]:
@@ -87,12 +67,11 @@ def probe(file: Path, cells: Sequence[Cell]) -> tuple[object, ...]:
         rates = "down: 1 Gbit/s, up: 1 Gbit/s, rtt: 10 ms, queue: 1 MB"
         name = f"wifi{number}"
         links.append(f"  {name}: {{kind: wifi, {rates}, radio: {radio}, stations: {others}}}\n")
-        device, rate_bps = f"wlan{number}", round(stated_bps(cell))
-        senders.append(
-            f"python3 {shlex.quote(str(PROBES / 'saturate.py'))} {device} {rate_bps} {SECONDS} &"
-        )
+        packets = round(LOAD * stated_bps(cell) * SECONDS / 8 / FRAME_BYTES)
+        words = f"python3 {shlex.quote(str(PROBES / 'udp.py'))} wlan{number} {packets}"
+        senders.append(f"{words} {SECONDS / packets} &")
     file.write_text(f"name: {file.stem}\npayload: {{size: 1 MB}}\nlinks:\n{''.join(links)}")
-    return ("exec", file, "--", "sh", "-c", f"{' '.join(senders)} wait")
+    return (file, "--", "sh", "-c", f"{' '.join(senders)} wait")
 
 
 def over_frames(run_dir: Path, number: int, cell: Cell) -> float:

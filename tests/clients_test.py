@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, SEEDS, Linklab, succeeded
+from conftest import PROBES, SEEDS, Linklab, ScenarioFile, succeeded
 from linklab.core.frames import ETHERNET_BYTES, IPV4_BYTES, UDP_BYTES
-
-ScenarioFile = Callable[..., Path]
 
 WIFI = "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, queue: 100 kB"
 LTE = "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 40 ms, queue: 100 kB"

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,6 +225,12 @@ def succeeded(linklab: Linklab, command: str, *arguments: object) -> Called:
     return done
 
 
+def downloaded(linklab: Linklab, file: Path, who: str, *options: object) -> tuple[Any, Path]:
+    """Runs a scenario by a client. Returns the figures, and the run's directory."""
+    done = succeeded(linklab, "run", file, "-a", who, *options)
+    return done.json["figures"], done.run_dir
+
+
 def compared(linklab: Linklab, *files: Path, who: str) -> dict[str, tuple[Any, Path]]:
     """Runs scenarios by clients, one after the other in one guest. Returns figures and directory of
     each run by `SCENARIO-CLIENT`."""
@@ -255,8 +262,11 @@ def same_programs() -> None:
         pytest.skip(f"other programs than those of the baseline: {'; '.join(different)}")
 
 
+ScenarioFile = Callable[..., Path]
+
+
 @pytest.fixture
-def scenario(tmp_path: Path) -> Callable[..., Path]:
+def scenario(tmp_path: Path) -> ScenarioFile:
     """Writes a scenario file: `size`, `wifi` and `lte` as YAML, further keys as lines."""
 
     def write(
@@ -288,17 +298,16 @@ def program(name: str) -> str:
 
 @pytest.fixture(scope="session")
 def http3(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the directory of quic-go's server (`example`) and `client`, and of `fetch`, which chooses
-    its links. `modules` names their source's directory, which may be in a home."""
+    """Returns the directory of quic-go's server (`example`), and of `fetch`, which chooses its links. `modules` names their source's directory, which may be in a home."""
     directory = tmp_path_factory.mktemp("http3")
     subprocess.run([REPOSITORY / "emulator/setup/client", "http3", directory], check=True)
     return directory
 
 
-def served_by_quic(http3: Path, *flags: str, at: str = "{address}") -> tuple[str, ...]:
-    """Returns the options of `linklab exec` for quic-go's server at an address."""
+def served_by_quic(http3: Path, *flags: str) -> tuple[str, ...]:
+    """Returns the options of `linklab exec` for quic-go's server."""
     modules = (http3 / "modules").read_text().strip()
-    server = f"{http3}/example -bind {at}:{{port}} -cert {{certificate}} -key {{key}}"
+    server = f"{http3}/example -bind {{address}}:{{port}} -cert {{certificate}} -key {{key}}"
     server = " ".join((server, "-www {directory}", *flags))
     return ("--share", modules, "--server", server)
 
@@ -331,6 +340,22 @@ def nginx(tmp_path: Path) -> str:
     )
     script.chmod(0o755)
     return str(script)
+
+
+def until(
+    condition: Callable[[], object],
+    said: str | Callable[[], object] = "",
+    *,
+    process: subprocess.Popen[Any] | None = None,
+    patience_s: float = 120.0,
+) -> None:
+    """Waits for a condition, for that long because other tests run at the same time. Fails with what is
+    `said` then, or if the process ends."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        is_over = process is not None and process.poll() is not None
+        assert time.monotonic() < deadline and not is_over, said() if callable(said) else said
+        time.sleep(0.05)  # It is not so yet.
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -118,7 +118,7 @@ def probe(file: Path, events: Sequence[Event], *relay: object) -> tuple[object, 
         sent.append((t_ns, number, way, protocol, *rest))
     planned = file.with_suffix(".plan.json")
     planned.write_text(json.dumps(sorted(sent)))
-    return ("exec", file, "--timeout", "1h", "--", "python3", PROBES / "timers.py", planned, *relay)
+    return (file, "--timeout", "1h", "--", "python3", PROBES / "timers.py", planned, *relay)
 
 
 def faults(run_dir: Path, events: Sequence[Event], idle: Idle) -> list[Event]:

@@ -1,14 +1,12 @@
 """Tests impairments of both directions in captures at both ends of a link, in virtual time."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import dpkt
 import pytest
 from both_ends import Way, digest, read
-from conftest import PROBES, REPEATS, Linklab, lines, succeeded
+from conftest import PROBES, REPEATS, Linklab, ScenarioFile, lines, succeeded
 from linklab.core.link_state import Direction
 from linklab.importers.packet_file import PacketFile
 from linklab.scenario import load
@@ -21,7 +19,7 @@ HEADERS_BYTES = 14 + 20 + 8
 
 
 @pytest.fixture
-def crossed(linklab: Linklab, scenario: Callable[..., Path]) -> Crossed:
+def crossed(linklab: Linklab, scenario: ScenarioFile) -> Crossed:
     """Sends 2000 packets both ways in 2 s. Returns the run directory, and both directions."""
 
     def cross(
@@ -182,7 +180,7 @@ def test_a_black_hole_tells_nobody(crossed: Crossed) -> None:
     assert len(ways["up"].arrivals) == 20
 
 
-def test_a_download_learns_the_path_s_mtu(linklab: Linklab, scenario: Callable[..., Path]) -> None:
+def test_a_download_learns_the_path_s_mtu(linklab: Linklab, scenario: ScenarioFile) -> None:
     wifi = "down: 80 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, impair_down: {mtu: 1300 B}"
     file = scenario("narrow", wifi=wifi, size="1 MB")
     done = succeeded(linklab, "run", file, "-a", "single-wifi", "--pcap", "wifi")
@@ -191,34 +189,6 @@ def test_a_download_learns_the_path_s_mtu(linklab: Linklab, scenario: Callable[.
     received = [one.length for one in packets if one.content[26:30] == b"\x0a\x00\x00\x01"]
     assert sum(received) > 1_000_000
     assert max(received) == 1300 + 14
-
-
-def forgetful(linklab: Linklab, scenario: Callable[..., Path], idle: str, more: str = "") -> Any:
-    """Returns what `probes/nat.py` tells of a link whose NAT forgets after 2 s."""
-    wifi = f"down: 80 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, impair_up: {{{idle}}}"
-    file = scenario("forgetful", wifi=wifi, more=more)
-    done = succeeded(linklab, "exec", file, "--", "python3", PROBES / "nat.py", "wlan0", 2)
-    return json.loads(Path(done.json["run_dir"], "client.out").read_text())
-
-
-def test_a_nat_forgets_what_is_idle(linklab: Linklab, scenario: Callable[..., Path]) -> None:
-    told = forgetful(linklab, scenario, "nat_udp: 2 s, nat_tcp: 2 s")
-    first, early, late = told["seen"]
-    assert first == early
-    assert late != first
-    assert {address for address, _ in told["seen"]} == {"10.1.2.3"}
-    assert (told["back"], told["tcp"]) == ([True, False], [True, False])
-    assert told == forgetful(linklab, scenario, "nat_udp: 2 s, nat_tcp: 2 s")
-
-
-def test_a_nat_forgets_udp_and_tcp_apart_and_an_event_changes_it(
-    linklab: Linklab, scenario: Callable[..., Path]
-) -> None:
-    told = forgetful(linklab, scenario, "nat_tcp: 2 s")
-    assert told["seen"][0] == told["seen"][2]
-    assert (told["back"], told["tcp"]) == ([True, True], [True, False])
-    event = "events:\n  - {at: 1 s, link: wifi, impair_up: {nat_tcp: 1 h}}\n"
-    assert forgetful(linklab, scenario, "nat_tcp: 2 s", event)["tcp"] == [True, True]
 
 
 def test_everything_repeats_to_the_nanosecond(crossed: Crossed) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab, compared, is_in_part, lines, succeeded
+from conftest import PROBES, Linklab, compared, downloaded, is_in_part, lines, succeeded
 from linklab.core.paths import PROFILES
 from linklab.importers.packet_file import PacketFile
 from linklab.regression import suite
@@ -63,12 +63,6 @@ def packets(run_dir: Path, link: str) -> Counter[tuple[int, int]]:
     return found
 
 
-def run(linklab: Linklab, *words: object) -> tuple[Any, Path]:
-    """Returns the figures of a run, and its directory."""
-    done = succeeded(linklab, "run", *words)
-    return done.json["figures"], done.run_dir
-
-
 @pytest.mark.parametrize("kind", [0, 1], ids=["alone", "mixed"])
 def test_the_default_suite_s_first_downloads_succeed(linklab: Linklab, lab: Lab, kind: int) -> None:
     """`make test` runs every other one over links of each kind."""
@@ -99,8 +93,8 @@ def test_links_carry_tcp_of_their_family_and_nothing_else(
     linklab: Linklab, lab: Lab, client: str, families: tuple[str, str, str]
 ) -> None:
     """No solicitation, no report of a multicast group, no other family's attempt."""
-    words = (lab(families, size="10 MB"), "-a", client, "--pcap", "all")
-    _, run_dir = run(linklab, *words)
+    file = lab(families, size="10 MB")
+    _, run_dir = downloaded(linklab, file, client, "--pcap", "all")
     for link, family in zip(("wifi", "lte"), families[1:], strict=True):
         ethertype = ETHERTYPES["6" if family == "both" else family]
         found = packets(run_dir, link)
@@ -124,7 +118,7 @@ def test_addresses_survive_a_lost_carrier_and_change_with_a_lease(
         "  - {at: 1 s, link: wifi, handover: next}\n"
     )
     file = lab(ALONE, wifi=ROAMING, size="30 MB", more=events)
-    (first, run_dir), (again, _) = (run(linklab, file, "-a", "adaptive") for _ in range(2))
+    (first, run_dir), (again, _) = (downloaded(linklab, file, "adaptive") for _ in range(2))
     assert first["download_s"] == again["download_s"]
     assert all(one["share"] > 0.2 for one in first["links"].values())
     served = {line["client"] for line in lines(run_dir / "h2o-access.jsonl")}
@@ -136,7 +130,7 @@ def test_traffic_and_further_clients_use_the_families_too(linklab: Linklab, lab:
         "clients: 2\ntraffic:\n  - {link: wifi, bulk: {}}\n"
         "  - {link: lte, direction: up, call: {rate: 1 Mbit/s}}\n"
     )
-    _, run_dir = run(linklab, lab(MIXED, more=more), "-a", "adaptive", "--pcap", "all")
+    _, run_dir = downloaded(linklab, lab(MIXED, more=more), "adaptive", "--pcap", "all")
     bulk, call = lines(run_dir / "traffic.jsonl")
     assert bulk["received_bytes"] > 1_000_000
     assert (call["sent_packets"] > 10, call["lost_packets"]) == (True, 0)
@@ -174,8 +168,8 @@ def test_a_server_of_one_s_own_listens_for_both(
     script = Path(nginx)
     text = script.read_text().replace("$LINKLAB_ADDRESS", "[$LINKLAB_ADDRESS]")
     script.write_text(text.replace("ssl http2;", "ssl http2 ipv6only=off;"))
-    words = (lab(MIXED), "-a", "adaptive", "--server", nginx, "--share", tmp_path)
-    figures, _ = run(linklab, *words)
+    words = ("adaptive", "--server", nginx, "--share", tmp_path)
+    figures, _ = downloaded(linklab, lab(MIXED), *words)
     assert all(one["share"] > 0.2 for one in figures["links"].values())
 
 
@@ -185,13 +179,13 @@ def test_a_family_that_the_server_refuses_costs_a_round_trip(
     """The server has an IPv6 address on which nothing listens. Each connection goes on by IPv4."""
     script = Path(nginx)
     script.write_text(script.read_text().replace("$LINKLAB_ADDRESS", "0.0.0.0"))
-    words = ("-a", "adaptive", "--share", tmp_path, "--server", nginx, "--pcap", "all")
-    tried, run_dir = run(linklab, lab(BOTH), *words)
+    words = ("adaptive", "--share", tmp_path, "--server", nginx, "--pcap", "all")
+    tried, run_dir = downloaded(linklab, lab(BOTH), *words)
     for link in ("wifi", "lte"):
         found = packets(run_dir, link)
         assert set(found) == {(0x0800, TCP), (0x86DD, TCP)}
         assert found[0x0800, TCP] > 100 * found[0x86DD, TCP]
-    alone, _ = run(linklab, lab(("4", "4", "4")), *words)
+    alone, _ = downloaded(linklab, lab(("4", "4", "4")), *words)
     assert alone["download_s"] < tried["download_s"] < alone["download_s"] + 2 * 0.06
 
 
@@ -205,31 +199,3 @@ def test_a_server_of_ipv4_alone_is_refused_where_a_link_has_ipv6_alone(
         "does not listen on port 8080 of 2001:db8::1, for link lte has IPv6 only, by TCP or UDP, "
         "but on tcp 0.0.0.0:8080"
     ) in done.err
-
-
-@pytest.mark.parametrize(
-    ("families", "more", "words"),
-    [
-        (
-            ALONE,
-            "impair_up: {nat_udp: 30 s}",
-            "a NAT translates IPv4 only; allowed: on a link with",
-        ),
-        (BOTH, "impair_up: {mtu: 1200 B}", "mtu: 1200 B are too little for IPv6"),
-    ],
-)
-def test_what_does_not_fit_is_refused_at_its_line(
-    linklab: Linklab, lab: Lab, families: tuple[str, str, str], more: str, words: str
-) -> None:
-    lte = "down: 50 Mbit/s, up: 10 Mbit/s, rtt: 60 ms"
-    file = lab(families, lte=f"{lte}, {more}" if more else lte)
-    done = linklab("run", file, "-a", "adaptive")
-    assert done.code == 2
-    assert f"{file.name}:6: " in done.err
-    assert words in done.err
-
-
-def test_a_client_that_writes_ipv4_itself_is_refused(linklab: Linklab, lab: Lab) -> None:
-    done = linklab("run", lab(BOTH), "-a", "freeze")
-    assert done.code == 2
-    assert "freeze reads and writes packets of IPv4 only; needed: network: {ip: 4}" in done.err

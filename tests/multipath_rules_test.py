@@ -6,9 +6,8 @@
 import itertools
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import (
@@ -16,15 +15,15 @@ from conftest import (
     REPEATS,
     TEST_ALL,
     Linklab,
+    ScenarioFile,
     compared,
+    downloaded,
     lines,
     part_of,
     program,
     succeeded,
 )
 from linklab.scenario.tcp import COUPLED_CONTROLS
-
-ScenarioFile = Callable[..., Path]
 
 FLOWS, SUBFLOWS = PROBES / "flows.py", PROBES / "subflows.py"
 NEAR = "down: 20 Mbit/s, up: 20 Mbit/s, rtt: 20 ms, queue: 400 kB"
@@ -249,11 +248,6 @@ def penalties(
             yield at, after
 
 
-def run(linklab: Linklab, file: Path, who: str) -> tuple[Any, Path]:
-    done = succeeded(linklab, "run", file, "-a", who)
-    return done.json["figures"], done.run_dir
-
-
 def test_on_two_links_it_is_ahead_of_one_tcp_as_the_papers_had_it(
     linklab: Linklab, scenario: ScenarioFile
 ) -> None:
@@ -269,16 +263,7 @@ def test_on_two_links_it_is_ahead_of_one_tcp_as_the_papers_had_it(
         assert settings["net/mptcp/scheduler"] == "lowest-rtt"
         assert settings["net/ipv4/tcp_congestion_control"] == "lia"
     for _ in range(REPEATS - 1):
-        other, directory = run(linklab, file, "mptcp-2016")
+        other, directory = downloaded(linklab, file, "mptcp-2016")
         assert other == figures
         for name in ("subflows.jsonl", "mptcp.json", "queues.jsonl"):
             assert (directory / name).read_bytes() == (run_dir / name).read_bytes(), name
-
-
-def test_its_first_subflow_takes_the_link_that_it_is_told(
-    linklab: Linklab, scenario: ScenarioFile
-) -> None:
-    file = scenario("first", size="2 MB", wifi=NEAR, lte=FAR)
-    _, run_dir = run(linklab, file, "mptcp-2016-lte")
-    (first,) = (one for one in lines(run_dir / "subflows.jsonl") if not one["endpoint"])
-    assert first["link"] == "lte"

@@ -2,22 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Linklab, compared, lines, queue, succeeded
-
-ScenarioFile = Callable[..., Path]
+from conftest import Linklab, ScenarioFile, compared, downloaded, lines, queue
 
 SIZE_BYTES = 20_000_000
-
-
-def downloaded(linklab: Linklab, file: Path, who: str) -> tuple[Any, Path]:
-    """Runs a download. Returns its figures and directory."""
-    done = succeeded(linklab, "run", file, "-a", who)
-    return done.json["figures"], done.run_dir
 
 
 def by_link(run_dir: Path) -> dict[str, dict[str, Any]]:
@@ -102,17 +93,6 @@ def test_a_backup_carries_it_when_the_first_link_cannot(
     subflows = by_link(run_dir)
     assert subflows["lte"]["received_bytes"] > 0.5 * SIZE_BYTES
     assert figures["download_s"] < 10
-
-
-def test_a_run_over_multipath_tcp_repeats_exactly(linklab: Linklab, scenario: ScenarioFile) -> None:
-    file = scenario(
-        "again",
-        wifi="down: 20 Mbit/s, up: 10 Mbit/s, rtt: 20 ms, loss: 0.3 %, queue: 100 kB",
-    )
-    one, other = (downloaded(linklab, file, "mptcp-lte") for _ in range(2))
-    assert one[0] == other[0]
-    for name in ("subflows.jsonl", "mptcp.json", "queues.jsonl"):
-        assert (one[1] / name).read_bytes() == (other[1] / name).read_bytes()
 
 
 SLOW = "down: 1 Mbit/s, up: 1 Mbit/s, rtt: 20 ms, queue: 100 kB"

@@ -132,7 +132,7 @@ def probe(file: Path, work: Path, packets: Sequence[Planned]) -> tuple[object, .
         )
     plan = work / f"{file.stem}.plan.json"
     plan.write_text(json.dumps({"links": links, "packets": packets}))
-    return ("exec", file, "--", "python3", PROBES / "packets.py", plan)
+    return (file, "--", "python3", PROBES / "packets.py", plan)
 
 
 def recorded_rates(lines: Iterable[dict[str, Any]], link: str, direction: str) -> Rates:

@@ -8,7 +8,6 @@ import random
 from fractions import Fraction
 from pathlib import Path
 
-import pytest
 from packet_times import Rates, departures_ns, judge
 
 MS = 10**6
@@ -65,23 +64,9 @@ def test_overtaking_is_an_error(tmp_path: Path) -> None:
     assert all(one.error_us for one in judge(tmp_path)["a", "up"].packets)
 
 
-def left_s(changes: list[tuple[float, int]], *arrivals_s: float) -> list[float]:
-    """Returns when frames of 125 bytes leave, in seconds."""
-    rates = Rates([(round(t_s * S), rate_bps) for t_s, rate_bps in changes])
-    frames = [(round(t_s * S), FRAME) for t_s in arrivals_s]
-    return [t_ns / S for t_ns in departures_ns(frames, rates)]
-
-
 def test_a_departure_is_rounded_up_once() -> None:
     rates = Rates([(0, 3)])
     assert list(departures_ns([(0, 1)] * 3, rates)) == [2_666_666_667, 5_333_333_334, 8 * S]
-
-
-def test_what_never_leaves_or_comes_too_early_is_an_error() -> None:
-    with pytest.raises(ValueError, match="its last rate is 0"):
-        left_s([(0, 1000), (0.5, 0)], 0)
-    with pytest.raises(ValueError, match="before the first rate"):
-        left_s([(1, 1000)], 0.5)
 
 
 def test_random_links_carry_what_a_sum_over_seconds_says() -> None:

@@ -1,10 +1,9 @@
 """Tests when a NAT and the relay to the outside forget flows, to the microsecond of virtual time."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab
+from conftest import Linklab, ScenarioFile, succeeded
 from idle_flows import NAT_IDLE, RELAY_IDLE, SECOND_NS, Idle, faults, keys, plan, probe
 from linklab.relay.rule import PROGRAM as RELAY
 
@@ -16,7 +15,7 @@ from linklab.relay.rule import PROGRAM as RELAY
 )
 def test_a_flow_is_forgotten_at_its_idle_time(
     linklab: Linklab,
-    scenario: Callable[..., Path],
+    scenario: ScenarioFile,
     idle: Idle,
     flows: int,
     until_s: int,
@@ -25,7 +24,5 @@ def test_a_flow_is_forgotten_at_its_idle_time(
     wifi, more = keys(NAT_IDLE)
     file = scenario("timers", wifi=wifi, more=more)
     packets = plan(3, idle, flows, until_s * SECOND_NS)
-    words = probe(file, packets, *relay)
-    done = linklab(*words[:2], "--json", *words[2:])
-    assert done.code == 0, done.err
+    done = succeeded(linklab, "exec", *probe(file, packets, *relay))
     assert not faults(done.run_dir, packets, idle)

@@ -6,16 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPEATS, Called, Linklab, lines, queue, succeeded
+from conftest import REPEATS, Called, Linklab, ScenarioFile, lines, queue, succeeded
 from linklab.core.frames import (
     ETHERNET_BYTES,
-    IPV4_BYTES,
     IPV6_BYTES,
     UDP_BYTES,
     goodput_ratio,
 )
-
-ScenarioFile = Callable[..., Path]
 
 WIFI = "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms, queue: 100 kB"
 LTE = "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 40 ms, queue: 100 kB"
@@ -103,17 +100,6 @@ def test_a_call_has_the_delay_of_its_way_and_of_the_queue(beside: Callable[..., 
         assert flow["sent_packets"] == pytest.approx(250 * flow["to_s"], abs=10)
         share = 1 - flow["lost_packets"] / flow["sent_packets"]
         assert rate_bps(flow) == pytest.approx(320e3 * share, rel=0.02)
-
-
-def test_a_call_s_packets_are_counted_with_their_headers(
-    linklab: Linklab, scenario: ScenarioFile
-) -> None:
-    more = "traffic:\n  - {link: lte, direction: up, call: {rate: 800 kbit/s, packet: 1000 B}, to: 4 s}\n"
-    run_dir = idle(linklab, scenario("call", wifi=WIFI, lte=LTE, more=more), 5)
-    (flow,) = flows_of(run_dir)
-    assert (flow["sent_packets"], flow["lost_packets"]) == (400, 0)
-    last = queue(run_dir, "lte", "up")[-1]
-    assert last["sent_bytes"] == 400 * (1000 + UDP_BYTES + IPV4_BYTES + ETHERNET_BYTES)
 
 
 def test_pages_pause_and_take_their_time(linklab: Linklab, scenario: ScenarioFile) -> None:

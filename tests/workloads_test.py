@@ -3,15 +3,21 @@
 import itertools
 import shlex
 import statistics
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import TEST_ALL, Linklab, compared, lines, part_of, queue, succeeded
+from conftest import (
+    TEST_ALL,
+    Linklab,
+    ScenarioFile,
+    compared,
+    downloaded,
+    lines,
+    part_of,
+    queue,
+    succeeded,
+)
 from linklab.core.paths import MULTILINK
-
-Scenario = Callable[..., Path]
 
 PLAYER = "workload: {player: {rate: 4.8 Mbit/s, start: 500 kB, low: 500 kB, high: 2 MB}}\n"
 SLOW = {
@@ -21,13 +27,7 @@ SLOW = {
 }
 
 
-def figures(linklab: Linklab, scenario: Path, algorithm: str) -> dict[str, Any]:
-    done = succeeded(linklab, "run", scenario, "-a", algorithm)
-    found: dict[str, Any] = done.json["figures"]
-    return found
-
-
-def test_a_player_on_one_link_on_all_and_by_mptcp(linklab: Linklab, scenario: Scenario) -> None:
+def test_a_player_on_one_link_on_all_and_by_mptcp(linklab: Linklab, scenario: ScenarioFile) -> None:
     """A stream of 4.8 Mbit/s: one link of 4 Mbit/s stalls, two do not."""
     path = scenario("plays", more=PLAYER, **SLOW)
     runs = compared(linklab, path, who="direct-wifi,alg3,adaptive,mptcp")
@@ -49,7 +49,7 @@ def test_a_player_on_one_link_on_all_and_by_mptcp(linklab: Linklab, scenario: Sc
         )
 
 
-def test_a_player_whose_buffer_is_full_pauses(linklab: Linklab, scenario: Scenario) -> None:
+def test_a_player_whose_buffer_is_full_pauses(linklab: Linklab, scenario: ScenarioFile) -> None:
     path = scenario("full", more=PLAYER, size="6 MB")
     done = linklab("run", path, "-a", "direct-wifi", "--json")
     events = lines(done.run_dir / "workload.jsonl")
@@ -61,20 +61,7 @@ def test_a_player_whose_buffer_is_full_pauses(linklab: Linklab, scenario: Scenar
     assert done.json["figures"]["download_s"] == pytest.approx(7.5, abs=1.5)
 
 
-def test_compare_shows_a_player_s_figures(linklab: Linklab, scenario: Scenario) -> None:
-    path = scenario("shown", more=PLAYER, **SLOW)
-    done = linklab("compare", path, "-a", "direct-wifi,alg3", "--parallel", 1)
-    assert done.code == 0, done.err
-    assert "player of 6 MB" in done.out
-    for word in ("start", "inter-", "still", "played"):
-        assert word in done.out
-    assert "effi-" not in done.out
-    refused = linklab("compare", path, "-a", "curl-wifi")
-    assert refused.code == 2
-    assert "curl-wifi cannot do the workload of shown, player; these can: " in refused.err
-
-
-def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Scenario) -> None:
+def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: ScenarioFile) -> None:
     gone = "".join(f"  - {{at: 1 s, link: {link}, carrier: down}}\n" for link in ("wifi", "lte"))
     path = scenario("gone", more=f"{PLAYER}events:\n{gone}", **SLOW)
     for who in ("direct-wifi", "adaptive"):
@@ -83,7 +70,7 @@ def test_a_player_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Sc
         assert done.err.count("the player is failed: ") == 1
 
 
-def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab, scenario: Scenario) -> None:
+def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab, scenario: ScenarioFile) -> None:
     """Wi-Fi drops to 314 kbit/s four times. An earlier version did not try it again after the
     second drop. Then the film was interrupted nine times, for 95.8 s. A start some µs later moves
     single films by seconds, or adds a short interruption."""
@@ -99,7 +86,7 @@ def test_a_film_gets_a_link_that_was_slow_again(linklab: Linklab, scenario: Scen
         more=f"events:\n{drops}",
     )
     interruptions, interrupted_s = [], []
-    for shift_s in part_of((0, 7e-6, 37e-6, 100e-6), 2):
+    for shift_s in part_of((0, 7e-6, 37e-6, 100e-6), 4):
         done = succeeded(
             linklab,
             *("run", f"{film}+greenbag-110s", "-a", "adaptive", "--seed", 4),
@@ -125,17 +112,17 @@ OTHERS = {
 }
 
 
-def test_what_rounds_take(linklab: Linklab, scenario: Scenario) -> None:
+def test_what_rounds_take(linklab: Linklab, scenario: ScenarioFile) -> None:
     """20 kB up at 20 Mbit/s and 100 kB down at 80 Mbit/s, 10 ms away, take 8.5 ms, 10.5 ms and a
     round trip, once the windows are open."""
     path = scenario("talks", size="1 MB", more=OTHERS["rounds"])
-    own = figures(linklab, path, "direct-wifi")["workload"]
+    own = downloaded(linklab, path, "direct-wifi")[0]["workload"]
     assert own["latency_s"] == pytest.approx(0.029, abs=0.006)
     assert own["latency_max_s"] > own["latency_s"]
 
 
 def test_the_round_trips_of_tcp_are_those_of_the_links(
-    linklab: Linklab, scenario: Scenario
+    linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     """A request of 20 kB waits up to 8 ms for itself in the uplink."""
     path = scenario(
@@ -162,7 +149,7 @@ def test_the_round_trips_of_tcp_are_those_of_the_links(
 
 
 def test_pauses_between_messages_do_not_count_in_the_energy_of_bursts(
-    linklab: Linklab, scenario: Scenario
+    linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     more = "workload: {rounds: {request: 20 kB, answer: 100 kB, think: 2 s}}\nenergy: galaxy-s7\n"
     path = scenario("pauses", size="300 kB", more=more)
@@ -180,18 +167,20 @@ def test_pauses_between_messages_do_not_count_in_the_energy_of_bursts(
     assert energy["joules"] > 5 * energy["bursts_j"]
 
 
-def test_the_largest_messages_find_room_in_a_guest(linklab: Linklab, scenario: Scenario) -> None:
+def test_the_largest_messages_find_room_in_a_guest(
+    linklab: Linklab, scenario: ScenarioFile
+) -> None:
     more = "workload: {rounds: {request: 50 MB, answer: 50 MB}}\n"
     path = scenario(
-        "letters", size="100 MB", wifi="down: 1000 Mbit/s, up: 1000 Mbit/s, rtt: 10 ms", more=more
+        "letters", size="50 MB", wifi="down: 1000 Mbit/s, up: 1000 Mbit/s, rtt: 10 ms", more=more
     )
-    assert figures(linklab, path, "adaptive")["workload"]["latency_s"] > 0.8
+    assert downloaded(linklab, path, "adaptive")[0]["workload"]["latency_s"] > 0.8
 
 
-def test_what_a_page_takes(linklab: Linklab, scenario: Scenario) -> None:
+def test_what_a_page_takes(linklab: Linklab, scenario: ScenarioFile) -> None:
     """With six connections and a round trip for each of 107 objects, the links hardly matter."""
     path = scenario("loads", size="1 MB", more=OTHERS["page"])
-    found = figures(linklab, path, "direct-lte")
+    found = downloaded(linklab, path, "direct-lte")[0]
     own = found["workload"]
     assert own["document_s"] < own["page_load_s"]
     assert own["page_load_s"] == pytest.approx(107 / 6 * 0.031 + 0.1, abs=0.15)
@@ -199,13 +188,13 @@ def test_what_a_page_takes(linklab: Linklab, scenario: Scenario) -> None:
     assert own["page_load_s"] - found["from_first_byte_s"] == pytest.approx(0.06, abs=0.01)
 
 
-def test_a_piece_that_comes_late(linklab: Linklab, scenario: Scenario) -> None:
+def test_a_piece_that_comes_late(linklab: Linklab, scenario: ScenarioFile) -> None:
     """A stream of 4 Mbit/s over 4.5 Mbit/s that stop for 1.5 s."""
     more = f"{OTHERS['paced']}events: [{{at: 1200 ms, link: wifi, carrier: down, for: 1500 ms}}]\n"
     path = scenario(
         "late", size="3 MB", wifi="down: 4.5 Mbit/s, up: 4 Mbit/s, rtt: 20 ms", more=more
     )
-    own = figures(linklab, path, "direct-wifi")["workload"]
+    own = downloaded(linklab, path, "direct-wifi")[0]["workload"]
     assert own["late"] >= 3
     assert own["lateness_max_s"] > 1.0
 
@@ -239,7 +228,7 @@ UPLOAD = {
 }
 
 
-def test_an_upload_in_ranges_and_as_a_whole(linklab: Linklab, scenario: Scenario) -> None:
+def test_an_upload_in_ranges_and_as_a_whole(linklab: Linklab, scenario: ScenarioFile) -> None:
     """The lab compares the server's file with the payload."""
     path = scenario("sends", **UPLOAD)
     runs = compared(linklab, path, who="curl-wifi,alg1,mptcp")
@@ -250,12 +239,9 @@ def test_an_upload_in_ranges_and_as_a_whole(linklab: Linklab, scenario: Scenario
         assert both["download_s"] < 0.9 * alone["download_s"]
         assert 0.75 < both["efficiency"] <= 1
         assert both["links"]["wifi"]["share"] == pytest.approx(2 / 3, abs=0.15)
-    refused = linklab("run", path, "-a", "aria2-2")
-    assert refused.code == 2
-    assert "aria2-2 cannot do the workload of sends, upload; these can: single-wifi" in refused.err
 
 
-def test_every_workload_repeats_to_the_last_digit(linklab: Linklab, scenario: Scenario) -> None:
+def test_every_workload_repeats_to_the_last_digit(linklab: Linklab, scenario: ScenarioFile) -> None:
     """All in one guest, which is booted twice. `make test-all` runs Multipath TCP, too."""
     slower = f"{PLAYER}events: [{{at: 2 s, link: wifi, down: 300 kbit/s}}]\n"
     files = [
@@ -273,7 +259,7 @@ def test_every_workload_repeats_to_the_last_digit(linklab: Linklab, scenario: Sc
 
 
 def test_an_upload_has_further_connections_where_packets_are_lost(
-    linklab: Linklab, scenario: Scenario
+    linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     """Each loss slows one connection, but not all of several at once."""
     lossy = {
@@ -285,11 +271,11 @@ def test_an_upload_has_further_connections_where_packets_are_lost(
     alone, several = (runs[f"loses-{who}"][0] for who in ("alg3", "adaptive"))
     assert several["efficiency"] > 0.85
     assert several["download_s"] < 0.9 * alone["download_s"]
-    assert figures(linklab, path, "adaptive") == several
+    assert downloaded(linklab, path, "adaptive")[0] == several
 
 
 def test_an_upload_goes_on_soon_after_an_outage_and_over_the_link_that_is_left(
-    linklab: Linklab, scenario: Scenario
+    linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     outage = f"{UPLOAD['more']}events: [{{at: 500 ms, link: wifi, outage: true, for: 1 s}}]\n"
     gone = f"{UPLOAD['more']}events: [{{at: 1 s, link: wifi, carrier: down}}]\n"
@@ -305,15 +291,6 @@ def test_an_upload_goes_on_soon_after_an_outage_and_over_the_link_that_is_left(
     rescued, _ = runs["half-gone-adaptive"]
     assert rescued["download_s"] == pytest.approx(4.6, abs=0.6)
     assert rescued["links"]["lte"]["share"] > 0.6
-
-
-def test_an_upload_whose_links_are_gone_fails_once(linklab: Linklab, scenario: Scenario) -> None:
-    gone = "".join(f"  - {{at: 1 s, link: {link}, carrier: down}}\n" for link in ("wifi", "lte"))
-    path = scenario("all-gone", **{**UPLOAD, "more": f"{UPLOAD['more']}events:\n{gone}"})
-    for who in ("adaptive", "naive"):
-        done = linklab("run", path, "-a", who)
-        assert done.code == 1
-        assert "the download is failed: nothing got to the server for 5m0s" in done.err
 
 
 def test_a_scenario_with_another_s_workload(linklab: Linklab) -> None:

@@ -359,6 +359,12 @@ def test_a_family_that_the_server_lacks_is_refused(network: str, words: str) -> 
     assert str(refused.value).startswith(words)
 
 
+def test_a_nat_is_refused_on_a_link_of_ipv6_alone() -> None:
+    nat = FAMILIES.replace("ip: 6}", "ip: 6, impair_up: {nat_udp: 30 s}}")
+    with pytest.raises(ScenarioError, match=r"^<text>:6: .*a NAT translates IPv4 only"):
+        scenario.parse(nat)
+
+
 # --- The canonical form loads to the same scenario.
 
 WHOLE = """\

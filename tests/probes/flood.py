@@ -14,19 +14,17 @@ import os
 import select
 import socket
 import struct
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-from downlink import FRAME, HEADER_BYTES, server
+from both_ways import SERVER, SO_RCVBUFFORCE, SO_TIMESTAMPNS, inside, server
+from downlink import FRAME, HEADER_BYTES
 
 PERIOD_S = 0.001
 PORT = 5202
 PAYLOAD = bytes(FRAME - HEADER_BYTES)
 ROOM_BYTES = 64 << 20
-SO_RCVBUFFORCE = 33  # asm-generic/socket.h
-SO_TIMESTAMPNS = 35
 PACKET_OUTGOING = 4  # linux/if_packet.h
 AFTERWARDS_S = 0.5
 
@@ -59,7 +57,7 @@ def flood(side: str, seconds: float, rate_bps: float, devices: list[str]) -> Non
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 26)
     if side == "server":
-        sender.bind(("10.0.0.1", 0))
+        sender.bind((SERVER, 0))
     found = {name: Device(name) for name in devices}
     begin_ns = time.monotonic_ns() // 10**9 * 10**9
     began_ns = time.time_ns() - time.monotonic_ns() + begin_ns
@@ -77,7 +75,7 @@ def flood(side: str, seconds: float, rate_bps: float, devices: list[str]) -> Non
             target = one.source
             if side == "client":
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name.encode())
-                target = "10.0.0.1"
+                target = SERVER
             with contextlib.suppress(OSError):  # The link has no carrier, or no address yet.
                 if target:
                     sender.sendto(PAYLOAD, (target, PORT))
@@ -91,16 +89,16 @@ def flood(side: str, seconds: float, rate_bps: float, devices: list[str]) -> Non
 
 
 def main(seconds: str, down_bps: str, up_bps: str, *devices: str) -> None:
-    """Floods from both sides."""
-    inside = ["nsenter", f"--net={server() / 'ns/net'}", sys.executable, __file__, "--server"]
-    other = subprocess.Popen([*inside, seconds, down_bps])
-    flood("client", float(seconds), float(up_bps), list(devices))
-    raise SystemExit(other.wait())
+    """Floods from both sides, from the server's in a process of its own."""
+    there = server()
+    other = os.fork()
+    if other:
+        flood("client", float(seconds), float(up_bps), list(devices))
+        raise SystemExit(os.waitpid(other, 0)[1])
+    with inside(there):
+        names = sorted(name for _, name in socket.if_nameindex() if name != "lo")
+        flood("server", float(seconds), float(down_bps), names)
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--server":
-        names = sorted(name for _, name in socket.if_nameindex() if name != "lo")
-        flood("server", float(sys.argv[2]), float(sys.argv[3]), names)
-    else:
-        main(*sys.argv[1:])
+    main(*sys.argv[1:])

@@ -19,8 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from both_ways import PORT, ROOM_BYTES, SERVER, inside, server
-from flood import SO_RCVBUFFORCE
+from both_ways import PORT, ROOM_BYTES, SERVER, SO_RCVBUFFORCE, inside, server
 
 SIZES = (16, 200, 1000, 1400)
 PHASE_S = (0.05, 1.5)

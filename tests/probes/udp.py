@@ -18,4 +18,4 @@ for number in range(packets):
     if interval_s:
         time.sleep(max(0.0, start + number * interval_s - time.monotonic()))
     sender.sendto(bytes(FRAME_PAYLOAD), ("10.0.0.1", 9))
-time.sleep(float(sys.argv[4]) if len(sys.argv) > 4 else 1.0)
+time.sleep(1.0)
