@@ -8,14 +8,14 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, environment, ran
+from conftest import REPOSITORY, ScenarioFile, environment, ran
 
 ACTIONS = REPOSITORY / ".github" / "actions"
 ACTION = yaml.safe_load((ACTIONS / "linklab-regress" / "action.yml").read_text())
@@ -399,7 +399,7 @@ def test_that_fails():
 
 
 def test_a_project_s_own_tests_run_in_place_of_a_suite(
-    runner: Runner, scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    runner: Runner, scenario: ScenarioFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")  # All is there already.
     python = runner.root / ".venv" / "bin" / "python"

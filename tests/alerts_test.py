@@ -18,17 +18,13 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY
+from conftest import REPOSITORY, until
 from linklab.metrics import links, results
 from linklab.metrics.metric import RUN_LABELS
 from prometheus import GRAFANA
 
 ALERTING = GRAFANA / "provisioning" / "alerting"
 NOTIFY: dict[str, Any] = yaml.safe_load((ALERTING / "notify.yaml").read_text())
-
-PATIENCE_S = 60
-"""One scrape, one second of Prometheus, ten of Grafana, and the sending, on a busy machine."""
-
 
 # --- Without a Grafana.
 
@@ -130,10 +126,7 @@ def test_a_failed_run_is_told_and_a_link_that_is_down_stays_on_the_dashboard() -
 
     lab = a_lab_whose({results.FAILED.name: 1, links.UP.name: 0})
     with serving(urllib.parse.urlsplit(told_at).netloc, Person), serving(scraped, lab):
-        deadline = time.monotonic() + PATIENCE_S
-        while not (told and firing() >= {"LinkDown", "RunFailed"}):
-            assert time.monotonic() < deadline, (told, firing())
-            time.sleep(1)  # Grafana has not sent it yet.
+        until(lambda: told and firing() >= {"LinkDown", "RunFailed"}, lambda: (told, firing()))
     (alert,) = told
     assert (alert["labels"]["alertname"], alert["status"]) == ("RunFailed", "firing")
     assert alert["annotations"]["summary"].startswith("A run of algorithm-of-alerts-test in")

@@ -6,16 +6,15 @@ With LINKLAB_MACHINES=1 (`make test-machines`). It needs qemu-system-aarch64, ap
 """
 
 import json
-import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPOSITORY, Linklab, succeeded
+from conftest import Linklab, ScenarioFile, succeeded
 from emulated import machine
 from emulated.machine import ARM64, Done, Machine
 
@@ -121,18 +120,6 @@ def carried(samples: list[dict[str, Any]]) -> dict[str, float]:
     return rates
 
 
-def test_the_container_s_guest_stage_makes_nothing_and_fails_not(arm: Machine) -> None:
-    dockerfile = (REPOSITORY / "emulator" / "Dockerfile").read_text()
-    stage = dockerfile.partition(" AS guest\n")[2].partition("\nFROM ")[0]
-    (command,) = re.findall(r"^RUN ((?:.*\\\n)*.*)", stage, re.MULTILINE)
-    done = arm.shell(
-        "mkdir -p /release /opt/x/.venv/bin && cd /opt/x && ln -s /usr/bin/python3 .venv/bin/python"
-        f" && {command} && ls -R /guest"
-    )
-    assert (done.code, done.err) == (0, "")
-    assert done.out.split() == ["/guest:", "image", "kernel", "/guest/image:", "/guest/kernel:"]
-
-
 def test_without_rights_a_container_says_which_file_gives_them(arm: Machine) -> None:
     user = "setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all --no-new-privs"
     done = arm.shell(f"{user} {LINKLAB} live live --out /tmp/none", patience_s=1200)
@@ -158,7 +145,7 @@ def test_without_an_image_one_line_says_what_brings_it(arm_with_qemu: Machine) -
 
 
 def test_the_guest_is_chosen_and_has_the_figures_of_x86_64(
-    arm_with_qemu: Machine, linklab: Linklab, scenario: Callable[..., Path]
+    arm_with_qemu: Machine, linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     """Image and kernels come as a release brings them. Every line of the client is the same, too."""
     file = scenario("tiny", size="100 kB")

@@ -21,9 +21,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from linklab.commands.report_browser_test import Tab, browser, needs_browser
+from lab_page import window
+from linklab.commands.report_browser_test import Tab, needs_browser
 from prometheus import DASHBOARDS
-from tornado.websocket import websocket_connect
 
 POLL_S = 0.25
 
@@ -76,24 +76,6 @@ def test_troubles_are_seen() -> None:
     assert troubles("<h2>Queue</h2>", ["Queue"]) == []
     assert troubles("<canvas>", [], Counter({"<canvas": 1})) == []
     assert troubles("<canvas>", [], Counter({"<canvas": 2})) == ["of 2 <canvas there are 1"]
-
-
-@asynccontextmanager
-async def opened(
-    profile: Path, url: str, width: int = 1366, height: int = 768
-) -> AsyncIterator[Tab]:
-    """Opens a page in a browser window of this size, and closes it after the block."""
-    with browser(profile, "--hide-scrollbars") as address:
-        tab = Tab(await websocket_connect(address, max_message_size=1 << 28))
-        await tab.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
-        await tab.call("Page.navigate", url=url)
-        yield tab
 
 
 async def settled(
@@ -170,7 +152,8 @@ async def shown(
     rows = max(one["gridPos"]["y"] + one["gridPos"]["h"] for one in DASHBOARDS[name]["panels"])
     titles = [title for title, _ in panels_of(name)]
     drawn = Counter(DRAWN[kind] for _, kind in panels_of(name) if kind in DRAWN)
-    async with opened(profile, address, width, ABOVE_PX + ROW_PX * rows) as tab:
+    height = ABOVE_PX + ROW_PX * rows
+    async with window(profile, address, width=width, height=height) as tab:
         passed_s, left = await settled(tab, titles, drawn)
         assert left == []
         yield tab, passed_s

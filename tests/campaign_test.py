@@ -8,17 +8,26 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from shlex import split
 from typing import Any
 
 import psutil
 import pytest
-from conftest import REPOSITORY, Called, Linklab, command, environment, nightly, succeeded
-from robustness_test import processes_in, until
+from conftest import (
+    REPOSITORY,
+    Called,
+    Linklab,
+    ScenarioFile,
+    command,
+    environment,
+    nightly,
+    succeeded,
+    until,
+)
+from robustness_test import processes_in
 
-ScenarioFile = Callable[..., Path]
 DASK = Path(sys.executable).with_name("dask")
 
 

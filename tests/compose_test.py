@@ -14,13 +14,13 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, ran
+from conftest import REPOSITORY, ran, until
 from free_ports import free_port
 from prometheus import Prometheus
 
@@ -30,7 +30,6 @@ FILE = REPOSITORY / "compose.yaml"
 ON_HOST = REPOSITORY / "emulator" / "compose.host.yaml"
 COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-BUILT = {one["image"] for one in SERVICES.values() if "build" in one}
 DOCKERFILES = [REPOSITORY / part / "Dockerfile" for part in ("client", "emulator", "server")]
 
 FILE_OF_WEB = "http://web:8080/file"
@@ -73,59 +72,13 @@ def test_nobody_can_log_in_to_grafana() -> None:
     assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
 
 
-def test_who_belongs_to_a_profile() -> None:
-    profiles = {name: one["profiles"] for name, one in SERVICES.items() if "profiles" in one}
-    own = {name: ["own"] for name in ("web", "lab", "client")}
-    assert profiles == {"server": ["field"], **own}
-
-
-def test_the_handbook_shows_the_three_lines_to_change() -> None:
-    page = REPOSITORY / "emulator" / "handbook" / "how-to" / "use-linklab-from-any-language.md"
-    (shown,) = re.findall(r"```yaml\n(  web: .*?)```", page.read_text(), re.DOTALL)
-    for name, service in yaml.safe_load(shown).items():
-        for key, value in service.items():
-            there = SERVICES[name][key]
-            assert set(value) <= set(there) if isinstance(value, list) else value == there
-    text = FILE.read_text()
-    assert [f"# {number}: " in text for number in (1, 2, 3)] == [True] * 3
-
-
-def test_images_of_others_are_pinned_and_volumes_have_names() -> None:
-    for name, service in SERVICES.items():
-        assert service["image"] in BUILT or "@sha256:" in service["image"], name
+def test_volumes_have_names_and_what_is_shipped_is_read_only() -> None:
+    for service in SERVICES.values():
         for mount in service.get("volumes", []):
             source = mount.split(":")[0]
             shipped = source.startswith(("./dashboards/", "./emulator/examples/"))
             assert source in COMPOSE["volumes"] or shipped, mount
             assert not source.startswith("./") or mount.endswith(":ro"), mount
-
-
-def test_both_generations_of_compose_take_it_and_stand_ins_will_do() -> None:
-    text = FILE.read_text()
-    assert "name" not in COMPOSE
-    for word in (
-        "include:",
-        "additional_contexts",
-        "dockerfile_inline",
-        "required:",
-        "start_interval",
-        "pull_policy",
-        "content:",
-    ):
-        assert word not in text
-    for path in DOCKERFILES:
-        dockerfile = path.read_text()
-        assert "# syntax=" not in dockerfile
-        assert "--mount" not in dockerfile
-        stages = re.findall(r"^FROM \S+ AS (\S+)", dockerfile, re.MULTILINE)
-        for image in re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE):
-            name = image.removeprefix("${").partition(":-")[0]
-            assert name in (*STAND_INS, *stages, "scratch")
-    for name, service in SERVICES.items():
-        if "build" in service:
-            dockerfile = (REPOSITORY / service["build"]["dockerfile"]).read_text()
-            replaceable = re.findall(r"^ARG (LINKLAB_\w+)$", dockerfile, re.MULTILINE)
-            assert service["build"]["args"] == replaceable, name
 
 
 @pytest.mark.parametrize("processor", ["x86_64", "aarch64"])
@@ -252,13 +205,6 @@ def stack(built: None) -> Iterator[Stack]:
         yield made
     finally:
         made("--profile", "field", "--profile", "own", "down", "--volumes", "--timeout", "20")
-
-
-def until(what: Callable[[], object], said: Callable[[], str], patience_s: float = 120.0) -> None:
-    deadline = time.monotonic() + patience_s
-    while not what():
-        assert time.monotonic() < deadline, said()
-        time.sleep(0.1)  # It is not so yet.
 
 
 @pytest.mark.asked_for("LINKLAB_CONTAINERS")

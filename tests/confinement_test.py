@@ -6,17 +6,14 @@ import pwd
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Called, Linklab, called, command, environment, ran
+from conftest import REPOSITORY, Called, Linklab, ScenarioFile, called, command, environment, ran
 from dummy_home import SECRETS, furnish
 from linklab.core.paths import cache_dir
 from linklab.places.guest import confinement
 from linklab.realtime import token
-
-ScenarioFile = Callable[..., Path]
 
 OUT_OF_THE_RUN_DIRECTORY = """
 cd /run/linklab/run
@@ -26,6 +23,9 @@ rm -r /tmp/again/a; ln -s {outside} /tmp/again/a
 echo written > new && echo made
 echo changed > victim && echo changed
 mkdir directory && echo made
+mount -o remount,rw /; touch /usr/written-by-a-guest && echo made
+mkdir /tmp/up; mount -t hostfs none /tmp/up -o / && touch /tmp/up/{outside}/new && echo made
+umount /tmp/up; mount -t hostfs none /tmp/up -o /proc/self/cwd/.. && touch /tmp/up/beside && echo made
 """
 """The kernel still caches the directory `a` where the host finds a link to another one."""
 
@@ -71,6 +71,7 @@ def test_a_guest_cannot_write_outside_its_run_directory(
     done = linklab("exec", scenario("out", size="1 MB"), "--", "sh", "-c", script)
     assert done.out == "", done.err
     assert [path.name for path in outside.iterdir()] == ["victim"]
+    assert not (tmp_path / "runs" / "beside").exists()
     assert (outside / "victim").read_text() == "the host's"
 
 
@@ -151,7 +152,7 @@ def test_what_a_run_needs_of_a_home_is_seen(
 
 
 def test_what_is_missing_because_it_is_hidden_is_said(
-    fence: str, scenario: ScenarioFile, home: Path, tmp_path: Path
+    scenario: ScenarioFile, home: Path, tmp_path: Path
 ) -> None:
     tool = tmp_path / "tool"
     tool.write_text(f"#!/bin/sh\nexec cat {home}/.netrc\n")
@@ -228,6 +229,8 @@ def test_a_user_without_rights_gets_the_same_figures(
                 "--regid",
                 "12345",
                 "--clear-groups",
+                "--no-new-privs",
+                "--bounding-set=-all",
                 *command("run", file.name, "--json"),
             ],
             cwd=shared,

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, Linklab
+from conftest import PROBES, Linklab, ScenarioFile
 from linklab.core.ip_family import IPV6, in_family
 from linklab.core.paths import MULTILINK
 
-ScenarioFile = Callable[..., Path]
 Ends = Callable[..., list[list[Any]]]
 
 SIZE, PORT = 1_000_000, 8000

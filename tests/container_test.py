@@ -9,16 +9,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, ran
+from conftest import REPOSITORY, ScenarioFile, ran
 
 pytestmark = pytest.mark.one_at_a_time
-
-ScenarioFile = Callable[..., Path]
 
 SERVICE: dict[str, Any] = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"][
     "emulator"

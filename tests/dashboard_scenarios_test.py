@@ -106,13 +106,6 @@ def test_medians_are_of_the_same_scenario_size_and_clock_and_of_nothing_changed_
         assert [value for _, value in asked_of(compared, median, **chosen)] == [time_s]
 
 
-def test_the_choice_of_scenario_size_and_clock_has_no_all() -> None:
-    variables = {one["name"]: one for one in DASHBOARDS["compare-algorithms"]["templating"]["list"]}
-    for name in ("scenario", "size", "clock"):
-        assert not variables[name].get("includeAll") and not variables[name].get("multi"), name
-    assert variables["algorithm"]["includeAll"]
-
-
 def test_every_run_has_its_bar_and_the_spread_its_columns(
     compared: tuple[Prometheus, dict[Path, PublishedRun]],
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, json_of, ran
+from conftest import json_of, ran
 from linklab.core.limits import MAX_LATE_S
 from linklab.core.link_kinds import KINDS
 from linklab.metrics import about, lab, results
@@ -30,8 +30,6 @@ from prometheus import (
 from run_directories import changed_by_hand
 
 LINKS = {name: kind.colours[0] for name, kind in KINDS.items()}
-FIRST_GLANCE_ROWS = 15
-"""Grid rows of 38 pixels that a browser of 1366 x 768 shows below Grafana's and its own bars."""
 
 
 def panels() -> list[tuple[str, dict[str, Any]]]:
@@ -69,13 +67,6 @@ def test_grafanas_alerts_are_prometheus_and_lead_to_their_panels() -> None:
         assert asked["model"]["expr"] == f"max by ({labels}) (max_over_time({fired}))"
         assert rule["labels"] == rules[name]["labels"]
         assert rule["condition"] == is_so["refId"]
-
-
-def test_a_diff_shows_only_what_changed() -> None:
-    for file in GRAFANA.glob("*.json"):
-        text = file.read_text()
-        sorted_text = json.dumps(json.loads(text), sort_keys=True, indent=2, ensure_ascii=False)
-        assert text == sorted_text + "\n", file.name
 
 
 def test_controls_are_seen() -> None:
@@ -194,16 +185,6 @@ def test_alerts_have_the_limits_of_a_live_lab() -> None:
     }
 
 
-def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
-    assert panel["title"]
-    assert len(panel["description"]) > 10
-    assert panel["fieldConfig"]["defaults"]["unit"]
-    several = panel["type"] == "timeseries" and len(panel["targets"]) > 0
-    if several:
-        assert panel["options"]["legend"]["showLegend"]
-        assert all(target["legendFormat"] for target in panel["targets"])
-
-
 def test_a_link_has_one_colour_everywhere(panel: dict[str, Any]) -> None:
     text = json.dumps(panel["targets"])
     by_link = "{{link}}" in text or re.search(r'link=\\"', json.dumps(text))
@@ -214,56 +195,6 @@ def test_a_link_has_one_colour_everywhere(panel: dict[str, Any]) -> None:
     if by_link and panel["type"] in ("timeseries", "barchart"):
         matched = [override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]]
         assert all(any(one.startswith(f"/^({name}") for one in matched) for name in LINKS)
-
-
-@pytest.mark.parametrize("name", DASHBOARDS)
-def test_panels_fill_the_grid_without_overlap_or_hole(name: str) -> None:
-    taken: dict[tuple[int, int], int] = {}
-    for panel in DASHBOARDS[name]["panels"]:
-        grid = panel["gridPos"]
-        for x in range(grid["x"], grid["x"] + grid["w"]):
-            for y in range(grid["y"], grid["y"] + grid["h"]):
-                assert (x, y) not in taken, f"{panel['title']} lies over {taken[x, y]}"
-                taken[x, y] = panel["id"]
-    height = max(y for _, y in taken) + 1
-    assert set(taken) == {(x, y) for x in range(24) for y in range(height)}
-    ids = [panel["id"] for panel in DASHBOARDS[name]["panels"]]
-    assert len(set(ids)) == len(ids)
-
-
-def test_the_first_glance_at_the_live_lab_fits_a_laptop() -> None:
-    seen = {
-        panel["title"]
-        for panel in DASHBOARDS["live-lab"]["panels"]
-        if panel["gridPos"]["y"] + panel["gridPos"]["h"] <= FIRST_GLANCE_ROWS
-    }
-    assert seen == {
-        "Running",
-        "Download",
-        "Goodput",
-        "Carrier",
-        "By hand",
-        "Alerts",
-        "$link: capacity and use",
-        "All links: capacity and use",
-        "Round trip time",
-        "Queue",
-    }
-
-
-def test_provisioning_names_the_dashboards_directory_and_the_refresh_is_five() -> None:
-    (provider,) = yaml.safe_load((GRAFANA / "provisioning/dashboards/linklab.yaml").read_text())[
-        "providers"
-    ]
-    service = yaml.safe_load((REPOSITORY / "compose.yaml").read_text())["services"]["grafana"]
-    mounts = {mount.split(":")[1]: mount.split(":")[0] for mount in service["volumes"]}
-    assert mounts[provider["options"]["path"]] == "./dashboards/grafana"
-    assert mounts["/etc/grafana/provisioning"] == "./dashboards/grafana/provisioning"
-    settings = service["environment"]
-    assert settings["GF_DASHBOARDS_MIN_REFRESH_INTERVAL"] == "1s"
-    home = Path(settings["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
-    assert home.parent == Path(provider["options"]["path"])
-    assert json.loads((GRAFANA / home.name).read_text())["refresh"] == "5s"
 
 
 # --- Prometheus' own checks.

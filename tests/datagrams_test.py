@@ -6,52 +6,34 @@ import json
 import os
 import shlex
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PROBES, REPOSITORY, Linklab, command, finished, ran, served_by_quic, succeeded
+from conftest import (
+    PROBES,
+    REPOSITORY,
+    Linklab,
+    ScenarioFile,
+    command,
+    finished,
+    ran,
+    succeeded,
+    until,
+)
 from datagrams import NO_ANSWER_S, Association, echo
 from free_ports import free_port
 from host_place_test import LISTENS, nested
 from linklab.lab.programs import certificates
-from linklab.places.guest import gateway
-from through_the_lab import PATIENCE_S, ProxiedLab, answers, inside, proxied
-
-needs_outside = pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))
-
-ScenarioFile = Callable[..., Path]
+from through_the_lab import PATIENCE_S, ProxiedLab, inside, listening, needs_outside, proxied
 
 RTT_S = {"wifi": 0.02, "lte": 0.06}
 WIFI, LTE = (
     "down: 20 Mbit/s, up: 5 Mbit/s, rtt: 20 ms",
     "down: 10 Mbit/s, up: 5 Mbit/s, rtt: 60 ms",
 )
-
-
-def test_http3_over_both_links_at_once(
-    linklab: Linklab, scenario: ScenarioFile, http3: Path
-) -> None:
-    """quic-go's client downloads each half over a link."""
-    file = scenario("halves", size="4 MB", wifi=WIFI, lte=LTE)
-    fetch = (
-        f"{http3}/fetch -ca {{ca}} -over wlan0,rmnet0 -size 4000000 {{url}} && echo $LINKLAB_SHA256"
-    )
-    run_dir = succeeded(
-        linklab, "exec", *(file, *served_by_quic(http3)), *("--", "sh", "-c", fetch)
-    ).run_dir
-    said = (run_dir / "client.out").read_text().splitlines()
-    assert sorted(line.rpartition(",")[0] for line in said[:2]) == [
-        "rmnet0: 2000000 bytes, HTTP/3.0",
-        "wlan0: 2000000 bytes, HTTP/3.0",
-    ]
-    assert said[2] == said[3], "the file of the server"
-    received = json.loads((run_dir / "outcome.json").read_text())["received_bytes"]
-    assert received["wifi"] > 2_000_000
-    assert received["lte"] > 2_000_000
 
 
 @pytest.mark.parametrize(
@@ -123,9 +105,7 @@ def _moves_to_a_link_that_is_up(lab: ProxiedLab, port: int) -> None:
         assert association.ask("10.0.1.1", port, b"before") is not None
         lab.linklab("link", "wifi", "carrier", "down")
         # The first datagram after the change takes LTE. A busy machine may answer late.
-        deadline = time.monotonic() + PATIENCE_S
-        while association.ask("10.0.1.1", port, b"after", patience_s=NO_ANSWER_S) is None:
-            assert time.monotonic() < deadline, "over LTE"
+        until(lambda: association.ask("10.0.1.1", port, b"after", patience_s=NO_ANSWER_S))
         assert association.rtt_s("10.0.1.1", port) > RTT_S["lte"]
         lab.linklab("link", "wifi", "carrier", "up")
 
@@ -144,14 +124,15 @@ def test_associations_are_bounded_and_end_with_their_connections(
             Association(proxy)
         for one in many:
             one.tcp.close()
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
+
+        def has_room() -> bool:
+            with contextlib.suppress(AssertionError):
                 Association(proxy).close()
-                break
-            except AssertionError:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+                return True
+            return False
+
+        until(has_room)
+        deadline = time.monotonic() + PATIENCE_S
         with pytest.raises(ConnectionRefusedError):
             while time.monotonic() < deadline:  # Another one may have ended first.
                 many[0].ask("10.0.1.1", port, b"x", patience_s=0.1)
@@ -171,24 +152,9 @@ def quic_server(tmp_path: Path, http3: Path) -> Iterator[tuple[str, Path, bytes]
     names = ("127.0.0.1", "10.0.1.1")
     certificates.ensure((ca, tmp_path / "ca.key"), (cert, key), names, bytes(32))
     port = free_port()
-    process = subprocess.Popen(
-        [
-            *(http3 / "example", "-bind", f"127.0.0.1:{port}", "-tcp"),
-            *("-cert", cert, "-key", key, "-www", directory),
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not answers(port):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)  # It does not listen yet.
+    server = (http3 / "example", "-bind", f"127.0.0.1:{port}", "-tcp")
+    with listening(port, *server, "-cert", cert, "-key", key, "-www", directory):
         yield f"https://127.0.0.1:{port}/file", ca, content
-    finally:
-        process.kill()
-        process.wait()
 
 
 @needs_outside

@@ -8,14 +8,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import linklab
 import psutil
 import pytest
-from conftest import Linklab, called, command, environment, nightly, ran
+from conftest import Linklab, ScenarioFile, called, command, environment, nightly, ran, until
 from linklab.core import scratch
 from linklab.places import choice
 from linklab.places.emulated import machine, qemu
@@ -85,10 +85,7 @@ def test_runs_are_the_same_to_the_byte(
     for one in ("compare", "campaign"):
         assert _records(tmp_path / one) == native, one
     assert len(machines) == 1
-    patience = time.monotonic() + 60
-    while any(map(psutil.pid_exists, machines)):
-        assert time.monotonic() < patience
-        time.sleep(0.02)
+    until(lambda: not any(map(psutil.pid_exists, machines)))
 
 
 def _watch(campaign: subprocess.Popen[str], machines: set[int]) -> None:
@@ -105,7 +102,7 @@ def _watch(campaign: subprocess.Popen[str], machines: set[int]) -> None:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="User Mode Linux needs x86-64")
 @pytest.mark.usefixtures("machine_kernel")
 def test_a_function_of_python_chooses_its_processor_and_tells_how_far_it_is(
-    scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    scenario: ScenarioFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Its processor counts more than the environment's. The other call of this program has its own.
     The guest's files grow in its machine."""
@@ -148,21 +145,15 @@ def test_a_machine_that_boots_ends_with_linklab(how: signal.Signals, tmp_path: P
         words, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         mark = scratch.scratch_prefix("guest").replace(str(os.getpid()), str(process.pid))
-        patience = time.monotonic() + 120
         # Until `setpriv` has become QEMU, nobody would end it.
-        while not any("qemu-system" in one and "setpriv" not in one for one in _commands(mark)):
-            assert time.monotonic() < patience
-            time.sleep(0.02)
+        until(lambda: any("qemu" in one and "setpriv" not in one for one in _commands(mark)))
         process.send_signal(how)
         _, err = process.communicate(timeout=60)
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert err.splitlines()[-1].startswith("linklab: interrupted;")
         assert not _left(mark)
-    patience = time.monotonic() + 60
-    while _commands(mark):
-        assert time.monotonic() < patience
-        time.sleep(0.02)
+    until(lambda: not _commands(mark))
     assert {str(path) for path in _left(mark)} <= {str(path) for path in scratch.find()}
     for path in _left(mark):
         subprocess.run(["rm", "-r", str(path)], check=True)

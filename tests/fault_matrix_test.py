@@ -5,16 +5,13 @@ can go on. client/internal/download tests wrong answers of servers, in bubbles o
 """
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import faults
 import pytest
-from conftest import REPOSITORY, Linklab, compared, is_in_part, lines, succeeded
+from conftest import REPOSITORY, Linklab, ScenarioFile, compared, is_in_part, lines, succeeded
 from faults import LINK_FAULTS, PROGRAMS, SIZE_MB, SURE
 from linklab.core.paths import MULTILINK
-
-ScenarioFile = Callable[..., Path]
 
 
 def test_faults_of_links(linklab: Linklab, scenario: ScenarioFile) -> None:
@@ -114,39 +111,6 @@ def test_faults_of_devices_and_server(linklab: Linklab, scenario: ScenarioFile) 
     assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"] * count
 
 
-OWN_SERVER = """
-sed 's/port: 443/port: 8443/; s#"/[^"]*/h2o-\\(access\\|error\\)#"/tmp/\\1#; s#"/host/#"/#' /run/linklab/run/h2o.conf > /tmp/h2o.conf
-net=/proc/$(pidof -s h2o)/ns/net
-serve() { nsenter --net=$net h2o -m worker -c /tmp/h2o.conf > /dev/null 2>&1 & server=$!; sleep 0.2; }
-end() { kill $1 $server; wait $server 2> /dev/null; }
-url=${LINKLAB_URL/10.0.0.1/10.0.0.1:8443}
-"""
-"""The lab's own server must live as long as the lab, so this is another one like it."""
-
-
-def test_a_device_that_comes_back_is_used_at_once(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """The kernel announces it. While it is away, no connection is tried in vain."""
-    file = scenario(
-        "back",
-        size="60 MB",
-        wifi="down: 40 Mbit/s, up: 20 Mbit/s, rtt: 10 ms",
-        lte="down: 20 Mbit/s, up: 10 Mbit/s, rtt: 40 ms",
-        more="events:\n"
-        "  - {at: 2 s, link: wifi, carrier: down}\n"
-        "  - {at: 12300 ms, link: wifi, carrier: up}\n",
-    )
-    done = succeeded(linklab, "run", file, "-a", "adaptive")
-    events = [
-        event
-        for event in lines(done.run_dir / "client.jsonl")
-        if event.get("link") == "wifi" and event["t_ns"] > 2e9
-    ]
-    assert not [event for event in events if event["event"] == "ban"]
-    connected = next(event for event in events if event["event"] == "connected")
-    assert 12.3e9 <= connected["t_ns"] < 12.4e9
-    assert done.json["figures"]["efficiency"] > 0.99
-
-
 def test_workloads_leave_nothing_behind(linklab: Linklab, scenario: ScenarioFile) -> None:
     """It leaves neither the proxy that a workload has started, nor a connection, nor a file,
     whether it completes or is killed in between."""
@@ -206,37 +170,6 @@ def test_a_lost_packet_wakes_nobody(linklab: Linklab, scenario: ScenarioFile) ->
     lost = [one["lost_packets"] for one in lines(run_dir / "queues.jsonl") if one["link"] == "wifi"]
     assert max(lost) > 5
     assert lines(run_dir / "events.jsonl") == []
-
-
-def test_the_server_dies_and_comes_back(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """Its connections are reset, and no server listens for a while."""
-    file = scenario("dies", size=f"{SIZE_MB} MB")
-    script = OWN_SERVER + (
-        f"serve; {GET.replace('{url}', '$url')} &"
-        " client=$!; sleep 0.4; end -KILL; sleep 1.5; serve; wait $client; echo code=$?;"
-        f" {COMPARE}; ls -A $(dirname {{output}}) | wc -l; end -TERM"
-    )
-    done = linklab("exec", file, "--", "bash", "-c", script)
-    assert done.code == 0, done.err
-    words = done.out.split()
-    assert [word for word in words if word.startswith("code=")] == ["code=0"]
-    assert_whole(done.out, 1)
-    assert [word for word in words if word.isdigit() and len(word) < 3] == ["1"]
-
-
-def test_a_disk_without_room(linklab: Linklab, scenario: ScenarioFile) -> None:
-    """The client notices before it downloads, and leaves nothing on the disk."""
-    file = scenario("full", size=f"{SIZE_MB} MB")
-    script = (
-        "mkdir /tmp/small; mount -t tmpfs -o size=8M tmpfs /tmp/small;"
-        f" {GET.replace('{output}', '/tmp/small/file')}; echo code=$?;"
-        " ls -A /tmp/small | wc -l; umount /tmp/small"
-    )
-    done = linklab("exec", file, "--", "bash", "-c", script)
-    assert done.code == 0, done.err
-    assert done.out.split()[:2] == ["code=1", "0"]
-    assert done.err.count("reserve 20000000 bytes") == 1
-    assert done.err.count("no space left on device") == 1
 
 
 def test_a_killed_client_is_resumed(linklab: Linklab, scenario: ScenarioFile) -> None:

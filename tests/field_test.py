@@ -6,19 +6,19 @@ import shlex
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import dpkt
 import pytest
-from conftest import Linklab, ran, succeeded
+from conftest import Linklab, ScenarioFile, ran, succeeded
 from linklab.core.paths import MULTILINK
 from linklab.scenario import load
 
 
 @pytest.mark.parametrize("who", ["alg3", "single-wifi"])
 def test_a_scenario_made_of_a_record_is_as_fast_as_the_links_were(
-    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path, who: str
+    linklab: Linklab, scenario: ScenarioFile, tmp_path: Path, who: str
 ) -> None:
     changing = """
 events:
@@ -53,7 +53,7 @@ events:
 
 
 def test_a_probe_tells_what_each_link_can_do(
-    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+    linklab: Linklab, scenario: ScenarioFile, tmp_path: Path
 ) -> None:
     words = (
         f"{shlex.quote(str(MULTILINK))} probe --link wifi=wlan0 --link lte=rmnet0 "
@@ -77,7 +77,7 @@ def test_a_probe_tells_what_each_link_can_do(
 
 
 def test_packets_are_recorded_with_the_lab_s_times(
-    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+    linklab: Linklab, scenario: ScenarioFile, tmp_path: Path
 ) -> None:
     # This algorithm decides once. One that decides by rates may amplify a microsecond.
     true = scenario("truth", size="20 MB")
@@ -121,7 +121,7 @@ def _bad_checksums(capture: Path) -> int:
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark here")
 def test_wireshark_reads_what_was_recorded(
-    linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+    linklab: Linklab, scenario: ScenarioFile, tmp_path: Path
 ) -> None:
     done = succeeded(
         linklab,

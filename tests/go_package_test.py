@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import REPOSITORY, nightly, part_of, ran
-from linklab.places.guest import gateway
 from python_api_test import blocks
 from python_live_test import labs_of
+from through_the_lab import needs_outside
 
 pytestmark = [
     pytest.mark.one_at_a_time,
-    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+    needs_outside,
 ]
 
 CLIENT = REPOSITORY / "client"

@@ -7,11 +7,10 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab, succeeded
+from conftest import Linklab, ScenarioFile, succeeded
 from emulated import machine
 
 pytestmark = pytest.mark.asked_for("LINKLAB_MACHINES")
@@ -22,7 +21,7 @@ KERNELS = {"bookworm": "6.1", "trixie": "6.12", "forky": "7.2"}
 
 @pytest.mark.parametrize("suite", KERNELS)
 def test_a_run_has_the_same_figures(
-    suite: str, linklab: Linklab, scenario: Callable[..., Path], tmp_path: Path
+    suite: str, linklab: Linklab, scenario: ScenarioFile, tmp_path: Path
 ) -> None:
     for program in ("qemu-system-x86_64", "apt-get"):
         if shutil.which(program) is None:

@@ -4,16 +4,12 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import REPOSITORY, Linklab, lines
-
-ScenarioFile = Callable[..., Path]
-
+from conftest import REPOSITORY, Linklab, ScenarioFile, lines
 
 LISTENS = "until (: < /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.1; done;"
 """Waits in a script until a server listens on port 8000."""

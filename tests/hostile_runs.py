@@ -69,7 +69,7 @@ class Change:
 
     file: str
     what: str
-    make: Callable[[Path], None]
+    make: Callable[[Path], object]
 
     def __str__(self) -> str:
         return f"{self.file} {self.what}"[:120]
@@ -269,59 +269,38 @@ def _write(content: str, file: Path) -> None:
     file.write_text(content)
 
 
+def _replaced(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Returns a change that makes something in the place of a file."""
+
+    def replace(file: Path) -> None:
+        file.unlink()
+        make(file)
+
+    return replace
+
+
+def _hole(file: Path) -> None:
+    file.write_bytes(b"")
+    os.truncate(file, _LARGE)
+
+
 def _of_file(name: str) -> Iterator[Change]:
-    def cut(file: Path) -> None:
-        file.write_bytes(file.read_bytes()[: file.stat().st_size * 2 // 3])
-
-    def twice(file: Path) -> None:
-        file.write_bytes(file.read_bytes() * 2)
-
-    def backwards(file: Path) -> None:
-        file.write_text("\n".join(file.read_text().splitlines()[::-1]) + "\n")
-
-    def sparse(file: Path) -> None:
-        os.truncate(file, _LARGE)
-
-    def sparse_first(file: Path) -> None:
-        file.write_bytes(b"")
-        os.truncate(file, _LARGE)
-
-    def long_line(file: Path) -> None:
-        file.write_text('{"t_s": "' + "z" * (3 << 20) + '"}\n')
-
-    def bytes_only(file: Path) -> None:
-        file.write_bytes(b"\xff\xfe\x00\n" * 100)
-
-    def link(file: Path) -> None:
-        file.unlink()
-        file.symlink_to("/dev/zero")
-
-    def pipe(file: Path) -> None:
-        file.unlink()
-        os.mkfifo(file)
-
-    def directory(file: Path) -> None:
-        file.unlink()
-        file.mkdir()
-
-    def empty(file: Path) -> None:
-        file.write_bytes(b"")
-
-    for make in (
-        cut,
-        twice,
-        backwards,
-        sparse,
-        sparse_first,
-        long_line,
-        bytes_only,
-        link,
-        pipe,
-        directory,
-        empty,
-        Path.unlink,
-    ):
-        yield Change(name, make.__name__, make)
+    made: dict[str, Callable[[Path], object]] = {
+        "cut": lambda file: os.truncate(file, file.stat().st_size * 2 // 3),
+        "twice": lambda file: file.write_bytes(file.read_bytes() * 2),
+        "backwards": lambda file: _write("".join(file.read_text().splitlines(True)[::-1]), file),
+        "sparse": lambda file: os.truncate(file, _LARGE),
+        "sparse_first": _hole,
+        "long_line": lambda file: file.write_text('{"t_s": "' + "z" * (3 << 20) + '"}\n'),
+        "bytes_only": lambda file: file.write_bytes(b"\xff\xfe\x00\n" * 100),
+        "link": _replaced(lambda file: file.symlink_to("/dev/zero")),
+        "pipe": _replaced(os.mkfifo),
+        "directory": _replaced(Path.mkdir),
+        "empty": lambda file: file.write_bytes(b""),
+        "unlink": Path.unlink,
+    }
+    for what, make in made.items():
+        yield Change(name, what, make)
 
 
 def changed(run_dir: Path, copy: Path, change: Change) -> Path:

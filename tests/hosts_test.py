@@ -8,16 +8,13 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROBES, command, finished, nightly
+from conftest import PROBES, ScenarioFile, command, finished, nightly
 from linklab.places import choice
 from linklab.places.guest import landlock
-
-ScenarioFile = Callable[..., Path]
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="makes namespaces of its own"),

@@ -17,16 +17,15 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import TEST_ALL, command, environment, is_in_part, ran
+from conftest import TEST_ALL, command, environment, is_in_part, ran, until
 from linklab.core.scratch import find as leftovers
-from linklab.places.guest import gateway
 from linklab.realtime.token import ENVIRONMENT
 from python_api_test import SMALL
-from through_the_lab import fetched, served
+from through_the_lab import fetched, needs_outside, served
 
 pytestmark = [
     pytest.mark.one_at_a_time,
-    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+    needs_outside,
 ]
 
 SIZE = 1_000_000
@@ -93,14 +92,12 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Serving]:
             env={**environment(), ENVIRONMENT: TOKEN},
             stderr=err,
         )
-    deadline = time.monotonic() + 60
-    while not (
-        found := re.search(r"(?:API|metrics): (http://[\d.:]+)", (tmp_path / "err").read_text())
-    ):
-        assert process.poll() is None, (tmp_path / "err").read_text()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    yield Serving(tmp_path, process, found[1])
+
+    def urls() -> list[str]:
+        return re.findall(r"(?:API|metrics): (http://[\d.:]+)", (tmp_path / "err").read_text())
+
+    until(urls, (tmp_path / "err").read_text, process=process)
+    yield Serving(tmp_path, process, urls()[0])
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) in (130, -signal.SIGKILL)
@@ -146,10 +143,7 @@ def test_a_program_downloads_over_links_that_it_changes(server: Serving) -> None
 
 @pytest.mark.parametrize("server", [("live", "small.yaml", "-a", "alg3")], indirect=True)
 def test_a_live_lab_has_the_same_api_and_makes_room_for_others(server: Serving) -> None:
-    deadline = time.monotonic() + 120
-    while server.ask("GET", "/lab")[1]["state"] != "running":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: server.ask("GET", "/lab")[1]["state"] == "running")
     assert server.ask("POST", "/lab", {"scenario": "small.yaml"})[0] == 409
     done = server.ask("PATCH", "/lab", {"paused": True})
     assert done == (200, {"done": "no further download begins", "stays": []})
@@ -234,10 +228,7 @@ def test_the_end_of_the_server_leaves_nothing(
     if is_running:
         thread.join()
         assert server.ask("GET", "/lab")[1]["state"] == "running"
-    deadline = time.monotonic() + 60
-    while not server.family():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(server.family)
     family = server.family()
     pids = {one.pid for one in family}
     server.process.send_signal(end)
@@ -271,10 +262,7 @@ def test_a_start_that_waits_is_stopped(server: Serving, silent: str, by: str) ->
 
     thread = threading.Thread(target=start)
     thread.start()
-    deadline = time.monotonic() + 60
-    while server.ask("GET", "/lab")[0] != 200:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: server.ask("GET", "/lab")[0] == 200)
     time.sleep(1)  # Now it waits.
     if by == "DELETE":
         answered: list[int] = []

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PROBES, Linklab, command, environment
+from conftest import PROBES, Linklab, command, environment, until
 from linklab.scenario.tcp import CONGESTION_CONTROLS
-from robustness_test import processes_in, until
+from robustness_test import processes_in
 
 
 def test_a_program_can_use_all_of_it(linklab: Linklab, tmp_path: Path) -> None:

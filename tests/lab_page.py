@@ -15,29 +15,37 @@ TOKEN = "a-token-of-the-tests"
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    profile: Path, url: str, *, width: int = 1366, dark: bool = False
+async def window(
+    profile: Path, url: str, *options: str, width: int = 1366, height: int = 900
 ) -> AsyncIterator[Tab]:
-    """The page in a window of some width, once it shows a link."""
-    with browser(profile, "--hide-scrollbars") as address:
+    """A page in a browser's window of this size."""
+    with browser(profile, "--hide-scrollbars", *options) as address:
         tab = Tab(await websocket_connect(address, max_message_size=1 << 28))
         for domain in ("Runtime", "Page", "Log", "Network"):
             await tab.call(f"{domain}.enable")
-        await look(tab, width=width, dark=dark)
+        await resize(tab, width, height)
         await tab.call("Page.navigate", url=url)
+        yield tab
+
+
+async def resize(tab: Tab, width: int, height: int = 900) -> None:
+    """Gives the window a size."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    await tab.call("Emulation.setDeviceMetricsOverride", **size)
+
+
+@contextlib.asynccontextmanager
+async def opened(profile: Path, url: str) -> AsyncIterator[Tab]:
+    """The lab's page, once it shows a link."""
+    async with window(profile, url) as tab:
+        await look(tab, width=1366, dark=False)
         await tab.until("document.querySelectorAll('.link').length > 0")
         yield tab
 
 
 async def look(tab: Tab, *, width: int, dark: bool) -> None:
     """Gives the window a width, and the user a taste."""
-    await tab.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=width,
-        height=900,
-        deviceScaleFactor=1,
-        mobile=False,
-    )
+    await resize(tab, width)
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     await tab.call("Emulation.setEmulatedMedia", features=[scheme])
 

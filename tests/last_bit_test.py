@@ -112,30 +112,3 @@ SOURCES = [
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_no_model_takes_a_result_from_the_c_library(file: Path) -> None:
     assert faults(file.read_text()) == []
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "y = math.log10(x)",
-        "from math import log",
-        "y = 2**x",
-        "y = pow(2, x)",
-        "y = self._random.lognormvariate(0, 1)",
-        "y = x**2",
-        "import numpy",
-        "from statistics import NormalDist",
-        "y = math.hypot(x, x)",
-        "y = random.gauss()",
-    ],
-)
-def test_faults_are_seen(line: str) -> None:
-    assert faults(line) != []
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["y = x * x", "y = 2**53", "y = math.sqrt(x)", "y = math.floor(x)", "y = random.random()"],
-)
-def test_what_is_exact_may_be_used(line: str) -> None:
-    assert faults(line) == []

@@ -12,11 +12,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, environment, nightly, program, ran, whole_lines
+from conftest import REPOSITORY, environment, nightly, program, ran, until, whole_lines
 from free_ports import free_port
 from linklab.commands.report_browser_test import CHROMIUM, needs_browser
-from linklab.places.guest import gateway
-from through_the_lab import PATIENCE_S, answers, proxied
+from through_the_lab import PATIENCE_S, listening, needs_outside, proxied
 
 PAGE = REPOSITORY / "emulator" / "handbook" / "how-to" / "measure-a-browser.md"
 EXAMPLE = REPOSITORY / "emulator" / "examples" / "browser"
@@ -103,17 +102,14 @@ def test_an_interrupted_load_leaves_no_profile(tmp_path: Path) -> None:
     browser.chmod(0o755)
     env = {**environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}", "TMPDIR": str(profiles)}
     load = subprocess.Popen(["./load", "http://x/"], cwd=EXAMPLE, env=env, start_new_session=True)
-    deadline = time.monotonic() + PATIENCE_S
-    while not list(profiles.glob("*/log")):  # The browser starts next.
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: list(profiles.glob("*/log")))  # The browser starts next.
     os.killpg(load.pid, signal.SIGINT)
     assert load.wait(PATIENCE_S) == 130
     assert list(profiles.iterdir()) == []
 
 
 @pytest.mark.one_at_a_time
-@pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))
+@needs_outside
 def test_a_load_on_the_real_clock(tmp_path: Path, images: Path) -> None:
     """Times depend on this machine, so they are not compared."""
     (serve,) = (line.removesuffix(" &") for line in LINES if line.startswith("caddy "))
@@ -122,28 +118,20 @@ def test_a_load_on_the_real_clock(tmp_path: Path, images: Path) -> None:
     assert live[3:] == ["--origin", "http://localhost:3000/", "--listen-proxy", "8080"]
     port = free_port()
     words = serve.replace("/tmp/page", str(images)).replace("3000", str(port)).split()
-    caddy = subprocess.Popen(
-        words, env={**environment(), "PATH": path()}, stderr=subprocess.DEVNULL
-    )
-    try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not answers(port):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        with proxied(tmp_path, Path(live[2]), f"http://127.0.0.1:{port}/") as lab:
-            ports = {"3000": str(port), "8080": str(lab.ports[""]), "8081": str(lab.ports["wifi"])}
+    with (
+        listening(port, *words, env={**environment(), "PATH": path()}),
+        proxied(tmp_path, Path(live[2]), f"http://127.0.0.1:{port}/") as lab,
+    ):
+        ports = {"3000": str(port), "8080": str(lab.ports[""]), "8081": str(lab.ports["wifi"])}
 
-            def carriers(line: str) -> set[str]:
-                """Loads the page. Returns the links that brought it."""
-                before = received(lab.run_dir())
-                done = typed(re.sub(r"\b(3000|808[01])\b", lambda one: ports[one[0]], line), images)
-                assert done.returncode == 0, done.stderr
-                assert loaded_ms(done.stdout, "http/1.1") > 0
-                while (now := received(lab.run_dir()) - before).total() < size_of(images):
-                    time.sleep(0.1)  # The lab writes its records twice a second.
-                return {link for link, bytes_there in now.items() if bytes_there > 100_000}
+        def carriers(line: str) -> set[str]:
+            """Loads the page. Returns the links that brought it."""
+            before = received(lab.run_dir())
+            done = typed(re.sub(r"\b(3000|808[01])\b", lambda one: ports[one[0]], line), images)
+            assert done.returncode == 0, done.stderr
+            assert loaded_ms(done.stdout, "http/1.1") > 0
+            while (now := received(lab.run_dir()) - before).total() < size_of(images):
+                time.sleep(0.1)  # The lab writes its records twice a second.
+            return {link for link, bytes_there in now.items() if bytes_there > 100_000}
 
-            assert [carriers(line) for line in loads] == [{"wifi"}, {"wifi", "lte"}]
-    finally:
-        caddy.kill()
-        caddy.wait()
+        assert [carriers(line) for line in loads] == [{"wifi"}, {"wifi", "lte"}]

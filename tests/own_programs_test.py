@@ -2,15 +2,12 @@
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Linklab, program
+from conftest import Linklab, ScenarioFile, program
 from free_ports import free_port
 from user_terminal import UserTerminal
-
-ScenarioFile = Callable[..., Path]
 
 SAY = 'echo "$0 $VIRTUAL_ENV $LANG"'
 
@@ -84,16 +81,3 @@ def test_a_shell_s_are_too(tmp_path: Path, scenario: ScenarioFile, tool: Path) -
     with UserTerminal(tmp_path, *words, "--", "none") as user:
         user.expect(f"none: no such program; looked in {tool.parent}, /")
         assert user.end() == 2
-
-
-def test_a_program_that_is_missing_is_said_before_there_is_a_lab(
-    linklab: Linklab, scenario: ScenarioFile, tool: Path, tmp_path: Path
-) -> None:
-    file = scenario("missing", size="1 MB")
-    for words in (["none"], ["mytool", "--server", "none"]):
-        program, *options = words
-        done = linklab("exec", file, *options, "--", program)
-        assert done.code == 2
-        assert done.err.startswith(f"linklab: none: no such program; looked in {tool.parent}, /")
-        assert done.err.count("\n") == 1
-    assert not (tmp_path / "runs").exists()

@@ -4,41 +4,10 @@ import hashlib
 import json
 import random
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPEATS, Linklab, program, served_by_quic, succeeded
-
-ScenarioFile = Callable[..., Path]
-
-
-def test_http3_is_the_same_to_the_nanosecond_each_time(
-    linklab: Linklab, scenario: ScenarioFile, http3: Path
-) -> None:
-    """quic-go's client and its server, which is served on all addresses."""
-    file = scenario(
-        "http3", size="1 MB", wifi="down: 80 Mbit/s, up: 20 Mbit/s, rtt: 10 ms, loss: 1 %"
-    )
-    said, outcomes, queues = set(), set(), set()
-    for _ in range(REPEATS):
-        run_dir = succeeded(
-            linklab,
-            "exec",
-            *(file, *served_by_quic(http3, at="[::]")),
-            *("--", http3 / "client", "-q", "{url}"),
-        ).run_dir
-        said.add((run_dir / "client.err").read_text())
-        outcomes.add((run_dir / "outcome.json").read_text())
-        queues.add((run_dir / "queues.jsonl").read_text())
-        assert (run_dir / "server.out").read_text() == "listening on [::]:443\n"
-    (words,) = said
-    assert 'Proto:"HTTP/3.0"' in words
-    assert "Response Body: 1000000 bytes" in words
-    (outcome,) = map(json.loads, outcomes)
-    assert 1e6 * 8 / 80e6 < outcome["elapsed_ns"] / 1e9 < 2.0
-    assert outcome["received_bytes"]["wifi"] > 1_000_000
-    assert len(queues) == 1
+from conftest import REPEATS, Linklab, ScenarioFile, program, served_by_quic, succeeded
 
 
 def each_time(linklab: Linklab, file: Path, flag: str, served: tuple[str, ...]) -> str:

@@ -36,17 +36,14 @@ from lab_page import (
 )
 from linklab import scenario as scenarios
 from linklab.commands.report_browser_test import Tab, needs_browser
-from linklab.places.guest import gateway
 from live_test import Live, live
-from through_the_lab import PATIENCE_S, Launch, ProxiedLab, proxied, served
+from through_the_lab import PATIENCE_S, Launch, ProxiedLab, needs_outside, proxied, served
 
 pytestmark = [
     pytest.mark.one_at_a_time,
     needs_browser,
-    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+    needs_outside,
 ]
-
-ScenarioFile = Callable[..., Path]
 
 AXE_VERSION = "4.14.1"
 AXE_INTEGRITY = (

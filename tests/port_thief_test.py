@@ -19,13 +19,12 @@ from go_package_test import program as program
 from http_api_test import Serving
 from http_api_test import server as server
 from linklab.lab.kernel import namespace
-from linklab.places.guest import gateway
 from python_api_test import SMALL
-from through_the_lab import fetched, served
+from through_the_lab import fetched, needs_outside, served
 
 pytestmark = [
     pytest.mark.one_at_a_time,
-    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+    needs_outside,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user's program run"),
 ]
 

@@ -6,13 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from conftest import REPOSITORY, ran
+from conftest import REPOSITORY, ran, until
 from python_api_test import blocks
 
 SMALL = """\
@@ -334,11 +333,10 @@ def test_ctrl_c_in_a_fixture_leaves_no_process(project: Path) -> None:
         text=True,
     ) as process:
         whole = psutil.Process(process.pid)
-        deadline = time.monotonic() + 60
-        while not any("linux" in one.name() for one in whole.children(recursive=True)):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, whole.children(recursive=True)
-            time.sleep(0.1)
+        until(
+            lambda: any("linux" in one.name() for one in whole.children(recursive=True)),
+            process=process,
+        )
         family = whole.children(recursive=True)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)

@@ -16,16 +16,15 @@ import psutil
 import pytest
 from conftest import environment, part_of
 from linklab.core.impairments import Impairments
-from linklab.places.guest import gateway
 from linklab.scenario import load
 from msgspec import UNSET
 from pytest_plugin_test import run_pytest
 from python_api_test import SMALL
-from through_the_lab import fetched, served
+from through_the_lab import fetched, needs_outside, served
 
 pytestmark = [
     pytest.mark.one_at_a_time,
-    pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle())),
+    needs_outside,
 ]
 
 SIZE = 1_000_000

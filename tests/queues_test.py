@@ -4,14 +4,24 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import dpkt
 import pytest
-from conftest import PROBES, SEEDS, Called, Linklab, is_in_part, lines, part_of, program, succeeded
+from conftest import (
+    PROBES,
+    SEEDS,
+    Called,
+    Linklab,
+    ScenarioFile,
+    is_in_part,
+    lines,
+    part_of,
+    program,
+    succeeded,
+)
 from ecn_counters import counted
 from linklab.core import sojourns
 from linklab.core.frames import FRAME_BYTES
@@ -22,7 +32,6 @@ from linklab.runs import queue_figures
 from linklab.runs.queue_figures import QueueFigures
 from msgspec import convert
 
-ScenarioFile = Callable[..., Path]
 SECONDS = 8
 FLOWS = PROBES / "flows.py"
 SERVER = f"python3 {FLOWS} serve {{port}}"

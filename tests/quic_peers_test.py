@@ -1,14 +1,10 @@
 """Tests the peers of multipath QUIC in virtual time. Only `make peers-quic` compiles them."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from conftest import Linklab, succeeded
+from conftest import Linklab, ScenarioFile, succeeded
 from linklab.runs import clients
-
-ScenarioFile = Callable[..., Path]
 
 SIZE_BYTES = 8_000_000
 

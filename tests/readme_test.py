@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPOSITORY, TEST_ALL, Linklab, is_in_part
+from conftest import REPOSITORY, TEST_ALL, Linklab, is_in_part, nightly
 from linklab.regression import baseline, suite
 
 README = (REPOSITORY / "README.md").read_text()
-HANDBOOK = REPOSITORY / "emulator" / "handbook"
 
 
 def shown_block(first_words: str) -> str:
@@ -21,26 +20,14 @@ def shown_block(first_words: str) -> str:
     return textwrap.dedent(found[0]).rstrip()
 
 
+@nightly
 @pytest.mark.usefixtures("same_programs")
 def test_the_demo_s_table_is_the_one_of_the_readme(linklab: Linklab) -> None:
-    """`make test` runs a published algorithm, and linklab's own."""
-    shown = shown_block("hs-s7  Thesis")
-    some = ("alg3", "adaptive")
-    done = linklab("compare", "hs-s7", "--runs", "3", *(() if TEST_ALL else ("-a", ",".join(some))))
+    """The default suite sees with each `make test` what moves figures of hs-s7."""
+    done = linklab("compare", "hs-s7", "--runs", "3")
     assert done.code == 0, done.err
-    printed = [line.rstrip() for line in done.out.splitlines()]
-    if TEST_ALL:
-        assert shown in "\n".join(printed)
-        return
-
-    def rows(text: str) -> list[list[str]]:
-        table = text.partition("time from-to")[0]
-        return [line.split() for line in table.splitlines() if line.split()[0] in some]
-
-    assert rows("\n".join(filter(None, printed))) == rows(shown)
-    for one in some:  # What is below the table has a part for each algorithm.
-        (spread,) = re.findall(rf"\b{one} [\d.]+-[\d.]+ \(sd\s[\d.]+\)", " ".join(shown.split()))
-        assert spread in " ".join(" ".join(printed).split())
+    printed = "\n".join(line.rstrip() for line in done.out.splitlines())
+    assert shown_block("hs-s7  Thesis") in printed
 
 
 def part_of_default_suite(directory: Path) -> Path:
@@ -76,12 +63,6 @@ def test_the_default_suite_comes_out_to_the_digit(linklab: Linklab, tmp_path: Pa
     assert f"default: {downloads} downloads, {downloads} same, 0 worse" in done.out
 
 
-def test_pages_say_how_many_downloads_the_default_suite_has() -> None:
-    pages = (README, (HANDBOOK / "how-to" / "run-in-ci.md").read_text())
-    said = {re.findall(r"compares (\d+) downloads", page)[0] for page in pages}
-    assert said == {str(len(suite.load(suite.DEFAULT).planned))}
-
-
 def test_make_test_has_all_that_the_workflow_runs() -> None:
     """The workflow splits `make test` into jobs. Its job `regression` runs the default suite once
     more, for its report."""
@@ -98,11 +79,3 @@ def test_make_test_has_all_that_the_workflow_runs() -> None:
     assert "exec make test" in (REPOSITORY / ".ci/run").read_text()
     nightly = (REPOSITORY / ".github/workflows/nightly.yml").read_text()
     assert "run: make test-all\n" in nightly
-
-
-def test_rows_that_no_workflow_tests_say_so() -> None:
-    table = README.partition("| system |")[2].partition("\n\n")[0]
-    workflows = "".join(path.read_text() for path in (REPOSITORY / ".github/workflows").iterdir())
-    for row, target in (("container", "test-containers"), ("arm64", "test-machines")):
-        (line,) = [line for line in table.splitlines() if line.startswith(f"| {row}")]
-        assert (target in workflows) != ("by hand on 2" in line)

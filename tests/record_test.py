@@ -20,7 +20,7 @@ links:
 events:
   - {at: 2 s, link: lte, loss: 1 %, for: 3 s}
 """
-"""The download lasts longer than nine calls of linklab on a busy machine."""
+"""The download lasts longer than eleven calls of linklab on a busy machine."""
 
 DONE = (
     ("wifi", "carrier", "down", "--for", "1500ms"),
@@ -30,6 +30,8 @@ DONE = (
     ("wifi", "queue", "30kB"),
     ("wifi", "loss", "2%", "--for", "1s"),
     ("wifi", "handover", "next"),
+    ("wifi", "impair_down", "loss: 2 %, delay: 10 ms, jitter: 2 ms, distribution: pareto"),
+    ("lte", "impair_up", "police: 1 Mbit/s, police_burst: 10 kB, bleach_ecn: true"),
     ("lte", "restore"),
     ("wifi", "up", "1mbit"),
 )
@@ -71,7 +73,7 @@ def test_a_recorded_session_runs_in_virtual_time_with_the_same_changes_twice(
         said = (tmp_path / "err").read_text()
     assert f"--record: run what you changed by hand: {file}" in said
     events = yaml.safe_load(file.read_text())["events"]
-    assert [one["link"] for one in events].count("wifi") == 5
+    assert [one["link"] for one in events].count("wifi") == 6
     assert {"at": "2 s", "link": "lte", "for": "3 s", "loss": "1 %"} in events
     runs = []
     for number in (1, 2):

@@ -119,31 +119,6 @@ def test_another_kernel_is_no_regression_and_no_pass(detects: Path, tmp_path: Pa
     assert "guest image" not in done.err
 
 
-@nightly
-def test_a_program_of_somebody_else_s(tmp_path: Path) -> None:
-    """The example: curl's baseline, curl again, curl at a limited rate, all published."""
-    suite = tmp_path / "curl.yaml"
-    suite.write_text((SUITES / "curl.yaml").read_text())
-    made = regress(tmp_path, "curl.yaml", "--update", "--reason", "the first")
-    assert made.code == 0, made.err
-    again = regress(tmp_path, "curl.yaml", "--json")
-    assert [cell["now"] for cell in _unharmed(again)["cells"]] == [
-        cell["baseline"] for cell in again.json["cells"]
-    ]
-    gap = again.json["cells"][1]
-    assert (gap["scenario"], gap["now"]["stalled_s"] > 2) == ("wifi-gone", True)
-    suite.write_text(suite.read_text().replace("curl -sSf", "curl -sSf --limit-rate 2M", 1))
-    slow = regress(tmp_path, "curl.yaml")
-    assert slow.code == 1
-    assert "static-80-50 curl seed 1: download time" in slow.out
-    runs = sorted(again.run_dir.iterdir())
-    published = called(tmp_path, "publish", *runs, "--output", tmp_path / "runs.om")
-    assert published.returncode == 0, published.stderr
-    text = (tmp_path / "runs.om").read_text()
-    assert "linklab_run_stalled_seconds{" in text
-    assert 'algorithm="curl"' in text
-
-
 BURNS = """\
 import subprocess, sys, time
 held = bytearray(int(sys.argv[1]) << 20)

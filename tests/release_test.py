@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote, split
 
 import pytest
-from conftest import REPOSITORY, Linklab, nightly, ran
+from conftest import REPOSITORY, Linklab, ScenarioFile, nightly, ran
 from linklab.places.guest import image, kernel
 from linklab.places.guest.locked import lock
 from packaging.requirements import Requirement
@@ -148,7 +148,7 @@ def test_the_wheel_finds_its_data(environment: Path, installed: Installed, tmp_p
 
 
 def test_the_wheel_runs_what_the_checkout_runs(
-    installed: Installed, linklab: Linklab, scenario: Callable[..., Path], environment: Path
+    installed: Installed, linklab: Linklab, scenario: ScenarioFile, environment: Path
 ) -> None:
     file = scenario("short")
     done = installed("run", file, "-a", "alg3", "--json")
@@ -207,7 +207,7 @@ def test_a_download(linklab, limit_s):
 
 @nightly
 def test_the_wheel_alone_makes_labs_without_network_compiler_and_extras(
-    lean: Path, tmp_path: Path, linklab: Linklab, scenario: Callable[..., Path]
+    lean: Path, tmp_path: Path, linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     """It brings client, image and kernel to a machine that has none."""
     programs, cache = tmp_path / "programs", tmp_path / "cache"

@@ -2,11 +2,10 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, TEST_ALL, Linklab, json_of, part_of
+from conftest import REPOSITORY, TEST_ALL, Linklab, ScenarioFile, json_of, part_of
 from linklab.commands import cli
 from linklab.places.guest import boot
 
@@ -85,7 +84,7 @@ def test_how_programs_reach_the_kernel_changes_nothing(
 
 
 def test_where_the_client_lies_changes_nothing(
-    linklab: Linklab, scenario: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    linklab: Linklab, scenario: ScenarioFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor the length of its path. A program's first memory is laid out after its arguments."""
     file, came = scenario("short"), {}
@@ -149,7 +148,7 @@ with urllib.request.urlopen(os.environ["LINKLAB_URL"]) as answer:
 
 
 def test_how_often_a_program_looks_at_the_clock_changes_no_packet(
-    linklab: Linklab, scenario: Callable[..., Path]
+    linklab: Linklab, scenario: ScenarioFile
 ) -> None:
     """Nor how often a system call fails."""
     file, came = scenario("looks", size="4 MB"), []
@@ -173,9 +172,7 @@ print(f"{spun - begin:.4f} {time.monotonic() - spun:.2f}")
 """
 
 
-def test_a_program_that_waits_busily_gets_on(
-    linklab: Linklab, scenario: Callable[..., Path]
-) -> None:
+def test_a_program_that_waits_busily_gets_on(linklab: Linklab, scenario: ScenarioFile) -> None:
     """It looks at the clock, or calls in vain, more often than is free between two waits."""
     report = linklab("exec", scenario("spins"), "--json", "--", "python3", "-c", WAITS).json
     assert Path(report["run_dir"], "client.out").read_text() == "0.0100 0.02\n"

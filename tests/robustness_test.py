@@ -2,20 +2,14 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Linklab, command, environment, finished, lines, queue
+from conftest import Linklab, ScenarioFile, command, environment, finished, lines, queue, until
 from linklab.places.guest import kernel
-
-ScenarioFile = Callable[..., Path]
 
 
 def processes_in(directory: Path) -> list[int]:
@@ -36,14 +30,6 @@ def scratch_directories(process: subprocess.Popen[str]) -> set[Path]:
     """Returns the scratch directories of a linklab process' guests, wherever they are."""
     places = {"/dev/shm", "/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp")}
     return {path for place in places for path in Path(place).glob(f"linklab-guest-{process.pid}-*")}
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Waits for a condition, for at most two minutes, because other tests run at the same time."""
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)  # It is not so yet.
 
 
 def start_long_run(tmp_path: Path, file: Path) -> subprocess.Popen[str]:
@@ -82,7 +68,6 @@ KILLED = (
     ("compare", "{file}", "--runs", "2"),
     ("exec", "{file}", "--", "sleep", "1000"),
     ("live", "{file}", "--place", "guest", "--listen", "127.0.0.1:0"),
-    ("live", "{file}", "--listen", "127.0.0.1:0"),
 )
 
 
@@ -395,92 +380,3 @@ def test_a_server_that_dies_is_named(linklab: Linklab, scenario: ScenarioFile) -
     done = linklab("exec", scenario("dies"), "--", "sh", "-c", script)
     assert done.code == 1
     assert "H2O ended with -9" in done.err
-
-
-def test_an_interrupted_client_leaves_what_the_next_can_use(
-    linklab: Linklab, scenario: ScenarioFile
-) -> None:
-    multilink = REPOSITORY / "build" / "multilink"
-    get = (
-        f"{multilink} get {{url}} --link wifi=wlan0 --link lte=rmnet0 --algorithm alg3"
-        " --ca-file {ca} -o {output} --quiet"
-    )
-    script = (
-        f"{get} & sleep 1; ls $(dirname {{output}}) | grep -c part;"
-        " kill -INT $!; wait $!; echo code=$?; ls -A $(dirname {output}) | wc -l;"
-        f" {get}; echo code=$?; ls -A $(dirname {{output}}) | wc -l"
-    )
-    done = linklab("exec", scenario("interrupt", size="100 MB"), "--", "bash", "-c", script)
-    assert done.code == 0, done.err
-    assert done.out.split() == ["1", "code=130", "2", "code=0", "1"]
-
-
-def test_the_guest_cannot_write_the_host(linklab: Linklab, scenario: ScenarioFile) -> None:
-    target = Path("/usr/written-by-a-guest")  # Guests do not cover /usr with a tmpfs.
-    script = (
-        f"touch {target} 2>&1; mount -o remount,rw / 2>&1; touch {target} 2>&1;"
-        " at=$(mktemp -d); mount -t hostfs none $at -o / && touch $at/{0} 2>&1;"
-        " mount -t hostfs none $at -o /proc/self/cwd/.. && touch $at/beside 2>&1;"
-        " touch /run/linklab/run/inside; true"
-    ).format(target)
-    done = linklab("exec", scenario("readonly"), "--json", "--", "sh", "-c", script)
-    run_dir = done.run_dir
-    assert not target.exists()
-    assert not (run_dir.parent / "beside").exists()
-    assert (run_dir / "inside").exists()
-    assert (run_dir / "client.out").read_text().count("Read-only file system") == 4
-
-
-@pytest.fixture
-def open_directory() -> Iterator[Path]:
-    """Makes a directory that others may read. pytest closes its own directory to others in every
-    session."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-def test_without_privileges(open_directory: Path, scenario: ScenarioFile, linklab: Linklab) -> None:
-    """It runs as nobody, without capabilities, with another cache and other keys, and gives the
-    same figures."""
-    if os.geteuid() != 0:
-        pytest.skip("the whole test suite runs without privileges here")
-    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    readable = subprocess.run([*nobody, "test", "-r", sys.executable], check=False)
-    if readable.returncode != 0:
-        pytest.skip("the checkout lies in a directory that nobody may enter")
-    file = Path(shutil.copy(scenario("nobody", size="2 MB"), open_directory))
-    built = kernel.cached()
-    assert built is not None
-    own = open_directory / "own"
-    (own / "kernel").mkdir(parents=True)
-    shutil.copy2(built, own / "kernel")
-    shutil.copytree(built.parent.parent / "image", own / "image", symlinks=True)
-    for path in (own, own / "image", own / "kernel", own / "kernel" / built.name):
-        os.chown(path, 65534, 65534)
-
-    def as_nobody(*words: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*nobody, "--no-new-privs", "--bounding-set", "-all", *command(*words)],
-            env={**environment(), "LINKLAB_CACHE": str(own), "HOME": "/nonexistent"},
-            cwd=own,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-
-    done = as_nobody("run", file, "-a", "alg3", "--out", own / "runs", "--json")
-    assert done.returncode == 0, done.stderr
-    (run_dir,) = (own / "runs").iterdir()
-    assert (run_dir / "summary.json").stat().st_uid == 65534
-    # With the files of the host machine, none of which nobody owns.
-    system = "/etc/os-release"
-    program = as_nobody("exec", file, "--out", own / "programs", "--", "cat", system)
-    assert program.returncode == 0, program.stderr
-    assert Path(system).read_text() in program.stdout
-    as_root = linklab("run", file, "-a", "alg3", "--json")
-    ours, theirs = (figures["figures"] for figures in (json.loads(done.stdout), as_root.json))
-    assert ours["download_s"] == theirs["download_s"]
-    for name in ("wifi", "lte"):
-        assert ours["links"][name]["bytes"] == theirs["links"][name]["bytes"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import linklab as package
-from conftest import Linklab
+from conftest import Linklab, ScenarioFile
 
 CURL = "curl -sS --cacert {ca} -o /dev/null"
 GETS = (
@@ -15,9 +14,7 @@ GETS = (
 )
 
 
-def test_requests_have_links_ranges_and_outcomes(
-    linklab: Linklab, scenario: Callable[..., Path]
-) -> None:
+def test_requests_have_links_ranges_and_outcomes(linklab: Linklab, scenario: ScenarioFile) -> None:
     """The third one is given up after 0.5 s."""
     file = scenario("mine", size="1 MB", wifi="down: 8 Mbit/s, up: 2 Mbit/s, rtt: 40 ms")
     done = linklab("exec", file, "--json", "--", "sh", "-c", GETS)

@@ -5,19 +5,16 @@ import re
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from conftest import Linklab, called, lines
+from conftest import Linklab, ScenarioFile, called, lines
 from free_ports import free_port
 from linklab.core.paths import cache_dir
 from user_terminal import PATIENCE_S, UserTerminal
 
 pytestmark = pytest.mark.one_at_a_time
-
-ScenarioFile = Callable[..., Path]
 
 PROMPT = r"\[linklab \w+ client\] [^\r\n]*[#$] "
 

@@ -1,10 +1,7 @@
 """Tests what the client does during slow start, in virtual time."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-from conftest import Linklab, lines, succeeded
+from conftest import Linklab, ScenarioFile, lines, succeeded
 
 CONNECTIONS = 6
 FILE_BYTES = 1_000_000
@@ -13,7 +10,7 @@ OPENING_BYTES = 32 << 10
 
 @pytest.mark.parametrize(("rtt", "more"), [("100 ms", CONNECTIONS), ("10 ms", 0)])
 def test_far_links_are_asked_for_more_before_the_first_bytes_can_be_read(
-    linklab: Linklab, scenario: Callable[..., Path], rtt: str, more: int
+    linklab: Linklab, scenario: ScenarioFile, rtt: str, more: int
 ) -> None:
     """One connection asks for the whole file, the others for two openings when that is answered."""
     file = scenario(
@@ -32,7 +29,7 @@ def test_far_links_are_asked_for_more_before_the_first_bytes_can_be_read(
 
 @pytest.mark.parametrize("away", ["carrier: down", "outage: true"])
 def test_a_link_that_is_back_gets_new_connections_at_once(
-    linklab: Linklab, scenario: Callable[..., Path], away: str
+    linklab: Linklab, scenario: ScenarioFile, away: str
 ) -> None:
     file = scenario(
         "back",

@@ -1,7 +1,6 @@
 """Tests that the documents' tables of measured figures are those of this checkout."""
 
 import importlib.util
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -108,19 +107,3 @@ def test_an_unknown_figure_is_refused(tmp_path: Path) -> None:
     page.write_text(PAGE.replace("seconds", "hours"))
     with pytest.raises(ValueError, match=r"page.md: table one: 'hours' is no figure; allowed: s"):
         list(tables.tables([page]))
-
-
-MEASURED = (*(HANDBOOK / "experiments").glob("*.md"), HANDBOOK / "explanation/how-exact-it-is.md")
-
-
-@pytest.mark.parametrize("page", MEASURED, ids=lambda page: page.name)
-def test_each_table_of_figures_says_how_it_was_made(page: Path) -> None:
-    """By a command, or by hand: when, and at which revision. The page's first lines speak for all."""
-    head, *sections = re.split(r"^## ", page.read_text(), flags=re.M)
-    told = r"<!-- table |[Bb]y\s+hand,\s+on\s+\d{4}-\d\d-\d\d,\s+at\s+[0-9a-f]{8}"
-    without = [
-        section.partition("\n")[0]
-        for section in sections
-        if re.search(r"^\|.*\d\.\d", section, re.M) and not re.search(told, section)
-    ]
-    assert not without or re.search(told, head)

@@ -17,10 +17,6 @@ unknowns:
     why: no rate is stated
     range: 0.2 to 12 Mbit/s
     values: [{name: wifi-slow, set: {links.wifi.down: 200 kbit/s}}]
-  - what: queue
-    why: none is described
-    range: 500 kB to 1 MB
-    values: [{name: queue-500k, set: {links.*.queue: 500 kB}}]
   - what: round trip of LTE
     why: none is stated
     range: 60 to 80 ms
@@ -44,7 +40,7 @@ def test_statements_are_told_by_what_they_hang_on(
     out = ["--out", str(tmp_path / "runs"), "--report", str(page)]
     assert main(["reproduce", "open", "--unknowns", "--json", *out]) == 0
     made = json.loads(capsys.readouterr().out)["unknowns"]
-    assert list(made["settings"]) == ["ours", "wifi-slow", "queue-500k", "rtt-80", "together-1"]
+    assert list(made["settings"]) == ["ours", "wifi-slow", "rtt-80", "together-1"]
     assert [(one["verdict"], one["on"]) for one in made["statements"]] == [
         ("depends", ["Wi-Fi"]),
         ("depends", ["Wi-Fi"]),

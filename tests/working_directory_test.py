@@ -2,26 +2,16 @@
 
 import os
 import re
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, environment, program, ran
+from conftest import REPOSITORY, called, environment, program, ran
 from linklab.core.paths import cache_dir
 
 PAGE = REPOSITORY / "emulator/handbook/how-to/my-server-behind-two-links.md"
 LINK = ("--link", "wifi=80mbit,10ms")
-
-
-def linklab(directory: Path, *words: object, **more: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command of linklab in a directory."""
-    return ran(
-        [sys.executable, "-m", "linklab", *map(str, words)],
-        cwd=directory,
-        env={**environment(), **more},
-    )
 
 
 def written(directory: Path) -> dict[str, str]:
@@ -50,7 +40,7 @@ def test_a_program_reads_and_writes_where_the_user_stands(tmp_path: Path) -> Non
         "pathlib.Path('large').write_bytes(bytes(17_000_000))\n"
         "pathlib.Path('link').symlink_to('/etc/passwd')\n"
     )
-    done = linklab(tmp_path, "exec", *LINK, "--", sys.executable, "fetch.py")
+    done = called(tmp_path, "exec", *LINK, "--", sys.executable, "fetch.py")
     assert (done.returncode, done.stdout) == (0, f"{tmp_path} before 50000000\n"), done.stderr
     assert written(tmp_path) == {"own": "after", "new/file": "made"}
     (run_dir,) = (tmp_path / "runs").iterdir()
@@ -64,7 +54,7 @@ def test_a_home_is_hidden_but_for_what_the_command_names(tmp_path: Path) -> None
     home.mkdir()
     (home / "named").write_text("shown\n")
     (home / ".netrc").write_text("secret\n")
-    done = linklab(
+    done = called(
         home,
         "exec",
         *LINK,

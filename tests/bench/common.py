@@ -9,17 +9,16 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from conftest import command
+from conftest import REPOSITORY, command, environment
 from linklab.display.progress import progress
 from rich.console import Console
 from rich.table import Table
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 CORES = len(os.sched_getaffinity(0))
 
 Result = dict[str, Any]
@@ -43,6 +42,7 @@ class Done:
         return Path(self.json["run_dir"])
 
 
+@dataclass
 class Bench:
     """Holds one benchmark run: its console, its directory, and whether it hurries.
 
@@ -50,29 +50,17 @@ class Bench:
     its own choice. `every_seed` makes it run all seeds of all clients.
     """
 
-    def __init__(
-        self,
-        console: Console,
-        work: Path,
-        *,
-        quick: bool,
-        runs: int | None = None,
-        scenarios: Sequence[str] | None = None,
-        clients: Sequence[str] | None = None,
-        jobs: int | None = None,
-        every_seed: bool = False,
-    ) -> None:
-        self.console = console
-        self.work = work
-        self.quick = quick
-        self.runs = runs
-        self.scenarios = scenarios
-        self.clients = clients
-        self.jobs = jobs
-        self.every_seed = every_seed
-        self._errors = Console(stderr=True)
-        self._running: set[subprocess.Popen[str]] = set()
-        self._lock = threading.Lock()
+    console: Console
+    work: Path
+    quick: bool
+    runs: int | None
+    scenarios: Sequence[str] | None
+    clients: Sequence[str] | None
+    jobs: int | None
+    every_seed: bool
+    _errors: Console = field(init=False, default_factory=lambda: Console(stderr=True))
+    _running: set[subprocess.Popen[str]] = field(init=False, default_factory=set)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def linklab(self, *words: object) -> Done:
         """Calls `linklab` with `--json`. Raises BenchError if it fails."""
@@ -165,11 +153,6 @@ def _reason(report: Any) -> str:
     said = Path(report["run_dir"], "client.err")
     words = said.read_text(errors="replace").strip() if said.exists() else ""
     return str(report.get("error") or words or f"exit code {report.get('exit_code')}")
-
-
-def environment() -> dict[str, str]:
-    """Returns the environment for calls of `linklab`."""
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "emulator")}
 
 
 def table(*columns: str, left: int = 1, gap: int = 2) -> Table:

@@ -7,12 +7,13 @@ import statistics
 import subprocess
 from pathlib import Path
 
+from conftest import REPOSITORY
 from linklab.core.free_ports import free_ports
 from linklab.core.paths import MULTILINK
 from linklab.lab.programs import authority
 from linklab.regression.loopback import ADDRESS, listening, measure, room, sparse
 
-from bench.common import REPOSITORY, Bench, Result
+from bench.common import Bench, Result
 
 SIZE = "60 MB"
 LOSSES = (0, 1, 2)

@@ -1,13 +1,10 @@
-// The HTTP/3 server and client of quic-go's examples, which nobody here wrote; and in fetch a client that
-// chooses its links.
+// The HTTP/3 server of quic-go's examples, which nobody here wrote; and in fetch a client that chooses its
+// links.
 module github.com/linklab/linklab/tests/http3
 
 go 1.26.7
 
-tool (
-	github.com/quic-go/quic-go/example
-	github.com/quic-go/quic-go/example/client
-)
+tool github.com/quic-go/quic-go/example
 
 require github.com/quic-go/quic-go v0.65.0
 
