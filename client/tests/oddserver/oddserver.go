@@ -1,10 +1,9 @@
 // Package oddserver is a server with habits: odd things that real servers do. A client must get the
-// right file all the same. Tests use the handler, and the program in cmd serves it.
+// right file all the same.
 package oddserver
 
 import (
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -25,8 +24,6 @@ type Habit struct {
 	Does string
 	// serve answers a request for the file.
 	serve func(*exchange)
-	// take answers a PUT of a body.
-	take func(x *exchange, body []byte)
 	// Differs is true if the server has two files of the same size under one name.
 	Differs bool
 	// Varies is true if the validators of one file vary. A client may then use one address of
@@ -34,14 +31,13 @@ type Habit struct {
 	Varies bool
 }
 
-// Find returns the habit with that name in Habits or Uploads.
+// Find returns the habit with that name.
 func Find(name string) (Habit, bool) {
-	all := slices.Concat(Habits, Uploads)
-	i := slices.IndexFunc(all, func(h Habit) bool { return h.Name == name })
+	i := slices.IndexFunc(Habits, func(h Habit) bool { return h.Name == name })
 	if i < 0 {
 		return Habit{}, false
 	}
-	return all[i], true
+	return Habits[i], true
 }
 
 // Server serves one file under all paths. The first part of a path selects the habit, as in
@@ -49,15 +45,12 @@ func Find(name string) (Habit, bool) {
 type Server struct {
 	content []byte
 	// other is another file of the same size.
-	other       func() []byte
-	fixed       *Habit
-	rate        int
-	certificate *tls.Certificate
+	other func() []byte
+	fixed *Habit
+	rate  int
 
 	mu    sync.Mutex
 	asked map[string]int
-	// stored holds the uploaded files by path.
-	stored map[string][]byte
 }
 
 // An Option changes a server.
@@ -69,12 +62,9 @@ func WithHabit(h Habit) Option { return func(s *Server) { s.fixed = &h } }
 // WithRate limits each answer, in bytes per second.
 func WithRate(bytesPerSecond int) Option { return func(s *Server) { s.rate = bytesPerSecond } }
 
-// WithCertificate replaces the server's certificate.
-func WithCertificate(c tls.Certificate) Option { return func(s *Server) { s.certificate = &c } }
-
 // New returns a handler that serves the content.
 func New(content []byte, options ...Option) *Server {
-	s := &Server{content: content, asked: map[string]int{}, stored: map[string][]byte{}}
+	s := &Server{content: content, asked: map[string]int{}}
 	s.other = sync.OnceValue(func() []byte {
 		other := bytes.Clone(content)
 		for i := range other {
@@ -88,17 +78,9 @@ func New(content []byte, options ...Option) *Server {
 	return s
 }
 
-// Files returns the files that a client may get with a habit: the content, or another whole file.
-func (s *Server) Files(h Habit) [][]byte {
-	if h.Differs {
-		return [][]byte{s.content, s.other()}
-	}
-	return [][]byte{s.content}
-}
-
-// Is reports whether a client has one of these files, and no mixture of two.
+// Is reports whether a client has a file that it may get with a habit, and no mixture of two.
 func (s *Server) Is(h Habit, got []byte) bool {
-	return slices.ContainsFunc(s.Files(h), func(file []byte) bool { return bytes.Equal(got, file) })
+	return bytes.Equal(got, s.content) || h.Differs && bytes.Equal(got, s.other())
 }
 
 // Asked returns the number of requests for a path.
@@ -125,10 +107,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	if s.rate > 0 {
 		x.w = &paced{w, s.rate}
-	}
-	if habit.take != nil {
-		x.serveUpload(habit.take)
-		return
 	}
 	habit.serve(x)
 }
@@ -276,9 +254,6 @@ func (s *Server) Start(protocol string, addresses ...string) (*httptest.Server, 
 		return server, nil
 	}
 	server.EnableHTTP2 = protocol == HTTP2 || protocol == HTTP3
-	if s.certificate != nil {
-		server.TLS = &tls.Config{Certificates: []tls.Certificate{*s.certificate}}
-	}
 	server.StartTLS()
 	if protocol == HTTP3 {
 		_, port, _ := net.SplitHostPort(all.Addr().String())

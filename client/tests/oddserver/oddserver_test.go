@@ -3,7 +3,6 @@ package oddserver
 import (
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/linklab/linklab/client/tests/testkit"
@@ -39,40 +38,5 @@ func TestHabitsShow(t *testing.T) {
 		if err != nil || response.StatusCode != want.status || response.Header.Get("Content-Range") != want.contentRange || len(got) != want.length {
 			t.Errorf("%s: %s, Content-Range %q, %d bytes, %v", name, response.Status, response.Header.Get("Content-Range"), len(got), err)
 		}
-	}
-}
-
-// A GET brings what a PUT has stored.
-func TestUploadsShow(t *testing.T) {
-	content := []byte("the old film")
-	server, err := New(content).Start(Plain, "127.0.0.1")
-	testkit.OK(t, err)
-	defer server.Close()
-	put := func(url, body, contentRange string) int {
-		request, err := http.NewRequest(http.MethodPut, url, strings.NewReader(body))
-		testkit.OK(t, err)
-		if contentRange != "" {
-			request.Header.Set("Content-Range", contentRange)
-		}
-		response, err := server.Client().Do(request)
-		testkit.OK(t, err)
-		response.Body.Close()
-		return response.StatusCode
-	}
-	for name, want := range map[string]struct {
-		status int
-		then   string
-	}{
-		"put-replaces": {201, "new"},
-		"put-none":     {405, "the old film"},
-	} {
-		url := server.URL + "/" + name + "/film"
-		put(url, "the --- film", "")
-		status := put(url, "new", "bytes 4-6/12")
-		response, err := server.Client().Get(url)
-		testkit.OK(t, err)
-		then, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		testkit.Holds(t, err == nil && status == want.status && string(then) == want.then, name, status, then, err)
 	}
 }

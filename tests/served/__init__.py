@@ -1,1 +1,0 @@
-"""Runs servers that Debian packages, and an odd one, with multilink, curl and aria2 as clients."""
