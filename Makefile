@@ -184,10 +184,6 @@ soak-lab: setup ## the same over emulated links, for TIME=1h of the guest's (SEE
 	@$(LINKLAB) exec tests/soak.yaml --timeout 36000 --seed $(or $(SEED),1) -- "$(CURDIR)/build/soak" -test.v \
 		-test.timeout 0 -soak.lab -soak.model "$(CURDIR)/profiles/energy/galaxy-s3.yaml" -soak.largest 300000 -soak.time $(or $(TIME),1h) -soak.seed $(or $(SEED),1)
 
-.PHONY: soak-outside
-soak-outside: setup ## 200 connections at a time from outside through a lab's proxies, on the real clock (TIME=3600 SEED=1)
-	@PYTHONPATH=tests $(PYTHON) tests/soak_outside.py --seconds $(or $(TIME),3600) --seed $(or $(SEED),1)
-
 .PHONY: live
 live: packages-live setup ## a lab to watch in real time, with Debian's Prometheus beside it (ARGS="hs-s7 -a alg3")
 	@dashboards/prometheus/beside $(LINKLAB) $(ARGS)

@@ -7,7 +7,6 @@ import asyncio
 import hashlib
 import logging
 import sys
-from typing import ClassVar
 
 from tornado.web import Application, RequestHandler, StaticFileHandler, stream_request_body
 
@@ -16,10 +15,7 @@ MOST_BYTES = 1 << 30
 
 @stream_request_body
 class _Sum(RequestHandler):
-    """Counts uploads. POST /sum?NAME returns the number of bytes received and their SHA-256. GET
-    /sum?NAME returns the number received so far."""
-
-    come: ClassVar[dict[str, int]] = {}
+    """Returns the number of bytes of an upload, and their SHA-256."""
 
     def prepare(self) -> None:
         self.request.connection.set_max_body_size(MOST_BYTES)  # type: ignore[union-attr]
@@ -29,13 +25,8 @@ class _Sum(RequestHandler):
     def data_received(self, chunk: bytes) -> None:
         self._size += len(chunk)
         self._sum.update(chunk)
-        self.come[self.request.query] = self._size
-
-    def get(self) -> None:
-        self.write(str(self.come.get(self.request.query, 0)))
 
     def post(self) -> None:
-        self.come.pop(self.request.query, None)
         self.write({"bytes": self._size, "sha256": self._sum.hexdigest()})
 
 

@@ -6,15 +6,18 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conftest import called, command, environment, ran
+import pytest
+from conftest import called, command, environment, ran, until
 from free_ports import free_port, free_ports
+from linklab.places.guest import gateway
+
+needs_outside = pytest.mark.skipif(gateway.obstacle() is not None, reason=str(gateway.obstacle()))
 
 PATIENCE_S = 60.0
 """The time for short operations, on a machine that is busy with other tests."""
@@ -35,20 +38,25 @@ def fetched(url: str, proxy: str, *more: str) -> bytes | None:
 
 
 @contextlib.contextmanager
+def listening(port: int, *words: object, env: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Runs a program during the block, once it listens on a port of the loopback device."""
+    null = subprocess.DEVNULL
+    process = subprocess.Popen([*map(str, words)], env=env, stdout=null, stderr=null)
+    try:
+        until(lambda: answers(port), process=process)
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
 def served(directory: Path, port: int | None = None) -> Iterator[str]:
     """Runs a file server on this machine's loopback device. Yields its URL, with a slash."""
     port = port or free_port()
     program = Path(__file__).with_name("an_origin.py")
-    process = subprocess.Popen([sys.executable, program, str(port), directory])
-    try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not answers(port):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    with listening(port, sys.executable, program, port, directory):
         yield f"http://127.0.0.1:{port}/"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def inside(url: str, host: str = "10.0.1.1") -> str:
@@ -146,12 +154,9 @@ def proxied(
     lab = ProxiedLab(directory, launch, process, first)
     lab.origin = inside(origin, host)
     try:
-        deadline = time.monotonic() + PATIENCE_S
         trusted = () if ca is None else ("--cacert", str(ca))
-        while fetched(lab.origin, lab.proxy(), "-r", "0-9", *trusted) is None:
-            assert process.poll() is None, lab.said()
-            assert time.monotonic() < deadline, lab.said()
-            time.sleep(0.2)
+        first_bytes = (lab.origin, lab.proxy(), "-r", "0-9", *trusted)
+        until(lambda: fetched(*first_bytes), lab.said, process=process)
         yield lab
     finally:
         lab.end()
