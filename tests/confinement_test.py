@@ -9,7 +9,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Called, Linklab, ScenarioFile, called, command, environment, ran
+from conftest import (
+    REPOSITORY,
+    Called,
+    Linklab,
+    ScenarioFile,
+    called,
+    command,
+    environment,
+    needs_open_checkout,
+    ran,
+)
 from dummy_home import SECRETS, furnish
 from linklab.core.paths import cache_dir
 from linklab.places.guest import confinement
@@ -207,12 +217,11 @@ def test_the_host_falls_into_no_trap(
     assert (outside / "victim").read_text() == '{"a secret": 1}'
 
 
+@needs_open_checkout
 @pytest.mark.skipif(os.geteuid() != 0, reason="everything else is a user's run already")
 def test_a_user_without_rights_gets_the_same_figures(
     fence: str, linklab: Linklab, scenario: ScenarioFile, tmp_path: Path
 ) -> None:
-    if not all(path.stat().st_mode & 0o1 for path in REPOSITORY.parents):
-        pytest.skip("nobody may enter this checkout")
     file = scenario("user", size="5 MB")
     mine = linklab("run", file, "--json")
     shared = Path("/tmp", f"linklab-test-{os.getpid()}")

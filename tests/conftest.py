@@ -45,6 +45,13 @@ nightly = pytest.mark.asked_for("LINKLAB_TEST_ALL")
 night. A cheaper one tests the same part of linklab."""
 
 
+needs_open_checkout = pytest.mark.lacks(
+    os.geteuid() == 0 and not all(path.stat().st_mode & 0o1 for path in REPOSITORY.parents),
+    "the checkout lies in a directory that nobody may enter",
+)
+"""A test of a user who is not root, and reads this checkout."""
+
+
 def is_in_part(row: int, column: int, every: int) -> bool:
     """Tells whether `make test` runs this combination of two lists: one in `every`, so that each row
     and each column with as many entries occurs. `make test-all` runs all."""
@@ -109,6 +116,9 @@ def _lacks(test: pytest.Item) -> Iterator[str]:
     for mark in test.iter_markers("asked_for"):
         if not os.environ.get(mark.args[0]):
             yield f"{mark.args[0]} is not set"
+    for mark in test.iter_markers("lacks"):
+        if mark.args[0]:
+            yield mark.args[1]
     is_emulated = "machine_kernel" in getattr(test, "fixturenames", ())
     if is_emulated and not TEST_ALL and kernel.cached(kernel.MACHINE) is None:
         yield f"the {kernel.MACHINE.called} is not made yet (make test-all)"
@@ -298,7 +308,8 @@ def program(name: str) -> str:
 
 @pytest.fixture(scope="session")
 def http3(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the directory of quic-go's server (`example`), and of `fetch`, which chooses its links. `modules` names their source's directory, which may be in a home."""
+    """Returns the directory of quic-go's server (`example`), and of `fetch`, which chooses its links.
+    `modules` names their source's directory, which may be in a home."""
     directory = tmp_path_factory.mktemp("http3")
     subprocess.run([REPOSITORY / "emulator/setup/client", "http3", directory], check=True)
     return directory
