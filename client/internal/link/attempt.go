@@ -14,6 +14,7 @@ type Attempt struct {
 	// made are the connections dialled for the request. used is the one that carries it.
 	made []*Trial
 	used *Trial
+	left bool
 }
 
 type attemptKey struct{}
@@ -63,6 +64,9 @@ func (a *Attempt) dialled(t *Trial) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.made = append(a.made, t)
+		if a.left {
+			t.Leave()
+		}
 	}
 }
 
@@ -83,6 +87,19 @@ func (a *Attempt) Prove() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.used.Prove()
+}
+
+// Leave tells that nobody waits for the answer any more.
+func (a *Attempt) Leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left = true
+	a.used.Leave()
+	for _, t := range a.made {
+		if !t.serves(a) {
+			t.Leave()
+		}
+	}
 }
 
 // Fail tells that no useful bytes will arrive, though the request still waits.

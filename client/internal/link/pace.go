@@ -109,6 +109,7 @@ func (p *Pacer) Dialer(link string, dial func(context.Context, string) (Socket, 
 			return nil, err
 		}
 		trial := &Trial{server: server}
+		trial.wanted, _ = ctx.Value(wantedKey{}).(wanted)
 		of.dialled(trial)
 		return newPacedSocket(socket, trial), nil
 	}
@@ -177,8 +178,23 @@ func (s *server) giveBack() { s.full = s.full.Add(-pauseBetween) }
 type Trial struct {
 	server *server
 	// user is the request on the connection.
-	user           *Attempt
-	proved, closed bool
+	user *Attempt
+	// wanted is done once nobody wants the connection; without a context if that is not known.
+	wanted wanted
+	// left is true once the connection counts no longer.
+	proved, closed, left bool
+}
+
+type wantedKey struct{}
+
+// wanted is a struct because Go may draw a random number for a conversion to an interface, and its scheduler
+// would continue with the next one.
+type wanted struct{ context.Context }
+
+// WhileWanted returns a context whose connections do not count against their server if they end without an
+// outcome after the context does.
+func WhileWanted(ctx context.Context) context.Context {
+	return context.WithValue(ctx, wantedKey{}, wanted{ctx})
 }
 
 // Prove tells that useful bytes have arrived. Only the first call counts: the server may still
@@ -194,9 +210,28 @@ func (t *Trial) Prove() {
 		return
 	}
 	t.proved, s.problem = true, nil
-	s.giveBack()
+	if !t.left {
+		s.giveBack()
+	}
 	if !t.closed {
 		s.proved++
+	}
+}
+
+// Leave tells that the user of the connection wants no more of it. That says nothing about the server.
+func (t *Trial) Leave() {
+	if t == nil {
+		return
+	}
+	t.server.pacer.mu.Lock()
+	defer t.server.pacer.mu.Unlock()
+	t.leave()
+}
+
+func (t *Trial) leave() {
+	if !t.proved && !t.left {
+		t.left = true
+		t.server.giveBack()
 	}
 }
 
@@ -227,6 +262,9 @@ func (t *Trial) close() {
 	defer t.server.pacer.mu.Unlock()
 	if t.proved && !t.closed {
 		t.server.proved--
+	}
+	if t.wanted.Context != nil && t.wanted.Err() != nil {
+		t.leave()
 	}
 	t.closed = true
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linklab/linklab/client/internal/download"
+	"github.com/linklab/linklab/client/internal/link"
 	"github.com/linklab/linklab/client/internal/quantity"
 	"github.com/linklab/linklab/client/internal/ranges"
 	"github.com/linklab/linklab/client/internal/reorder"
@@ -206,7 +207,7 @@ func (s *splitter) stream(request *http.Request, resource transport.Resource, be
 	if s.newLog != nil {
 		o.Recorders = []transfer.Recorder{s.newLog()}
 	}
-	ctx, cancel := context.WithCancel(request.Context())
+	ctx, cancel := context.WithCancel(link.WhileWanted(request.Context()))
 	body := &streamBody{Window: window, cancel: cancel}
 	body.running.Go(func() {
 		defer done()

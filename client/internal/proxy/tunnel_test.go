@@ -76,6 +76,49 @@ func TestUnusedTunnelsDoNotDelayOthers(t *testing.T) {
 	}
 }
 
+// Whatever requests clients leave, before an answer or in the middle of one, and however tunnels end, says
+// nothing against their server.
+func TestClientsThatLeaveDoNotDelayOthers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/begins" {
+			w.Write([]byte("some"))
+			w.(http.Flusher).Flush()
+		}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	pacer := link.NewPacer()
+	address, _ := start(t, nil, func(o *Options) {
+		for i, l := range o.Engine.Links {
+			o.Engine.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
+		}
+	})
+	client := through(t, address)
+	var clients sync.WaitGroup
+	for n := range 40 {
+		clients.Go(func() {
+			ctx, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer leave()
+			path := []string{"/silent", "/begins"}[n%2]
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
+			testkit.OK(t, err)
+			if response, err := client.Do(request); err == nil {
+				io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+			}
+		})
+	}
+	clients.Wait()
+	for range 10 {
+		begun := time.Now()
+		tunnel := openTunnel(t, address, server.Listener.Addr().String())
+		testkit.Holds(t, time.Since(begun) < 400*time.Millisecond, "a tunnel took", time.Since(begun))
+		fmt.Fprint(tunnel, "no HTTP\r\n\r\n")
+		io.Copy(io.Discard, tunnel) // The server refuses that, and ends the connection.
+		tunnel.Close()
+	}
+}
+
 // A server that ends every connection soon gets few of them. The client learns when to ask again.
 func TestClientsLearnWhenToAskAgain(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))

@@ -23,6 +23,7 @@ var errUnread = errors.New("the server answers with what was not asked for")
 // result receives the outcome of a request.
 type result interface {
 	Prove()
+	Leave()
 	Fail(error)
 }
 
@@ -56,7 +57,7 @@ func (p *Proof) Fresh(bytes quantity.Bytes, isAll bool) {
 // Paced sends a request and reports its outcome, which decides how soon its server may be
 // dialled again. The request uses the connection with the trial on. If on is nil, trialOf
 // tells the trial of the connection that net/http takes. With strict, a server error or an
-// unread body counts as a failure.
+// unread body counts as a failure; without it, a request that was cancelled does not count.
 func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf func(net.Conn) *link.Trial, strict bool) (*http.Response, error) {
 	var outcome result = on
 	sent := request
@@ -76,6 +77,8 @@ func Paced(by http.RoundTripper, request *http.Request, on *link.Trial, trialOf 
 	case err != nil:
 		if request.Context().Err() == nil {
 			outcome.Fail(printable.Error(err))
+		} else if !strict && context.Cause(request.Context()) == context.Canceled {
+			outcome.Leave()
 		}
 		return nil, err
 	case strict && isFailure(response) && isReusable(response):
@@ -131,8 +134,11 @@ func (b *pacedBody) tell(err error) {
 
 // Close fails the connection of a body of which nothing was read.
 func (b *pacedBody) Close() error {
-	if b.strict && b.came.Load() == 0 && b.of.Context().Err() == nil {
+	switch {
+	case b.strict && b.came.Load() == 0 && b.of.Context().Err() == nil:
 		b.tell(errUnread)
+	case !b.strict && !b.told.Swap(true):
+		b.result.Leave()
 	}
 	return b.ReadCloser.Close()
 }
