@@ -181,8 +181,8 @@ type Trial struct {
 	user *Attempt
 	// wanted is done once nobody wants the connection; without a context if that is not known.
 	wanted wanted
-	// left is true once the connection counts no longer.
-	proved, closed, left bool
+	// left is true once the connection counts no longer, and released once a program uses it.
+	proved, closed, left, released bool
 }
 
 type wantedKey struct{}
@@ -218,6 +218,18 @@ func (t *Trial) Prove() {
 	}
 }
 
+// Release tells that the connection works, and that a program uses it from now on: its end says nothing
+// about the server.
+func (t *Trial) Release() {
+	if t == nil {
+		return
+	}
+	t.Prove()
+	t.server.pacer.mu.Lock()
+	defer t.server.pacer.mu.Unlock()
+	t.released = true
+}
+
 // Leave tells that the user of the connection wants no more of it. That says nothing about the server.
 func (t *Trial) Leave() {
 	if t == nil {
@@ -246,12 +258,12 @@ func (t *Trial) Fail(err error) {
 }
 
 // ended records that the server ended the connection. That is no failure if the connection has
-// not proved useful yet.
+// not proved useful yet, or is a program's.
 func (t *Trial) ended(err error) {
 	t.server.pacer.mu.Lock()
-	proved := t.proved
+	isFailure := t.proved && !t.released
 	t.server.pacer.mu.Unlock()
-	if proved {
+	if isFailure {
 		t.Fail(err)
 	}
 }

@@ -316,14 +316,14 @@ func (r *routes) over(route *route, request *http.Request) (*http.Response, erro
 	return response, err
 }
 
-// dial connects over the best link that can connect. The Pacer does not count these connections:
-// the client decides how many it needs, and knows what their ends mean.
+// dial connects over the best link that can connect. The Pacer counts each connection as useful,
+// because the client decides how many it needs, what they carry, and what their ends mean.
 func (r *routes) dial(ctx context.Context, address string) (conn net.Conn, by *route, err error) {
 	var failures []error
 	for _, route := range r.best() {
 		conn, err := dialSoon(ctx, route.Link, address)
 		if err == nil {
-			trialOf(conn).Leave()
+			trialOf(conn).Release()
 			return conn, route, nil
 		}
 		failures = append(failures, &linkError{route.Name, err})

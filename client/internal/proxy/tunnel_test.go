@@ -53,17 +53,23 @@ func openTunnel(t *testing.T, proxy, target string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
+// startPaced starts a proxy whose links have a Pacer.
+func startPaced(t *testing.T) (address string) {
+	pacer := link.NewPacer()
+	address, _ = start(t, nil, func(o *Options) {
+		for i, l := range o.Engine.Links {
+			o.Engine.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
+		}
+	})
+	return address
+}
+
 // Browsers open connections that they may never use, and close them again.
 func TestUnusedTunnelsDoNotDelayOthers(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.OK(t, err)
 	defer listener.Close()
-	pacer := link.NewPacer()
-	address, _ := start(t, nil, func(o *Options) {
-		for i, l := range o.Engine.Links {
-			o.Engine.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
-		}
-	})
+	address := startPaced(t)
 	for range 3 {
 		var open []*net.TCPConn
 		for range 20 {
@@ -87,12 +93,7 @@ func TestClientsThatLeaveDoNotDelayOthers(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	pacer := link.NewPacer()
-	address, _ := start(t, nil, func(o *Options) {
-		for i, l := range o.Engine.Links {
-			o.Engine.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
-		}
-	})
+	address := startPaced(t)
 	client := through(t, address)
 	var clients sync.WaitGroup
 	for n := range 40 {
@@ -123,12 +124,7 @@ func TestClientsThatLeaveDoNotDelayOthers(t *testing.T) {
 func TestClientsLearnWhenToAskAgain(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer server.Close()
-	pacer := link.NewPacer()
-	address, _ := start(t, nil, func(o *Options) {
-		for i, l := range o.Engine.Links {
-			o.Engine.Links[i].Dial = pacer.Dialer(l.Name, l.Dial)
-		}
-	})
+	address := startPaced(t)
 	client := through(t, address)
 	for range 50 {
 		response, err := client.Post(server.URL, "", nil)

@@ -132,7 +132,8 @@ func (b *pacedBody) tell(err error) {
 	}
 }
 
-// Close fails the connection of a body of which nothing was read.
+// Close ends the use of the connection if it has no outcome yet. With strict, it fails the connection of a body
+// of which nothing was read.
 func (b *pacedBody) Close() error {
 	switch {
 	case b.strict && b.came.Load() == 0 && b.of.Context().Err() == nil:
