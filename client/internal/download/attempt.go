@@ -65,7 +65,7 @@ func (a *attempt) run(ctx context.Context) *attempted {
 	}
 	connected := time.Since(d.start)
 	if a.between > 0 {
-		d.call(reached{a, connected - started})
+		d.caller().call(reached{a, connected - started})
 		opening, end := context.WithTimeoutCause(ctx, a.timeout, errNoAnswer)
 		defer end()
 		ctx = opening

@@ -265,6 +265,17 @@ func TestAConnectionHelpsAnotherOneOfItsLink(t *testing.T) {
 	}
 }
 
+func BenchmarkDecision(b *testing.B) {
+	const now = 1050 * time.Millisecond
+	d, c := deciding(5e8)
+	b.ReportAllocs()
+	for b.Loop() {
+		if next := d.choose(c, now); next.Length > 0 {
+			d.payload.Release(next.Range)
+		}
+	}
+}
+
 // alone leaves each link its first connection.
 func alone(d *download) {
 	d.connections = d.connections[:2]

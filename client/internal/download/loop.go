@@ -43,11 +43,18 @@ type message struct {
 // post brings an event to the loop. It does not wait for the event's step.
 func (d *download) post(e event) { d.events <- message{event: e} }
 
+// caller brings the events of one goroutine to the loop, one at a time.
+type caller struct {
+	d       *download
+	handled chan struct{}
+}
+
+func (d *download) caller() caller { return caller{d, make(chan struct{}, 1)} }
+
 // call brings an event to the loop, and waits until its actions have been performed.
-func (d *download) call(e event) {
-	handled := make(chan struct{}, 1)
-	d.events <- message{e, handled}
-	<-handled
+func (c caller) call(e event) {
+	c.d.events <- message{e, c.handled}
+	<-c.handled
 }
 
 // transfer handles events until the transfer has ended and no other goroutine of it is left.

@@ -191,7 +191,7 @@ func (d *download) issue(c *connection, next order, opened *opening, now time.Du
 		r.issued = opened.sent
 	}
 	d.recordRequest(&c.link.commonLink, r, next.from, now, now)
-	d.do(&receiving{d: d, c: c, r: r, opened: opened, target: d.target(c), resource: d.resource})
+	d.do(&receiving{caller: d.caller(), c: c, r: r, opened: opened, target: d.target(c), resource: d.resource})
 }
 
 // drop gives a request up, and returns the range that it has not brought.

@@ -110,7 +110,7 @@ func (rc *race) begin(c *connection, s *session, opened *opening) {
 	c.link.Meter.Start(now)
 	c.pace.Begin(now, c.rtt.Min)
 	rc.d.record(now, &rundir.Request{Link: c.link.Name, ID: r.id, Length: int64(r.Length)})
-	rc.d.do(&receiving{d: rc.d, c: c, r: r, opened: opened, target: rc.d.target(c), resource: rc.d.resource})
+	rc.d.do(&receiving{caller: rc.d.caller(), c: c, r: r, opened: opened, target: rc.d.target(c), resource: rc.d.resource})
 }
 
 // canPayFor reports whether the balance allows so many links to receive the beginning. One always may.

@@ -17,7 +17,7 @@ import (
 // receiving sends a request, or takes over that of an opening, and receives the answer: a range, or the whole resource
 // in a race. It is an action, which ends with the event received.
 type receiving struct {
-	d        *download
+	caller
 	c        *connection
 	r        *request
 	opened   *opening
@@ -145,11 +145,11 @@ type rangeOf struct {
 
 func (f rangeOf) read(bytes int) arrival {
 	e := &read{c: f.c, r: f.r, bytes: bytes}
-	f.d.call(e)
+	f.call(e)
 	return e.arrival
 }
 
-func (f rangeOf) progress(bytes int) { f.d.call(progress{f.c, f.r, quantity.Bytes(bytes)}) }
+func (f rangeOf) progress(bytes int) { f.call(progress{f.c, f.r, quantity.Bytes(bytes)}) }
 func (f rangeOf) hasAll()            { f.written() }
 
 // room waits until the engine may read more of the answer to the request for the whole file (mayRead).
@@ -157,7 +157,7 @@ func (f rangeOf) room() int {
 	for f.r.isWhole {
 		var bytes int
 		var patience time.Duration
-		f.d.call(does(func(d *download) { bytes, patience = d.mayRead(f.c, f.r) }))
+		f.call(does(func(d *download) { bytes, patience = d.mayRead(f.c, f.r) }))
 		if patience == 0 {
 			return bytes
 		}
@@ -166,7 +166,7 @@ func (f rangeOf) room() int {
 		case <-f.ctx.Done():
 		case <-f.r.more:
 		case <-timer.C:
-			f.d.call(does(func(d *download) { d.isSerial = d.takeBack(f.c, f.r) || d.isSerial }))
+			f.call(does(func(d *download) { d.isSerial = d.takeBack(f.c, f.r) || d.isSerial }))
 		}
 		timer.Stop()
 		if f.ctx.Err() != nil {
@@ -200,7 +200,7 @@ func (f *receiving) receiveWhole(ctx context.Context) (err error) {
 			return err
 		}
 		hadWon, isUnproven := won, isEnd && body.Unproven()
-		f.d.call(does(func(d *download) {
+		f.call(does(func(d *download) {
 			f.r.received += bytes
 			if bytes > 0 {
 				d.arrived(f.c, f.r, bytes, d.now)
@@ -244,7 +244,7 @@ func (f *receiving) deliver(ctx context.Context, data []byte, offset quantity.By
 	var resource transport.Resource
 	var parts []ranges.Range
 	var restarts, canGoOn bool
-	f.d.call(does(func(d *download) {
+	f.call(does(func(d *download) {
 		restarts, resource = rc.restart(), d.resource
 		parts, canGoOn = rc.missing(offset, offset+quantity.Bytes(len(data)))
 		hasAll = rc.hasAll()
@@ -269,7 +269,7 @@ func (f *receiving) deliver(ctx context.Context, data []byte, offset quantity.By
 			if _, err := d.sink.WriteAt(data[from-offset:room-offset], int64(from)); err != nil {
 				return false, sinkError{err}
 			}
-			f.d.call(does(func(*download) {
+			f.call(does(func(*download) {
 				rc.written(f.r, ranges.Range{Offset: from, Length: room - from})
 				hasAll = rc.hasAll()
 			}))
@@ -280,8 +280,8 @@ func (f *receiving) deliver(ctx context.Context, data []byte, offset quantity.By
 }
 
 func (f *receiving) awaitRoom(ctx context.Context) error {
-	f.d.call(does(func(*download) { f.r.race.full = true }))
-	defer f.d.call(does(func(*download) { f.r.race.full = false }))
+	f.call(does(func(*download) { f.r.race.full = true }))
+	defer f.call(does(func(*download) { f.r.race.full = false }))
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
