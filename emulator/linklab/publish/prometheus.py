@@ -7,11 +7,14 @@ in the data directory records the slots.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import math
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -29,9 +32,11 @@ from prometheus_client.samples import Sample
 
 from linklab.core import locks, plain_file, records, whole_file
 from linklab.core.errors import LinklabError
+from linklab.core.naming import naming
 from linklab.core.records import RecordError
 from linklab.metrics.manifest import new_metrics, run_label
 from linklab.metrics.run import families
+from linklab.publish.owner import Owner, OwnerError, acting_as, owner_of
 from linklab.runs import beside_baseline, job, outcome, summary
 from linklab.runs.beside_baseline import BesideBaseline
 from linklab.runs.job import Job
@@ -249,15 +254,59 @@ def _whole_minutes(seconds: float) -> int:
     return math.ceil(seconds / 60) * 60
 
 
-def _slots(ledger: Path) -> list[Slot]:
-    """Returns the slots that were given before. Raises PublishError, and OSError for no plain file."""
-    try:
-        lines = plain_file.read(ledger).splitlines()
-        return [msgspec.json.decode(line, type=Slot) for line in lines]
-    except FileNotFoundError:
-        return []
-    except msgspec.DecodeError as error:
-        raise PublishError(f"{ledger}: {error}") from None
+class _Ledger:
+    """A ledger that is locked until it is closed, so that no other process gives slots."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / LEDGER
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, 0o666)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _no_ledger(path) from None
+            raise
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            os.close(descriptor)
+            raise _no_ledger(path)
+        self._path = path
+        self._file = os.fdopen(descriptor, "a+b")
+        try:
+            locks.take(self._file)
+            self._file.seek(0)
+            lines = self._file.read().splitlines()
+            self.slots = [msgspec.json.decode(line, type=Slot) for line in lines]
+        except msgspec.DecodeError as error:
+            self.close()
+            raise PublishError(f"{path}: {error}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, slots: Iterable[Slot]) -> None:
+        """Records slots."""
+        whole = os.fstat(self._file.fileno()).st_size
+        try:
+            with naming(self._path):
+                content = b"".join(map(_line, slots))
+                while content:
+                    content = content[os.write(self._file.fileno(), content) :]
+        except OSError:
+            self._file.truncate(whole)
+            raise
+
+    def close(self) -> None:
+        """Unlocks the ledger."""
+        self._file.close()
+
+
+def _line(slot: Slot) -> bytes:
+    return msgspec.json.encode(slot) + b"\n"
+
+
+def _no_ledger(path: Path) -> PublishError:
+    return PublishError(f"{path} is no ledger of linklab's; allowed: a plain file with one name")
 
 
 def publish(
@@ -271,8 +320,8 @@ def publish(
     """Gives each run a slot, and writes it into Prometheus' data directory or an OpenMetrics file.
 
     One of `data` and `output` must be given. promtool reads the file elsewhere. A run that has a
-    slot keeps it; the file contains it again. Root writes into root's directories only, because others
-    could put links into theirs. Raises PublishError; then no new slot is recorded.
+    slot keeps it; the file contains it again. Root acts as the owner of the directory. Raises
+    PublishError; then no new slot is recorded.
     """
     runs = [finished_run(run_dir) for run_dir in dict.fromkeys(one.resolve() for one in run_dirs)]
     directory = data if data is not None else (output or Path()).absolute().parent
@@ -282,22 +331,21 @@ def publish(
         raise PublishError(f"{output} is a directory; allowed: a file's name")
     if output is not None and (output.is_symlink() or (output.exists() and not output.is_file())):
         raise PublishError(f"{output} is no plain file; allowed: a file's name")
-    if os.geteuid() == 0 and directory.stat().st_uid != 0:
-        raise PublishError(
-            f"{directory} is not root's, whom its owner could lead elsewhere; allowed: as its owner, "
-            "or --output into another directory"
-        )
-    if data is not None and not _is_prometheus_data(data):
-        raise PublishError(
-            f"{data} is not where a Prometheus keeps its data: {', '.join(_STORAGE)} are missing; "
-            "allowed: the directory of its --storage.tsdb.path (Debian: "
-            "/var/lib/prometheus/metrics2), or an empty one"
-        )
+    try:
+        owner = owner_of(directory)
+    except OwnerError as error:
+        raise PublishError(str(error)) from error
     now_s = time.time() if now_s is None else now_s
-    ledger = directory / LEDGER
-    with locks.locked_directory(directory):  # No other process gives slots.
-        before = _slots(ledger)
-        given = [slot for slot in before if slot.end_s > now_s - retention_s]
+    with contextlib.ExitStack() as stack:
+        with acting_as(owner):
+            if data is not None and not _is_prometheus_data(data):
+                raise PublishError(
+                    f"{data} is not where a Prometheus keeps its data: {', '.join(_STORAGE)} are "
+                    "missing; allowed: the directory of its --storage.tsdb.path (Debian: "
+                    "/var/lib/prometheus/metrics2), or an empty one"
+                )
+            ledger = stack.enter_context(contextlib.closing(_Ledger(directory)))
+        given = [slot for slot in ledger.slots if slot.end_s > now_s - retention_s]
         known = {slot.digest: slot for slot in given}
         distinct = {run.digest: run for run in runs}.values()
         fresh = [run for run in distinct if run.digest not in known]
@@ -315,11 +363,13 @@ def publish(
             new[run.digest] = Slot(label, run.digest, start_s, start_s + _seconds(run))
         slots = known | new
         if output is not None:
-            whole_file.write(output, _text_of(distinct, slots))
+            text = _text_of(distinct, slots)
+            with acting_as(owner):
+                whole_file.write(output, text)
         elif data is not None and fresh:
-            _backfill(_text_of(fresh, slots), data.resolve())
-        lines = (msgspec.json.encode(slot) + b"\n" for slot in (*before, *new.values()))
-        whole_file.write(ledger, b"".join(lines))
+            _backfill(_text_of(fresh, slots), data.resolve(), owner)
+        with acting_as(owner):
+            ledger.append(new.values())
     return [
         PublishedRun(
             run.directory,
@@ -398,24 +448,36 @@ def _is_prometheus_data(directory: Path) -> bool:
     return not names or not names.isdisjoint((LEDGER, *_STORAGE))
 
 
-def _backfill(text: bytes, data: Path) -> None:
-    """Makes blocks of Prometheus' storage from OpenMetrics text: all of them or none."""
+def _backfill(text: bytes, data: Path, owner: Owner | None) -> None:
+    """Makes blocks of Prometheus' storage from OpenMetrics text: all of them or none.
+
+    The blocks belong to the directory's owner, because Prometheus must compact them.
+    """
     promtool = shutil.which("promtool")
     if promtool is None:
         raise PublishError("promtool is missing: apt-get install prometheus, or use --output FILE")
-    with tempfile.TemporaryDirectory(prefix="linklab-publish-", dir=data) as work:
-        file, blocks = Path(work, "runs.om"), Path(work, "blocks")
-        plain_file.write(file, text)
+    with acting_as(owner):
+        work = Path(tempfile.mkdtemp(prefix="linklab-publish-", dir=data))
+    try:
+        file, blocks = work / "runs.om", work / "blocks"
+        with acting_as(owner):
+            plain_file.write(file, text)
         done = subprocess.run(
             [promtool, "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, blocks],
             capture_output=True,
             text=True,
             check=False,
+            cwd="/",
+            **(owner.of_process() if owner else {}),
         )
         if done.returncode != 0:
             raise PublishError(f"promtool: {(done.stderr or done.stdout).strip()}")
-        for block in sorted(blocks.glob(_BLOCK)):
-            block.rename(data / block.name)
+        with acting_as(owner):
+            for block in sorted(blocks.glob(_BLOCK)):
+                block.rename(data / block.name)
+    finally:
+        with acting_as(owner):
+            shutil.rmtree(work, ignore_errors=True)
 
 
 _STORAGE = ("wal", "chunks_head")

@@ -3,7 +3,8 @@ tests/dashboards_test.py."""
 
 import json
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -153,10 +154,6 @@ def test_what_is_no_target_is_refused_and_left_alone(tmp_path: Path) -> None:
         publish([directory], output=parent, now_s=NOW_S)
     with pytest.raises(PublishError, match="wal, chunks_head are missing; allowed: .*metrics2"):
         publish([directory], data=parent, now_s=NOW_S)
-    link = tmp_path / "runs.om"
-    link.symlink_to(directory / "client.json")
-    with pytest.raises(PublishError, match="runs.om is no plain file"):
-        publish([directory], output=link, now_s=NOW_S)
     assert [path.name for path in parent.iterdir()] == ["metrics2"]
 
 
@@ -253,23 +250,127 @@ def test_a_run_that_is_too_long_is_refused_before_it_fills_the_memory(tmp_path: 
         publish([directory], output=tmp_path / "runs.om", now_s=NOW_S, retention_s=86400 * 90)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root could be led elsewhere")
-def test_root_writes_into_no_directory_of_others(tmp_path: Path) -> None:
-    data = tmp_path / "metrics2"
-    data.mkdir()
-    os.chown(data, 65534, 65534)
-    run = run_dir(tmp_path / "a")
-    for where, output in ((data, None), (None, data / "runs.om")):
-        with pytest.raises(PublishError, match="metrics2 is not root's"):
-            publish([run], data=where, output=output, now_s=NOW_S)
-    assert not list(data.iterdir())
+# --- Root in other people's directories.
+
+NOBODY = 65534
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("a/client.json")])
-def test_a_ledger_that_is_no_plain_file_is_refused(
-    tmp_path: Path, make: Callable[[Path], None]
+@pytest.fixture
+def theirs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory of nobody's that nobody can reach; for root only."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can act as others")
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        made = Path(name, "metrics2")
+        (made / "wal").mkdir(parents=True)
+        os.chown(made, NOBODY, NOBODY)
+        yield made
+
+
+def roots_file(theirs: Path) -> Path:
+    """What root must neither change nor give away."""
+    path = theirs.parent / "shadow"
+    path.write_text('{"run":"x","digest":"y","start_s":1,"end_s":2}\n')
+    return path
+
+
+def state(path: Path) -> tuple[str, int]:
+    return path.read_text(), path.stat().st_uid
+
+
+@pytest.fixture
+def promtool(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stands for promtool: makes a block of what it is called with, and says who it is."""
+    programs = theirs.parent / "bin"
+    programs.mkdir()
+    program = programs / "promtool"
+    program.write_text(
+        '#!/bin/sh\nmkdir -p "$6/01ARZ3NDEKTSV4RRFFQ69G5FAV" || exit 1\n'
+        'grep -E "^(Uid|Gid|Groups|CapEff)" /proc/self/status '
+        '>"$6/01ARZ3NDEKTSV4RRFFQ69G5FAV/status"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    return program
+
+
+@pytest.mark.usefixtures("promtool")
+def test_root_publishes_as_the_owner_of_the_directory(theirs: Path, tmp_path: Path) -> None:
+    publish([run_dir(tmp_path / "a")], data=theirs, now_s=NOW_S)
+    (block,) = theirs.glob("01*")
+    status = (block / "status").read_text().split("\n")
+    assert status[0].split() == ["Uid:"] + [str(NOBODY)] * 4
+    assert status[1].split() == ["Gid:"] + [str(NOBODY)] * 4
+    assert status[2].split() in (["Groups:"], ["Groups:", str(NOBODY)])
+    assert status[3].split() == ["CapEff:", "0" * 16]
+    assert {path.name for path in theirs.iterdir()} == {"wal", LEDGER, block.name}
+    made = [theirs / LEDGER, block, block / "status"]
+    assert [path.stat().st_uid for path in made] == [NOBODY] * 3
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+    publish([run_dir(tmp_path / "b", seed=2)], output=theirs / "runs.om", now_s=NOW_S)
+    assert (theirs / "runs.om").stat().st_uid == NOBODY
+    assert len((theirs / LEDGER).read_text().splitlines()) == 2
+
+
+@pytest.mark.usefixtures("promtool")
+@pytest.mark.parametrize("hard", [False, True])
+def test_root_follows_no_link_in_the_place_of_the_ledger(
+    theirs: Path, tmp_path: Path, hard: bool
 ) -> None:
-    make(tmp_path / LEDGER)
-    with pytest.raises(OSError, match="is no plain file: .*published.jsonl"):
+    secret = roots_file(theirs)
+    before = state(secret)
+    if hard:
+        (theirs / LEDGER).hardlink_to(secret)
+    else:
+        (theirs / LEDGER).symlink_to(secret)
+    with pytest.raises((PublishError, PermissionError), match=LEDGER):
+        publish([run_dir(tmp_path / "a")], data=theirs, now_s=NOW_S)
+    assert state(secret) == before
+
+
+def test_root_follows_no_link_in_the_place_of_the_output(theirs: Path, tmp_path: Path) -> None:
+    secret = roots_file(theirs)
+    before = state(secret)
+    (theirs / "runs.om").symlink_to(secret)
+    with pytest.raises(PublishError, match="runs.om is no plain file"):
+        publish([run_dir(tmp_path / "a")], output=theirs / "runs.om", now_s=NOW_S)
+    (theirs / ".runs.om.new").symlink_to(secret)
+    (theirs / "runs.om").unlink()
+    publish([run_dir(tmp_path / "a2")], output=theirs / "runs.om", now_s=NOW_S)
+    assert state(secret) == before
+
+
+def test_root_gives_nothing_away_that_a_block_links_to(
+    theirs: Path, tmp_path: Path, promtool: Path
+) -> None:
+    secret = roots_file(theirs)
+    before = state(secret)
+    with promtool.open("a") as file:
+        file.write(f'ln -s {secret} "$6/01ARZ3NDEKTSV4RRFFQ69G5FAV/index"\n')
+    publish([run_dir(tmp_path / "a")], data=theirs, now_s=NOW_S)
+    assert state(secret) == before
+
+
+@pytest.mark.usefixtures("promtool")
+def test_root_goes_no_way_that_others_could_change(theirs: Path, tmp_path: Path) -> None:
+    roots = theirs / "looks-like-metrics2"
+    (roots / "wal").mkdir(parents=True)
+    other = theirs.parent / "link"
+    other.symlink_to(theirs)
+    os.chown(other, 12345, 12345, follow_symlinks=False)
+    for way, whose in ((roots, "nobody"), (other, "user 12345")):
+        with pytest.raises(PublishError, match=f"belongs to {whose}, who could have .* lead else"):
+            publish([run_dir(tmp_path / whose)], data=way, now_s=NOW_S)
+    shared = theirs.parent / "shared"
+    (shared / "metrics2" / "wal").mkdir(parents=True)
+    shared.chmod(0o777)
+    with pytest.raises(PublishError, match="shared can be written by others than root"):
+        publish([run_dir(tmp_path / "c")], data=shared / "metrics2", now_s=NOW_S)
+    assert not list(theirs.parent.rglob(LEDGER))
+
+
+def test_a_ledger_that_is_no_plain_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / LEDGER)
+    with pytest.raises(PublishError, match="is no ledger of linklab's"):
         publish([run_dir(tmp_path / "a")], output=tmp_path / "runs.om", now_s=NOW_S)
-    assert not (tmp_path / "runs.om").exists()
